@@ -8,7 +8,7 @@ use super::Terms;
 use crate::catalog::{CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expr::Binder;
-use crate::parse::parse_expr;
+use crate::parse::{check_kept, parse_expr};
 use crate::query::table_scope;
 
 /// A constraint as a statement spells it.
@@ -135,6 +135,7 @@ impl Terms<'_> {
             }
             ControlFlow::<()>::Continue(())
         });
+        check_kept(&expr)?;
         self.bind_check(def, &name, &expr)?;
         def.checks.push(CheckDef { name: name.clone(), expr: expr.to_string(), enforced });
         Ok(name)

@@ -11,6 +11,7 @@ use super::types::column_type;
 use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, literal};
+use crate::parse::check_kept;
 
 /// Columns of a table; rows count them in 16 bits.
 const COLUMNS_MAX: usize = 4096;
@@ -196,6 +197,7 @@ impl Terms<'_> {
 
     /// An expression, which must make sense by itself.
     fn default_expr(&self, expr: &ast::Expr, shown: String) -> Result<DefaultValue> {
+        check_kept(expr)?;
         let none = |_: &str, _: &str| None;
         Binder::new(self.catalog, None, &none).bind(expr)?;
         Ok(DefaultValue::Expr(shown))

@@ -19,6 +19,7 @@ use super::shape::show;
 use super::{Ask, Expr, Fit, Index, List, Op, Parts, Room, functions, row_parts};
 use crate::catalog::{Catalog, utc};
 use crate::errors::{Result, SqlError};
+use crate::parse::on_enough_stack;
 use crate::query::{self, Answer};
 use crate::session::{Instance, Variables};
 
@@ -219,7 +220,7 @@ impl Context<'_> {
                     .get(*index)
                     .ok_or_else(|| SqlError::new(1210, "Incorrect arguments to EXECUTE"))?,
             ),
-            other => Cow::Owned(self.compute(other, row)?),
+            other => Cow::Owned(on_enough_stack(|| self.compute(other, row))?),
         })
     }
 

@@ -1,129 +1,245 @@
-//! How deep a statement's expressions are, before they are parsed.
+//! How deep the trees of a statement are, and on which stack they are walked.
 //!
-//! The parser follows a chain of operators in a loop and bounds the nesting itself, but what it makes of `1 + 1 + 1 ...` is a tree
-//! as deep as the chain is long. Everything that walks the tree does so by recursion, to its very freeing. So the depth is known
-//! from the tokens first: a deep statement runs on a stack of its own, and one too deep is refused.
+//! The parser limits the rules that call themselves, but reads chains of operators in loops: `1 + 1 + 1 ...` becomes a tree as
+//! deep as the chain is long. Everything that walks a tree recurses, to its very freeing. The depth is found twice:
+//!
+//! - Before parsing, the tokens give an upper bound, which chooses the stack that the statement is parsed on. An ancestor of a leaf
+//!   is an operator that stands in the same brackets as the leaf, or around them, with no comma between. Every such operator
+//!   begins with a sign or a keyword of the parser. So each of these counts one, whether it is an operator or not; a
+//!   comma begins a new count; and brackets add the deepest of their content to the count around them. Only set operations reach
+//!   across commas.
+//! - After parsing, a visitor measures the tree. A statement that is kept is known by this depth, which is the smaller one.
+//!
+//! What must hold:
+//! - **DEPTH-1**: a tree is parsed, bound, run and freed on a stack that is large enough for its depth, on every thread
+//!   ([`Deep`] for trees that are kept). Binding, and each query within another, look at the stack itself
+//!   ([`on_enough_stack`]), as what they need for one level differs most.
+//! - **DEPTH-2**: a statement whose tree is deeper than [`DEPTH_MAX`] fails with 1436, and its session goes on.
+//! - **DEPTH-3**: an expression that the catalog keeps is at most [`DEPTH_USUAL`] deep, so that every statement about its table can
+//!   bind it on the usual stack.
 
+use std::ops::{ControlFlow, Deref};
+
+use sqlparser::ast::{self, Expr, Visit, Visitor};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 use crate::errors::{Result, SqlError};
 
-/// The deepest expression, in operators that stand within each other.
+/// The deepest statement, in levels of its tree.
 const DEPTH_MAX: usize = 3000;
 
-/// What the usual stack of a thread is enough for.
+/// The upper bound from which on a statement is not even parsed. It is larger because the branches of a CASE, which are not
+/// within each other, count.
+const BOUND_MAX: usize = 50_000;
+
+/// The depth that the usual stack of a thread is enough for.
 const DEPTH_USUAL: usize = 100;
 
 /// The stack of a deep statement, in bytes. Only what is used of it takes memory.
 const STACK_BYTES: usize = 256 << 20;
 
-/// The chains that are open within one parenthesis. Each part hangs on all that bind looser: `a + 1 OR b + 1 OR ...` is as deep as
-/// it has OR, and one sum.
+/// Where less than this is left of a stack, what follows goes on on another.
+const STACK_LEFT: usize = 256 << 10;
+
+/// That other stack, in bytes.
+const STACK_MORE: usize = 8 << 20;
+
+/// Calls a step of a recursion over a tree, on another stack where this one is nearly used up.
+pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK_LEFT, STACK_MORE, step)
+}
+
+/// What is counted within one pair of brackets.
 #[derive(Clone, Copy, Default)]
-struct Chains {
-    /// Set operations.
+struct Level {
+    /// Set operations, which have everything in these brackets below them.
     sets: usize,
-    /// AND, OR, XOR.
-    loose: usize,
-    /// Every other operator.
-    tight: usize,
+    /// Signs and keywords since the last comma.
+    run: usize,
+    /// The deepest brackets since the last comma.
+    inner: usize,
+    /// The deepest of what is before the last comma.
+    before: usize,
 }
 
-impl Chains {
-    fn sum(self) -> usize {
-        self.sets + self.loose + self.tight
+impl Level {
+    fn comma(&mut self) {
+        self.before = self.depth_without_sets();
+        (self.run, self.inner) = (0, 0);
     }
 
-    fn next_query(&mut self) {
-        *self = Chains { sets: self.sets, ..Chains::default() };
+    fn depth_without_sets(self) -> usize {
+        self.before.max(self.run + self.inner)
+    }
+
+    fn depth(self) -> usize {
+        self.sets + self.depth_without_sets()
     }
 }
 
-/// The longest way from a statement's root to one of its leaves, at most.
-fn depth(tokens: &[Token]) -> usize {
-    let mut outer: Vec<Chains> = Vec::new();
-    let mut open = Chains::default();
-    let (mut around, mut deepest) = (0, 0);
+/// No tree of the tokens is deeper than this.
+fn bound(tokens: &[Token]) -> usize {
+    let mut outer: Vec<Level> = Vec::new();
+    let mut level = Level::default();
+    let close = |level: &mut Level, around: Level| {
+        let depth = level.depth() + 1;
+        *level = Level { inner: around.inner.max(depth), ..around };
+    };
     for token in tokens {
         match token {
-            Token::LParen => {
-                around += open.sum() + 1;
-                outer.push(std::mem::take(&mut open));
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                outer.push(std::mem::take(&mut level));
             }
-            Token::RParen => {
-                // One that closes nothing is the parser's to refuse.
-                let Some(before) = outer.pop() else { return deepest };
-                open = before;
-                around -= open.sum() + 1;
+            // One that closes nothing is the parser's to refuse.
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                close(&mut level, outer.pop().unwrap_or_default());
             }
-            Token::Comma => open.next_query(),
-            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+            Token::Comma => level.comma(),
+            Token::Word(word) => match word.keyword {
+                Keyword::NoKeyword => {}
                 Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
-                    open.sets += 1;
-                    open.next_query();
+                    level.sets += 1;
                 }
-                Keyword::SELECT
-                | Keyword::FROM
-                | Keyword::WHERE
-                | Keyword::HAVING
-                | Keyword::LIMIT
-                | Keyword::SET
-                | Keyword::VALUES => open.next_query(),
-                Keyword::AND | Keyword::OR | Keyword::XOR => {
-                    open.loose += 1;
-                    open.tight = 0;
-                }
-                Keyword::NOT
-                | Keyword::IS
-                | Keyword::IN
-                | Keyword::LIKE
-                | Keyword::BETWEEN
-                | Keyword::REGEXP
-                | Keyword::RLIKE
-                | Keyword::DIV
-                | Keyword::MOD
-                | Keyword::COLLATE
-                | Keyword::BINARY
-                | Keyword::CASE
-                | Keyword::INTERVAL
-                | Keyword::JOIN => open.tight += 1,
-                _ => {}
+                _ => level.run += 1,
             },
-            Token::Overlap => {
-                open.loose += 1;
-                open.tight = 0;
-            }
-            Token::Word(_)
-            | Token::Number(..)
+            Token::Number(..)
             | Token::SingleQuotedString(_)
             | Token::DoubleQuotedString(_)
             | Token::HexStringLiteral(_)
             | Token::Placeholder(_)
             | Token::Period
             | Token::Whitespace(_) => {}
-            // Every sign may be an operator.
-            _ => open.tight += 1,
+            // Every other sign may be an operator.
+            _ => level.run += 1,
         }
-        deepest = deepest.max(around + open.sum());
     }
-    deepest
+    while let Some(around) = outer.pop() {
+        close(&mut level, around);
+    }
+    level.depth()
 }
 
-/// How deep a statement is.
+/// Measures a tree.
+#[derive(Default)]
+struct Measure {
+    depth: usize,
+    deepest: usize,
+}
+
+impl Measure {
+    fn enter(&mut self, levels: usize) -> ControlFlow<()> {
+        self.depth += levels;
+        self.deepest = self.deepest.max(self.depth);
+        ControlFlow::Continue(())
+    }
+
+    fn leave(&mut self, levels: usize) -> ControlFlow<()> {
+        self.depth -= levels;
+        ControlFlow::Continue(())
+    }
+}
+
+/// The levels that an expression adds to what it is made of. A comparison of rows is bound as a chain over their parts, each with an
+/// AND and an OR.
+fn levels_of(expr: &Expr) -> usize {
+    match expr {
+        Expr::Tuple(parts) => 1 + 2 * parts.len(),
+        Expr::Function(call) => match &call.args {
+            ast::FunctionArguments::List(list)
+                if matches!(call.name.0.as_slice(), [ast::ObjectNamePart::Identifier(name)]
+                    if name.value.eq_ignore_ascii_case("row")) =>
+            {
+                1 + 2 * list.args.len()
+            }
+            _ => 1,
+        },
+        _ => 1,
+    }
+}
+
+/// The levels that a query adds: its set operations, and its common table expressions, each of which may read the one before.
+fn levels_of_query(query: &ast::Query) -> usize {
+    let mut sets = 0;
+    let mut bodies = vec![&*query.body];
+    while let Some(body) = bodies.pop() {
+        if let ast::SetExpr::SetOperation { left, right, .. } = body {
+            sets += 1;
+            bodies.extend([&**left, &**right]);
+        }
+    }
+    1 + sets + query.with.as_ref().map_or(0, |with| with.cte_tables.len())
+}
+
+impl Visitor for Measure {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.enter(levels_of(expr))
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.leave(levels_of(expr))
+    }
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        self.enter(levels_of_query(query))
+    }
+
+    fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        self.leave(levels_of_query(query))
+    }
+
+    fn pre_visit_table_factor(&mut self, _: &ast::TableFactor) -> ControlFlow<()> {
+        self.enter(1)
+    }
+
+    fn post_visit_table_factor(&mut self, _: &ast::TableFactor) -> ControlFlow<()> {
+        self.leave(1)
+    }
+
+    fn pre_visit_statement(&mut self, _: &ast::Statement) -> ControlFlow<()> {
+        self.enter(1)
+    }
+
+    fn post_visit_statement(&mut self, _: &ast::Statement) -> ControlFlow<()> {
+        self.leave(1)
+    }
+}
+
+/// How deep a statement, or a part of one, is.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Depth(usize);
 
+/// 1436: ER_STACK_OVERRUN_NEED_MORE.
+#[cold]
+pub(super) fn too_deep(most: usize) -> SqlError {
+    let text = format!("Thread stack overrun: expressions are nested more than {most} deep");
+    SqlError::new(1436, text)
+}
+
 impl Depth {
+    /// An upper bound for what the parser makes of tokens.
+    ///
     /// # Errors
     /// 1436 for one too deep.
-    pub(crate) fn of(tokens: &[Token]) -> Result<Depth> {
-        match depth(tokens) {
+    pub(crate) fn of_tokens(tokens: &[Token]) -> Result<Depth> {
+        match bound(tokens) {
+            bound @ 0..=BOUND_MAX => Ok(Depth(bound)),
+            _ => Err(too_deep(DEPTH_MAX)),
+        }
+    }
+
+    /// Of a tree, which the caller has a stack for.
+    ///
+    /// # Errors
+    /// 1436 for one too deep.
+    pub(super) fn of(tree: &impl Visit) -> Result<Depth> {
+        let mut measure = Measure::default();
+        let _ = tree.visit(&mut measure);
+        match measure.deepest {
             depth @ 0..=DEPTH_MAX => Ok(Depth(depth)),
-            deep => Err(SqlError::new(
-                1436,
-                format!("Thread stack overrun: an expression {deep} deep; {DEPTH_MAX} is the most"),
-            )),
+            _ => Err(too_deep(DEPTH_MAX)),
         }
     }
 
@@ -132,8 +248,46 @@ impl Depth {
         self.0 > DEPTH_USUAL
     }
 
+    /// Refuses an expression that is too deep for the catalog to keep (DEPTH-3).
+    ///
+    /// # Errors
+    /// 1436 for such.
+    pub(crate) fn check_kept(self) -> Result<()> {
+        if self.is_deep() { Err(too_deep(DEPTH_USUAL)) } else { Ok(()) }
+    }
+
     /// Runs what a statement needs, on a stack that is large enough for it.
     pub(crate) fn run<T>(self, body: impl FnOnce() -> T) -> T {
         if self.is_deep() { stacker::grow(STACK_BYTES, body) } else { body() }
+    }
+}
+
+/// A tree that is kept: it is freed on a stack that is large enough for it, by whichever thread (DEPTH-1).
+#[derive(Debug)]
+pub(crate) struct Deep<T> {
+    depth: Depth,
+    /// Taken out by `drop` alone.
+    tree: Option<T>,
+}
+
+impl<T> Deep<T> {
+    pub(crate) fn new(depth: Depth, tree: T) -> Deep<T> {
+        Deep { depth, tree: Some(tree) }
+    }
+}
+
+impl<T> Deref for Deep<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.tree.as_ref().expect("a tree that is not freed")
+    }
+}
+
+impl<T> Drop for Deep<T> {
+    fn drop(&mut self) {
+        if self.depth.is_deep() {
+            self.depth.run(|| self.tree = None);
+        }
     }
 }

@@ -12,6 +12,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use super::depth::Depth;
+
 const ASSIGN: u8 = 1;
 const OR: u8 = 5;
 const XOR: u8 = 7;
@@ -32,6 +34,34 @@ const BANG: u8 = 48;
 const ARROW: u8 = 49;
 
 const INNER: MySqlDialect = MySqlDialect {};
+
+/// How often an expression may begin while a text is parsed.
+///
+/// The parser tries one reading of a word, and where that fails, another, and does so within each of the readings. A text that makes no
+/// sense at its deepest level would so be read 2^n times, with n levels around it. Texts that make sense are read once, or a few times.
+pub(super) mod steps {
+    use std::cell::Cell;
+
+    /// For each token, and beside these.
+    const PER_TOKEN: usize = 50;
+    const MORE: usize = 20_000;
+
+    thread_local! {
+        static LEFT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Begins to parse so many tokens.
+    pub(in crate::parse) fn begin(tokens: usize) {
+        LEFT.set(tokens.saturating_mul(PER_TOKEN).saturating_add(MORE));
+    }
+
+    /// Takes one; `false` where there are none left.
+    pub(super) fn take() -> bool {
+        let left = LEFT.get();
+        LEFT.set(left.saturating_sub(1));
+        left > 0
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -233,6 +263,10 @@ impl Dialect for Dialects {
         } else {
             return None;
         };
+        // The copy below is as deep as what it is of (DEPTH-1).
+        if Depth::of(left).is_err() {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
         parser.next_token();
         let right = parser.parse_subexpr(precedence);
         Some(right.map(|right| Expr::BinaryOp {
@@ -242,7 +276,18 @@ impl Dialect for Dialects {
         }))
     }
 
+    /// These are no names. Otherwise the parser would read on behind one as if it were a name, once what follows it makes no sense.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        matches!(
+            keyword,
+            Keyword::CASE | Keyword::CONVERT | Keyword::EXISTS | Keyword::MATCH | Keyword::NOT
+        ) || INNER.is_reserved_for_identifier(keyword)
+    }
+
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if !steps::take() {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
         let token = &parser.peek_token_ref().token;
         let (op, precedence) = match token {
             Token::Minus => (UnaryOperator::Minus, UNARY),

@@ -15,13 +15,13 @@ mod shape;
 mod text;
 
 use sqlparser::ast;
-use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, Whitespace};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 
 use self::dialect::DIALECT;
 use crate::errors::{Result, SqlError};
 
-pub(crate) use self::depth::Depth;
+pub(crate) use self::depth::{Deep, Depth, on_enough_stack};
 pub(crate) use self::shape::Shape;
 pub(crate) use self::text::{Mode, split};
 pub(crate) use interval::unit_named;
@@ -149,8 +149,31 @@ fn unsupported(words: &[String]) -> Option<String> {
     Some(name.trim().to_ascii_uppercase())
 }
 
-/// Parses one statement. Answers it and the number of its parameters.
-pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
+/// A statement that was parsed.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) statement: Statement,
+    /// The number of its parameters.
+    pub(crate) params: usize,
+    pub(crate) depth: Depth,
+}
+
+/// Parses one statement, on a stack that is large enough for its tokens.
+///
+/// # Errors
+/// 1064 where it is none, 1235 for what there is not, 1436 for one too deep.
+pub(crate) fn parse(tokens: Vec<Token>) -> Result<Parsed> {
+    // A statement of the session's is parsed further when it runs.
+    let depth = Depth::of_tokens(&tokens)?;
+    let (statement, params) = parse_statement(tokens)?;
+    let depth = match &statement {
+        Statement::Sql(statement) => Depth::of(&**statement)?,
+        Statement::Own(..) => depth,
+    };
+    Ok(Parsed { statement, params, depth })
+}
+
+fn parse_statement(tokens: Vec<Token>) -> Result<(Statement, usize)> {
     let (mut tokens, params) = number_params(tokens);
     let words: Vec<String> = {
         let solid = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
@@ -209,13 +232,17 @@ pub(crate) fn parse(tokens: Vec<Token>) -> Result<(Statement, usize)> {
         _ => Vec::new(),
     };
     let mut parser = parser(mend(tokens));
-    let parsed = parser.parse_statement().map_err(|error| error.to_string());
+    let parsed = match parser.parse_statement() {
+        Err(ParserError::RecursionLimitExceeded) => return Err(depth::too_deep(DEPTH_MAX)),
+        parsed => parsed.map_err(|error| error.to_string()),
+    };
     let parsed = parsed.and_then(|statement| match parser.peek_token().token {
         Token::EOF => Ok(statement),
         other => Err(format!("near '{other}'")),
     });
     match parsed {
         Ok(mut statement) => {
+            Depth::of(&statement)?;
             refuse::check(&statement)?;
             if let ast::Statement::Query(query) = &mut statement {
                 names::name_columns(query, texts);
@@ -235,7 +262,17 @@ pub(crate) fn refused(parser: Parser<'_>, error: impl std::fmt::Display) -> SqlE
 
 /// A parser over tokens that were mended.
 pub(crate) fn parser(tokens: Vec<Token>) -> Parser<'static> {
+    dialect::steps::begin(tokens.len());
     Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens(tokens)
+}
+
+/// What a statement is answered whose expression the parser refuses.
+#[cold]
+fn refused_by(error: &ParserError) -> SqlError {
+    match error {
+        ParserError::RecursionLimitExceeded => depth::too_deep(DEPTH_MAX),
+        error => SqlError::syntax(error),
+    }
 }
 
 fn is_open(tokens: &[Token], at: usize) -> bool {
@@ -366,25 +403,39 @@ fn share_mode(mut tokens: Vec<Token>) -> Vec<Token> {
 
 /// Parses a query of our own.
 pub(crate) fn parse_query(text: &str) -> Result<ast::Query> {
-    let mut parser = Parser::new(&DIALECT).try_with_sql(text).map_err(SqlError::syntax)?;
+    let tokens = Tokenizer::new(&DIALECT, text).tokenize().map_err(SqlError::syntax)?;
+    let mut parser = parser(tokens);
     Ok(*parser.parse_query().map_err(SqlError::syntax)?)
 }
 
-/// Parses an expression of its own.
+/// Parses an expression that the catalog keeps as text.
+///
+/// # Errors
+/// 1064 where it is none, 1436 for one too deep (DEPTH-3).
 pub(crate) fn parse_expr(text: &str) -> Result<ast::Expr> {
-    let mut parser = Parser::new(&DIALECT)
-        .with_recursion_limit(DEPTH_MAX)
-        .try_with_sql(text)
-        .map_err(SqlError::syntax)?;
-    parser.parse_expr().map_err(SqlError::syntax)
+    let tokens = Tokenizer::new(&DIALECT, text).tokenize().map_err(SqlError::syntax)?;
+    Depth::of_tokens(&tokens)?.run(|| {
+        let expr = parser(tokens).parse_expr().map_err(SqlError::syntax)?;
+        Depth::of(&expr)?.check_kept()?;
+        Ok(expr)
+    })
+}
+
+/// Refuses an expression that is too deep for the catalog to keep.
+///
+/// # Errors
+/// 1436 for such (DEPTH-3).
+pub(crate) fn check_kept(expr: &ast::Expr) -> Result<()> {
+    Depth::of(expr)?.check_kept()
 }
 
 /// Parses the expression that tokens are.
 pub(crate) fn parse_tokens(tokens: &[Token]) -> Result<ast::Expr> {
     let mut parser = parser(tokens.to_vec());
-    let expr = parser.parse_expr().map_err(SqlError::syntax)?;
+    let expr = parser.parse_expr().map_err(|error| refused_by(&error))?;
     match parser.peek_token().token {
         Token::EOF => {
+            Depth::of(&expr)?;
             refuse::check(&expr)?;
             Ok(expr)
         }

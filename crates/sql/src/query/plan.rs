@@ -20,6 +20,7 @@ use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Expr, Typed, refuse_charset};
+use crate::parse::on_enough_stack;
 use crate::session::{FULL_GROUP_BY, INDEX_ONLY};
 
 pub(super) type Vars<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
@@ -29,6 +30,17 @@ static PLANS: AtomicUsize = AtomicUsize::new(1);
 
 /// Plans a query.
 pub(crate) fn plan_query(
+    catalog: &Catalog,
+    database: Option<&str>,
+    variables: Vars<'_>,
+    query: &ast::Query,
+    parent: Option<&Binder<'_>>,
+    ctes: &Ctes,
+) -> Result<QueryPlan> {
+    on_enough_stack(|| plan_here(catalog, database, variables, query, parent, ctes))
+}
+
+fn plan_here(
     catalog: &Catalog,
     database: Option<&str>,
     variables: Vars<'_>,

@@ -13,6 +13,7 @@ use super::sort::{Held, KeyMap, Keys, Sorter, group_key, group_key_into, order_o
 use super::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, TakeRow, spans, steps};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Context, Expr, reshape};
+use crate::parse::on_enough_stack;
 
 /// What takes rows; `false` when it wants no more.
 pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
@@ -60,6 +61,10 @@ pub(crate) fn run_query(
     plan: &QueryPlan,
     emit: &mut Emit<'_>,
 ) -> Result<()> {
+    on_enough_stack(|| run_here(context, plan, emit))
+}
+
+fn run_here(context: &Context<'_>, plan: &QueryPlan, emit: &mut Emit<'_>) -> Result<()> {
     let limit = count(context, plan.limit.as_ref())?;
     let mut skip = count(context, plan.offset.as_ref())?.unwrap_or(0);
     let mut left = limit.unwrap_or(u64::MAX);

@@ -25,7 +25,7 @@ use crate::catalog::Catalog;
 use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource, Scope};
 use crate::errors::{Result, SqlError};
 use crate::expr::{DAYS, Fit, MOMENTS, PARAMETERS};
-use crate::parse::{self, Depth, Mode, Shape, Statement};
+use crate::parse::{self, Deep, Depth, Mode, Shape, Statement};
 use crate::query::{self, Point, QueryPlan};
 
 /// Shapes that a session keeps.
@@ -91,11 +91,11 @@ pub(super) struct MadeFor {
 /// A statement that is ready to run.
 pub(super) struct Compiled {
     depth: Depth,
-    statement: Arc<Statement>,
+    statement: Arc<Deep<Statement>>,
     pub(super) made_for: MadeFor,
     pub(super) needs: Vec<Need>,
     pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
-    pub(super) body: Body,
+    pub(super) body: Deep<Body>,
     /// What it is as one look-up, where it is no more than that.
     pub(super) point: Option<Point>,
     /// Whether it is over at once.
@@ -159,13 +159,13 @@ pub(super) fn is_rows(statement: &ast::Statement) -> bool {
 /// A statement, and what was made of it when it last ran.
 pub(super) struct Slot {
     pub(super) depth: Depth,
-    pub(super) statement: Arc<Statement>,
+    pub(super) statement: Arc<Deep<Statement>>,
     pub(super) compiled: Option<Arc<Compiled>>,
 }
 
 impl Slot {
     pub(super) fn new(statement: Statement, depth: Depth) -> Slot {
-        Slot { depth, statement: Arc::new(statement), compiled: None }
+        Slot { depth, statement: Arc::new(Deep::new(depth, statement)), compiled: None }
     }
 
     /// Takes it to run, so that what was made of it is nobody else's to count meanwhile.
@@ -186,12 +186,12 @@ impl Slot {
 
     /// Whether it begins or ends a transaction.
     pub(super) fn is_control(&self) -> bool {
-        let Statement::Own(first, _) = &*self.statement else { return false };
+        let Statement::Own(first, _) = &**self.statement else { return false };
         matches!(first.as_str(), "begin" | "start" | "commit" | "rollback")
     }
 
     pub(super) fn sql(&self) -> Option<&ast::Statement> {
-        match &*self.statement {
+        match &**self.statement {
             Statement::Sql(statement) => Some(statement),
             Statement::Own(..) => None,
         }
@@ -309,7 +309,7 @@ impl Session {
             statement: slot.statement.clone(),
             brief: body.is_brief(),
             point: body.point().filter(|_| self.instance.0.point_reads),
-            body,
+            body: Deep::new(slot.depth, body),
             samples: samples.take(),
             moments: moments.take(),
             lasting: !self.asked.get(),
@@ -392,20 +392,20 @@ impl Session {
         thread::long_ahead();
         let mut statements = parse::split(shape.text(), mode).ok()?;
         let tokens = statements.pop().filter(|_| statements.is_empty())?;
-        // Those that are deep are not kept: they are freed where there is stack enough.
-        let depth = Depth::of(&tokens).ok().filter(|depth| !depth.is_deep())?;
-        let (statement, params) = parse::parse(tokens).ok()?;
-        let mut slot = Slot::new(statement, depth);
-        let sql = slot.sql().filter(|sql| is_rows(sql))?;
-        if params != shape.values.len() || self.check_rights(sql).is_err() {
-            return None;
-        }
-        let compiled = self.compile(&slot, &shape.values, &catalog).ok()?;
-        if compiled.lasting {
-            common.put(key, &compiled);
-        }
-        slot.compiled = Some(compiled);
-        Some(slot)
+        Depth::of_tokens(&tokens).ok()?.run(|| {
+            let parse::Parsed { statement, params, depth } = parse::parse(tokens).ok()?;
+            let mut slot = Slot::new(statement, depth);
+            let sql = slot.sql().filter(|sql| is_rows(sql))?;
+            if params != shape.values.len() || self.check_rights(sql).is_err() {
+                return None;
+            }
+            let compiled = self.compile(&slot, &shape.values, &catalog).ok()?;
+            if compiled.lasting {
+                common.put(key, &compiled);
+            }
+            slot.compiled = Some(compiled);
+            Some(slot)
+        })
     }
 
     /// Whether what a statement was compiled to still holds, for a version of the catalog.

@@ -171,16 +171,19 @@ impl Session {
                 // Whoever the statement before has made ready does not wait for this one.
                 spillway_base::thread::blocking(|| ());
             }
-            let depth = parse::Depth::of(&tokens)?;
-            depth.run(|| {
-                let (statement, params) = parse::parse(tokens).inspect_err(|error| {
+            let bound = parse::Depth::of_tokens(&tokens).inspect_err(|error| {
+                self.warnings.clear();
+                self.note_error(error);
+            })?;
+            bound.run(|| {
+                let parsed = parse::parse(tokens).inspect_err(|error| {
                     self.warnings.clear();
                     self.note_error(error);
                 })?;
-                if params > 0 {
+                if parsed.params > 0 {
                     return Err(SqlError::syntax("near '?'"));
                 }
-                let mut slot = Slot::new(statement, depth);
+                let mut slot = Slot::new(parsed.statement, parsed.depth);
                 self.run_slot(&mut slot, &[], None, Called::Text(shown), at < last, sink)
             })?;
         }
@@ -276,9 +279,8 @@ impl Session {
     /// 1146 for one that there is not.
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
-        let (statement, _) =
-            parse::parse(parse::split(&sql, parse::Mode::default())?.pop().unwrap_or_default())?;
-        match &statement {
+        let tokens = parse::split(&sql, parse::Mode::default())?.pop().unwrap_or_default();
+        match &parse::parse(tokens)?.statement {
             Statement::Sql(statement) => match &**statement {
                 ast::Statement::Query(query) => {
                     self.check_rights(statement)?;
@@ -353,7 +355,7 @@ impl Session {
             return outcome;
         }
         let process = &self.process;
-        let account = match &*slot.statement {
+        let account = match &**slot.statement {
             Statement::Own(_, tokens) => crate::accounts::shown(tokens),
             Statement::Sql(_) => None,
         };
@@ -392,7 +394,7 @@ impl Session {
             let outcome = self.run_rows(slot, given, left, more, sink);
             return self.ran(outcome, stalls);
         }
-        let outcome = match &*slot.statement.clone() {
+        let outcome = match &**slot.statement.clone() {
             Statement::Own(first, tokens) => {
                 // One within it, as of EXECUTE, waits here: nobody goes on with the outer one.
                 let waker = self.waker.take();

@@ -50,7 +50,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Option<Result<()>> {
         let compiled = slot.compiled.as_deref()?;
-        let (Some(point), Body::Query(plan)) = (&compiled.point, &compiled.body) else {
+        let (Some(point), Body::Query(plan)) = (&compiled.point, &*compiled.body) else {
             return None;
         };
         let [(lock, Mode::Read)] = &compiled.tables[..] else { return None };

@@ -87,21 +87,15 @@ impl Session {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
         let place = self.instance.place_for(sql, &tokens)?;
-        let depth = parse::Depth::of(&tokens)?;
-        depth.run(|| self.prepare_tokens(sql, tokens, depth, place))
+        parse::Depth::of_tokens(&tokens)?.run(|| self.prepare_tokens(sql, tokens, place))
     }
 
-    fn prepare_tokens(
-        &mut self,
-        sql: &str,
-        tokens: Vec<Token>,
-        depth: parse::Depth,
-        place: Place,
-    ) -> Result<Prepared> {
-        let (statement, params) = parse::parse(tokens).inspect_err(|error| {
-            self.warnings.clear();
-            self.note_error(error);
-        })?;
+    fn prepare_tokens(&mut self, sql: &str, tokens: Vec<Token>, place: Place) -> Result<Prepared> {
+        let parse::Parsed { statement, params, depth } =
+            parse::parse(tokens).inspect_err(|error| {
+                self.warnings.clear();
+                self.note_error(error);
+            })?;
         if let Statement::Own(first, _) = &statement
             && ["prepare", "execute", "deallocate"].contains(&first.as_str())
         {
@@ -114,7 +108,7 @@ impl Session {
             self.check_rights(sql)?;
             let catalog = self.instance.0.catalog.load_full();
             let compiled = self.compile(&slot, &[], &catalog)?;
-            if let Body::Query(plan) = &compiled.body {
+            if let Body::Query(plan) = &*compiled.body {
                 columns.clone_from(&plan.columns);
             }
             slot.compiled = Some(compiled);

@@ -118,7 +118,7 @@ impl Session {
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let alone = opened && self.autocommit && !self.explicit;
         let outcome = self.ready(slot, params).and_then(|ready| {
-            let body = &ready.compiled.body;
+            let body: &Body = &ready.compiled.body;
             self.leave_waits(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
             let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
@@ -225,14 +225,14 @@ impl Session {
             let mut context = self.context(txn, &ready.catalog, given.params);
             context.alone = alone;
             context.starts_over = attempt < query::STARTS_MAX;
-            if matches!(ready.compiled.body, Body::Query(_)) {
+            if matches!(*ready.compiled.body, Body::Query(_)) {
                 context.deadline = deadline;
             } else {
                 // As InnoDB does, which makes no difference to READ COMMITTED.
                 context.shares =
                     txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();
             }
-            let outcome = match &ready.compiled.body {
+            let outcome = match &*ready.compiled.body {
                 Body::Query(plan) => self.select(&context, plan, sink).map(|()| None),
                 Body::Insert(plan) => {
                     if let Some(rows) = &mut given.rows {
@@ -386,7 +386,7 @@ impl Session {
         }
         let slot = Slot::new(Statement::Sql(Box::new(statement.clone())), Depth::default());
         let catalog = self.instance.0.catalog.load_full();
-        let rows = match &self.compile(&slot, &[], &catalog)?.body {
+        let rows = match &*self.compile(&slot, &[], &catalog)?.body {
             Body::Query(plan) => crate::show::explain(plan),
             Body::Insert(plan) => crate::show::explain_insert(plan.table(), plan.query()),
             Body::Change(plan) => plan.explain(),

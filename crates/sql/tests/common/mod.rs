@@ -1,6 +1,8 @@
 //! Sessions over a database in memory, and their answers as text.
 #![allow(dead_code)]
 
+pub(crate) mod deep;
+
 use spillway::{CommitFuture, Database, Settings};
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;

@@ -22,6 +22,7 @@ use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::names;
+use crate::parse::on_enough_stack;
 use crate::query::{self, Aggregate};
 use crate::session::LITERALS;
 
@@ -127,7 +128,13 @@ pub(crate) struct Binder<'a> {
     /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
     pub(crate) variables: &'a dyn Fn(&str, &str) -> Option<Value>,
+    /// The parts of expressions that were copied, because they stand in the query once and in its plan more often.
+    copied: Cell<usize>,
 }
+
+/// The parts of expressions that the plan of one query may have beside those that the query spells. A BETWEEN has its operand
+/// twice in the plan, so without a limit 40 of them within each other would fill any memory.
+const COPIED_MAX: usize = 1 << 18;
 
 fn boxed(expr: Expr) -> Box<Expr> {
     Box::new(expr)
@@ -249,6 +256,7 @@ impl<'a> Binder<'a> {
             keeps_truth: false,
             inserting: None,
             variables,
+            copied: Cell::new(0),
         }
     }
 
@@ -266,6 +274,7 @@ impl<'a> Binder<'a> {
             && let Some((_, typed)) =
                 self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name))
         {
+            self.note_copies(&typed.expr, 1)?;
             return Ok(typed.clone());
         }
         let (mut depth, mut outer) = (1, self.parent);
@@ -283,6 +292,21 @@ impl<'a> Binder<'a> {
             (depth, outer) = (depth + 1, binder.parent);
         }
         Err(SqlError::unknown_column(&path.join("."), self.place))
+    }
+
+    /// Notes that the plan has an expression so many times more than the query spells it.
+    ///
+    /// # Errors
+    /// 3170 where these are too many.
+    fn note_copies(&self, expr: &Expr, times: usize) -> Result<()> {
+        let mut parts = 0;
+        expr.walk(&mut |_| parts += 1);
+        self.copied.set(self.copied.get().saturating_add(times.saturating_mul(parts)));
+        if self.copied.get() <= COPIED_MAX {
+            return Ok(());
+        }
+        let text = format!("Memory capacity of {COPIED_MAX} parts for 'expressions' exceeded.");
+        Err(SqlError::new(3170, text))
     }
 
     /// Notes that this query reads a slot of the query so many levels out, and so do those in between:
@@ -329,6 +353,10 @@ impl<'a> Binder<'a> {
 
     /// Binds an expression, whose text may be in another character set.
     pub(crate) fn bind_any(&mut self, expr: &ast::Expr) -> Result<Typed> {
+        on_enough_stack(|| self.bind_here(expr))
+    }
+
+    fn bind_here(&mut self, expr: &ast::Expr) -> Result<Typed> {
         use ast::Expr as E;
         match expr {
             E::Identifier(ident) => self.identifier(std::slice::from_ref(ident)),
@@ -424,6 +452,7 @@ impl<'a> Binder<'a> {
                     return Err(SqlError::syntax("BETWEEN takes two bounds"));
                 };
                 let collation = common_collation(&[&value, &low, &high]);
+                self.note_copies(&value.expr, 1)?;
                 let above =
                     Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
                 let below = Expr::Binary(Op::LtEq, boxed(value.expr), boxed(high.expr), collation);

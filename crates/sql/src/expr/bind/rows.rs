@@ -83,7 +83,15 @@ impl Binder<'_> {
         self.pairs(left, right, &mut pairs)?;
         let found = match pairs.as_slice() {
             [(a, b, collation)] => binary(op, a, b, *collation),
-            pairs => compare_rows(op, pairs),
+            pairs => {
+                if !matches!(op, Op::Eq | Op::NullEq | Op::NotEq) {
+                    for (a, b, _) in pairs {
+                        self.note_copies(a, 1)?;
+                        self.note_copies(b, 1)?;
+                    }
+                }
+                compare_rows(op, pairs)
+            }
         };
         Ok(self.truth(found))
     }
@@ -185,16 +193,17 @@ impl Binder<'_> {
             };
             match forms.iter_mut().find(same) {
                 Some((_, items)) => items.push(tuple(item)),
-                None => forms.push((form, vec![tuple(item)])),
+                None => {
+                    if !forms.is_empty() {
+                        form.iter().try_for_each(|part| self.note_copies(part, 1))?;
+                    }
+                    forms.push((form, vec![tuple(item)]));
+                }
             }
         }
         let of_form =
             |(form, items)| Expr::In(boxed(tuple(form)), List::new(items, collations.clone()));
-        let found = forms
-            .into_iter()
-            .map(of_form)
-            .reduce(|a, b| Expr::Binary(Op::Or, boxed(a), boxed(b), Collation::Binary));
-        let found = found.unwrap_or(Expr::Const(Value::from(false)));
+        let found = any_of(forms.into_iter().map(of_form).collect());
         Ok(self.truth(if negated { Expr::Not(boxed(found)) } else { found }))
     }
 }
@@ -218,6 +227,9 @@ impl Binder<'_> {
             pairs.push((form, when));
         }
         let is_one = pairs.iter().all(|(form, _)| is_same_form(&form.expr, &operand.expr));
+        if !is_one {
+            self.note_copies(&operand.expr, pairs.len())?;
+        }
         for (when, (form, value)) in whens.iter_mut().zip(pairs) {
             *when = match is_one {
                 true => value,
@@ -225,6 +237,19 @@ impl Binder<'_> {
             };
         }
         Ok((is_one.then_some(operand.expr), collation))
+    }
+}
+
+/// Whether any of some conditions holds, as a tree that is as flat as it can be.
+fn any_of(mut conditions: Vec<Expr>) -> Expr {
+    match conditions.len() {
+        0 => Expr::Const(Value::from(false)),
+        1 => conditions.remove(0),
+        count => {
+            let rest = conditions.split_off(count / 2);
+            let (first, rest) = (any_of(conditions), any_of(rest));
+            Expr::Binary(Op::Or, boxed(first), boxed(rest), Collation::Binary)
+        }
     }
 }
 

@@ -1,0 +1,188 @@
+//! Whatever nests in a statement, and however deep: the statement runs or fails, and its session goes on (DEPTH-1 to DEPTH-3).
+#![allow(missing_docs)]
+
+mod common;
+
+use common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
+use common::{Rows, code, in_memory, run};
+use spillway_sql::Session;
+use spillway_types::Value;
+
+fn session() -> Session {
+    let instance = in_memory();
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    run(
+        &mut session,
+        "SET max_execution_time = 2000; CREATE TABLE t (id INT PRIMARY KEY, a INT); \
+         INSERT INTO t VALUES (1, 1), (2, 2)",
+    )
+    .unwrap();
+    session
+}
+
+/// Runs a statement, as text twice and prepared, and uses whatever tables it left.
+fn go(session: &mut Session, sql: &str) -> u16 {
+    let told = code(session, sql);
+    code(session, sql);
+    if let Ok(prepared) = session.prepare(sql) {
+        let params = vec![Value::Int(1); prepared.params];
+        let _ = session.execute(prepared.id, &params, &mut Rows::default());
+        session.close_statement(prepared.id);
+    }
+    for sql in [
+        "INSERT INTO n (a) VALUES (1)",
+        "SHOW CREATE TABLE n",
+        "ALTER TABLE n ADD COLUMN z INT",
+        "DROP TABLE IF EXISTS n",
+        "ROLLBACK",
+    ] {
+        code(session, sql);
+    }
+    told
+}
+
+/// Each construct is nested in some places, and something in each place, on both sides of every limit.
+#[test]
+fn whatever_nests_runs_or_fails() {
+    for (at, place) in PLACES.iter().enumerate() {
+        let mut session = session();
+        for (number, nest) in NESTS.iter().enumerate().filter(|(number, _)| number % 11 == at % 11)
+        {
+            let times = [8, 40, 95, 160][(number / 11 + at / 11) % 4];
+            go(&mut session, &nested(place, *nest, "1", times));
+        }
+        assert_eq!(code(&mut session, "SELECT 1"), 0, "{place}");
+    }
+}
+
+#[test]
+fn what_nests_deeper_than_any_stack_runs_or_fails() {
+    let mut session = session();
+    for (at, nest) in NESTS.iter().enumerate().step_by(2) {
+        for (step, times) in [1200, 2900, 20_000].into_iter().enumerate() {
+            if step != at / 2 % 3 {
+                continue;
+            }
+            let place = PLACES[(at + step * 7) % PLACES.len()];
+            let told = go(&mut session, &nested(place, *nest, "1", times));
+            assert!(times < 20_000 || told != 0, "{place} {nest:?}");
+        }
+    }
+    assert_eq!(code(&mut session, "SELECT 1"), 0);
+}
+
+#[test]
+fn whatever_repeats_runs_or_fails() {
+    let mut session = session();
+    for (at, pieces) in CHAINS.iter().enumerate() {
+        let counts = [[8, 95, 2900], [60, 400, 100_000]][at % 2];
+        for times in counts {
+            go(&mut session, &chain(*pieces, times));
+        }
+    }
+    for count in [8, 60, 95, 400, 2900, 20_000] {
+        go(&mut session, &ctes(count));
+    }
+    assert_eq!(code(&mut session, "SELECT 1"), 0);
+}
+
+/// A million of what is shortest.
+#[test]
+fn a_million_levels_fail() {
+    let mut session = session();
+    for sql in [
+        nested("SELECT {}", ("", "+1"), "1", 1_000_000),
+        nested("SELECT {}", ("(", ")"), "1", 1_000_000),
+        nested("SELECT {}", ("-", ""), "1", 1_000_000),
+        nested("CREATE TABLE n (a INT DEFAULT ({}))", ("(", "+1)"), "1", 1_000_000),
+        nested("SELECT 1 FROM t WHERE {}", ("", " IS NULL"), "1", 1_000_000),
+    ] {
+        assert_eq!(code(&mut session, &sql), 1436, "{}", &sql[..40]);
+        assert_eq!(session.prepare(&sql).unwrap_err().code, 1436, "{}", &sql[..40]);
+    }
+    assert_eq!(code(&mut session, "SELECT 1"), 0);
+}
+
+/// Chains of brackets add up: each has few operators, and all of them many.
+#[test]
+fn operators_behind_brackets_are_as_deep_as_those_before() {
+    let mut session = session();
+    let terms = |times: usize| " + 1".repeat(times);
+    let nest = |times: usize, terms: &str| {
+        format!("SELECT {}1{}", "(".repeat(times), format!("{terms})").repeat(times))
+    };
+    assert_eq!(code(&mut session, &nest(60, &terms(40))), 0);
+    assert_eq!(code(&mut session, &nest(60, &terms(400))), 1436);
+    assert_eq!(code(&mut session, &nest(60, &terms(4000))), 1436);
+}
+
+/// What is counted only to choose a stack refuses nothing (DEPTH-2).
+#[test]
+fn what_is_wide_is_not_deep() {
+    let mut session = session();
+    for pieces in [
+        ["SELECT CASE 1", "", "", " WHEN 1 THEN 2", " END"],
+        ["SELECT 1 IN (1", "", "", ", 2, 3 + 4", ")"],
+        ["SELECT 1", "", "", ", 1 + 1", ""],
+        ["INSERT IGNORE INTO t VALUES (1, 1)", "", "", ", (1 + 0, 1 + 1)", ""],
+    ] {
+        assert_eq!(code(&mut session, &chain(pieces, 4000)), 0, "{pieces:?}");
+    }
+    assert_eq!(code(&mut session, &chain(["SELECT 1", "", "", " OR 0 = 1", ""], 1400)), 0);
+}
+
+/// DEPTH-3, of every way to put an expression into the catalog.
+#[test]
+fn the_catalog_keeps_no_deep_expression() {
+    let mut session = session();
+    for place in PLACES.iter().filter(|place| {
+        ["CREATE TABLE n (", "ALTER TABLE"].iter().any(|start| place.starts_with(start))
+            && ["DEFAULT (", "CHECK"].iter().any(|word| place.contains(word))
+    }) {
+        let at = |times| nested(place, ("", " + 1"), "1", times);
+        assert_eq!(code(&mut session, &at(150)), 1436, "{place}");
+        assert_eq!(code(&mut session, &at(2900)), 1436, "{place}");
+        assert_eq!(code(&mut session, &at(60)), 0, "{place}: {:?}", run(&mut session, &at(60)));
+        assert_eq!(code(&mut session, "INSERT INTO t (id) VALUES (7)"), 0, "{place}");
+        run(&mut session, "DELETE FROM t WHERE id = 7; DROP TABLE IF EXISTS n").unwrap();
+        if place.contains("ADD COLUMN") {
+            run(&mut session, "ALTER TABLE t DROP COLUMN b").unwrap();
+        }
+    }
+}
+
+/// Parts that a plan has more often than its statement are limited in all.
+#[test]
+fn what_doubles_with_each_level_fails() {
+    let mut session = session();
+    for nest in [
+        ("", " BETWEEN 0 AND 1"),
+        ("(", " IN (1, 'a'))"),
+        ("CASE ", " WHEN 1 THEN 2 WHEN 'a' THEN 3 END"),
+    ] {
+        assert_eq!(code(&mut session, &nested("SELECT {}", nest, "1", 6)), 0, "{nest:?}");
+        let told = code(&mut session, &nested("SELECT {}", nest, "1", 80));
+        assert!([0, 1436, 3170].contains(&told), "{told} {nest:?}");
+    }
+    let doubling = nested("SELECT {}", ("", " BETWEEN 0 AND 1"), "1", 80);
+    assert_eq!(code(&mut session, &doubling), 3170);
+}
+
+/// Nests within each other, by a generator with a fixed seed.
+#[test]
+fn any_mixture_runs_or_fails() {
+    let mut session = session();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    for _ in 0..60 {
+        let bytes: Vec<u8> = (0..1 + 2 * usize::from(byte() % 9)).map(|_| byte()).collect();
+        go(&mut session, &of_bytes(&bytes));
+    }
+    assert_eq!(code(&mut session, "SELECT 1"), 0);
+}
