@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillway::{Database, Settings};
+use spillway_base::clock::Clock;
 use spillway_server::{ServerSettings, TlsFiles};
 use spillway_storage::sim::SimDisk;
 
@@ -372,7 +374,7 @@ fn statements_that_are_long_on_all_workers_keep_nobody_waiting() {
     until(|| running(&mut root, long) == workers);
     let mut others: Vec<Client> = (0..4).map(|_| server.client()).collect();
     for round in 0..300u64 {
-        std::thread::sleep(std::time::Duration::from_micros(round * 997 % 25_000));
+        Clock::system().sleep(Duration::from_micros(round * 997 % 25_000));
         for other in &mut others {
             assert_eq!(other.run("SELECT 1").one(), "1");
         }
