@@ -23,6 +23,8 @@ use crate::Disk;
 
 /// Segments no longer needed that are kept to be used again.
 const IDLE_MAX: usize = 2;
+/// A segment that is made on a full disk has at least this part of the bytes of others.
+const SMALL_SHARE: u64 = 256;
 /// Memory for a frame's bytes that is kept between frames.
 const SCRATCH_KEPT: usize = 32 << 20;
 
@@ -223,15 +225,7 @@ impl FilePlog {
                 let gone = made.is_ok() || self.maker.is_gone(old.sequence);
                 (made, gone)
             }
-            _ => {
-                let made = match self.maker.make(header, wanted) {
-                    Err(error) if error.kind() == ErrorKind::DiskFull && enough < wanted => {
-                        self.maker.make(header, enough)
-                    }
-                    made => made,
-                };
-                (made, false)
-            }
+            _ => (self.make_as_fits(header, room, enough, wanted), false),
         };
         let mut state = self.state.lock();
         state.busy = false;
@@ -246,6 +240,23 @@ impl FilePlog {
             self.note_piece(&state);
         });
         (state, outcome)
+    }
+
+    /// Makes a segment of `wanted` bytes. On a full disk a smaller one will do: of `enough` bytes, or
+    /// the least that has the room that somebody waits for.
+    fn make_as_fits(&self, header: Header, room: u64, enough: u64, wanted: u64) -> Result<Segment> {
+        let least = (HEADER_BYTES + room).max(self.maker.settings.segment_bytes / SMALL_SHARE);
+        let least = if room > 0 { least.next_multiple_of(HEADER_BYTES) } else { enough };
+        let mut made = self.maker.make(header, wanted);
+        let mut tried = wanted;
+        for bytes in [enough, least] {
+            let full = |error: &Error| error.kind() == ErrorKind::DiskFull;
+            if bytes < tried && made.as_ref().err().is_some_and(full) {
+                made = self.maker.make(header, bytes);
+                tried = bytes;
+            }
+        }
+        made
     }
 
     fn note_piece(&self, state: &State) {
