@@ -359,6 +359,14 @@ pub trait Engine: Send + Sync {
     /// Asks that every commit up to `csn` become persistent soon, so that the log may be cut there.
     fn request_persist(&self, csn: Csn);
 
+    /// The disk is full, and a commit has freed something: has the engine give back free space that it keeps for later, soon.
+    fn give_space(&self) {}
+
+    /// Whether the background work met a full disk when it last wrote something.
+    fn meets_full_disk(&self) -> bool {
+        false
+    }
+
     /// How far behind the background work is.
     fn debt(&self) -> Debt;
 

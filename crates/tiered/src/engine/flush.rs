@@ -11,7 +11,7 @@ use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
 use super::heat::MARKS;
-use super::hidden::{Known, range_of};
+use super::hidden::{Known, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
 use crate::compaction::{Cuts, DropRule, Supply};
@@ -73,6 +73,7 @@ impl Inner {
         let mut waiting: Vec<_> =
             waiting.map(|(table, part, oldest)| (oldest.memtable.bytes(), table, part)).collect();
         waiting.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
+        let mut outcome = Ok(false);
         for (_, table, part) in waiting {
             let Some(_flushing) = Flushing::begin(self, part) else { continue };
             // Another thread may have flushed it since it was looked at, or split the sub-table.
@@ -80,9 +81,13 @@ impl Inner {
             let flushed = self.flush(table, part, &oldest);
             let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
             self.disk_full.store(full, Ordering::Release);
-            return flushed.map(|()| true);
+            outcome = flushed.map(|()| true);
+            // A smaller one may fit, or need nothing.
+            if !full {
+                break;
+            }
         }
-        Ok(false)
+        outcome
     }
 
     /// A sub-table's oldest memtable, if it may be flushed (E7).
@@ -176,7 +181,10 @@ impl Inner {
         let known = Known::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
-        let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };
+        // What a commit that is durable hides from everybody need not be written before that commit is.
+        let later = hidden_later(part, Some(&oldest.memtable), &live);
+        let hidden = known.all.union(&later);
+        let rule = DropRule { live: &live, others_from, ranges: &hidden, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         written.warm = self.tables_of_flush(table.id);
         // A tombstone hides what is in the other inputs until it has met them.

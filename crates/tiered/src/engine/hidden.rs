@@ -76,6 +76,23 @@ fn oldest(live: &[Csn]) -> Csn {
     live.first().copied().unwrap_or_default()
 }
 
+/// The range tombstones of memtables, other than one that is being flushed, that every live snapshot sees. The log has them
+/// durably, and an opening installs them anew (E3), so that what they hide can be let go of before they are flushed: on a full
+/// disk that makes the room for it.
+pub(super) fn hidden_later(
+    part: &SubTable,
+    flushed: Option<&Arc<Memtable>>,
+    live: &[Csn],
+) -> RangeTombstones {
+    let view = part.view();
+    let others = view
+        .memtables()
+        .filter(|memtable| flushed.is_none_or(|flushed| !Arc::ptr_eq(flushed, memtable)));
+    let ranges = others.filter_map(|memtable| memtable.ranges());
+    let ranges = ranges.map(|ranges| ranges.within(part.range()).at(oldest(live)));
+    ranges.reduce(|all, ranges| all.union(&ranges)).unwrap_or(RangeTombstones::NONE)
+}
+
 /// The keys from one up to another, both included, as a range; the second is what `past` holds then.
 pub(super) fn range_of<'a>(
     (smallest, largest): (&'a [u8], &[u8]),
@@ -89,17 +106,21 @@ impl Inner {
     /// Lets go of slices of which every version is hidden from everybody, unread, and of range tombstones that hide nothing
     /// any more.
     pub(super) fn let_go_hidden(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
-        if part.view_now().levels.ranges.is_empty() {
+        let view = part.view_now();
+        if view.levels.ranges.is_empty() && !view.memtables().any(|memtable| memtable.has_ranges())
+        {
             return Ok(false);
         }
+        drop(view);
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let known = Known::of(part, None, &live);
+        let hidden = known.ripe.union(&hidden_later(part, None, &live));
         let held = part.take_keys(|bars| {
             let levels = part.view().levels.clone();
             let gone = |slice: &&Arc<Slice>| {
                 let meta = &slice.meta;
-                known.ripe.hides_all(&meta.smallest, &meta.largest, meta.counts.csn_max)
+                hidden.hides_all(&meta.smallest, &meta.largest, meta.counts.csn_max)
             };
             let all: Vec<_> = levels.places().map(|(_, slice)| slice).filter(gone).collect();
             bars.windows().into_iter().find_map(|window| {

@@ -275,16 +275,30 @@ impl Drop for Background {
 
 impl Inner {
     fn next_job(&self, compact: bool) -> Result<JobOutcome> {
-        let worked = self.record_tables()?
-            || self.reap_tables()?
+        // A step that a full disk stops keeps none of the others from freeing space.
+        let mut full = None;
+        let mut unless_full = |worked: Result<bool>| match worked {
+            Err(error) if error.kind() == ErrorKind::DiskFull => {
+                full = Some(error);
+                Ok(false)
+            }
+            worked => worked,
+        };
+        let worked = unless_full(self.record_tables())?
+            || unless_full(self.reap_tables())?
             || (compact && self.rewrite_manifest()?)
             || self.switch_memtables()
-            || (self.wants_flush(compact) && self.flush_one()?)
-            || (compact && self.repartition()?)
-            || (compact && self.compact_one()?)
-            || (compact && self.move_some()?)
+            || (self.wants_flush(compact) && unless_full(self.flush_one())?)
+            || (compact && unless_full(self.repartition())?)
+            || (compact && unless_full(self.compact_one())?)
+            || (compact && unless_full(self.move_some())?)
             || self.shrink_files();
-        Ok(if worked { JobOutcome::Worked } else { JobOutcome::Idle })
+        self.met_full_disk.store(full.is_some(), Ordering::Release);
+        match (worked, full) {
+            (true, _) => Ok(JobOutcome::Worked),
+            (false, Some(full)) => Err(full),
+            (false, None) => Ok(JobOutcome::Idle),
+        }
     }
 
     /// Whether there are threads that flush, and need no help: writers are not about to be slowed.

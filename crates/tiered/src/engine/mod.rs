@@ -158,6 +158,10 @@ struct Inner {
     failed: AtomicBool,
     /// Whether the last flush met a full disk.
     disk_full: AtomicBool,
+    /// Whether the last piece of background work met one.
+    met_full_disk: AtomicBool,
+    /// Whether nearly all free space is to go back to the file system now.
+    gives_space: AtomicBool,
     bell: Bell,
     levels_debt: LevelsDebt,
     /// Whether all is compressed as it should be, and where it should be.
@@ -283,6 +287,8 @@ impl TieredEngine {
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
             disk_full: AtomicBool::new(false),
+            met_full_disk: AtomicBool::new(false),
+            gives_space: AtomicBool::new(false),
             bell: Bell::default(),
             levels_debt: LevelsDebt::default(),
             recoded: Settled::default(),
@@ -750,6 +756,15 @@ impl Engine for TieredEngine {
     fn request_persist(&self, csn: Csn) {
         self.0.persist_requested.fetch_max(csn.0, Ordering::AcqRel);
         self.0.ring();
+    }
+
+    fn give_space(&self) {
+        self.0.gives_space.store(true, Ordering::Release);
+        self.0.ring();
+    }
+
+    fn meets_full_disk(&self) -> bool {
+        self.0.met_full_disk.load(Ordering::Acquire)
     }
 
     fn debt(&self) -> Debt {

@@ -250,15 +250,22 @@ impl Inner {
             }
         }
         due.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        let mut full = None;
         for (.., kind, at) in due {
             let (table, part) = &parts[at];
             let pick = |bars: &Bars| {
                 let levels = part.view().levels.clone();
                 self.chooser(part, &levels, bars, oldest).pick(kind)
             };
-            if self.compact_what(table, part, pick)? {
-                return Ok(true);
+            match self.compact_what(table, part, pick) {
+                // One that writes less may fit, and free what this one lacks.
+                Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
+                Ok(false) => {}
+                worked => return worked,
             }
+        }
+        if let Some(full) = full {
+            return Err(full);
         }
         Ok(self.unless_settled(&self.recoded, || self.recode_first(&parts))?
             || self.settle_first(&parts, oldest)?)
@@ -493,13 +500,15 @@ impl Inner {
     /// background ([`Trickle`](super::pace::Trickle)). Answers whether to go on at once.
     pub(super) fn shrink_files(&self) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
-        let spares = self.settings.paced_compaction && !alone;
+        let gives_all = self.gives_space.swap(false, Ordering::AcqRel);
+        let spares = self.settings.paced_compaction && !alone && !gives_all;
         let slot_bytes = self.space.slot_bytes();
         let Some(giving) = self.trickle.begin(clock::now(), slot_bytes, spares) else {
             return false;
         };
         let bytes = self.space.bytes();
-        let (share, least) = match self.space.has_rested(self.settings.settle_after, clock::now()) {
+        let has_rested = self.space.has_rested(self.settings.settle_after, clock::now());
+        let (share, least) = match has_rested || gives_all {
             true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
             false => (FREE_SHARE, FREE_LEAST),
         };

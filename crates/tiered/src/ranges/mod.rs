@@ -31,6 +31,9 @@
 //! - **R7 (cheap where there is none).** Reads then look at one flag of each memtable and at one length.
 //! - **R8 (bounded in memtables).** A commit's ranges are installed by one union for each run of them in its batch. What that
 //!   costs beside them is bounded: a memtable whose ranges take more than [`crate::memtable::RANGES_BYTES_MAX`] is switched.
+//! - **R9 (before its flush).** Versions hidden by a range that every live snapshot sees are dropped also while the range is in
+//!   memory alone, by flushes of older memtables and where whole slices go. The log has the range durably, and an opening
+//!   installs it anew. On a full disk, this makes the room that the flush of the range needs.
 //!
 //! # Form
 //! The ranges of a list are kept as *fragments*, which do not overlap, each with the marks of all ranges over it: a search

@@ -156,6 +156,53 @@ fn r4_r5_what_is_hidden_whole_goes_unread() {
     verify_clean(&disk);
 }
 
+/// What a range in memory hides takes no space on a full disk, and what is in extents goes before the range is flushed: unless
+/// a snapshot needs it. After a crash the log has the range.
+#[test]
+fn r9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
+    for needed in [false, true] {
+        let disk = SimDisk::new(1);
+        let bench = with_table(&disk);
+        put(&bench, 2, 0..2000);
+        bench.engine.compact_all().unwrap();
+        bench.work().unwrap();
+        let slices = bench.engine.status()[0].levels[2].slices;
+        put(&bench, 3, 2000..4000);
+        let (_, part) = bench.part(1);
+        assert!(part.switch(&part.view().active, &bench.engine.0.accounts, || Csn(3)));
+        let flushed = || bench.engine.0.counts.flushed_bytes.load(Ordering::Relaxed);
+        let (before, used) = (flushed(), disk.used());
+        if needed {
+            bench.horizon.live.lock().push(Csn(3));
+        }
+        delete(&bench, 4, 0..4000, 3);
+        disk.set_capacity(Some(disk.used()));
+        let worked = bench.work();
+        assert_eq!(worked.is_err_and(|error| error.kind() == ErrorKind::DiskFull), needed);
+        assert_eq!(flushed(), before, "rows that nobody sees were written");
+        assert_eq!(hidden_slices(&bench), if needed { 0 } else { slices });
+        assert_eq!(keys(&bench, 3).len(), if needed { 4000 } else { 0 });
+        assert_eq!(keys(&bench, 4), []);
+        assert!(needed || disk.used() < used);
+        // The rows' commits are persistent, and the deletion is not.
+        let persisted = bench.engine.persisted();
+        assert_eq!(persisted, Csn(if needed { 2 } else { 3 }));
+        drop(bench);
+        disk.kill();
+        disk.set_capacity(None);
+        let bench = with_table(&disk);
+        if needed {
+            put(&bench, 3, 2000..4000);
+        }
+        delete(&bench, 4, 0..4000, 3);
+        assert_eq!(keys(&bench, 4), []);
+        bench.engine.compact_all().unwrap();
+        assert_eq!(keys(&bench, 4), []);
+        drop(bench);
+        verify_clean(&disk);
+    }
+}
+
 /// R4 and R5: what is hidden in part is merged without it, once there are many ranges, and then they go.
 #[test]
 fn r4_r5_many_ranges_end_by_themselves() {
