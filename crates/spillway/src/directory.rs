@@ -6,7 +6,7 @@
 use parking_lot::Mutex;
 use spillway_base::codec::Reader;
 use spillway_base::{EngineKind, Result, TableId};
-use spillway_txn::{TransactionManager, TransactionOptions};
+use spillway_txn::{Frees, TransactionManager, TransactionOptions};
 
 /// The table that holds the directory.
 pub(crate) const DIRECTORY: TableId = TableId(0);
@@ -50,7 +50,8 @@ impl Numbers {
         let mut block = self.0.lock();
         if block.next > block.reserved {
             let reserved = block.reserved + BLOCK;
-            let txn = manager.begin(TransactionOptions::new());
+            // TRUNCATE needs a number, also on a full disk.
+            let txn = manager.begin(TransactionOptions::new().frees(Frees::Tables));
             txn.put(DIRECTORY, RESERVED, &reserved.to_le_bytes())?;
             txn.commit().wait()?;
             block.reserved = reserved;

@@ -1,3 +1,4 @@
+mod full_disk;
 mod histories;
 mod settings;
 mod spills;

@@ -9,7 +9,7 @@
 //! - `pipeline`, `record`: its commit on the way to the log and the engines;
 //! - `watermark`, `snapshots`: what is visible, and what is still looked at;
 //! - `recovery`: the way back from the log; `copy`: the log's commits read beside its writers, and a log made of them;
-//! - `manager`, `throttle`: what transactions share.
+//! - `manager`, `throttle`, `reserve`: what transactions share.
 
 mod copy;
 mod locks;
@@ -20,6 +20,7 @@ mod options;
 mod pipeline;
 mod record;
 mod recovery;
+mod reserve;
 mod serializable;
 mod snapshots;
 mod spill;
@@ -32,7 +33,7 @@ mod watermark;
 
 pub use copy::{LogCopy, LogHold, LogWriter};
 pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
-pub use options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
+pub use options::{Durability, Frees, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
 pub use spill::{Scratch, ScratchSet};

@@ -11,12 +11,14 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Access, Debt, Engine, Horizon, Metric};
 use spillway_base::stall::{Cause, Tally};
+use spillway_base::thread::blocking;
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
 use crate::locks::Locks;
-use crate::options::{Durability, Isolation, TransactionOptions};
+use crate::options::{Durability, Frees, Isolation, TransactionOptions};
 pub(crate) use crate::pipeline::Terms;
 use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
+use crate::reserve::Reserve;
 use crate::serializable::Serializable;
 use crate::snapshots::{Pin, Snapshots};
 use crate::spill::{Folder, Overlays};
@@ -122,6 +124,13 @@ impl Engines {
     }
 }
 
+/// Between two looks at whether a full disk has room again.
+const LOOK: Duration = Duration::from_millis(10);
+
+fn is_full<T>(outcome: &Result<T>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull)
+}
+
 /// Bytes that there is to be room for before a transaction locks its first row.
 const ROOM_BYTES: usize = 64 << 10;
 
@@ -139,6 +148,7 @@ pub(crate) struct Shared {
     _queues: Charge,
     pub(crate) clock: Clock,
     throttle: Throttle,
+    reserve: Reserve,
     /// Waits for commits to be acknowledged, by threads that sleep until then.
     commit_waits: Tally,
     closed: AtomicBool,
@@ -210,10 +220,100 @@ impl Shared {
         })
     }
 
-    /// Makes sure that a batch can be logged and installed. It waits only where memory or the log have no room; what slows
+    /// Makes sure that a batch can be logged and installed. It waits only where memory, the log or the disk have no room; what slows
     /// writers before that is [`Shared::slow_down`].
-    pub(crate) fn admit(&self, batch: &WriteBatch, durability: Durability) -> Result<Room<'_>> {
+    pub(crate) fn admit(
+        &self,
+        batch: &WriteBatch,
+        options: &TransactionOptions,
+    ) -> Result<Room<'_>> {
+        let durability = options.durability.unwrap_or(self.settings.durability);
         self.check_open()?;
+        if !self.reserve.is_full() {
+            let admitted = self.admit_at_once(batch, durability);
+            if !is_full(&admitted) {
+                return admitted;
+            }
+            self.reserve.met_full_disk();
+        }
+        self.admit_on_full_disk(batch, durability, options.frees.max(Frees::of(batch)))
+    }
+
+    /// Admits a batch on a disk that was found full: one that frees space by the reserve, and any other once the reserve
+    /// is whole (RESERVE-2).
+    fn admit_on_full_disk(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+        frees: Frees,
+    ) -> Result<Room<'_>> {
+        loop {
+            let mut outcome = Err(self.reserve.refusal());
+            // What an engine is given to free space with is not taken back before it has.
+            let lends = self.reserve.has_hope(self.clock.now()) && self.engines_meet_full_disk();
+            if !lends && self.reserve.make_whole() {
+                outcome = self.admit_at_once(batch, durability);
+            }
+            if frees == Frees::Nothing {
+                if outcome.is_ok() {
+                    self.reserve.found_room();
+                }
+            } else {
+                if is_full(&outcome) {
+                    outcome = self.admit_by_reserve(batch, frees);
+                }
+                if outcome.is_ok() {
+                    self.reserve.hope(self.clock.now());
+                }
+            }
+            // Without threads in the background nobody would bring the space.
+            let waits =
+                self.pipeline.flushers.are_running() && self.reserve.has_hope(self.clock.now());
+            if !is_full(&outcome) || !waits {
+                return outcome;
+            }
+            self.seek_space();
+            self.commit_waits.during(Cause::Commit, &self.clock, || {
+                blocking(|| self.clock.sleep(LOOK));
+            });
+            self.check_open()?;
+        }
+    }
+
+    /// Admits a batch that frees space: a refusal is answered with a part of the reserve. An engine that cannot write its
+    /// memory out takes the batch above its limit, by no more in all than the reserve has (RESERVE-3).
+    fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Room<'_>> {
+        let bytes = batch.as_bytes().len();
+        let room = loop {
+            let admitted = self.pipeline.admit(bytes);
+            if !is_full(&admitted) || !self.reserve.give(frees) {
+                break admitted?;
+            }
+        };
+        for engine in self.engines.iter() {
+            let admitted = engine.admit(bytes);
+            if !is_full(&admitted) || !self.reserve.lend(frees, bytes) {
+                admitted?;
+            }
+        }
+        Ok(room)
+    }
+
+    fn engines_meet_full_disk(&self) -> bool {
+        self.engines.iter().any(|engine| engine.meets_full_disk())
+    }
+
+    /// Has the background work free what commits on a full disk have let go of.
+    fn seek_space(&self) {
+        self.flush_within(Duration::ZERO);
+        let stable = self.snapshots.stable_csn();
+        for engine in self.engines.iter() {
+            engine.request_persist(stable);
+            engine.give_space();
+        }
+    }
+
+    fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Room<'_>> {
         // Most who asked for durability wait for it, and flush by that.
         self.make_room(if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let bytes = batch.as_bytes().len();
@@ -260,8 +360,13 @@ impl Shared {
         terms: Terms<'_, impl Iterator<Item = TableId>>,
         numbered: impl FnOnce(Csn),
     ) -> Result<Csn> {
+        let drops = !terms.dropped.is_empty();
         let csn = self.pipeline.enqueue(room, batch, terms, numbered)?;
         self.install(csn, batch);
+        if drops {
+            // Whoever meets a full disk before the space is back waits for it.
+            self.reserve.hope(self.clock.now());
+        }
         Ok(csn)
     }
 
@@ -306,6 +411,7 @@ impl TransactionManager {
         settings: ManagerSettings,
         engines: Engines,
         pipeline: Pipeline,
+        reserve: Reserve,
         budget: Budget,
         clock: Clock,
     ) -> TransactionManager {
@@ -323,6 +429,7 @@ impl TransactionManager {
             budget,
             clock,
             throttle: Throttle::default(),
+            reserve,
             commit_waits: Tally::default(),
             closed: AtomicBool::new(false),
             overlaps_reads: AtomicBool::new(false),
@@ -506,13 +613,29 @@ impl TransactionManager {
         let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
         let holds = shared.log_holds.lock();
         let truncated = if *holds == 0 {
-            shared.pipeline.truncate(persisted)
+            let mut truncated = shared.pipeline.truncate(persisted);
+            // The cut frees space.
+            if is_full(&truncated) && shared.reserve.give(Frees::Tables) {
+                truncated = shared.pipeline.truncate(persisted);
+            }
+            if is_full(&truncated) { Ok(()) } else { truncated }
         } else {
             shared.pipeline.health()
         };
         drop(holds);
         if let Some(csn) = shared.pipeline.persist_target(shared.settings.log_bytes_max) {
             shared.engines.iter().for_each(|engine| engine.request_persist(csn));
+        }
+        let meets_full_disk = shared.engines_meet_full_disk();
+        if meets_full_disk {
+            shared.reserve.met_full_disk();
+        }
+        if shared.reserve.is_full() {
+            shared.seek_space();
+            // What a commit has let go of may take a little space to free.
+            if meets_full_disk && shared.reserve.has_hope(shared.clock.now()) {
+                shared.reserve.give(Frees::Rows);
+            }
         }
         // After the cut, which may have left a file to use again. A commit that finds no room says so itself.
         match shared.pipeline.prepare() {

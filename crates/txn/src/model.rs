@@ -50,6 +50,7 @@ pub struct ModelEngine {
     memory: Mutex<Option<WaitsForMemory>>,
     replays: Mutex<Option<SeesReplay>>,
     installs: Mutex<Option<SeesInstall>>,
+    givings: Mutex<Option<GivesSpace>>,
     unreadable: AtomicBool,
 }
 
@@ -57,6 +58,7 @@ type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
 type AskedForRoom = Box<dyn FnMut() -> Result<()> + Send>;
 type WaitsForMemory = Box<dyn FnMut() -> bool + Send>;
 type SeesReplay = Box<dyn FnMut(Csn, Op<'_>) + Send>;
+type GivesSpace = Box<dyn FnMut() + Send>;
 type SeesInstall = Box<dyn FnMut(Csn) + Send>;
 
 impl ModelEngine {
@@ -94,6 +96,11 @@ impl ModelEngine {
     /// Has `seen` see each commit that is about to be installed, for tests of what must be known by then.
     pub fn watch_install(&self, seen: impl FnMut(Csn) + Send + 'static) {
         *self.installs.lock() = Some(Box::new(seen));
+    }
+
+    /// Has `asked` do what an engine does to give space back on a full disk.
+    pub fn watch_giving(&self, asked: impl FnMut() + Send + 'static) {
+        *self.givings.lock() = Some(Box::new(asked));
     }
 
     /// Has the next look-up of a newest version fail, for tests of what a lock says then.
@@ -247,6 +254,12 @@ impl Engine for ModelEngine {
     }
 
     fn request_persist(&self, _csn: Csn) {}
+
+    fn give_space(&self) {
+        if let Some(asked) = &mut *self.givings.lock() {
+            asked();
+        }
+    }
 
     fn debt(&self) -> Debt {
         self.debt.lock().as_mut().map_or_else(Debt::default, |asked| asked())

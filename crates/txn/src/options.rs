@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use spillway_base::batch::{Op, WriteBatch};
+
 /// When a commit is acknowledged (DESIGN, D2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
@@ -62,6 +64,32 @@ pub enum LockWait {
     SkipLocked,
 }
 
+/// What a transaction's commit frees of the disk, so that it may use the space that is kept for that.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Frees {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The space of rows, once it was merged with them.
+    Rows,
+    /// The space of whole tables, soon.
+    Tables,
+}
+
+impl Frees {
+    /// What a batch frees: tables where it drops one, rows where it only deletes.
+    pub(crate) fn of(batch: &WriteBatch) -> Frees {
+        let deletes = |op: Op<'_>| matches!(op, Op::Delete { .. } | Op::DeleteRange { .. });
+        if batch.iter().any(|op| matches!(op, Op::DropTable(_))) {
+            Frees::Tables
+        } else if batch.iter().all(deletes) {
+            Frees::Rows
+        } else {
+            Frees::Nothing
+        }
+    }
+}
+
 /// Options of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -80,6 +108,9 @@ pub struct TransactionOptions {
     /// Under REPEATABLE READ: whether the snapshot is never moved forward in place of a conflict, and what is read is not
     /// remembered for that.
     pub keeps_snapshot: bool,
+    /// What its commit helps to free of the disk, where its own writes do not show it. A commit that frees space may use
+    /// the disk's reserve.
+    pub frees: Frees,
 }
 
 impl TransactionOptions {
@@ -121,6 +152,13 @@ impl TransactionOptions {
     #[must_use]
     pub fn acts_on_newest(mut self, acts_on_newest: bool) -> TransactionOptions {
         self.acts_on_newest = acts_on_newest;
+        self
+    }
+
+    /// Using the disk's reserve as a commit that frees so much.
+    #[must_use]
+    pub fn frees(mut self, frees: Frees) -> TransactionOptions {
+        self.frees = frees;
         self
     }
 

@@ -163,6 +163,10 @@ impl Pipeline {
     /// What an opening discarded must never be taken for a later commit of the same number. Its segment's generation
     /// tells, as long as a segment of the next generation is there, in whichever lane. So segments of earlier openings
     /// go first, and those of this one only once no discarded commit is left on the disk.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DiskFull`]: there is no room for the note, nothing was cut, and a later call may succeed. Any other stops the
+    /// log.
     pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
         self.health()?;
         self.cut(persisted, false)?;
@@ -179,8 +183,7 @@ impl Pipeline {
             // The note that says why the logs begin where they will is in one lane for all.
             let mut turn = self.turn(&self.lanes[0]);
             match self.lanes[0].put_note(turn.state(), persisted) {
-                // There is a later time.
-                Err(error) if error.kind() == ErrorKind::DiskFull => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::DiskFull => return Err(error),
                 Err(error) => {
                     self.stop(&error);
                     return Err(error);

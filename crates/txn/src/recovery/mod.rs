@@ -33,6 +33,7 @@ use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes
 
 use crate::manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
 use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
+use crate::reserve::Reserve;
 use install::{OP_BYTES, Scratch};
 use memory::Memories;
 use order::{Pending, Window};
@@ -240,7 +241,12 @@ pub fn recover(
     horizon.0.recovered(report.last);
     let pipeline = Pipeline::new(opened, log.queue_bytes, horizon.0.clone(), report.last);
     let pipeline = if log.in_turn { pipeline.dealing_in_turn() } else { pipeline };
-    let manager = TransactionManager::new(settings, engines, pipeline, budget, clock);
+    let reserve = Reserve::open(disk.clone(), &log.dir, log.segment_bytes);
+    if reserve.is_full() {
+        // A commit before the opening may have freed what is still to come back.
+        reserve.hope(clock.now());
+    }
+    let manager = TransactionManager::new(settings, engines, pipeline, reserve, budget, clock);
     manager.0.open_overlays(report.last)?;
     horizon.opened();
     Ok((manager, report))

@@ -176,7 +176,7 @@ impl Shared {
         let mut all = WriteBatch::new();
         rows.iter().for_each(|(key, value)| push(&mut all, table, key, value.as_deref()));
         // Room for all of them, of which some may not be written.
-        let room = self.admit(&all, Durability::Relaxed)?;
+        let room = self.admit(&all, &super::unwaited())?;
         let held = self.pipeline.hold_gate()?;
         let newest = self.newest();
         let batch = self.not_changed_since(overlay, table, rows)?;

@@ -80,6 +80,7 @@ use spillway_base::codec::{Reader, put_varint};
 use spillway_base::range::prefix_end;
 use spillway_base::{Error, Result, TableId};
 
+use crate::options::{Durability, TransactionOptions};
 pub(crate) use cursor::{LayerCursor, OverlayCursor};
 pub(crate) use fold::Folder;
 pub(crate) use overlay::{Overlay, Overlays};
@@ -103,6 +104,11 @@ const PREFIX_BYTES: usize = 1 + 8 + 4 + 4;
 pub(crate) struct Layer {
     pub(crate) number: u32,
     pub(crate) tables: BTreeSet<TableId>,
+}
+
+/// The options of commits that nobody waits for.
+fn unwaited() -> TransactionOptions {
+    TransactionOptions::new().durability(Durability::Relaxed)
 }
 
 /// What the keys of a layer's rows of one table begin with.

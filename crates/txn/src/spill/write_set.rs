@@ -242,7 +242,7 @@ impl LayerWriter<'_> {
 /// commit that makes it count comes later in the order.
 pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     shared.await_room()?;
-    let room = shared.admit(batch, Durability::Relaxed)?;
+    let room = shared.admit(batch, &super::unwaited())?;
     let csn = shared.commit(room, batch, Terms::of(SPILL), |_| ())?;
     shared.slow_down(batch.as_bytes().len(), Durability::Relaxed);
     shared.flush_within(crate::transaction::RELAXED);

@@ -7,6 +7,7 @@ mod newest;
 mod ranges;
 mod recovery;
 mod refresh;
+mod reserve;
 mod spills;
 mod throttle;
 
@@ -60,6 +61,16 @@ fn open_with(disk: &SimDisk, log: &LogSettings) -> Result<Db> {
 }
 
 fn open_on(disk: &SimDisk, log: &LogSettings, engine: ModelEngine, budget: &Budget) -> Result<Db> {
+    open_by(disk, log, engine, budget, Clock::system())
+}
+
+fn open_by(
+    disk: &SimDisk,
+    log: &LogSettings,
+    engine: ModelEngine,
+    budget: &Budget,
+    clock: Clock,
+) -> Result<Db> {
     let engine = Arc::new(engine);
     let horizon = HorizonHandle::new();
     let disk: Arc<dyn spillway_storage::Disk> = Arc::new(disk.clone());
@@ -70,7 +81,7 @@ fn open_on(disk: &SimDisk, log: &LogSettings, engine: ModelEngine, budget: &Budg
         &horizon,
         Engines::new(vec![engine.clone()]),
         budget.clone(),
-        Clock::system(),
+        clock,
     )?;
     Ok(Db { manager, engine })
 }

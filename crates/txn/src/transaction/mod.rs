@@ -725,7 +725,7 @@ impl Transaction {
         let mut batch = self.writes.borrow_mut().take_batch();
         let (writes, spill) = (self.writes.borrow(), self.spill.borrow());
         let layers = spill.as_ref().map(|spill| spill.commit_into(writes.dropped(), &mut batch));
-        let admit = || self.shared().admit(&batch, self.durability());
+        let admit = || self.shared().admit(&batch, &self.options);
         let room = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
             self.shared().serializable.prepare(self.owner.id())?;

@@ -1,0 +1,126 @@
+//! A full disk is emptied by a commit that frees space, whatever crash comes between.
+
+use spillway_tiered::JobOutcome;
+
+use super::*;
+
+const VALUE: [u8; 3000] = [7; 3000];
+
+fn put(db: &Database, table: Table, number: u64) -> Result<()> {
+    let txn = db.begin(TransactionOptions::new());
+    txn.put(table, &number.to_be_bytes(), &VALUE)?;
+    txn.commit().wait().map(drop)
+}
+
+/// Does all work of the background that can be done. Log care comes now and then, as it does by itself: it asks for space,
+/// and cuts the log.
+fn work(db: &Database) {
+    for _ in 0..5 {
+        let _ = db.0.manager.truncate_log();
+        for _ in 0..10_000 {
+            if !matches!(db.0.tiered.run_background_job(), Ok(JobOutcome::Worked)) {
+                break;
+            }
+        }
+    }
+}
+
+/// A disk that a table has filled, beside an empty one; and how many rows the first has.
+fn filled(seed: u64) -> (SimDisk, Database, [Table; 2], u64) {
+    let disk = SimDisk::new(seed);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(TransactionOptions::new());
+    let large = txn.create_table("large", EngineKind::Tiered).unwrap();
+    let other = txn.create_table("other", EngineKind::Tiered).unwrap();
+    txn.commit().wait().unwrap();
+    disk.set_capacity(Some(disk.used() + (1200 << 10) + (seed << 12)));
+    let mut rows = 0;
+    let mut refusals = 0;
+    while refusals < 3 {
+        match put(&db, large, rows) {
+            Ok(()) => rows += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::DiskFull, "{error}");
+                refusals += 1;
+                let _ = db.flush();
+                work(&db);
+            }
+        }
+    }
+    assert!(rows > 100, "{rows}");
+    (disk, db, [large, other], rows)
+}
+
+fn empty(db: &Database, large: Table, drops: bool) -> Result<()> {
+    let txn = db.begin(TransactionOptions::new());
+    if drops {
+        txn.drop_table("large")?;
+    } else {
+        txn.delete_range(large, KeyRange::ALL).map(drop)?;
+    }
+    txn.commit().wait().map(drop)
+}
+
+/// Empties the disk and writes on. Answers how many rows the other table has, as far as that was acknowledged.
+fn go_on(db: &Database, large: Table, drops: bool) -> Result<u64> {
+    let other = db.begin(TransactionOptions::new()).table("other")?;
+    let is_there = db.begin(TransactionOptions::new()).table("large").is_ok();
+    if is_there {
+        work(db);
+        empty(db, large, drops).map_err(|error| error.context("while it is emptied"))?;
+    }
+    work(db);
+    let mut rows = 0;
+    for number in 0..20 {
+        put(db, other, number)?;
+        rows += 1;
+    }
+    Ok(rows)
+}
+
+#[test]
+fn a_commit_that_frees_space_empties_a_full_disk() {
+    for (seed, drops) in (0..6).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let (disk, db, [large, _], _) = filled(seed);
+        let rows = go_on(&db, large, drops);
+        assert!(matches!(rows, Ok(20)), "seed {seed}, drops {drops}: {rows:?}");
+        drop(db);
+        disk.kill();
+        let db = open(&disk).unwrap();
+        let other = db.begin(TransactionOptions::new()).table("other").unwrap();
+        assert_eq!(read(&db.begin(TransactionOptions::new()), other).len(), 20);
+    }
+}
+
+#[test]
+fn a_crash_while_a_full_disk_is_emptied_loses_nothing_and_keeps_nothing_from_going_on() {
+    for drops in [false, true] {
+        let (disk, db, [large, _], rows) = filled(3);
+        let before = disk.operations();
+        go_on(&db, large, drops).unwrap();
+        let after = disk.operations();
+        for at in (before + 1..=after).step_by(5) {
+            let (disk, db, [large, other], _) = filled(3);
+            assert_eq!(disk.operations(), before);
+            disk.fail_operation(at, Fault::Crash);
+            let emptied = empty(&db, large, drops).is_ok();
+            work(&db);
+            let put = (0..20).take_while(|&number| put(&db, other, number).is_ok()).count();
+            drop(db);
+            disk.crash();
+            disk.restart();
+            let db = open(&disk).unwrap();
+            let txn = db.begin(TransactionOptions::new());
+            let left = match txn.table("large") {
+                Ok(large) => read(&txn, large).len() as u64,
+                Err(_) => 0,
+            };
+            assert!(left == 0 || left == rows && !emptied, "{left} of {rows} at {at}");
+            let there = read(&txn, other).len();
+            assert!(there == put || there == put + 1, "{there} of {put} at {at}");
+            drop(txn);
+            let gone = go_on(&db, large, drops);
+            assert!(matches!(gone, Ok(20)), "at {at}: {gone:?}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Disk space that is kept for commits which free space.
+//!
+//! A statement that frees space writes to the log before it frees anything. On a full disk the log
+//! has no room for it, so nothing could ever empty the disk. The log's folder therefore holds a file,
+//! `reserve`, that takes space and means nothing. A commit that frees space cuts it shorter when it
+//! meets a full disk, and uses what the file system has then.
+//!
+//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is made: at
+//!   least a sixteenth of a log segment, and at most a whole one.
+//! - **RESERVE-2 (for whom).** While the reserve is not whole, only commits that free space are
+//!   admitted, and the note without which the log cannot be cut. Other commits fail with
+//!   [`ErrorKind::DiskFull`], so that they cannot use it up.
+//! - **RESERVE-3 (in parts).** The reserve is given in eighths: one whenever the log has no room for
+//!   such a commit, and as many as have the bytes of the commits that an engine takes although it
+//!   cannot write its memory out. The last quarter is for commits that drop tables: these free space
+//!   without writing much more.
+//! - **RESERVE-4 (made whole).** The first other commit after that makes the reserve whole again, as
+//!   soon as the file system has the space.
+//! - **RESERVE-5 (hope).** Space comes back only after the commit that frees it, when the background
+//!   work gets to it. For [`HOPE`] after such a commit, and after an opening on a full disk, others
+//!   wait for it instead of failing, and an engine that meets the full disk is given parts.
+//! - **RESERVE-6 (no harm).** The file holds nothing but its size. When it is lost, or cannot be made,
+//!   read or cut, the database works as one without a reserve.
+//!
+//! # Format
+//!
+//! `SWRS`, the bytes that the file has when it is whole (u64, little-endian), CRC32C of all before. Any
+//! other content is taken for a file without a size, which is chosen anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spillway_base::checksum::crc32c;
+use spillway_base::codec::Reader;
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::{Disk, File, OpenMode};
+
+use crate::options::Frees;
+
+const NAME: &str = "reserve";
+const HEAD: &[u8] = b"SWRS";
+/// The part of the free space that the reserve takes, and the least part of a log segment.
+const SHARE: u64 = 16;
+/// What one commit takes of it (RESERVE-3).
+const PARTS: u64 = 8;
+const DROPS_SHARE: u64 = 4;
+/// The file is cut between pages.
+const PAGE: u64 = 4096;
+/// How long commits wait for the space that another has freed.
+pub(crate) const HOPE: Duration = Duration::from_secs(10);
+
+struct Kept {
+    /// Its bytes now.
+    bytes: u64,
+    /// Bytes that were given for commits to an engine which has no room, and are not yet used.
+    lent: u64,
+}
+
+/// The file of the reserve. The module's page says what it guarantees.
+pub(crate) struct Reserve {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// None where it could not be made.
+    file: Option<Arc<dyn File>>,
+    /// Its bytes when it is whole.
+    bytes: u64,
+    kept: Mutex<Kept>,
+    /// Whether a full disk was met since the last commit that found room.
+    is_full: AtomicBool,
+    /// Until when others wait (RESERVE-5), in nanoseconds of the clock.
+    hope_until: AtomicU64,
+}
+
+impl Reserve {
+    /// Opens the reserve of a log's folder, or makes it.
+    pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, segment_bytes: u64) -> Reserve {
+        let opened = open(&*disk, dir, segment_bytes);
+        let (file, bytes, kept) = match opened {
+            Ok((file, bytes, kept)) => (Some(file), bytes, kept),
+            // RESERVE-6.
+            Err(_) => (None, 0, 0),
+        };
+        let reserve = Reserve {
+            disk,
+            dir: dir.to_owned(),
+            file,
+            bytes,
+            kept: Mutex::new(Kept { bytes: kept, lent: 0 }),
+            is_full: AtomicBool::new(false),
+            hope_until: AtomicU64::new(0),
+        };
+        let room = reserve.disk.available(dir).unwrap_or(0);
+        if !reserve.make_whole() || room < segment_bytes {
+            reserve.met_full_disk();
+        }
+        reserve
+    }
+
+    /// Whether nothing of it is given away.
+    #[cfg(test)]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.kept.lock().bytes == self.bytes
+    }
+
+    /// Whether commits must look at the reserve: a full disk was met, or it is not whole.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the disk is full.
+    pub(crate) fn met_full_disk(&self) {
+        self.is_full.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a commit found room while the reserve was whole.
+    pub(crate) fn found_room(&self) {
+        self.is_full.store(false, Ordering::Relaxed);
+    }
+
+    /// Gives a part back to the file system, for a commit that frees so much (RESERVE-3). `false` when
+    /// there is nothing left for it.
+    pub(crate) fn give(&self, frees: Frees) -> bool {
+        self.give_part(&mut self.kept.lock(), frees)
+    }
+
+    /// Gives as many parts as have so many bytes. They are in the memory of an engine that has no room.
+    pub(crate) fn lend(&self, frees: Frees, bytes: usize) -> bool {
+        let mut kept = self.kept.lock();
+        while kept.lent < bytes as u64 {
+            if !self.give_part(&mut kept, frees) {
+                return false;
+            }
+            kept.lent += self.part();
+        }
+        kept.lent -= bytes as u64;
+        true
+    }
+
+    fn part(&self) -> u64 {
+        (self.bytes / PARTS).max(PAGE)
+    }
+
+    fn give_part(&self, kept: &mut Kept, frees: Frees) -> bool {
+        let least = match frees {
+            Frees::Nothing => return false,
+            Frees::Rows => self.bytes / DROPS_SHARE,
+            Frees::Tables => PAGE,
+        };
+        let Some(file) = self.file.as_ref().filter(|_| kept.bytes > least) else { return false };
+        let left = kept.bytes.saturating_sub(self.part()).max(least) / PAGE * PAGE;
+        self.met_full_disk();
+        let given = file.set_len(left);
+        if given.is_ok() {
+            kept.bytes = left;
+        }
+        given.is_ok()
+    }
+
+    /// Takes back what was given, if the file system has it (RESERVE-4). Answers whether the reserve is
+    /// whole.
+    pub(crate) fn make_whole(&self) -> bool {
+        let mut kept = self.kept.lock();
+        let missing = self.bytes - kept.bytes;
+        let Some(file) = self.file.as_ref().filter(|_| missing > 0) else { return true };
+        if !self.disk.available(&self.dir).is_ok_and(|available| available >= missing) {
+            return false;
+        }
+        // Durable, or a crash would give it to others.
+        let taken = file.allocate(kept.bytes, missing).and_then(|()| file.sync());
+        let is_whole = taken.is_ok();
+        if is_whole {
+            *kept = Kept { bytes: self.bytes, lent: 0 };
+        } else {
+            // Some of it may have been taken.
+            let _ = file.set_len(kept.bytes);
+        }
+        is_whole
+    }
+
+    /// A commit has freed something on a full disk: others may hope for space.
+    pub(crate) fn hope(&self, now: Duration) {
+        self.hope_until.fetch_max((now + HOPE).as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether others wait for space that a commit has freed.
+    pub(crate) fn has_hope(&self, now: Duration) -> bool {
+        (now.as_nanos() as u64) < self.hope_until.load(Ordering::Relaxed)
+    }
+
+    /// What a commit is told that finds no room.
+    pub(crate) fn refusal(&self) -> Error {
+        Error::new(
+            ErrorKind::DiskFull,
+            "the disk is full; free space, or drop, truncate or empty a table, to go on",
+        )
+    }
+}
+
+/// Answers the file, its bytes when whole, and its bytes now.
+fn open(disk: &dyn Disk, dir: &Path, segment_bytes: u64) -> Result<(Arc<dyn File>, u64, u64)> {
+    let path = dir.join(NAME);
+    let mode = if disk.exists(&path)? { OpenMode::Write } else { OpenMode::Create };
+    let file = disk.open(&path, mode)?;
+    let kept = file.len()? / PAGE * PAGE;
+    if let Some(bytes) = read_size(&*file, kept)? {
+        return Ok((file, bytes.clamp(kept, segment_bytes.max(kept)), kept));
+    }
+    let free = disk.available(dir)? + kept;
+    let bytes = (free / SHARE).clamp(segment_bytes / SHARE, segment_bytes);
+    let bytes = kept.max(bytes.next_multiple_of(PAGE));
+    let mut head = HEAD.to_vec();
+    head.extend_from_slice(&bytes.to_le_bytes());
+    head.extend_from_slice(&crc32c(&head).to_le_bytes());
+    file.write_at(0, &head)?;
+    disk.sync_dir(dir)?;
+    Ok((file, bytes, kept))
+}
+
+/// The size that a file says it has when it is whole.
+fn read_size(file: &dyn File, kept: u64) -> Result<Option<u64>> {
+    let mut bytes = [0; 16];
+    if kept < PAGE {
+        return Ok(None);
+    }
+    file.read_at(0, &mut bytes)?;
+    let mut reader = Reader::new(&bytes);
+    let (head, size, crc) = (reader.take(HEAD.len())?, reader.u64()?, reader.u32()?);
+    let is_sound = head == HEAD && crc == crc32c(&bytes[..12]);
+    Ok(is_sound.then_some(size / PAGE * PAGE))
+}
