@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl TlsFiles {
             }
             (false, false) => {
                 let key = rcgen::KeyPair::generate().map_err(io::Error::other)?;
-                fs::create_dir_all(folder)?;
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
                 write_new(&files.key, key.serialize_pem().as_bytes(), 0o600)?;
                 key
             }

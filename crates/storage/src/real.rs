@@ -3,13 +3,18 @@
 //! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
 //! it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`. Transfers past the page cache, as those of
 //! [`File::read_past`], go through a second descriptor of the file; one that the file system refuses goes through the page cache.
+//!
+//! - **PRIVATE-1.** Only the user who runs the process can read or write the files and folders that it makes, whatever the umask.
+//! - **PRIVATE-2.** A folder that other users can read or write is not taken ([`Disk::lock`]), unless it is empty: then it is
+//!   made private.
+//! - **PRIVATE-3.** A symbolic link in the place of a file is not followed.
 
 mod lock;
 
 use std::fs;
 use std::io::{self, ErrorKind as IoKind, IoSlice, IoSliceMut};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,6 +25,11 @@ use spillway_base::{Error, ErrorKind, Result};
 
 use crate::queue::{self, AlignedBuffer, Completion, IoQueue, Means, QueueSettings};
 use crate::{Disk, DiskLock, File, OpenMode};
+
+/// The permissions of new files and folders (PRIVATE-1).
+const PRIVATE_FILE: u32 = 0o600;
+const PRIVATE_FOLDER: u32 = 0o700;
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// The machine's file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,14 +54,23 @@ fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     Error::with_source(kind, format!("cannot {what} {}", path.display()), error)
 }
 
+/// As [`failed`], of a file that was to be opened.
+fn failed_to_open(path: &Path, error: io::Error) -> Error {
+    if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+        let text = format!("cannot open {}: it is a symbolic link, not a file", path.display());
+        return Error::with_source(ErrorKind::Io, text, error);
+    }
+    failed("open", path, error)
+}
+
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        options.read(true).write(mode != OpenMode::Read);
+        options.read(true).write(mode != OpenMode::Read).mode(PRIVATE_FILE).custom_flags(NO_LINK);
         if mode == OpenMode::Create {
             options.create(true).truncate(true);
         }
-        let file = options.open(path).map_err(|error| failed("open", path, error))?;
+        let file = options.open(path).map_err(|error| failed_to_open(path, error))?;
         Ok(Arc::new(RealFile::new(file, path)))
     }
 
@@ -86,7 +105,8 @@ impl Disk for RealDisk {
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
         let mut above: Vec<&Path> = dir.ancestors().take_while(|up| !up.exists()).collect();
-        fs::create_dir_all(dir).map_err(|error| failed("create folder", dir, error))?;
+        let made = fs::DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(dir);
+        made.map_err(|error| failed("create folder", dir, error))?;
         // Each new name is durable once the folder that holds it is synced.
         above.reverse();
         for made in above {
@@ -298,6 +318,30 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn private_1_files_and_folders_are_for_their_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a").join("b");
+        RealDisk.create_dir_all(&folder).unwrap();
+        RealDisk.open(&folder.join("f"), OpenMode::Create).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!([mode(&dir.path().join("a")), mode(&folder)], [0o700; 2]);
+        assert_eq!(mode(&folder.join("f")), 0o600);
+    }
+
+    #[test]
+    fn private_3_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        fs::write(&victim, "kept").unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        for mode in [OpenMode::Create, OpenMode::Write, OpenMode::Read] {
+            let refused = RealDisk.open(&link, mode).err().unwrap();
+            assert!(refused.to_string().contains("symbolic link"), "{refused}");
+        }
+        assert_eq!(fs::read(&victim).unwrap(), b"kept");
+    }
 
     #[test]
     fn space_is_taken_by_writing_where_the_file_system_cannot_allocate() {

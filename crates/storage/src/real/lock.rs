@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use spillway_base::clock::Clock;
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::failed;
+use super::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};
 use crate::DiskLock;
 
 /// How long to wait for what a process that is gone had in flight. A device that takes longer is not well.
@@ -39,10 +39,12 @@ impl DiskLock for RealLock {}
 
 /// Takes a folder.
 pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
+    check_private(dir)?;
     let path = dir.join("LOCK");
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
-    let file = options.open(&path).map_err(|error| failed("open", &path, error))?;
+    options.mode(PRIVATE_FILE).custom_flags(NO_LINK);
+    let file = options.open(&path).map_err(|error| failed_to_open(&path, error))?;
     let (clock, mut waited) = (Clock::system(), Duration::ZERO);
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -72,6 +74,32 @@ pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
     held.retain(|_, file| file.strong_count() > 0);
     held.insert(dir.to_owned(), Arc::downgrade(&file));
     Ok(Box::new(RealLock { _file: file }))
+}
+
+/// Refuses a folder that other users can read or write, or makes it private where it is empty (PRIVATE-2).
+fn check_private(dir: &Path) -> Result<()> {
+    let mode = || -> Result<u32> {
+        let metadata = fs::metadata(dir).map_err(|error| failed("look at", dir, error))?;
+        Ok(metadata.permissions().mode() & 0o777)
+    };
+    let is_private = |mode: u32| mode & !PRIVATE_FOLDER == 0;
+    if is_private(mode()?) {
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(dir).map_err(|error| failed("list", dir, error))?;
+    if entries.next().is_none() {
+        let private = fs::Permissions::from_mode(PRIVATE_FOLDER);
+        fs::set_permissions(dir, private).map_err(|error| failed("make private", dir, error))?;
+    }
+    let mode = mode()?;
+    if is_private(mode) {
+        return Ok(());
+    }
+    let dir = dir.display();
+    Err(Error::invalid(format!(
+        "other users can read or write {dir}, whose permissions are {mode:03o}; \
+         make it private first: chmod 700 {dir}"
+    )))
 }
 
 /// The lock of the nearest folder above a path that this process holds one of.
@@ -135,6 +163,38 @@ mod tests {
         assert_eq!(of("f"), of("below/f"));
         drop(lock);
         assert!(of("f").is_none() && over(Path::new("/")).is_none());
+    }
+
+    #[test]
+    fn private_2_a_folder_that_others_can_use_is_not_taken_unless_it_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        for mode in [0o755, 0o750, 0o701, 0o720, 0o1777] {
+            fs::create_dir(&path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            drop(take(&path).unwrap());
+            let mode_of = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode_of(&path), mode_of(&path.join("LOCK"))), (0o700, 0o600));
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = take(&path).err().unwrap();
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+            assert!(refused.to_string().contains("chmod 700"), "{refused}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+            drop(take(&path).unwrap());
+            fs::remove_dir_all(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn private_3_the_lock_follows_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "kept").unwrap();
+        std::os::unix::fs::symlink(&victim, dir.path().join("LOCK")).unwrap();
+        let refused = take(dir.path()).err().unwrap();
+        assert!(refused.to_string().contains("symbolic link"), "{refused}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
     }
 
     #[test]
