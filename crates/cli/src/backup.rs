@@ -140,6 +140,7 @@ fn create(args: &CreateArgs) -> Result<(), String> {
     settings.background_threads = false;
     settings.tiers.clone_from(&args.tier);
     let db = Database::open(&args.data, settings).map_err(text)?;
+    db.check_backup_folder(&args.repository).map_err(text)?;
     let repository = Repository::open_or_make(&args.repository).map_err(text)?;
     let options = BackupOptions::new().bytes_per_second(args.rate.map(|rate| rate as u64));
     let backup = watched("copying", |progress| db.backup(&repository, &options, progress))?;

@@ -580,6 +580,12 @@ impl Inner {
         Ok(closed)
     }
 
+    /// Its own folders: of the database, of its log, and of its tiers.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let tiers = self.settings.tiers.iter().map(|tier| tier.dir.clone());
+        [self.path.clone(), self.log_dir.clone()].into_iter().chain(tiers).collect()
+    }
+
     /// The size of a segment of its log.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.settings.log_segment_bytes

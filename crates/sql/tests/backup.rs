@@ -3,6 +3,10 @@
 
 mod common;
 
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
 use common::{code, in_memory, run};
 use spillway::backup::Repository;
 use spillway::{Database, Settings};
@@ -50,6 +54,62 @@ fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
         db.close().unwrap();
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Folders that backups cannot be in are refused by an error of the argument, and nothing is written there.
+#[test]
+fn folders_that_backups_cannot_be_in_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let mut settings = Settings::default();
+    settings.log_dir = Some(at("log"));
+    let db = Database::open(at("data"), settings).unwrap();
+    let instance = Instance::open(db.clone()).unwrap();
+    let mut root = instance.session("root", "localhost", 1);
+    let mut backup = |path: &Path| code(&mut root, &format!("BACKUP TO '{}'", path.display()));
+    symlink(at("data"), at("link")).unwrap();
+    symlink(at("data").join("new"), at("dangling")).unwrap();
+    std::fs::create_dir(at("other")).unwrap();
+    std::fs::write(at("other").join("file"), "kept").unwrap();
+    for path in [
+        "data",
+        "data/new",
+        "data/tiered/new",
+        "log",
+        "log/new",
+        "link",
+        "link/new",
+        "dangling",
+        "new/../data/new",
+        "other",
+        "",
+    ] {
+        assert_eq!(backup(&at(path)), 1210, "{path}");
+        assert!(!at("data/new").exists() && !at("log/new").exists(), "{path}");
+    }
+    // A folder that others can use is refused, a link within one is not followed.
+    let shared = at("shared");
+    assert_eq!(backup(&shared), 0);
+    std::fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(backup(&shared), 1210);
+    std::fs::set_permissions(&shared, Permissions::from_mode(0o700)).unwrap();
+    symlink(at("other").join("file"), shared.join("000002.log")).unwrap();
+    assert_eq!(backup(&shared), 1030);
+    assert_eq!(std::fs::read(at("other").join("file")).unwrap(), b"kept");
+    assert_eq!(backup(&shared), 0);
+    // With a root, only what is within it, however it is named.
+    std::fs::create_dir(at("root")).unwrap();
+    symlink(at("root"), at("to_root")).unwrap();
+    symlink(&shared, at("root").join("out")).unwrap();
+    instance.set_global("secure_file_priv", at("root").display().to_string());
+    for path in ["shared", "root/out", "root/../shared", "rooted", "new"] {
+        assert_eq!(backup(&at(path)), 1290, "{path}");
+    }
+    for path in ["root/a", "to_root/a"] {
+        assert_eq!(backup(&at(path)), 0, "{path}");
+    }
+    instance.close();
+    db.close().unwrap();
 }
 
 /// KILL ends the backup of another session, while it waits to be no faster than it is told to be; nothing of it is left.

@@ -1,7 +1,7 @@
 //! Taking a backup.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use spillway_base::clock::{self, Clock};
@@ -44,7 +44,54 @@ impl BackupOptions {
     }
 }
 
+/// A path with its symbolic links resolved, as far as it is there.
+#[must_use]
+pub fn resolved(path: &Path) -> PathBuf {
+    resolve(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), LINKS_MAX)
+}
+
+/// Links that lead to links are followed so often.
+const LINKS_MAX: usize = 40;
+
+fn resolve(path: &Path, links: usize) -> PathBuf {
+    if let Ok(there) = path.canonicalize() {
+        return there;
+    }
+    let (Some(above), Some(last)) = (path.parent(), path.components().next_back()) else {
+        return path.to_owned();
+    };
+    let mut above = resolve(above, links);
+    if last == Component::ParentDir {
+        above.pop();
+        return above;
+    }
+    let path = above.join(last);
+    match path.read_link() {
+        // It leads to what is not there yet.
+        Ok(target) if links > 0 => resolve(&above.join(target), links - 1),
+        _ => path,
+    }
+}
+
 impl Database {
+    /// Refuses a folder for backups that is within one of the database's own folders, or has one within it.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::InvalidArgument`].
+    pub fn check_backup_folder(&self, dir: &Path) -> Result<()> {
+        let backups = resolved(dir);
+        let own = self.0.folders().into_iter().find(|own| {
+            let own = resolved(own);
+            own.starts_with(&backups) || backups.starts_with(&own)
+        });
+        let Some(own) = own else { return Ok(()) };
+        Err(Error::invalid(format!(
+            "backups cannot be in {}: {} is the database's own folder; choose one apart from it",
+            dir.display(),
+            own.display()
+        )))
+    }
+
     /// Takes a backup of what is committed, beside everything else that goes on. [`super`] says what it guarantees.
     ///
     /// # Errors
@@ -57,6 +104,7 @@ impl Database {
         progress: &mut Progress<'_>,
     ) -> Result<Backup> {
         let _open = self.0.open()?;
+        self.check_backup_folder(&repository.dir)?;
         // What one that came to no end has left. Another's damage is no reason to take none.
         if repository.catalogues().is_ok() {
             repository.collect()?;

@@ -20,6 +20,7 @@
 //! - **B7 (another database).** What was restored is a database of its own: backups of it and of that which it came from
 //!   share nothing, since both number their new extents alike.
 //! - **B8 (no half restored).** A folder whose restoring came to no end does not open as if it had.
+//! - **B9 (apart).** A folder of backups is none of the database's own folders, and neither is within the other.
 //!
 //! # Files
 //!
@@ -49,7 +50,7 @@ mod verify;
 pub use catalogue::Backup;
 #[cfg(fuzzing)]
 pub(crate) use catalogue::fuzz;
-pub use create::BackupOptions;
+pub use create::{BackupOptions, resolved};
 pub use repository::{Removed, Repository};
 pub use verify::Verified;
 

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use spillway::backup::{BackupOptions, Repository};
+use spillway::backup::{BackupOptions, Repository, resolved};
 use spillway::{Error, ErrorKind};
 use spillway_base::thread::blocking;
 use spillway_types::{ColumnType, Value};
@@ -39,10 +39,26 @@ impl Session {
             return Err(SqlError::syntax(format!("near '{to}'")));
         }
         self.check_everywhere(&["BACKUP_ADMIN", "SUPER"])?;
+        let wrong =
+            |why: String| SqlError::new(1210, format!("Incorrect arguments to BACKUP: {why}"));
         if !Path::new(folder).is_absolute() {
-            let message = format!("Incorrect arguments to BACKUP: {folder} is no absolute path");
-            return Err(SqlError::new(1210, message));
+            return Err(wrong(format!("{folder} is no absolute path")));
         }
+        // What was checked is what is opened, whatever becomes of links on the way.
+        let folder = resolved(Path::new(folder));
+        let root = self.instance.global("secure_file_priv");
+        if root
+            .as_ref()
+            .is_some_and(|root| !root.is_empty() && !folder.starts_with(resolved(Path::new(root))))
+        {
+            return Err(SqlError::new(
+                1290,
+                "The MySQL server is running with the --secure-file-priv option so it cannot \
+                 execute this statement",
+            ));
+        }
+        let db = &self.instance.0.db;
+        db.check_backup_folder(&folder).map_err(|error| wrong(error.to_string()))?;
         let stop = &self.process.stop;
         let mut goes_on = |_, _| match stop.is_asked() {
             true => Err(Error::new(ErrorKind::Interrupted, "the backup was interrupted")),
@@ -50,9 +66,13 @@ impl Session {
         };
         // Whoever serves clients with this thread can do so with another meanwhile.
         let backup = blocking(|| {
-            let repository = Repository::open_or_make(folder)?;
+            let repository =
+                Repository::open_or_make(&folder).map_err(|error| match error.kind() {
+                    ErrorKind::NotFound | ErrorKind::InvalidArgument => wrong(error.to_string()),
+                    _ => error.into(),
+                })?;
             let options = BackupOptions::new().bytes_per_second(rate);
-            self.instance.0.db.backup(&repository, &options, &mut goes_on)
+            db.backup(&repository, &options, &mut goes_on).map_err(SqlError::from)
         })?;
         let figures = [
             backup.number,

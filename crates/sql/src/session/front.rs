@@ -87,6 +87,12 @@ impl Instance {
         self.0.globals.lock().insert(name.to_owned(), value.into());
     }
 
+    /// A global system variable, as text.
+    #[must_use]
+    pub fn global(&self, name: &str) -> Option<String> {
+        self.0.globals.lock().get(name).cloned()
+    }
+
     /// A global system variable that is a number.
     #[must_use]
     pub fn global_number(&self, name: &str) -> Option<u64> {

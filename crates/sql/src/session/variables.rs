@@ -109,6 +109,7 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("query_cache_type", "OFF", OFF),
     ("read_only", "OFF", OFF),
     ("require_secure_transport", "OFF", Fixed),
+    ("secure_file_priv", "", Fixed),
     ("server_id", "1", Fixed),
     ("session_track_schema", "OFF", OFF),
     ("show_old_temporals", "OFF", OFF),
