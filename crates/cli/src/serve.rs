@@ -87,6 +87,9 @@ pub(crate) struct ServeArgs {
     /// Refuse clients over a network that do not use TLS
     #[arg(long)]
     require_secure_transport: bool,
+    /// The one folder that BACKUP TO may write in or below [default: any that the server's user can write]
+    #[arg(long, value_name = "FOLDER")]
+    secure_file_priv: Option<PathBuf>,
     /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104, and over this machine's loopback what is stored at
     /// http://ADDRESS/inspect [default: nowhere]
     #[arg(long, value_name = "ADDRESS")]
@@ -142,6 +145,8 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
+    log.with_target(false).init();
     let mut settings = Settings::default();
     settings.memory_bytes = args.memory;
     settings.log_dir.clone_from(&args.log_dir);
@@ -162,6 +167,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let recovered = db.recovered();
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
+    if let Some(folder) = &args.secure_file_priv {
+        let folder = std::fs::canonicalize(folder)
+            .map_err(|error| format!("--secure-file-priv {}: {error}", folder.display()))?;
+        instance.set_global("secure_file_priv", folder.display().to_string());
+    }
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => TlsFiles { cert: cert.clone(), key: key.clone() },
         _ => TlsFiles::self_signed(&args.data.join("tls")).map_err(|error| error.to_string())?,

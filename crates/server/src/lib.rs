@@ -4,8 +4,8 @@
 //!
 //! - `listener`: listening, and the graceful stop; `server`: what connections share, their limits and counters;
 //! - `transport`: a client's bytes, plain or in TLS (`tls`); `packet`: packets of them, each response in one write;
-//! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it;
-//! - `pool`: the threads that serve clients, and what they do next; `affinity`: whether they keep to cores;
+//! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it; `guard`: how fast it may try;
+//! - `pool`: the threads that serve clients, and what they do next; `vanished`: statements whose clients have gone; `affinity`: whether they keep to cores;
 //! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
 //! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
 //! - `metrics`: the figures of all that, and `inspection`: what is stored, over `http`;
@@ -23,6 +23,7 @@ mod connection;
 mod escape;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod guard;
 mod http;
 mod inspection;
 mod listener;
@@ -38,6 +39,7 @@ mod rows;
 mod server;
 mod tls;
 mod transport;
+mod vanished;
 
 pub use affinity::Affinity;
 pub use listener::Server;

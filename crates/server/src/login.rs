@@ -3,6 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
+use spillway_base::clock::{self, Clock};
+use spillway_base::thread::blocking;
 use spillway_sql::SqlError;
 
 use crate::auth::{self, Hello, Nonce};
@@ -87,7 +89,21 @@ pub(crate) fn log_in<T: Transport>(
         return refuse(packets, &SqlError::new(3159, text));
     }
     let host = peer.host(shared, &hello.user);
-    if let Err(error) = authenticate(packets, shared, peer, &host, &hello, &nonce)? {
+    let known = match shared.guard.begin(peer.address, &hello.user, clock::now()) {
+        None => Err(denied(&hello.user, &host, true)),
+        Some(attempt) => {
+            if !attempt.wait.is_zero() {
+                blocking(|| Clock::system().sleep(attempt.wait));
+            }
+            let known = authenticate(packets, shared, peer, &host, &hello, &nonce)?;
+            attempt.ended(known.is_ok(), clock::now());
+            known
+        }
+    };
+    if let Err(error) = known {
+        shared.counters.denied.add();
+        // Names come from strangers, and the log goes to terminals.
+        tracing::warn!("{}", error.message.escape_debug());
         return refuse(packets, &error);
     }
     // One more than the limit are let in this far, so that root can always see what is going on.
@@ -109,6 +125,14 @@ fn refuse<T: Transport>(
     packets.packet(|out| put_error(out, error))?;
     packets.send()?;
     Ok(None)
+}
+
+fn denied(user: &str, host: &str, using_password: bool) -> SqlError {
+    let using = if using_password { "YES" } else { "NO" };
+    SqlError::new(
+        1045,
+        format!("Access denied for user '{user}'@'{host}' (using password: {using})"),
+    )
 }
 
 /// In place of what is stored of a user where there is none.
@@ -161,10 +185,8 @@ pub(crate) fn authenticate<T: Transport>(
         known = auth::verify_password(stored, &sent);
     }
     if !known || user.is_none() || no_password && hello.user == "root" && !near(peer) {
-        let using = if answer.is_empty() || answer == [0] { "NO" } else { "YES" };
-        let text =
-            format!("Access denied for user '{}'@'{host}' (using password: {using})", hello.user);
-        return Ok(Err(SqlError::new(1045, text)));
+        let using = !answer.is_empty() && answer != [0];
+        return Ok(Err(denied(&hello.user, host, using)));
     }
     Ok(Ok(()))
 }

@@ -16,6 +16,7 @@ use spillway_sql::{Front, Instance, SqlError};
 
 use crate::affinity::{Affinity, Ran, Tally};
 use crate::auth::{CACHING, NATIVE};
+use crate::guard::Guard;
 use crate::login::too_many;
 use crate::tls::TlsFiles;
 use crate::transport::{Raw, Traffic};
@@ -88,6 +89,8 @@ pub(crate) struct Counters {
     pub(crate) connections: Counter,
     /// Clients that did not get as far as their first command.
     pub(crate) aborted_connects: Counter,
+    /// Logins with a wrong name or password.
+    pub(crate) denied: Counter,
     /// Clients that went without saying so.
     pub(crate) aborted_clients: Counter,
     /// Clients that were one too many.
@@ -107,6 +110,7 @@ pub(crate) struct Shared {
     pub(crate) settings: ServerSettings,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) counters: Counters,
+    pub(crate) guard: Guard,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) homes: Tally,
     clients: Arc<Clients>,
@@ -142,6 +146,17 @@ impl Drop for Slot {
 }
 
 impl Shared {
+    /// Whether a connection's client has gone.
+    pub(crate) fn has_vanished(&self, connection_id: u64) -> bool {
+        let client = self.clients.sockets.lock().get(&connection_id).cloned();
+        client.is_some_and(|client| client.is_gone())
+    }
+
+    /// How many clients are connected.
+    pub(crate) fn connected(&self) -> usize {
+        self.clients.sockets.lock().len()
+    }
+
     pub(crate) fn new(
         instance: Instance,
         settings: ServerSettings,
@@ -153,6 +168,7 @@ impl Shared {
             settings,
             tls,
             counters: Counters::default(),
+            guard: Guard::default(),
             traffic: Arc::default(),
             clients: Arc::default(),
             ids: AtomicU64::new(1),
@@ -236,6 +252,12 @@ impl Shared {
                 self.counters.aborted_connects.get(),
             ),
             (
+                "logins_denied_total",
+                "Logins with a wrong name or password.",
+                true,
+                self.counters.denied.get(),
+            ),
+            (
                 "connections_aborted_total",
                 "Clients that went without saying so.",
                 true,
@@ -316,6 +338,7 @@ impl Front for Shared {
         let figures = [
             ("Aborted_clients", counters.aborted_clients.get()),
             ("Aborted_connects", counters.aborted_connects.get()),
+            ("Access_denied_errors", counters.denied.get()),
             ("Bytes_received", self.traffic.received.load(Ordering::Relaxed)),
             ("Bytes_sent", self.traffic.sent.load(Ordering::Relaxed)),
             ("Connection_errors_accept", counters.accept_errors.get()),
@@ -333,8 +356,7 @@ impl Front for Shared {
     }
 
     fn is_gone(&self, connection_id: u64) -> bool {
-        let client = self.clients.sockets.lock().get(&connection_id).cloned();
-        client.is_some_and(|client| client.is_gone())
+        self.has_vanished(connection_id)
     }
 
     fn wake(&self, connection_id: u64) {

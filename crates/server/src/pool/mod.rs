@@ -101,6 +101,7 @@ use crate::connection::{Client, Step};
 use crate::login::Peer;
 use crate::server::{Shared, Slot};
 use crate::transport::Socket;
+use crate::vanished::Vanished;
 
 /// Events that are taken from epoll at once where all other workers have something to do.
 const EVENTS: usize = 32;
@@ -177,6 +178,7 @@ pub(crate) struct Pool {
     together: bool,
     /// Whether workers stay with clients.
     sticky: bool,
+    vanished: Vanished,
     /// Whether those go to the cores of their clients.
     follows: bool,
     /// How many there are that clients could be on.
@@ -223,6 +225,7 @@ impl Pool {
             kept_since_ns: AtomicU64::new(0),
             together,
             sticky,
+            vanished: Vanished::default(),
             follows,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             stays: Stays::default(),
@@ -264,6 +267,7 @@ impl Pool {
     pub(crate) fn sweep(&self) -> Option<Duration> {
         let now = clock::now();
         let watch_at = self.watch(now);
+        let look_at = self.vanished.look(&self.shared, now);
         let mut late = Vec::new();
         let next = self.timer.sweep(|| {
             let seats = self.seats.read();
@@ -275,7 +279,7 @@ impl Pool {
                 self.push(seat);
             }
         }
-        next.into_iter().chain(watch_at).min()
+        next.into_iter().chain(watch_at).chain(look_at).min()
     }
 
     /// Why workers do not keep to cores, though they are to.

@@ -1,7 +1,10 @@
 //! Who gets in, and as whom.
 
+use std::time::Duration;
+
 use mysql_common::constants::CapabilityFlags as Can;
 use spillway::{Database, Settings};
+use spillway_base::clock;
 use spillway_server::{Server, ServerSettings};
 use spillway_sql::Instance;
 
@@ -233,4 +236,30 @@ fn an_open_address_needs_a_password_for_root() {
     server.client().run("ALTER USER 'root'@'%' IDENTIFIED BY 'now'");
     let instance = server.instance.clone();
     assert!(Server::start(instance, settings).is_ok());
+}
+
+/// Passwords cannot be guessed quickly: a fourth failure in a row waits, and a right password ends that.
+#[test]
+fn failed_logins_are_counted_and_slowed() {
+    let server = TestServer::start();
+    let mut root = server.client();
+    root.run("CREATE USER guessed IDENTIFIED BY 'secret'");
+    root.run("GRANT ALL ON *.* TO guessed");
+    let denied = |root: &mut Client| {
+        let rows = root.run("SHOW STATUS LIKE 'Access_denied_errors'");
+        shown(&rows.rows()[0][1]).parse::<u64>().unwrap()
+    };
+    let before = denied(&mut root);
+    let guess = || server.options().user("guessed", "wrong").log_in(&server).err().unwrap();
+    (0..3).for_each(|_| assert_eq!(guess(), 1045));
+    let start = clock::now();
+    assert_eq!(guess(), 1045);
+    // At least so long: the delay is what is promised.
+    assert!(clock::now() - start >= Duration::from_millis(50));
+    assert_eq!(denied(&mut root), before + 4);
+    assert!(server.options().user("guessed", "secret").log_in(&server).is_ok());
+    // A name that nobody has is treated alike.
+    let stranger = || server.options().user("nobody", "wrong").log_in(&server).err().unwrap();
+    (0..4).for_each(|_| assert_eq!(stranger(), 1045));
+    assert_eq!(denied(&mut root), before + 8);
 }

@@ -17,3 +17,4 @@ mod statements;
 mod stay;
 mod tls;
 mod together;
+mod vanished;

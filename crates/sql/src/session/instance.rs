@@ -287,6 +287,14 @@ impl Instance {
         self.0.processes.lock().get(&connection_id).map(|process| process.user.clone())
     }
 
+    /// The sessions that run a statement, each with a number that is another for its next one.
+    #[must_use]
+    pub fn running(&self) -> Vec<(u64, u64)> {
+        let processes = self.0.processes.lock();
+        let running = processes.iter().filter_map(|(id, process)| Some((*id, process.running()?)));
+        running.collect()
+    }
+
     /// Interrupts a session's statement, or ends the session. `false` when there is none of that number.
     pub fn kill(&self, connection_id: u64, connection: bool) -> bool {
         let processes = self.0.processes.lock();

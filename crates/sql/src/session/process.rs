@@ -216,6 +216,11 @@ impl Process {
         }
     }
 
+    /// The phase of the statement that is running, if one is.
+    pub(super) fn running(&self) -> Option<u64> {
+        Some(self.phase.load(Ordering::Acquire)).filter(|phase| is_statement(*phase))
+    }
+
     /// Ends the statement that is running, if one is; or whatever there is, because the session is to end.
     pub(super) fn interrupt(&self, anything: bool) {
         let mut doing = self.doing.lock();

@@ -156,6 +156,9 @@ SET max_execution_time = 1;
 -- ok, 0 rows
 SELECT COUNT(*) FROM n a, n b, n c, n d, n e, n f, n g, n h, n i, n j WHERE a.a + b.a + c.a + d.a + e.a + f.a + g.a + h.a + i.a + j.a < 0;
 -- ERROR 3024 (HY000): Query execution was interrupted, maximum statement execution time exceeded
+SELECT SLEEP(1000);
+-- [SLEEP(1000)]
+-- 1
 SET max_execution_time = 0;
 -- ok, 0 rows
 SET sql_safe_updates = 1;

@@ -475,13 +475,15 @@ fn session_function(context: &Context<'_>, call: Scalar, args: &[Value]) -> Opti
     })
 }
 
-/// Waits; whether a KILL ended that.
+/// Waits; whether a KILL or `max_execution_time` ended that.
 fn sleep(context: &Context<'_>, seconds: f64) -> bool {
     let clock = Clock::system();
     let end = clock.now() + Duration::from_secs_f64(seconds);
+    let is_late = |now| context.deadline.is_some_and(|deadline| now >= deadline);
     loop {
-        let left = end.saturating_sub(clock.now());
-        if left.is_zero() || context.txn.is_cancelled() {
+        let now = clock.now();
+        let left = end.saturating_sub(now);
+        if left.is_zero() || context.txn.is_cancelled() || is_late(now) {
             return !left.is_zero();
         }
         blocking(|| clock.sleep(left.min(Duration::from_millis(5))));

@@ -1,0 +1,180 @@
+//! Guards accounts against guessed passwords.
+//!
+//! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one address,
+//!   each further attempt waits before its password is looked at: 100 ms, and twice as long after each
+//!   failure, up to [`DELAY_MAX`]. One success ends that. Attempts at once wait one after another.
+//! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one address wait;
+//!   others are refused as if their password were wrong. At most [`KEPT_MAX`] accounts are
+//!   remembered; the one that was tried least lately is forgotten first.
+//!
+//! The delay does not depend on whether there is such an account. It is of the account together with
+//! the address, so that nobody can keep the account's own users out from elsewhere.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// Failures in a row that cost nothing: people mistype.
+const FREE: u32 = 3;
+const DELAY_MIN: Duration = Duration::from_millis(100);
+/// The longest delay; clients give up a login after some ten seconds.
+const DELAY_MAX: Duration = Duration::from_secs(5);
+const WAITING_MAX: u32 = 4;
+const KEPT_MAX: usize = 10_000;
+
+/// Who tries: an account's name, and from where, which is none for the Unix socket.
+type Key = (Option<IpAddr>, Box<str>);
+
+#[derive(Default)]
+struct Tries {
+    failures: u32,
+    /// When the next may be looked at.
+    free_at: Duration,
+    waiting: u32,
+    tried_at: Duration,
+}
+
+/// The failed logins of a server.
+#[derive(Default)]
+pub(crate) struct Guard(Mutex<HashMap<Key, Tries>>);
+
+/// An attempt that was let in. It ends with [`Attempt::ended`], or as one that failed.
+pub(crate) struct Attempt<'g> {
+    guard: &'g Guard,
+    key: Key,
+    /// How long to wait before the password is looked at.
+    pub(crate) wait: Duration,
+}
+
+fn delay(failures: u32) -> Duration {
+    match failures.checked_sub(FREE) {
+        None => Duration::ZERO,
+        Some(more) => DELAY_MIN.saturating_mul(1 << more.min(16)).min(DELAY_MAX),
+    }
+}
+
+impl Guard {
+    /// An attempt begins. `None` where too many wait already.
+    pub(crate) fn begin(
+        &self,
+        address: Option<IpAddr>,
+        user: &str,
+        now: Duration,
+    ) -> Option<Attempt<'_>> {
+        let key: Key = (address, user.into());
+        let mut all = self.0.lock();
+        let Some(tries) = all.get_mut(&key) else {
+            return Some(Attempt { guard: self, key, wait: Duration::ZERO });
+        };
+        let wait = tries.free_at.saturating_sub(now);
+        if !wait.is_zero() && tries.waiting >= WAITING_MAX {
+            return None;
+        }
+        tries.waiting += 1;
+        // Those that come meanwhile wait behind it.
+        tries.free_at = tries.free_at.max(now) + delay(tries.failures);
+        Some(Attempt { guard: self, key, wait: wait.min(DELAY_MAX) })
+    }
+
+    fn end(&self, key: &Key, known: bool, now: Duration) {
+        let mut all = self.0.lock();
+        if known {
+            all.remove(key);
+            return;
+        }
+        if all.len() >= KEPT_MAX && !all.contains_key(key) {
+            let oldest = all.iter().min_by_key(|(_, tries)| tries.tried_at);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.map(|oldest| all.remove(&oldest));
+        }
+        let tries = all.entry(key.clone()).or_default();
+        tries.failures = tries.failures.saturating_add(1);
+        tries.waiting = tries.waiting.saturating_sub(1);
+        tries.free_at = tries.free_at.max(now + delay(tries.failures));
+        tries.tried_at = now;
+    }
+}
+
+impl Attempt<'_> {
+    /// The password was right, or not.
+    pub(crate) fn ended(self, known: bool, now: Duration) {
+        self.guard.end(&self.key, known, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn fail(guard: &Guard, user: &str, now: Duration) -> Duration {
+        let attempt = guard.begin(None, user, now).unwrap();
+        let wait = attempt.wait;
+        attempt.ended(false, now + wait);
+        wait
+    }
+
+    #[test]
+    fn guard_1_failures_in_a_row_cost_more_and_more() {
+        let guard = Guard::default();
+        let mut now = Duration::ZERO;
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let wait = fail(&guard, "root", now);
+            now += wait;
+            waits.push(wait.as_millis());
+        }
+        assert_eq!(waits, [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
+        // Nobody else pays for it, and no success is forgotten.
+        assert_eq!(fail(&guard, "other", now), Duration::ZERO);
+        let elsewhere = Some(IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(guard.begin(elsewhere, "root", now).unwrap().wait, Duration::ZERO);
+        let right = guard.begin(None, "root", now).unwrap();
+        assert_eq!(right.wait, DELAY_MAX);
+        right.ended(true, now + DELAY_MAX);
+        assert_eq!(fail(&guard, "root", now + DELAY_MAX), Duration::ZERO);
+    }
+
+    #[test]
+    fn guard_1_time_that_passes_counts() {
+        let guard = Guard::default();
+        for _ in 0..4 {
+            fail(&guard, "root", Duration::ZERO);
+        }
+        assert_eq!(fail(&guard, "root", Duration::from_secs(60)), Duration::ZERO);
+    }
+
+    #[test]
+    fn guard_1_attempts_at_once_wait_one_after_another() {
+        let guard = Guard::default();
+        for _ in 0..3 {
+            fail(&guard, "root", Duration::ZERO);
+        }
+        let waits: Vec<_> = (0..4)
+            .map(|_| guard.begin(None, "root", MS).unwrap())
+            .map(|attempt| attempt.wait + MS)
+            .collect();
+        assert_eq!(waits, [100 * MS, 200 * MS, 300 * MS, 400 * MS]);
+    }
+
+    #[test]
+    fn guard_2_few_wait_and_not_all_are_remembered() {
+        let guard = Guard::default();
+        for _ in 0..3 {
+            fail(&guard, "root", Duration::ZERO);
+        }
+        let waiting: Vec<_> =
+            (0..WAITING_MAX).map(|_| guard.begin(None, "root", MS).unwrap()).collect();
+        assert!(guard.begin(None, "root", MS).is_none());
+        waiting.into_iter().for_each(|attempt| attempt.ended(false, MS));
+        assert!(guard.begin(None, "root", Duration::from_secs(100)).is_some());
+        for number in 0..KEPT_MAX + 10 {
+            fail(&guard, &number.to_string(), MS * number as u32);
+        }
+        assert_eq!(guard.0.lock().len(), KEPT_MAX);
+        assert!(!guard.0.lock().contains_key(&(None, "0".into())));
+    }
+}
