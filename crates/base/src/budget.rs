@@ -38,9 +38,11 @@ pub enum Use {
     Compactions,
     /// Memory for cached blocks in which there is none now: the next ones come in there, so that it is no other use to a cache.
     FreePages,
+    /// Memory of the process that nobody charges, as far as its resident memory tells.
+    Other,
 }
 
-const USES: usize = 7;
+const USES: usize = 8;
 
 impl Use {
     /// All there are.
@@ -52,6 +54,7 @@ impl Use {
         Use::Recovery,
         Use::Compactions,
         Use::FreePages,
+        Use::Other,
     ];
 
     /// Whether it is what gives way.
@@ -225,6 +228,21 @@ impl Charge {
             self.budget.0.grown(self.what);
         }
     }
+
+    /// Changes the charge to `bytes` if that fits, or does once others gave way (Y1).
+    ///
+    /// # Errors
+    /// [`ErrorKind::MemoryFull`] when it does not. The charge is then as it was.
+    pub fn try_resize(&mut self, bytes: usize) -> Result<()> {
+        match bytes.checked_sub(self.bytes) {
+            None | Some(0) => self.resize(bytes),
+            Some(more) => {
+                let mut more = self.budget.try_charge(self.what, more)?;
+                self.bytes += std::mem::take(&mut more.bytes);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Charge {
@@ -304,6 +322,21 @@ mod tests {
         assert_eq!((budget.used(), budget.used_for(Use::Caches)), (100, 40));
         memtable.resize(10);
         assert_eq!(cache.asked.load(Ordering::Relaxed), 2, "shrinking asks nobody");
+    }
+
+    #[test]
+    fn y1_a_charge_grows_only_as_far_as_others_give_way() {
+        let budget = Budget::new(100);
+        let cache = cached(&budget, 90, 20);
+        let mut held = budget.try_charge(Use::Connections, 10).unwrap();
+        held.try_resize(60).unwrap();
+        assert_eq!((held.bytes(), budget.used()), (60, 100));
+        assert_eq!(held.try_resize(81).unwrap_err().kind(), ErrorKind::MemoryFull);
+        assert_eq!((held.bytes(), budget.used_for(Use::Connections)), (60, 60), "as it was");
+        held.try_resize(5).unwrap();
+        assert_eq!(budget.used_for(Use::Connections), 5);
+        drop((held, cache));
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

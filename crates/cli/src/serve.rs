@@ -8,9 +8,13 @@ use std::time::Duration;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use spillway::{CompactionKind, Compression, Database, Durability, Mechanism, Settings, Tier};
+use spillway::{
+    CompactionKind, Compression, Database, Durability, Mechanism, MemoryWatch, Settings, Tier,
+};
 use spillway_server::{Affinity, MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
+
+use crate::heap;
 
 #[derive(Args)]
 #[command(
@@ -166,6 +170,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let recovered = db.recovered();
+    let watch = MemoryWatch::start(&db, heap::release).map_err(|error| error.to_string())?;
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
     if let Some(folder) = &args.secure_file_priv {
         let folder = std::fs::canonicalize(folder)
@@ -221,6 +226,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     drop(page);
     server.stop();
     instance.close();
+    drop(watch);
     db.close().map_err(|error| error.to_string())
 }
 

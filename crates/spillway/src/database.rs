@@ -26,6 +26,7 @@ use spillway_txn::{
 use crate::directory::{self, DIRECTORY, Numbers};
 use crate::log_home;
 use crate::mechanism::Mechanism;
+use crate::memory_watch;
 use crate::settings::Settings;
 use crate::transaction::{Spare, Table, Transaction};
 
@@ -445,6 +446,10 @@ impl Database {
             let (name, help) = memory_metric(what);
             gauge(name, help, self.0.budget.used_for(what))
         }));
+        metrics.extend(memory_watch::resident_anonymous().map(|bytes| {
+            let help = "Memory of the process that no file backs, as the system counts it.";
+            gauge("process_resident_anonymous_bytes", help, bytes)
+        }));
         metrics
     }
 
@@ -652,5 +657,9 @@ fn memory_metric(what: Use) -> (&'static str, &'static str) {
         Use::FreePages => {
             ("memory_free_pages_bytes", "Memory for cached blocks in which there is none now.")
         }
+        Use::Other => (
+            "memory_other_bytes",
+            "Resident memory of the process past what is charged and its fixed part.",
+        ),
     }
 }

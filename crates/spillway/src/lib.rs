@@ -48,6 +48,7 @@ pub mod fuzz;
 mod inspect;
 mod log_home;
 mod mechanism;
+mod memory_watch;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ pub use check::{CheckReport, check, check_on};
 pub use database::Database;
 pub use inspect::ClosedFolder;
 pub use mechanism::Mechanism;
+pub use memory_watch::MemoryWatch;
 pub use settings::Settings;
 pub use spillway_base::budget::Budget;
 pub use spillway_base::engine::{Metric, RangeEstimate, Rewrite};
