@@ -66,7 +66,7 @@ impl Use {
 /// How often those who give way are asked for one charge: others may be faster to take what they give.
 const ASKED_AT_MOST: usize = 8;
 
-/// Holds memory that can be done without, charged as [`Use::Caches`].
+/// Holds memory that can be done without, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
     /// Gives back about so many bytes, or what it can, before it returns.
     fn give_way(&self, bytes: usize);
@@ -251,6 +251,56 @@ impl Drop for Charge {
     }
 }
 
+/// Bytes that are counted finely and charged in steps, so that few changes touch the account that all share. The first
+/// step is free: its owner is charged for it otherwise.
+#[derive(Debug)]
+pub struct Stepped {
+    bytes: usize,
+    charge: Charge,
+}
+
+impl Stepped {
+    /// The bytes of a step.
+    pub const STEP: usize = 16 << 10;
+
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(budget: &Budget, what: Use) -> Stepped {
+        Stepped { bytes: 0, charge: budget.charge(what, 0) }
+    }
+
+    /// Changes the count to `bytes`, where they fit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::MemoryFull`] when they do not. The count is then as it was.
+    pub fn try_set(&mut self, bytes: usize) -> Result<()> {
+        let charged = match bytes.saturating_sub(Self::STEP) {
+            0 => 0,
+            past => past.next_multiple_of(Self::STEP.max(past / 8)),
+        };
+        // What one change took back, the next may need: a step more is kept.
+        if charged > self.charge.bytes() {
+            self.charge.try_resize(charged)?;
+        } else if charged == 0 || charged + charged / 4 + Self::STEP < self.charge.bytes() {
+            self.charge.resize(charged);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Takes bytes off the count.
+    pub fn sub(&mut self, bytes: usize) {
+        // To count fewer never fails.
+        let _ = self.try_set(self.bytes - bytes);
+    }
+
+    /// The bytes counted.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,6 +386,25 @@ mod tests {
         held.try_resize(5).unwrap();
         assert_eq!(budget.used_for(Use::Connections), 5);
         drop((held, cache));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn y1_bytes_that_are_charged_in_steps_are_refused_as_a_whole() {
+        let budget = Budget::new(1 << 20);
+        let mut held = Stepped::new(&budget, Use::Connections);
+        held.try_set(Stepped::STEP).unwrap();
+        assert_eq!(budget.used(), 0, "the first step is free");
+        for bytes in [20_000, 40_000, 300_000, 900_000] {
+            held.try_set(bytes).unwrap();
+            let least = bytes - Stepped::STEP;
+            assert!((least..least + least / 8 + Stepped::STEP).contains(&budget.used()));
+        }
+        assert_eq!(held.try_set(2 << 20).unwrap_err().kind(), ErrorKind::MemoryFull);
+        assert_eq!(held.bytes(), 900_000, "as it was");
+        held.sub(800_000);
+        assert!(budget.used() < 200_000, "{}", budget.used());
+        held.sub(100_000);
         assert_eq!(budget.used(), 0);
     }
 

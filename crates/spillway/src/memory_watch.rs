@@ -7,8 +7,8 @@
 //!
 //! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not charged: code, stacks and
 //!   small pieces take that much with any budget.
-//! - **WATCH-2 (others first).** Before the watch charges memory that takes the budget past its limit, it asks the
-//!   allocator for what it holds free, and looks again.
+//! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch asks the allocator for what
+//!   it holds free before it charges that. So it does when others ask for memory ([`GiveWay`]) while it has charged any.
 //! - **WATCH-3 (no standstill).** The watch charges half of the budget at the most. A process whose uncharged memory
 //!   grows past that still serves requests.
 //!
@@ -17,16 +17,22 @@
 
 use std::fs;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use spillway_base::budget::{Budget, Charge, Use};
-use spillway_base::{Result, thread};
+use parking_lot::Mutex;
+use spillway_base::budget::{Budget, Charge, GiveWay, Use};
+use spillway_base::{Result, clock, thread};
 
 use crate::Database;
 
 /// How often the watch looks.
 const INTERVAL: Duration = Duration::from_millis(50);
+/// While a smaller part of the budget is left, the allocator is asked for free memory (WATCH-2).
+const LEFT_SHARE: usize = 4;
+/// The least time between two times that others have the allocator asked.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 /// Resident memory past the charges that is not charged (WATCH-1).
 const FIXED_BYTES: usize = 48 << 20;
 /// The part of the budget that the watch charges at the most (WATCH-3).
@@ -56,12 +62,17 @@ impl MemoryWatch {
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] when the system refuses another thread.
-    pub fn start(database: &Database, release: impl Fn() + Send + 'static) -> Result<MemoryWatch> {
-        let mut unaccounted = Unaccounted::new(database.budget());
+    pub fn start(
+        database: &Database,
+        release: impl Fn() + Send + Sync + 'static,
+    ) -> Result<MemoryWatch> {
+        let process =
+            Process { resident: Box::new(resident_anonymous), release: Box::new(release) };
+        let watched = Watched::start(database.budget(), process);
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn("memory", move || {
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                unaccounted.look(resident_anonymous, &release);
+                watched.look();
             }
         })?;
         Ok(MemoryWatch { stop: Some(stop), thread: Some(thread) })
@@ -78,90 +89,160 @@ impl Drop for MemoryWatch {
     }
 }
 
-/// What is resident past the charges.
-struct Unaccounted {
-    budget: Budget,
-    charge: Charge,
+/// The process, as the system and its allocator see it.
+struct Process {
+    resident: Box<dyn Fn() -> Option<usize> + Send + Sync>,
+    release: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Unaccounted {
-    fn new(budget: &Budget) -> Unaccounted {
-        Unaccounted { budget: budget.clone(), charge: budget.charge(Use::Other, 0) }
+struct Watched {
+    budget: Budget,
+    process: Process,
+    /// What is resident past the charges. Its lock is held while it grows, when others are asked; they do not ask for
+    /// this one, which is asked as well and only tries.
+    charge: Mutex<Charge>,
+    /// When the allocator was asked last.
+    released: Mutex<Option<Duration>>,
+}
+
+impl Watched {
+    fn start(budget: &Budget, process: Process) -> Arc<Watched> {
+        let charge = Mutex::new(budget.charge(Use::Other, 0));
+        let released = Mutex::new(None);
+        let watched = Arc::new(Watched { budget: budget.clone(), process, charge, released });
+        let weak: Weak<Watched> = Arc::downgrade(&watched);
+        budget.gives_way(weak);
+        watched
     }
 
-    /// What is to be charged for so much resident memory.
-    fn past(&self, resident: usize) -> usize {
-        let charged = self.budget.used().saturating_sub(self.charge.bytes());
-        resident.saturating_sub(charged + FIXED_BYTES).min(self.budget.limit() / SHARE_MAX)
+    /// Resident memory past what others have charged and the fixed part.
+    fn past(&self, own: &Charge) -> Option<usize> {
+        let resident = (self.process.resident)()?;
+        let charged = self.budget.used().saturating_sub(own.bytes());
+        Some(resident.saturating_sub(charged + FIXED_BYTES))
     }
 
-    fn look(&mut self, resident: impl Fn() -> Option<usize>, release: impl Fn()) {
-        let Some(mut past) = resident().map(|resident| self.past(resident)) else { return };
-        let more = past.saturating_sub(self.charge.bytes());
-        if more > 0 && self.budget.used() + more > self.budget.limit() {
-            release();
-            past = resident().map_or(past, |resident| self.past(resident));
+    fn look(&self) {
+        let mut charge = self.charge.lock();
+        let Some(mut past) = self.past(&charge) else { return };
+        let others = self.budget.used().saturating_sub(charge.bytes());
+        let limit = self.budget.limit();
+        if past > 0 && others + past > limit - limit / LEFT_SHARE {
+            (self.process.release)();
+            past = self.past(&charge).unwrap_or(past);
         }
-        self.charge.resize(past);
+        charge.resize(past.min(limit / SHARE_MAX));
+    }
+}
+
+impl GiveWay for Watched {
+    fn give_way(&self, _: usize) {
+        // It is growing, or gives way already.
+        let Some(mut charge) = self.charge.try_lock() else { return };
+        let mut released = self.released.lock();
+        let lately = |at: Duration| clock::now().saturating_sub(at) < RELEASE_INTERVAL;
+        if charge.bytes() == 0 || released.is_some_and(lately) {
+            return;
+        }
+        (self.process.release)();
+        *released = Some(clock::now());
+        if let Some(past) = self.past(&charge) {
+            let less = past.min(charge.bytes());
+            charge.resize(less);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     use super::*;
 
     const LIMIT: usize = 256 << 20;
 
-    /// A process whose resident memory is said, and how often its allocator was asked for free memory.
-    fn look(unaccounted: &mut Unaccounted, resident: usize, free: usize) -> usize {
-        let (now, asked) = (Cell::new(resident), Cell::new(0));
-        unaccounted.look(
-            || Some(now.get()),
-            || {
-                now.set(now.get() - free);
-                asked.set(asked.get() + 1);
-            },
-        );
-        asked.get()
+    /// A process whose memory is said.
+    #[derive(Default)]
+    struct Said {
+        resident: AtomicUsize,
+        /// What its allocator holds free.
+        free: AtomicUsize,
+        asked: AtomicUsize,
+    }
+
+    fn watched(budget: &Budget) -> (Arc<Watched>, Arc<Said>) {
+        let said = Arc::new(Said::default());
+        let (seen, asked) = (said.clone(), said.clone());
+        let process = Process {
+            resident: Box::new(move || Some(seen.resident.load(SeqCst))),
+            release: Box::new(move || {
+                asked.resident.fetch_sub(asked.free.swap(0, SeqCst), SeqCst);
+                asked.asked.fetch_add(1, SeqCst);
+            }),
+        };
+        (Watched::start(budget, process), said)
     }
 
     #[test]
     fn watch1_memory_past_the_charges_and_the_fixed_part_is_charged() {
         let budget = Budget::new(LIMIT);
         let held = budget.charge(Use::Connections, 20 << 20);
-        let mut unaccounted = Unaccounted::new(&budget);
-        look(&mut unaccounted, held.bytes() + FIXED_BYTES, 0);
-        assert_eq!(budget.used_for(Use::Other), 0);
-        look(&mut unaccounted, held.bytes() + FIXED_BYTES + 1000, 0);
-        assert_eq!(budget.used_for(Use::Other), 1000);
-        // Its own charge is no reason to charge less.
-        look(&mut unaccounted, held.bytes() + FIXED_BYTES + 1000, 0);
-        assert_eq!(budget.used_for(Use::Other), 1000);
-        look(&mut unaccounted, 1 << 20, 0);
-        assert_eq!(budget.used_for(Use::Other), 0);
-        drop((unaccounted, held));
+        let (watched, said) = watched(&budget);
+        let mut look = |resident| {
+            said.resident.store(resident, SeqCst);
+            watched.look();
+            budget.used_for(Use::Other)
+        };
+        assert_eq!(look(held.bytes() + FIXED_BYTES), 0);
+        assert_eq!(look(held.bytes() + FIXED_BYTES + 1000), 1000);
+        assert_eq!(
+            look(held.bytes() + FIXED_BYTES + 1000),
+            1000,
+            "its own charge is none of others"
+        );
+        assert_eq!(look(1 << 20), 0);
+        drop((watched, held));
         assert_eq!(budget.used(), 0);
     }
 
     #[test]
     fn watch2_the_allocator_is_asked_before_others_are() {
         let budget = Budget::new(LIMIT);
-        let held = budget.charge(Use::Transactions, LIMIT - 1000);
-        let mut unaccounted = Unaccounted::new(&budget);
-        let resident = held.bytes() + FIXED_BYTES;
-        assert_eq!(look(&mut unaccounted, resident + 1000, 500), 0, "it fits");
-        assert_eq!(look(&mut unaccounted, resident + 3000, 500), 1);
-        assert_eq!(budget.used_for(Use::Other), 2500);
-        assert_eq!(look(&mut unaccounted, resident + 2500, 500), 0, "it is no more than before");
+        let held = budget.charge(Use::Transactions, LIMIT / 4 * 3 - 1000);
+        let (watched, said) = watched(&budget);
+        let mut look = |more, free| {
+            said.resident.store(held.bytes() + FIXED_BYTES + more, SeqCst);
+            said.free.store(free, SeqCst);
+            watched.look();
+            (said.asked.swap(0, SeqCst), budget.used_for(Use::Other))
+        };
+        assert_eq!(look(1000, 500), (0, 1000), "it fits");
+        assert_eq!(look(3000, 2500), (1, 500));
+        assert_eq!(look(3000, 0), (1, 3000));
+        assert_eq!(look(3000, 3000), (1, 0), "also where it is no more than before");
+    }
+
+    #[test]
+    fn watch2_free_memory_is_there_for_who_asks() {
+        let budget = Budget::new(LIMIT);
+        let (watched, said) = watched(&budget);
+        said.resident.store(FIXED_BYTES + LIMIT / 2, SeqCst);
+        said.free.store(LIMIT / 2, SeqCst);
+        watched.look();
+        assert_eq!(budget.used_for(Use::Other), LIMIT / 2);
+        let large = budget.try_charge(Use::Connections, LIMIT).unwrap();
+        assert_eq!((said.asked.load(SeqCst), budget.used_for(Use::Other)), (1, 0));
+        assert!(budget.try_charge(Use::Connections, 1).is_err());
+        assert_eq!(said.asked.load(SeqCst), 1, "there is nothing to ask for");
+        drop((large, watched));
     }
 
     #[test]
     fn watch3_half_of_the_budget_is_left_to_requests() {
         let budget = Budget::new(LIMIT);
-        let mut unaccounted = Unaccounted::new(&budget);
-        look(&mut unaccounted, 10 * LIMIT, 0);
+        let (watched, said) = watched(&budget);
+        said.resident.store(10 * LIMIT, SeqCst);
+        watched.look();
         assert_eq!(budget.used_for(Use::Other), LIMIT / 2);
         assert!(budget.try_charge(Use::Connections, LIMIT / 2).is_ok());
     }

@@ -430,7 +430,10 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         let shown = |sql: &str| {
-            let tokens = crate::parse::split(sql, crate::parse::Mode::default()).unwrap().remove(0);
+            let budget = spillway::Budget::new(usize::MAX);
+            let mut memory = crate::parse::TextMemory::of(&budget);
+            let mode = crate::parse::Mode::default();
+            let tokens = crate::parse::split(sql, mode, &mut memory).unwrap().remove(0);
             super::shown(&tokens)
         };
         for sql in [

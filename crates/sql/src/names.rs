@@ -237,7 +237,9 @@ mod tests {
     fn a_quoted_name_has_no_nul_and_no_wide_character() {
         let read = |sql: &str, ansi_quotes: bool| {
             let mode = crate::parse::Mode { ansi_quotes, ..Default::default() };
-            code(crate::parse::split(sql, mode).map(drop))
+            let budget = spillway::Budget::new(usize::MAX);
+            let mut memory = crate::parse::TextMemory::of(&budget);
+            code(crate::parse::split(sql, mode, &mut memory).map(drop))
         };
         for (letter, error) in [("\0", 1064), ("😀", 1300), ("\u{10000}", 1300), ("\u{ffff}", 0)]
         {

@@ -248,7 +248,7 @@ impl Context<'_> {
             }
             Expr::Assign(name, value) => {
                 let value = self.eval(value, row)?;
-                self.variables.borrow_mut().assign(name, value.clone());
+                self.variables.borrow_mut().user.assign(name, value.clone())?;
                 Ok(value)
             }
             Expr::Inserted(column) => {

@@ -9,6 +9,7 @@ mod depth;
 mod dialect;
 mod interval;
 mod known;
+mod memory;
 mod names;
 mod refuse;
 mod shape;
@@ -22,6 +23,7 @@ use self::dialect::DIALECT;
 use crate::errors::{Result, SqlError};
 
 pub(crate) use self::depth::{Deep, Depth, on_enough_stack};
+pub(crate) use self::memory::TextMemory;
 pub(crate) use self::shape::Shape;
 pub(crate) use self::text::{Mode, split};
 pub(crate) use interval::unit_named;
@@ -161,8 +163,9 @@ pub(crate) struct Parsed {
 /// Parses one statement, on a stack that is large enough for its tokens.
 ///
 /// # Errors
-/// 1064 where it is none, 1235 for what there is not, 1436 for one too deep.
-pub(crate) fn parse(tokens: Vec<Token>) -> Result<Parsed> {
+/// 1064 where it is none, 1235 for what there is not, 1436 for one too deep, 1041 where its tree does not fit the budget.
+pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory<'_>) -> Result<Parsed> {
+    memory.admit_tree(&tokens)?;
     // A statement of the session's is parsed further when it runs.
     let depth = Depth::of_tokens(&tokens)?;
     let (statement, params) = parse_statement(tokens)?;
@@ -358,7 +361,7 @@ fn hints(tokens: Vec<Token>) -> Vec<Token> {
 }
 
 /// The commas between the tables of an UPDATE, which the parser does not know there, become the joins that they mean.
-fn comma_joins(mut tokens: Vec<Token>) -> Vec<Token> {
+fn comma_joins(tokens: Vec<Token>) -> Vec<Token> {
     if word(tokens.first()) != "update" {
         return tokens;
     }
@@ -373,13 +376,21 @@ fn comma_joins(mut tokens: Vec<Token>) -> Vec<Token> {
             _ => {}
         }
     }
-    for at in commas.into_iter().rev() {
-        let space = || Token::Whitespace(Whitespace::Space);
-        let join = [Token::make_keyword("CROSS"), Token::make_keyword("JOIN")];
-        let [cross, join] = join;
-        tokens.splice(at..=at, [space(), cross, space(), join, space()]);
+    if commas.is_empty() {
+        return tokens;
     }
-    tokens
+    let mut out = Vec::with_capacity(tokens.len() + 4 * commas.len());
+    let mut commas = commas.into_iter().peekable();
+    for (at, token) in tokens.into_iter().enumerate() {
+        if commas.next_if_eq(&at).is_none() {
+            out.push(token);
+            continue;
+        }
+        let space = || Token::Whitespace(Whitespace::Space);
+        let [cross, join] = [Token::make_keyword("CROSS"), Token::make_keyword("JOIN")];
+        out.extend([space(), cross, space(), join, space()]);
+    }
+    out
 }
 
 /// `LOCK IN SHARE MODE` is the older way to say `FOR SHARE`.

@@ -31,6 +31,8 @@ pub(crate) struct Shape {
     pub(crate) values: Vec<Value>,
     /// Where the rows after the first are.
     pub(crate) rows: Option<std::ops::Range<usize>>,
+    /// Bytes of the longest text in it.
+    pub(crate) longest: usize,
 }
 
 /// What stands before a place.
@@ -80,6 +82,8 @@ struct Reader<'s> {
     after_in: bool,
     /// Of the literals that were taken out, where it matters.
     kinds: Vec<char>,
+    /// Bytes of the longest text so far.
+    longest: usize,
 }
 
 /// A token that was read.
@@ -104,10 +108,12 @@ impl Shape {
         self.key.clear();
         self.values.clear();
         self.rows = None;
+        self.longest = 0;
         let Some(mut reader) = Reader::new(sql, mode) else { return false };
         if reader.shape(self).is_none() {
             return false;
         }
+        self.longest = reader.longest;
         self.text_len = self.key.len();
         self.key.push('\0');
         self.key.extend(reader.kinds.iter());
@@ -154,6 +160,7 @@ impl<'s> Reader<'s> {
             before: Before::Start,
             after_in: false,
             kinds: Vec::new(),
+            longest: 0,
         })
     }
 
@@ -530,6 +537,7 @@ impl<'s> Reader<'s> {
             }
         }
         self.at = at + 1;
+        self.longest = self.longest.max(at - begin);
         if !wanted {
             return Some(Piece::Literal(Value::Null));
         }

@@ -1,9 +1,12 @@
 //! From text to the tokens of its statements.
 
+use std::borrow::Cow;
+
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace, Word};
 
 use super::dialect::Dialects;
+use super::memory::TextMemory;
 use crate::errors::{Result, SqlError};
 
 /// What `sql_mode` says of how text is read.
@@ -41,7 +44,10 @@ const COMMENT_VERSION: u64 = 80_036;
 
 /// Opens `/*!40101 ... */`, whose content is meant for servers of that version or later. `/*M! ... */` is for MariaDB
 /// alone, and stays a comment.
-fn open_version_comments(sql: &str, mode: Mode) -> String {
+pub(super) fn open_version_comments(sql: &str, mode: Mode) -> Cow<'_, str> {
+    if find(sql.as_bytes(), b"/*!").is_none() {
+        return Cow::Borrowed(sql);
+    }
     let mut out = String::with_capacity(sql.len());
     let bytes = sql.as_bytes();
     let (mut at, mut open) = (0, false);
@@ -85,11 +91,11 @@ fn open_version_comments(sql: &str, mode: Mode) -> String {
         at += 1;
     }
     out.push_str(&sql[start.min(sql.len())..]);
-    out
+    Cow::Owned(out)
 }
 
 /// `--` begins a comment where white space, a control character or the end follows; `5--3` is eight.
-fn is_line_comment(rest: &[u8]) -> bool {
+pub(super) fn is_line_comment(rest: &[u8]) -> bool {
     rest.starts_with(b"--")
         && rest.get(2).is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control())
 }
@@ -103,46 +109,39 @@ fn version_of(bytes: &[u8]) -> (usize, u64) {
     (digits, bytes[..digits].iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
 }
 
-fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
+pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Splits text into the tokens of its statements, each with its own text's tokens only.
-pub(crate) fn split(sql: &str, mode: Mode) -> Result<Vec<Vec<Token>>> {
+/// Splits text into the tokens of its statements, each with its own text's tokens only. What they take is charged before.
+///
+/// # Errors
+/// 1064 and 1300 for what is no text of SQL, 1041 where the tokens do not fit the budget.
+pub(crate) fn split(sql: &str, mode: Mode, memory: &mut TextMemory<'_>) -> Result<Vec<Vec<Token>>> {
     let opened = open_version_comments(sql, mode);
+    let count = memory.admit_text(&opened, mode)?;
     let dialect = Dialects { backslash: !mode.no_backslash_escapes, ansi_quotes: mode.ansi_quotes };
-    let tokens = Tokenizer::new(&dialect, &opened).tokenize().map_err(SqlError::syntax)?;
-    let mut statements = vec![Vec::new()];
+    // With room for all of them they never move to a larger place.
+    let mut tokens = Vec::with_capacity(count);
+    Tokenizer::new(&dialect, &opened)
+        .tokenize_with_location_into_buf(&mut tokens)
+        .map_err(SqlError::syntax)?;
+    let parts = tokens.split(|token| token.token == Token::SemiColon);
+    let lengths: Vec<usize> = parts.map(<[_]>::len).collect();
+    let mut lengths = lengths.into_iter();
+    let mut next = || Vec::with_capacity(lengths.next().unwrap_or_default());
+    let mut statements = vec![next()];
     for token in tokens {
+        let token = token.token;
         if let Token::Word(word) = &token
             && word.quote_style.is_some()
         {
             check_characters(&word.value)?;
         }
         match token {
-            Token::SemiColon => statements.push(Vec::new()),
-            // A comment parts words as white space does.
-            Token::Whitespace(
-                Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_),
-            ) => push(&mut statements, Token::Whitespace(Whitespace::Space)),
+            Token::SemiColon => statements.push(next()),
             Token::EOF => {}
-            Token::StringConcat if !mode.pipes_as_concat => {
-                let or = Word { value: "||".to_owned(), quote_style: None, keyword: Keyword::OR };
-                push(&mut statements, Token::Word(or));
-            }
-            Token::Word(word) if word.quote_style == Some('"') => {
-                let quote_style = Some('`');
-                let word = Word { quote_style, keyword: Keyword::NoKeyword, ..word };
-                push(&mut statements, Token::Word(word));
-            }
-            Token::Word(word)
-                if mode.real_as_float
-                    && word.quote_style.is_none()
-                    && word.value.eq_ignore_ascii_case("real") =>
-            {
-                push(&mut statements, Token::make_keyword("FLOAT"));
-            }
-            token => push(&mut statements, token),
+            token => push(&mut statements, as_read(token, mode)),
         }
     }
     for tokens in &mut statements {
@@ -154,6 +153,32 @@ pub(crate) fn split(sql: &str, mode: Mode) -> Result<Vec<Vec<Token>>> {
     }
     statements.retain(|tokens| !tokens.is_empty());
     Ok(statements)
+}
+
+/// The token that the parser is to read in the place of one.
+fn as_read(token: Token, mode: Mode) -> Token {
+    match token {
+        // A comment parts words as white space does.
+        Token::Whitespace(
+            Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_),
+        ) => Token::Whitespace(Whitespace::Space),
+        Token::StringConcat if !mode.pipes_as_concat => {
+            let or = Word { value: "||".to_owned(), quote_style: None, keyword: Keyword::OR };
+            Token::Word(or)
+        }
+        Token::Word(word) if word.quote_style == Some('"') => {
+            let quote_style = Some('`');
+            Token::Word(Word { quote_style, keyword: Keyword::NoKeyword, ..word })
+        }
+        Token::Word(word)
+            if mode.real_as_float
+                && word.quote_style.is_none()
+                && word.value.eq_ignore_ascii_case("real") =>
+        {
+            Token::make_keyword("FLOAT")
+        }
+        token => token,
+    }
 }
 
 /// Refuses a quoted name with characters that no name has (NAME-4 in `names`).

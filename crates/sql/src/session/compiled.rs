@@ -12,10 +12,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use spillway::Budget;
+use spillway_base::budget::{Charge, Use};
 use spillway_base::thread;
 use spillway_types::Value;
 use sqlparser::ast;
 
+use super::large_values;
 use super::metadata::{self, TableLock, locks_of};
 use super::process::Called;
 use super::rights::{Need, needs_of};
@@ -31,9 +34,17 @@ use crate::query::{self, Point, QueryPlan};
 /// Shapes that a session keeps.
 const SHAPES_MAX: usize = 256;
 
-/// Shapes that one part of the common store keeps.
+/// Where a text in a statement is longer, the memory of its values is not kept for the next one.
+const KEPT_BYTES: usize = 512;
+
+/// Shapes that one part of the common store keeps, at the most.
 const COMMON_MAX: usize = 256;
+/// The part of the memory budget that the common store keeps, at the most.
+const COMMON_SHARE: usize = 16;
 const PARTS: usize = 16;
+
+/// What a statement takes that is ready to run, with its tree: measured, of a point select.
+const COMPILED_BYTES: usize = 16 << 10;
 
 /// A statement about rows, bound.
 #[derive(Debug)]
@@ -106,6 +117,7 @@ pub(super) struct Compiled {
     moments: Vec<(usize, Fit)>,
     /// Whether it may run again: it has no value of a variable in it.
     lasting: bool,
+    _memory: Charge,
 }
 
 /// What a plan knows of a parameter's value: its type, which those of what is made of it follow from.
@@ -206,12 +218,19 @@ struct Key {
 }
 
 /// What sessions made of shapes, for those that come later.
-#[derive(Default)]
 pub(super) struct CommonShapes {
     parts: [Mutex<FxHashMap<Key, Arc<Compiled>>>; PARTS],
+    /// What one part keeps, at the most.
+    most: usize,
 }
 
 impl CommonShapes {
+    /// None yet. They take a small part of the budget.
+    pub(super) fn new(budget: &Budget) -> CommonShapes {
+        let most = budget.limit() / COMMON_SHARE / COMPILED_BYTES / PARTS;
+        CommonShapes { parts: Default::default(), most: most.clamp(1, COMMON_MAX) }
+    }
+
     fn part(&self, key: &Key) -> &Mutex<FxHashMap<Key, Arc<Compiled>>> {
         let mut hasher = FxBuildHasher.build_hasher();
         hasher.write(key.text.as_bytes());
@@ -224,9 +243,9 @@ impl CommonShapes {
 
     fn put(&self, key: Key, compiled: &Arc<Compiled>) {
         let mut part = self.part(&key).lock();
-        if part.len() >= COMMON_MAX {
+        if part.len() >= self.most {
             // Which go hardly matters: a session keeps its own.
-            let some: usize = part.len() / 2;
+            let some: usize = part.len().div_ceil(2);
             let mut at = 0;
             part.retain(|_, _| {
                 at += 1;
@@ -242,7 +261,7 @@ impl CommonShapes {
 pub(super) struct Shapes {
     known: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
     mode: Mode,
-    buffer: Shape,
+    pub(super) buffer: Shape,
 }
 
 impl Session {
@@ -314,6 +333,7 @@ impl Session {
             moments: moments.take(),
             lasting: !self.asked.get(),
             made_for,
+            _memory: self.instance.0.db.budget().charge(Use::Connections, COMPILED_BYTES),
         }))
     }
 
@@ -329,6 +349,10 @@ impl Session {
         }
         let mut shape = std::mem::take(&mut self.shapes.buffer);
         let outcome = if shape.read(sql, mode) { self.run_shape(sql, &shape, sink) } else { None };
+        if shape.longest > KEPT_BYTES {
+            // LARGE-2.
+            shape.values = Vec::new();
+        }
         self.shapes.buffer = shape;
         outcome
     }
@@ -356,7 +380,8 @@ impl Session {
             Some(Err(failed)) if *failed == version => return None,
             _ => {
                 let slot = self.learn(shape, mode);
-                if self.shapes.known.len() >= SHAPES_MAX {
+                let budget = self.instance.0.db.budget();
+                if self.shapes.known.len() >= SHAPES_MAX || budget.used() > budget.limit() {
                     self.shapes.known.clear();
                 }
                 let kept = slot.as_ref().map(|slot| Slot {
@@ -367,6 +392,11 @@ impl Session {
                 self.shapes.known.insert(shape.key().into(), kept.ok_or(version));
                 slot?
             }
+        };
+        let bytes = shape.longest.max(large_values::bytes_of(&shape.values));
+        let _copies = match large_values::charge(self.instance.database().budget(), bytes) {
+            Ok(copies) => copies,
+            Err(error) => return Some(Err(error)),
         };
         let mut rows = shape.rows(sql, mode);
         let rows = rows.as_mut().map(|rows| rows as &mut dyn RowSource);
@@ -390,10 +420,13 @@ impl Session {
             return Some(Slot { depth, statement, compiled: Some(compiled) });
         }
         thread::long_ahead();
-        let mut statements = parse::split(shape.text(), mode).ok()?;
+        let budget = self.instance.database().budget().clone();
+        let mut memory = parse::TextMemory::of(&budget);
+        let mut statements = parse::split(shape.text(), mode, &mut memory).ok()?;
         let tokens = statements.pop().filter(|_| statements.is_empty())?;
         Depth::of_tokens(&tokens).ok()?.run(|| {
-            let parse::Parsed { statement, params, depth } = parse::parse(tokens).ok()?;
+            let parse::Parsed { statement, params, depth } =
+                parse::parse(tokens, &mut memory).ok()?;
             let mut slot = Slot::new(statement, depth);
             let sql = slot.sql().filter(|sql| is_rows(sql))?;
             if params != shape.values.len() || self.check_rights(sql).is_err() {

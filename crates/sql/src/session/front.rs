@@ -1,7 +1,7 @@
 //! What SQL and the server in front of it tell each other: who is to be woken, what SHOW STATUS says of connections, and
 //! which limits a session's variables put on its connection.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::{Instance, Session};
@@ -84,7 +84,7 @@ impl Instance {
 
     /// Says what a system variable is from now on; also of one that no client may set.
     pub fn set_global(&self, name: &str, value: impl Into<String>) {
-        self.0.globals.lock().insert(name.to_owned(), value.into());
+        Arc::make_mut(&mut self.0.globals.lock()).insert(name.to_owned(), value.into());
     }
 
     /// A global system variable, as text.

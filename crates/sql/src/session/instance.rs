@@ -24,6 +24,8 @@ use super::metadata::{Held, MetadataLocks, Name};
 use super::named::{NamedLocks, OwnLocks};
 use super::process::{Process, ProcessLine, Ran, Stop};
 use super::refreshing::Refreshes;
+use super::system_variables::SystemVariables;
+use super::user_variables::UserVariables;
 use super::variables::{Often, VARIABLES, Variables, storage_settings};
 use super::{Session, building, durability};
 use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
@@ -50,7 +52,7 @@ pub(super) struct Inner {
     pub(super) named: Arc<NamedLocks>,
     pub(super) shapes: CommonShapes,
     pub(super) processes: Mutex<BTreeMap<u64, Arc<Process>>>,
-    pub(super) globals: Mutex<BTreeMap<String, String>>,
+    pub(super) globals: Mutex<Arc<BTreeMap<String, String>>>,
     pub(super) numbers: AtomicU64,
     /// Prepared statements of all sessions.
     pub(super) prepared: AtomicUsize,
@@ -127,6 +129,7 @@ impl Instance {
                 true => query::together_max(db.settings().memory_bytes),
                 false => 1,
             },
+            shapes: CommonShapes::new(db.budget()),
             db,
             version: AtomicU64::new(catalog.version),
             catalog: ArcSwap::from_pointee(catalog),
@@ -134,9 +137,8 @@ impl Instance {
             changing: Mutex::new(false),
             metadata: MetadataLocks::default(),
             named: Arc::default(),
-            shapes: CommonShapes::default(),
             processes: Mutex::default(),
-            globals: Mutex::new(globals),
+            globals: Mutex::new(Arc::new(globals)),
             numbers: AtomicU64::new(1),
             prepared: AtomicUsize::new(0),
             ran: Ran::default(),
@@ -223,11 +225,10 @@ impl Instance {
         let user_host = self.user(user, host).map_or_else(|| "%".to_owned(), |user| user.host);
         let process = Arc::new(Process::new(user, host));
         self.0.processes.lock().insert(connection_id, process.clone());
-        let system = self.0.globals.lock().clone();
+        let system = SystemVariables::new(self.0.globals.lock().clone());
         let mut variables = Variables {
             system,
-            user: HashMap::new(),
-            assigned: Vec::new(),
+            user: UserVariables::new(self.0.db.budget()),
             database: None,
             user_name: user.to_owned(),
             host: host.to_owned(),
@@ -237,7 +238,7 @@ impl Instance {
             row_count: 0,
             found_rows: 0,
             found_rows_flag: false,
-            locks: OwnLocks::new(&self.0.named, &process, connection_id),
+            locks: OwnLocks::new(&self.0.named, &process, connection_id, self.0.db.budget()),
             sql_mode: String::new(),
             mode: Mode::default(),
             collation: Collation::default(),

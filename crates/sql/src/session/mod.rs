@@ -12,6 +12,7 @@ mod ddl;
 mod durability;
 mod front;
 mod instance;
+mod large_values;
 mod metadata;
 mod named;
 mod own;
@@ -23,8 +24,10 @@ mod rights;
 mod run;
 mod set;
 mod stalls;
+mod system_variables;
 mod tables;
 mod transactions;
+mod user_variables;
 mod variables;
 mod warnings;
 
@@ -147,7 +150,9 @@ impl Session {
         if sql.len() > BRIEF_TEXT {
             thread::long_ahead();
         }
-        let statements = parse::split(sql, self.mode())?;
+        let budget = self.instance.database().budget().clone();
+        let mut memory = parse::TextMemory::of(&budget);
+        let statements = parse::split(sql, self.mode(), &mut memory)?;
         if statements.is_empty() {
             // A comment alone is a statement that does nothing; nothing at all is none.
             if sql.trim_matches(|c: char| c.is_whitespace() || c == ';').is_empty() {
@@ -176,7 +181,7 @@ impl Session {
                 self.note_error(error);
             })?;
             bound.run(|| {
-                let parsed = parse::parse(tokens).inspect_err(|error| {
+                let parsed = parse::parse(tokens, &mut memory).inspect_err(|error| {
                     self.warnings.clear();
                     self.note_error(error);
                 })?;
@@ -279,8 +284,10 @@ impl Session {
     /// 1146 for one that there is not.
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
-        let tokens = parse::split(&sql, parse::Mode::default())?.pop().unwrap_or_default();
-        match &parse::parse(tokens)?.statement {
+        let budget = self.instance.database().budget().clone();
+        let mut memory = parse::TextMemory::of(&budget);
+        let tokens = parse::split(&sql, parse::Mode::default(), &mut memory)?.pop();
+        match &parse::parse(tokens.unwrap_or_default(), &mut memory)?.statement {
             Statement::Sql(statement) => match &**statement {
                 ast::Statement::Query(query) => {
                     self.check_rights(statement)?;

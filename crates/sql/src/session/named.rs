@@ -3,7 +3,7 @@
 //! A lock has one holder, who may take it several times, and those who wait for it in the order in which they came. Who gives
 //! it back for the last time hands it to the first of them: it is never free while somebody waits. A session waits for one
 //! lock at a time, so from whoever waits there is one path of holders and what they wait for; a wait that would close a
-//! circle is refused. Circles that lead through locks of rows or tables are not seen; the time that a wait is given ends them.
+//! circle is refused. What a session's locks take is charged to the memory budget; one that does not fit is refused (1041). Circles that lead through locks of rows or tables are not seen; the time that a wait is given ends them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use spillway::Budget;
+use spillway_base::budget::{Stepped, Use};
 use spillway_base::clock;
 use spillway_base::thread::blocking;
 
@@ -72,6 +74,9 @@ impl State {
             }
             None => {
                 self.locks.remove(name);
+                if self.locks.capacity() > 4096 && self.locks.len() < self.locks.capacity() / 8 {
+                    self.locks.shrink_to(2 * self.locks.len());
+                }
             }
         }
     }
@@ -118,6 +123,15 @@ pub(crate) struct OwnLocks {
     holder: Holder,
     /// How often each is held.
     counts: RefCell<HashMap<Arc<str>, u64>>,
+    /// For those that it holds.
+    held: RefCell<Stepped>,
+}
+
+/// What a lock takes beside its name: its places in two tables that grow by doubling, and the pieces of the heap.
+const LOCK_BYTES: usize = 320;
+
+fn bytes_of(name: &str) -> usize {
+    LOCK_BYTES + name.len()
 }
 
 impl Drop for OwnLocks {
@@ -131,6 +145,7 @@ impl OwnLocks {
         locks: &Arc<NamedLocks>,
         process: &Arc<Process>,
         connection_id: u64,
+        budget: &Budget,
     ) -> OwnLocks {
         let ticket = {
             let mut state = locks.state.lock();
@@ -142,19 +157,35 @@ impl OwnLocks {
             process: process.clone(),
             holder: Holder { ticket, connection_id },
             counts: RefCell::default(),
+            held: RefCell::new(Stepped::new(budget, Use::Connections)),
         }
     }
 
     /// Takes a lock; `false` when it did not become this session's in time.
     ///
     /// # Errors
-    /// 3058 where the wait would never end, 1317 where the session is to stop, 3024 where its statement took too long.
+    /// 3058 where the wait would never end, 1041 where the budget has no room for one more, 1317 where the session is to stop, 3024 where its statement took too long.
     pub(crate) fn acquire(&self, name: &str, patience: &Patience) -> Result<bool> {
         let mut counts = self.counts.borrow_mut();
         if let Some(count) = counts.get_mut(name) {
             *count += 1;
             return Ok(true);
         }
+        let mut held = self.held.borrow_mut();
+        let bytes = held.bytes() + bytes_of(name);
+        held.try_set(bytes)?;
+        let got = self.take(name, patience);
+        match &got {
+            Ok(Some(name)) => {
+                counts.insert(name.clone(), 1);
+            }
+            Ok(None) | Err(_) => held.sub(bytes_of(name)),
+        }
+        Ok(got?.is_some())
+    }
+
+    /// Makes a lock this session's, which does not have it; `None` when it did not become so in time.
+    fn take(&self, name: &str, patience: &Patience) -> Result<Option<Arc<str>>> {
         let name: Arc<str> = name.into();
         let mut state = self.locks.state.lock();
         let got = match state.locks.get_mut(&name) {
@@ -167,10 +198,7 @@ impl OwnLocks {
             Some(_) if patience.wait == Some(Duration::ZERO) => false,
             Some(_) => self.wait(&mut state, &name, patience)?,
         };
-        if got {
-            counts.insert(name, 1);
-        }
-        Ok(got)
+        Ok(got.then_some(name))
     }
 
     fn wait(
@@ -225,6 +253,7 @@ impl OwnLocks {
             && let Some((name, _)) = counts.remove_entry(name)
         {
             self.locks.state.lock().hand_on(&name);
+            self.held.borrow_mut().sub(bytes_of(&name));
         }
         Some(true)
     }
@@ -236,10 +265,17 @@ impl OwnLocks {
             return 0;
         }
         let mut state = self.locks.state.lock();
-        counts.drain().fold(0, |sum, (name, count)| {
+        let count = counts.drain().fold(0, |sum, (name, count)| {
             state.hand_on(&name);
             sum + count
-        })
+        });
+        drop(state);
+        // The tables' room goes, too.
+        counts.shrink_to_fit();
+        let mut held = self.held.borrow_mut();
+        let bytes = held.bytes();
+        held.sub(bytes);
+        count
     }
 
     /// The connection of whoever has a lock.

@@ -7,6 +7,7 @@ use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
 use super::compiled::{Body, Slot, is_rows};
+use super::large_values;
 use super::own::{name_of, split_commas};
 use super::process::{Called, Kept};
 use super::{Instance, Session};
@@ -31,15 +32,14 @@ pub(super) struct Stored {
     /// Taken out while it runs.
     slot: Option<Slot>,
     _place: Place,
+    /// For its tree, where that is large.
+    _memory: Option<Charge>,
     /// For the list of processes.
     _kept: Kept,
 }
 
-/// What a prepared statement takes beside its text and the literals in its tree: measured, of a point select and of one with
-/// a list of 50,000 parameters.
-const STATEMENT_BYTES: usize = 20 << 10;
-/// What it takes for each token.
-const TOKEN_BYTES: usize = 64;
+/// What a prepared statement takes beside its text and its plan ([`super::compiled`]): measured, of a point select. The tree of a long text has a charge of its own ([`parse::TextMemory::kept`]).
+const STATEMENT_BYTES: usize = 8 << 10;
 
 /// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees both.
 struct Place {
@@ -60,8 +60,8 @@ impl Instance {
         self.0.prepared.load(Ordering::Relaxed)
     }
 
-    fn place_for(&self, sql: &str, tokens: &[Token]) -> Result<Place> {
-        let bytes = STATEMENT_BYTES + 2 * sql.len() + tokens.len() * TOKEN_BYTES;
+    fn place_for(&self, sql: &str) -> Result<Place> {
+        let bytes = STATEMENT_BYTES + 2 * sql.len();
         let charge = self.0.db.budget().try_charge(Use::Connections, bytes)?;
         let most = self.global_number("max_prepared_stmt_count").unwrap_or(u64::MAX);
         let before = self.0.prepared.fetch_add(1, Ordering::Relaxed);
@@ -82,17 +82,25 @@ impl Session {
     /// # Errors
     /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let mut statements = parse::split(sql, self.mode())?;
+        let budget = self.instance.database().budget().clone();
+        let mut memory = parse::TextMemory::of(&budget);
+        let mut statements = parse::split(sql, self.mode(), &mut memory)?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
-        let place = self.instance.place_for(sql, &tokens)?;
-        parse::Depth::of_tokens(&tokens)?.run(|| self.prepare_tokens(sql, tokens, place))
+        let place = self.instance.place_for(sql)?;
+        parse::Depth::of_tokens(&tokens)?.run(|| self.prepare_tokens(sql, tokens, place, memory))
     }
 
-    fn prepare_tokens(&mut self, sql: &str, tokens: Vec<Token>, place: Place) -> Result<Prepared> {
-        let parse::Parsed { statement, params, depth } =
-            parse::parse(tokens).inspect_err(|error| {
+    fn prepare_tokens(
+        &mut self,
+        sql: &str,
+        tokens: Vec<Token>,
+        place: Place,
+        mut memory: parse::TextMemory<'_>,
+    ) -> Result<Prepared> {
+        let parse::Parsed { statement, params, depth } = parse::parse(tokens, &mut memory)
+            .inspect_err(|error| {
                 self.warnings.clear();
                 self.note_error(error);
             })?;
@@ -116,7 +124,9 @@ impl Session {
         let id = self.statements_next;
         self.statements_next += 1;
         let kept = self.process.keep(id, sql.into());
-        let stored = Stored { params, slot: Some(slot), _place: place, _kept: kept };
+        let memory = memory.kept();
+        let stored =
+            Stored { params, slot: Some(slot), _place: place, _memory: memory, _kept: kept };
         self.statements.insert(id, stored);
         Ok(Prepared { id, params, columns })
     }
@@ -136,6 +146,8 @@ impl Session {
         if params.len() != stored.params {
             return Err(SqlError::new(1210, "Incorrect arguments to EXECUTE"));
         }
+        let bytes = large_values::bytes_of(params);
+        let _copies = large_values::charge(self.instance.0.db.budget(), bytes)?;
         let mut slot = stored.slot.take().ok_or_else(unknown)?;
         let (depth, called) = (slot.depth, Called::Prepared(id));
         let outcome = depth.run(|| self.run_slot(&mut slot, params, None, called, false, sink));

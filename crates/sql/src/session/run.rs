@@ -221,7 +221,7 @@ impl Session {
         for attempt in 0.. {
             txn.begin_statement();
             self.told.set(false);
-            self.variables.borrow_mut().assigned.clear();
+            self.variables.borrow_mut().user.begin_statement();
             let mut context = self.context(txn, &ready.catalog, given.params);
             context.alone = alone;
             context.starts_over = attempt < query::STARTS_MAX;
@@ -249,7 +249,7 @@ impl Session {
                 Err(error) if error.starts_over => {
                     txn.rollback_to(start);
                     txn.forget_reads(read);
-                    self.variables.borrow_mut().undo_assignments();
+                    self.variables.borrow_mut().user.undo();
                 }
                 // What reached the client cannot be told again.
                 Err(error) if error.conflict && !self.told.get() && attempt < RESTARTS => {
@@ -260,7 +260,7 @@ impl Session {
                     } else if !txn.refresh()? {
                         return Err(error);
                     }
-                    self.variables.borrow_mut().undo_assignments();
+                    self.variables.borrow_mut().user.undo();
                 }
                 Err(error) if error.waits => {
                     txn.rollback_to(start);
@@ -268,7 +268,7 @@ impl Session {
                     if !had_snapshot && txn.snapshot_taken() {
                         txn.forget_snapshot();
                     }
-                    self.variables.borrow_mut().undo_assignments();
+                    self.variables.borrow_mut().user.undo();
                     return Err(error);
                 }
                 outcome => {

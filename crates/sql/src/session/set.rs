@@ -1,5 +1,7 @@
 //! SET: every part is read, evaluated and checked before any takes effect.
 
+use std::sync::Arc;
+
 use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
@@ -284,8 +286,7 @@ impl Session {
     fn apply(&mut self, part: Part) -> Result<()> {
         let (global, name, text) = match part {
             Part::User(name, value) => {
-                self.variables.borrow_mut().user.insert(name, value);
-                return Ok(());
+                return self.variables.borrow_mut().user.set(name, value);
             }
             Part::LastInsertId(id) => {
                 self.variables.borrow_mut().last_insert_id = id;
@@ -297,6 +298,7 @@ impl Session {
         let sibling = durability::sibling(name, &text);
         if global {
             let mut globals = self.instance.0.globals.lock();
+            let globals = Arc::make_mut(&mut globals);
             globals.extend(sibling.map(|(name, text)| (name.to_owned(), text)));
             globals.insert(name.to_owned(), text);
             return Ok(());
@@ -320,7 +322,9 @@ impl Session {
             let of = charset(of).map_or("utf8mb4", |(charset, _)| charset);
             variables.system.insert("character_set_connection".to_owned(), of.to_owned());
         }
-        variables.system.extend(sibling.map(|(name, text)| (name.to_owned(), text)));
+        if let Some((name, text)) = sibling {
+            variables.system.insert(name.to_owned(), text);
+        }
         variables.system.insert(name.to_owned(), text);
         variables.refresh();
         Ok(())

@@ -3,7 +3,7 @@
 //! A variable can be set to what is obeyed, and to nothing else: what a client asks for and does not get, it is told (1231, 1235,
 //! 1238). Many can be set to the one value only that says how things are here, because clients and dumps set them to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spillway::{Settings, TransactionOptions};
@@ -11,7 +11,9 @@ use spillway_types::{Collation, Value};
 
 use super::durability;
 use super::named::OwnLocks;
+use super::system_variables::SystemVariables;
 use super::transactions::isolation_of;
+use super::user_variables::UserVariables;
 use super::warnings::Level;
 use super::{Session, VERSION};
 use crate::errors::{Result, SqlError};
@@ -261,10 +263,8 @@ pub(super) fn wrong(name: &str, value: &str) -> SqlError {
 
 /// What a session remembers between statements.
 pub(crate) struct Variables {
-    pub(crate) system: BTreeMap<String, String>,
-    pub(crate) user: HashMap<String, Value>,
-    /// What the running statement has assigned to in its expressions, with the values before.
-    pub(super) assigned: Vec<(String, Option<Value>)>,
+    pub(crate) system: SystemVariables,
+    pub(crate) user: UserVariables,
     pub(crate) database: Option<String>,
     pub(crate) user_name: String,
     pub(crate) host: String,
@@ -311,24 +311,6 @@ pub(crate) struct Often {
 }
 
 impl Variables {
-    /// Assigns to a user's variable in an expression.
-    pub(crate) fn assign(&mut self, name: &str, value: Value) {
-        let before = self.user.insert(name.to_owned(), value);
-        if self.assigned.iter().all(|(assigned, _)| assigned != name) {
-            self.assigned.push((name.to_owned(), before));
-        }
-    }
-
-    /// Takes back what the running statement has assigned to, because it starts over.
-    pub(super) fn undo_assignments(&mut self) {
-        for (name, before) in self.assigned.drain(..) {
-            match before {
-                Some(value) => self.user.insert(name, value),
-                None => self.user.remove(&name),
-            };
-        }
-    }
-
     pub(crate) fn strict(&self) -> bool {
         self.often.strict
     }
@@ -429,9 +411,9 @@ impl Session {
     /// The variables as SHOW VARIABLES lists them.
     pub(super) fn variable_lines(&self, global: bool) -> Vec<(String, String)> {
         let mut all = if global {
-            self.instance.0.globals.lock().clone()
+            BTreeMap::clone(&self.instance.0.globals.lock())
         } else {
-            self.variables.borrow().system.clone()
+            self.variables.borrow().system.all()
         };
         for (alias, name) in ALIASES {
             if let Some(value) = all.get(*name).cloned() {

@@ -1,0 +1,73 @@
+//! The copies that a statement makes of large values.
+//!
+//! A value of megabytes is there several times while its statement runs: as it came, as a value, in the row, and in the bytes
+//! of the row. The charge of the command is for the first of them.
+//!
+//! - **LARGE-1**: the other copies of values of [`LARGE`] or more are charged to the budget while the statement runs. A
+//!   statement whose copies do not fit fails with 1041, before anything was done.
+//! - **LARGE-2**: a session keeps no such value from one statement to the next.
+
+use spillway::Budget;
+use spillway_base::budget::{Charge, Use};
+use spillway_types::Value;
+
+use crate::errors::Result;
+
+/// A value of fewer bytes is not worth a charge: what all workers have of them is a part of the process's fixed memory.
+const LARGE: usize = 256 << 10;
+/// Copies beside the command.
+const COPIES: usize = 3;
+
+/// Charges copies of values, of which one has so many bytes, and all that are there at once as many as this or more.
+pub(super) fn charge(budget: &Budget, bytes: usize) -> Result<Option<Charge>> {
+    if bytes < LARGE {
+        return Ok(None);
+    }
+    Ok(Some(budget.try_charge(Use::Connections, bytes * COPIES)?))
+}
+
+/// Bytes of values on the heap, where any of them is large.
+pub(super) fn bytes_of(values: &[Value]) -> usize {
+    let len = |value: &Value| match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    if values.iter().any(|value| len(value) >= LARGE) { values.iter().map(len).sum() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{in_memory, run};
+
+    #[test]
+    fn large2_a_session_keeps_no_large_value_of_a_statement() {
+        let instance = in_memory();
+        let mut session = instance.session("root", "localhost", 1);
+        session.use_database("test").unwrap();
+        run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)");
+        let kept = |session: &crate::session::Session| {
+            let values = &session.shapes.buffer.values;
+            values.iter().map(|value| bytes_of(std::slice::from_ref(value))).sum::<usize>()
+        };
+        run(&mut session, "INSERT INTO t VALUES (1, 'short')");
+        for times in [LARGE, 2 * LARGE] {
+            run(&mut session, &format!("REPLACE INTO t VALUES (1, '{}')", "x".repeat(times)));
+            assert_eq!(kept(&session), 0);
+        }
+        assert_eq!(run(&mut session, "SELECT LENGTH(v) FROM t"), [(2 * LARGE).to_string()]);
+    }
+
+    #[test]
+    fn large1_only_large_values_are_charged() {
+        let text = |bytes: usize| Value::Text("x".repeat(bytes));
+        assert_eq!(bytes_of(&[text(LARGE - 1), Value::Int(1), text(LARGE - 1)]), 0);
+        assert_eq!(bytes_of(&[text(LARGE), Value::Null, text(10)]), LARGE + 10);
+        let budget = Budget::new(4 * LARGE);
+        assert!(charge(&budget, LARGE - 1).unwrap().is_none());
+        let held = charge(&budget, LARGE).unwrap().unwrap();
+        assert_eq!((held.bytes(), budget.used()), (COPIES * LARGE, COPIES * LARGE));
+        assert_eq!(charge(&budget, LARGE).unwrap_err().code, 1041);
+    }
+}
