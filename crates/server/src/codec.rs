@@ -1,5 +1,7 @@
 //! Numbers and bytes as the protocol writes them: little-endian, and with lengths of one, three, four or nine bytes.
 
+use crate::packet::LARGE;
+
 /// Appends a length-encoded integer.
 pub(crate) fn put_len(out: &mut Vec<u8>, number: u64) {
     match number {
@@ -22,6 +24,10 @@ pub(crate) fn put_len(out: &mut Vec<u8>, number: u64) {
 /// Appends bytes with their length before them.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_len(out, bytes.len() as u64);
+    if bytes.len() > LARGE {
+        // Not twice as much, for what is sent and let go of at once.
+        out.reserve_exact(bytes.len());
+    }
     out.extend_from_slice(bytes);
 }
 

@@ -26,10 +26,20 @@ const SEND_AT: usize = 64 << 10;
 const INPUT: usize = 16 << 10;
 /// The first room of a command that does not fit the input.
 const FIRST: usize = 64 << 10;
-/// What grows past this is let go of again, and charged to the memory budget while it is held.
-pub(crate) const LARGE: usize = 1 << 20;
+/// Commands that grow past this are charged to the memory budget while they are held.
+pub(crate) const LARGE: usize = 64 << 10;
+/// Responses that grow past this before they are sent are charged while they are.
+const LONG: usize = 256 << 10;
+/// What is larger is let go of when a command has ended: it is not part of what a connection is charged.
+pub(crate) const KEPT_BYTES: usize = 16 << 10;
 /// So much is kept of a command that does not fit the memory budget: enough to tell whether it is answered.
 const KEPT: usize = 16;
+
+/// The bytes before a payload of this length.
+fn head_of(len: usize, sequence: u8) -> [u8; HEAD] {
+    let [a, b, c, ..] = (len as u32).to_le_bytes();
+    [a, b, c, sequence]
+}
 
 /// Why no command came.
 #[derive(Debug)]
@@ -92,7 +102,7 @@ impl<T: Transport> Packets<T> {
             input: vec![0; INPUT].into(),
             taken: 0,
             filled: 0,
-            output: Vec::with_capacity(INPUT),
+            output: Vec::new(),
             sequence: 0,
             packet_max,
             limits: None,
@@ -121,6 +131,9 @@ impl<T: Transport> Packets<T> {
     pub(crate) fn restart_sequence(&mut self) {
         self.sequence = 0;
         self.large = None;
+        if self.output.capacity() > KEPT_BYTES && self.output.is_empty() {
+            self.output = Vec::new();
+        }
     }
 
     /// The next packet answers a command of which only the beginning has come.
@@ -256,14 +269,16 @@ impl<T: Transport> Packets<T> {
 
     /// Gives a payload room for `len` bytes, charged where they are many.
     fn make_room(&mut self, len: usize, payload: &mut Vec<u8>) -> Result<(), ReadError> {
-        if len > LARGE {
-            let held = self.large.get_or_insert_with(|| self.budget.charge(Use::Connections, 0));
-            // Asked for, and then made part of the one charge that is held.
-            let more = len - held.bytes();
-            drop(self.budget.try_charge(Use::Connections, more).map_err(|_| ReadError::NoMemory)?);
-            held.resize(len);
+        if len <= LARGE {
+            payload.reserve_exact(len - payload.len());
+            return Ok(());
         }
+        let held = self.large.get_or_insert_with(|| self.budget.charge(Use::Connections, 0));
+        // While it moves to larger room it is there twice.
+        let moved = if payload.capacity() < len { payload.len() } else { 0 };
+        held.try_resize(len + moved).map_err(|_| ReadError::NoMemory)?;
         payload.reserve_exact(len - payload.len());
+        held.resize(len);
         Ok(())
     }
 
@@ -299,11 +314,10 @@ impl<T: Transport> Packets<T> {
         self.output.extend_from_slice(&[0; HEAD]);
         write(&mut self.output);
         let len = self.output.len() - start - HEAD;
-        if len < CHUNK {
-            self.head(start, len);
-        } else {
-            self.split(start);
+        if len >= CHUNK {
+            return self.split(start);
         }
+        self.head(start, len);
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
@@ -318,28 +332,30 @@ impl<T: Transport> Packets<T> {
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Makes packets of the one that is too long for one.
+    /// Sends the one packet that is too long for one as several, with what is before it, without another copy of it.
     #[cold]
-    fn split(&mut self, start: usize) {
-        let payload = self.output.split_off(start + HEAD);
-        self.output.truncate(start);
-        let mut rest = payload.as_slice();
+    fn split(&mut self, start: usize) -> io::Result<()> {
+        let _held = self.budget.charge(Use::Connections, self.output.len());
+        let (before, packet) = self.output.split_at(start);
+        let mut sent = self.transport.write_all(before);
+        let mut rest = &packet[HEAD..];
         loop {
             let (now, later) = rest.split_at(rest.len().min(CHUNK));
-            let at = self.output.len();
-            self.output.extend_from_slice(&[0; HEAD]);
-            self.output.extend_from_slice(now);
-            self.head(at, now.len());
+            let head = head_of(now.len(), self.sequence);
+            self.sequence = self.sequence.wrapping_add(1);
+            sent = sent.and_then(|()| self.transport.write_all(&head));
+            sent = sent.and_then(|()| self.transport.write_all(now));
             rest = later;
             if now.len() < CHUNK {
                 break;
             }
         }
+        self.output = Vec::new();
+        sent.and_then(|()| self.transport.flush())
     }
 
     fn head(&mut self, at: usize, len: usize) {
-        let [a, b, c, ..] = (len as u32).to_le_bytes();
-        self.output[at..at + HEAD].copy_from_slice(&[a, b, c, self.sequence]);
+        self.output[at..at + HEAD].copy_from_slice(&head_of(len, self.sequence));
         self.sequence = self.sequence.wrapping_add(1);
     }
 
@@ -401,11 +417,11 @@ impl<T: Transport> Packets<T> {
             return Ok(());
         }
         let len = self.output.len();
-        let held = (len > LARGE).then(|| self.budget.charge(Use::Connections, len));
+        let held = (len > LONG).then(|| self.budget.charge(Use::Connections, len));
         let sent = self.transport.write_all(&self.output).and_then(|()| self.transport.flush());
         self.output.clear();
-        if self.output.capacity() > LARGE {
-            self.output = Vec::with_capacity(INPUT);
+        if self.output.capacity() > LONG {
+            self.output = Vec::new();
         }
         drop(held);
         sent

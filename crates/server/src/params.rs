@@ -75,16 +75,17 @@ impl Bound {
 
     fn hold(&mut self, more: usize, budget: &Budget) -> Result<(), SqlError> {
         let charge = self.charge.get_or_insert_with(|| budget.charge(Use::Connections, 0));
-        // Asked for, and then made part of the one charge that is held.
-        drop(budget.try_charge(Use::Connections, more)?);
+        charge.try_resize(self.long_bytes + more)?;
         self.long_bytes += more;
-        charge.resize(self.long_bytes);
         Ok(())
     }
 
     /// Has the room of parameters for the next execution.
-    pub(crate) fn give_back(&mut self, values: Vec<Value>) {
-        if values.len() <= KEPT_COUNT {
+    ///
+    /// `bytes` is how long the command was that brought them: what was long is let go of.
+    pub(crate) fn give_back(&mut self, values: Vec<Value>, bytes: usize) {
+        let in_pieces = self.charge.take().is_some();
+        if values.len() <= KEPT_COUNT && bytes <= KEPT_COUNT * KEPT_BYTES && !in_pieces {
             self.values = values;
         }
     }
@@ -97,9 +98,11 @@ impl Bound {
         let mut long = None;
         if !self.long.is_empty() || self.refused.is_some() {
             let refused = self.refused.take();
+            // Their charge lasts until they are given back as values.
             long = Some(std::mem::take(&mut self.long));
-            self.reset();
+            self.long_bytes = 0;
             if let Some(error) = refused {
+                self.reset();
                 return Err(error);
             }
         }
@@ -129,9 +132,9 @@ impl Bound {
         }
         values.resize(count, Value::Null);
         for (at, (value, (kind, unsigned))) in values.iter_mut().zip(&self.types).enumerate() {
-            let piece = long.as_ref().and_then(|long| long.get(&(at as u16)));
+            let piece = long.as_mut().and_then(|long| long.remove(&(at as u16)));
             *value = match piece {
-                Some(bytes) => text_or_bytes(bytes, *kind, value),
+                Some(bytes) => text_or_bytes_in_pieces(bytes, *kind),
                 None if is_null(at) => Value::Null,
                 None => read_value(&mut take, *kind, *unsigned, value)?,
             };
@@ -153,10 +156,22 @@ fn text(text: &str, before: &mut Value) -> Value {
     }
 }
 
+/// Whether what a parameter holds is text: blob types are bytes, where the driver says so; drivers send text as those as well.
+fn is_text(bytes: &[u8], kind: u8) -> bool {
+    !(249..=252).contains(&kind) || !bytes.contains(&0)
+}
+
+/// What came in pieces is the value itself, and no copy.
+fn text_or_bytes_in_pieces(bytes: Vec<u8>, kind: u8) -> Value {
+    if !is_text(&bytes, kind) {
+        return Value::Bytes(bytes);
+    }
+    String::from_utf8(bytes).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::Text)
+}
+
 fn text_or_bytes(bytes: &[u8], kind: u8, before: &mut Value) -> Value {
-    // Blob types are bytes, where the driver says so; drivers send text as those as well.
     match std::str::from_utf8(bytes) {
-        Ok(shown) if !(249..=252).contains(&kind) || !bytes.contains(&0) => text(shown, before),
+        Ok(shown) if is_text(bytes, kind) => text(shown, before),
         _ => Value::Bytes(bytes.to_vec()),
     }
 }
@@ -420,7 +435,10 @@ mod tests {
         let one = budget.used_for(Use::Connections);
         bound.append(0, 1, b"cd", 10, &budget);
         assert_eq!(budget.used_for(Use::Connections), one + 2);
-        same(&bound.read(&command, 1).unwrap(), &[Value::Text("abcd".to_owned())]);
+        let values = bound.read(&command, 1).unwrap();
+        same(&values, &[Value::Text("abcd".to_owned())]);
+        assert_eq!(budget.used_for(Use::Connections), one + 2, "they are the value now");
+        bound.give_back(values, command.len());
         assert_eq!(budget.used_for(Use::Connections), 0);
         assert_eq!(bound.read(&command, 1).unwrap_err().code, 1210, "pieces serve once");
         bound.append(1, 1, b"ab", 10, &budget);

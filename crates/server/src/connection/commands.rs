@@ -324,11 +324,14 @@ impl<T: Transport> Connection<T> {
         };
         let params = match statement.bound.read(take.0, statement.params) {
             Ok(params) => params,
-            Err(error) => return self.error(&error),
+            Err(error) => {
+                statement.bound.reset();
+                return self.error(&error);
+            }
         };
         let ran = self.run(Some(id), |session, sink| session.execute(id, &params, sink));
         if let Some(statement) = self.statements.get_mut(&id) {
-            statement.bound.give_back(params);
+            statement.bound.give_back(params, rest.len());
         }
         ran
     }

@@ -17,7 +17,7 @@ use crate::auth::{self, Nonce};
 use crate::capabilities as can;
 use crate::columns::Columns;
 use crate::login::{LOGIN_PACKET_MAX, Login, Peer, greet, log_in};
-use crate::packet::{LARGE, Packets, ReadError, Undo};
+use crate::packet::{KEPT_BYTES, Packets, ReadError, Undo};
 use crate::params::Bound;
 use crate::post::Parcel;
 use crate::results::{put_error, put_ok};
@@ -407,7 +407,7 @@ impl<T: Transport> Connection<T> {
             Err(ReadError::Io(_)) if self.session.is_killed() => return Ok(Step::End),
             Err(why) => return Err(self.lost(why)),
         }
-        if payload.capacity() <= LARGE {
+        if payload.capacity() <= KEPT_BYTES {
             self.payload = payload;
         } else {
             drop(payload);

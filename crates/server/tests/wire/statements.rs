@@ -167,6 +167,7 @@ fn prepared_statements_are_charged_to_the_memory_budget() {
     assert_eq!(client.query("EXECUTE named").code(), 1243);
     assert_eq!(client.execute(id, &[]).one().len(), 100_000);
     drop((hog, filler));
+    client.run("SET @long = NULL");
     client.command(0x19, &id.to_le_bytes());
     assert_eq!(client.ping().affected(), 0);
     assert_eq!(used(), held);
