@@ -78,7 +78,7 @@ fn large1_a_statement_whose_copies_of_a_value_do_not_fit_fails_alone() {
     let insert = |id, mib| format!("INSERT INTO b VALUES ({id}, '{}')", value(mib));
     let rows = |mib| format!("INSERT INTO b VALUES (3, 'x'), (4, '{}')", value(mib));
     let prepared = session.prepare("INSERT INTO b VALUES (?, ?)").unwrap().id;
-    let mut execute = |session: &mut Session, id, mib| {
+    let execute = |session: &mut Session, id, mib| {
         let params = [Value::Int(id), Value::Text(value(mib))];
         session.execute(prepared, &params, &mut Rows::default()).err().map_or(0, |e| e.code)
     };

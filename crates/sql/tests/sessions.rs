@@ -364,7 +364,10 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
         "SELECT * FROM h FOR UPDATE",
         "INSERT INTO other VALUES (1, 1, ''); SELECT * FROM h",
     ] {
-        assert_eq!(code(&mut one, &format!("BEGIN; {sql}; ROLLBACK")), 0, "{sql}");
+        let all = format!("BEGIN; {sql}; ROLLBACK");
+        assert_eq!(code(&mut one, &all), 0, "{sql}");
+        let before = held();
+        assert_eq!(code(&mut one, &all), 0, "{sql}");
         assert_eq!(held(), before, "{sql}");
     }
     // Each of two fits, and both at once do not.
