@@ -188,7 +188,7 @@ mod tests {
         let budget = Budget::new(LIMIT);
         let held = budget.charge(Use::Connections, 20 << 20);
         let (watched, said) = watched(&budget);
-        let mut look = |resident| {
+        let look = |resident| {
             said.resident.store(resident, SeqCst);
             watched.look();
             budget.used_for(Use::Other)
@@ -210,7 +210,7 @@ mod tests {
         let budget = Budget::new(LIMIT);
         let held = budget.charge(Use::Transactions, LIMIT / 4 * 3 - 1000);
         let (watched, said) = watched(&budget);
-        let mut look = |more, free| {
+        let look = |more, free| {
             said.resident.store(held.bytes() + FIXED_BYTES + more, SeqCst);
             said.free.store(free, SeqCst);
             watched.look();

@@ -1,0 +1,53 @@
+#![no_main]
+//! Statements of expressions nested within each other any number of times: each runs or fails, and the process goes on.
+
+#[allow(dead_code)]
+#[path = "../../crates/sql/tests/common/deep.rs"]
+mod deep;
+
+use spillway::{Database, Settings};
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};
+use spillway_types::ValueRef;
+
+struct Ignored;
+
+impl ResultSink for Ignored {
+    fn columns(&mut self, _: &[ResultColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn end_rows(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _: &Outcome) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let text = deep::of_bytes(&bytes[..bytes.len().min(33)]);
+    let db = Database::open_in_memory(Settings::default()).expect("a database in memory opens");
+    let instance = Instance::open(db).expect("a new catalog");
+    let mut session = instance.session("root", "localhost", 1);
+    session
+        .query(
+            "USE test; SET max_execution_time = 1000; \
+             CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1), (2, NULL)",
+            &mut Ignored,
+        )
+        .expect("the statements before");
+    let _ = session.query(&text, &mut Ignored);
+    if let Ok(prepared) = session.prepare(&text) {
+        let params = vec![spillway_types::Value::Int(1); prepared.params];
+        let _ = session.execute(prepared.id, &params, &mut Ignored);
+    }
+    // What was stored, a DEFAULT or a CHECK, is evaluated by what comes later.
+    let _ = session.query("INSERT INTO t (id) VALUES (3)", &mut Ignored);
+    let _ = session.query("ROLLBACK", &mut Ignored);
+    session.query("SELECT 1", &mut Ignored).expect("a session that goes on");
+});
