@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +145,16 @@ bench-tpcc: setup ## TPC-C through SQL, its conflicts counted, beside InnoDB (TP
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-tpcc $(TPCC_ARGS)
+
+bench-large-update: setup ## One UPDATE of every row of a table larger than memory, and its rollback, beside InnoDB (ROWS=, MEMORY_MIB=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-large-update
+
+bench-memory: setup ## The process's memory beside its budget, from 128 MiB to 4 GiB (MEMORIES_MIB=, ROWS=)
+	@scripts/setup sysbench
+	cargo build --release --quiet --bin spillway
+	scripts/bench-memory
 
 bench-hot-row: setup ## One hot row beside the same updates over a million, beside InnoDB and MyRocks (HOT_ROW_ARGS=)
 	@scripts/setup sysbench
