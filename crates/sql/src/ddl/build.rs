@@ -13,15 +13,14 @@ use spillway_types::{ColumnType, StoreError, Value, key};
 
 use super::Alteration;
 use super::instant::Way;
+use super::kept::{bind_check, bind_default};
 use super::keys::UNBUILT;
 use crate::catalog::{
     Change, ColumnDef, DefaultValue, IndexDef, TableDef, remove_unnamed_spaces, shift_timestamps,
     unawaited,
 };
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Context, Expr, truth_of};
-use crate::parse::parse_expr;
-use crate::query::table_scope;
+use crate::expr::{Context, Expr, truth_of};
 use crate::{rows, store};
 
 /// Bytes of rows and keys that are written in one transaction, and what an entry takes beside them.
@@ -174,12 +173,7 @@ impl Alteration {
         let checks = self.after.checks.iter();
         let checks = checks.filter(|check| self.validate.contains(&check.name));
         checks
-            .map(|check| {
-                let none = |_: &str, _: &str| None;
-                let mut binder = Binder::new(context.catalog, None, &none);
-                binder.scope.tables.push(table_scope(&self.after));
-                Ok((check.name.clone(), binder.bind(&parse_expr(&check.expr)?)?.expr))
-            })
+            .map(|check| Ok((check.name.clone(), bind_check(context.catalog, &self.after, check)?)))
             .collect()
     }
 
@@ -211,7 +205,9 @@ impl Alteration {
             Ok(match &column.default {
                 _ if column.auto_increment => Filling::Numbers,
                 DefaultValue::CurrentTimestamp => Filling::Const(Value::DateTime(context.now())),
-                DefaultValue::Expr(text) => Filling::Expr(bound(context, text)?),
+                DefaultValue::Expr(text) => {
+                    Filling::Expr(bind_default(context.catalog, &column.name, text)?)
+                }
                 _ => Filling::Const(column.constant_default()),
             })
         };
@@ -305,17 +301,6 @@ fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option
             .ok_or("an index key makes no sense")?;
     }
     Ok((len <= entry.len()).then_some(len))
-}
-
-/// An expression that stands by itself.
-fn bound(context: &Context<'_>, text: &str) -> Result<Expr> {
-    let none = |_: &str, _: &str| None;
-    Ok(Binder::new(context.catalog, None, &none).bind(&parse_expr(text)?)?.expr)
-}
-
-/// Its value.
-pub(super) fn evaluate(context: &Context<'_>, text: &str) -> Result<Value> {
-    context.eval(&bound(context, text)?, &[])
 }
 
 /// A value as a column keeps it.

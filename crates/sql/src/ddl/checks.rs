@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{self, Expr};
 
 use super::Terms;
+use super::kept::{Kept, check_foreign};
 use crate::catalog::{CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expr::Binder;
@@ -57,42 +58,6 @@ fn made_up(table: &str, name: &str) -> Option<u64> {
     name.strip_prefix(table)?.strip_prefix("_chk_")?.parse().ok()
 }
 
-/// Whether a function answers by more than its arguments.
-fn changes(function: &str) -> bool {
-    const NAMES: [&str; 29] = [
-        "benchmark",
-        "connection_id",
-        "curdate",
-        "current_date",
-        "current_time",
-        "current_timestamp",
-        "current_user",
-        "curtime",
-        "database",
-        "found_rows",
-        "get_lock",
-        "is_free_lock",
-        "is_used_lock",
-        "last_insert_id",
-        "load_file",
-        "localtime",
-        "localtimestamp",
-        "now",
-        "rand",
-        "release_all_locks",
-        "release_lock",
-        "row_count",
-        "schema",
-        "session_user",
-        "sleep",
-        "sysdate",
-        "user",
-        "uuid",
-        "version",
-    ];
-    NAMES.iter().any(|name| name.eq_ignore_ascii_case(function))
-}
-
 /// Whether a function may answer another thing for each row of a statement.
 pub(super) fn varies(function: &str) -> bool {
     const NAMES: [&str; 9] = [
@@ -126,6 +91,7 @@ impl Terms<'_> {
                 format!("{}_chk_{}", def.name, numbers.max().unwrap_or(0) + 1)
             }
         };
+        check_foreign(&expr, Kept::Check(&name))?;
         // A name that the table had then would not survive a renaming.
         let _ = ast::visit_expressions_mut(&mut expr, |expr| {
             if let Expr::CompoundIdentifier(path) = expr
@@ -141,37 +107,8 @@ impl Terms<'_> {
         Ok(name)
     }
 
-    /// Refuses an expression that cannot be told from a row alone.
+    /// Refuses columns that a constraint may not be over.
     fn bind_check(&self, def: &TableDef, name: &str, expr: &Expr) -> Result<()> {
-        let mut disallowed = None;
-        let _ = ast::visit_expressions(expr, |expr| {
-            disallowed = match expr {
-                Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => Some((
-                    3815,
-                    format!(
-                        "An expression of a check constraint '{name}' contains disallowed function."
-                    ),
-                )),
-                Expr::Function(function) if changes(&function.name.to_string()) => Some((
-                    3814,
-                    format!(
-                        "An expression of a check constraint '{name}' contains disallowed function: {}.",
-                        function.name.to_string().to_ascii_lowercase()
-                    ),
-                )),
-                Expr::Identifier(ident) if ident.value.starts_with('@') => Some((
-                    3816,
-                    format!(
-                        "An expression of a check constraint '{name}' cannot refer to a user or system variable."
-                    ),
-                )),
-                _ => return ControlFlow::Continue(()),
-            };
-            ControlFlow::Break(())
-        });
-        if let Some((code, text)) = disallowed {
-            return Err(SqlError::new(code, text));
-        }
         let mut expr = expr.clone();
         let mut unknown = None;
         each_column(&mut expr, |column| match def.column(&column.value) {

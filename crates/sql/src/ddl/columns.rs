@@ -7,6 +7,7 @@ use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
 use super::Terms;
 use super::checks::NewCheck;
+use super::kept::{Kept, check_foreign};
 use super::types::column_type;
 use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
@@ -177,9 +178,9 @@ impl Terms<'_> {
             ast::Expr::Value(value) => (literal(&value.value)?, ""),
             ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner } => match &**inner {
                 ast::Expr::Value(value) => (literal(&value.value)?, "-"),
-                _ => return self.default_expr(expr, shown),
+                _ => return self.default_expr(column, expr, shown),
             },
-            _ => return self.default_expr(expr, shown),
+            _ => return self.default_expr(column, expr, shown),
         };
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect();
         Ok(match value {
@@ -196,8 +197,14 @@ impl Terms<'_> {
     }
 
     /// An expression, which must make sense by itself.
-    fn default_expr(&self, expr: &ast::Expr, shown: String) -> Result<DefaultValue> {
+    fn default_expr(
+        &self,
+        column: &ColumnDef,
+        expr: &ast::Expr,
+        shown: String,
+    ) -> Result<DefaultValue> {
         check_kept(expr)?;
+        check_foreign(expr, Kept::Default(&column.name))?;
         let none = |_: &str, _: &str| None;
         Binder::new(self.catalog, None, &none).bind(expr)?;
         Ok(DefaultValue::Expr(shown))

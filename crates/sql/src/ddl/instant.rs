@@ -17,8 +17,9 @@ use spillway_types::{ColumnType, Value};
 use sqlparser::ast::{self, AlterTableAlgorithm, AlterTableLock};
 
 use super::Alteration;
-use super::build::{evaluate, stored};
+use super::build::stored;
 use super::checks::varies;
+use super::kept::bind_default;
 use super::keys::UNBUILT;
 use crate::catalog::{
     Becoming, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved,
@@ -235,7 +236,9 @@ impl Alteration {
             let value = match &column.default {
                 _ if from.is_some() => continue,
                 DefaultValue::CurrentTimestamp => Value::DateTime(context.now()),
-                DefaultValue::Expr(text) => evaluate(context, text)?,
+                DefaultValue::Expr(text) => {
+                    context.eval(&bind_default(context.catalog, &column.name, text)?, &[])?
+                }
                 _ => continue,
             };
             let value = match (stored(column, &value, 1)?, &column.ty) {

@@ -12,6 +12,7 @@ mod checks;
 mod columns;
 mod create;
 mod instant;
+mod kept;
 mod keys;
 pub(crate) mod online;
 mod operations;
@@ -31,6 +32,7 @@ use crate::errors::{Result, SqlError};
 
 pub(crate) use alter::Alteration;
 pub(crate) use instant::Way;
+pub(crate) use kept::{bind_check, bind_default};
 pub(crate) use operations::{Alter, Operation};
 pub(crate) use pass::Pass;
 pub(crate) use types::parse_type;

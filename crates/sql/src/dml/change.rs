@@ -89,7 +89,7 @@ impl ChangePlan {
             &update.order_by,
             update.limit.as_ref(),
         )?;
-        let rules = Rules::new(scope.catalog, &table)?;
+        let rules = Rules::new(scope.catalog, &table);
         let ignore = update.or.is_some();
         let by_key = !ignore && order.is_empty() && limit.is_none();
         let point = PointChange::of(&source, &rules, Some(&assignments)).filter(|_| by_key);
@@ -111,7 +111,7 @@ impl ChangePlan {
             &delete.order_by,
             delete.limit.as_ref(),
         )?;
-        let rules = Rules::new(scope.catalog, &table)?;
+        let rules = Rules::new(scope.catalog, &table);
         let by_key = order.is_empty() && limit.is_none();
         let point = PointChange::of(&source, &rules, None).filter(|_| by_key);
         let (assignments, ignore, in_place) = (None, false, false);

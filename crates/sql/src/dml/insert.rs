@@ -83,7 +83,7 @@ impl InsertPlan {
             }
         }
         Ok(InsertPlan {
-            rules: Rules::new(scope.catalog, &table)?,
+            rules: Rules::new(scope.catalog, &table),
             columns,
             others,
             source,

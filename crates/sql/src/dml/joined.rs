@@ -316,7 +316,7 @@ fn targets_of(
         .zip(full)
         .zip(columns)
         .map(|((joined, full), columns)| {
-            Ok(Target { rules: Rules::new(scope.catalog, &joined.table)?, full, columns })
+            Ok(Target { rules: Rules::new(scope.catalog, &joined.table), full, columns })
         })
         .collect()
 }

@@ -19,9 +19,9 @@ pub(crate) use self::insert::{InsertPlan, RowSource};
 pub(crate) use self::joined::JoinedPlan;
 use crate::api::Info;
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, TableDef, shift_timestamps};
+use crate::ddl::{bind_check, bind_default};
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Buffer, Context, Expr, compare, in_bytes, truth_of};
-use crate::query;
 use crate::session::Step;
 use crate::store;
 
@@ -129,36 +129,26 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
 #[derive(Debug)]
 struct Rules {
     table: Arc<TableDef>,
-    /// Of each column; only where the default is an expression.
-    defaults: Vec<Option<Expr>>,
+    /// Of each column; only where the default is an expression. An error where it may not be one (KEPT-2).
+    defaults: Vec<Option<Result<Expr>>>,
     /// With their names.
-    checks: Vec<(Expr, String)>,
+    checks: Vec<(Result<Expr>, String)>,
     auto: Option<usize>,
     json: bool,
 }
 
 impl Rules {
-    fn new(catalog: &Catalog, table: &Arc<TableDef>) -> Result<Rules> {
-        let none = |_: &str, _: &str| None;
-        let mut defaults = Vec::with_capacity(table.columns.len());
-        for column in &table.columns {
-            defaults.push(match &column.default {
-                DefaultValue::Expr(text) => {
-                    let mut binder = Binder::new(catalog, None, &none);
-                    Some(binder.bind(&crate::parse::parse_expr(text)?)?.expr)
-                }
-                _ => None,
-            });
-        }
-        let mut checks = Vec::new();
-        for check in table.checks.iter().filter(|check| check.enforced) {
-            let mut binder = Binder::new(catalog, None, &none);
-            binder.scope.tables.push(query::table_scope(table));
-            let bound = binder.bind(&crate::parse::parse_expr(&check.expr)?)?;
-            checks.push((bound.expr, check.name.clone()));
-        }
+    fn new(catalog: &Catalog, table: &Arc<TableDef>) -> Rules {
+        let default = |column: &ColumnDef| match &column.default {
+            DefaultValue::Expr(text) => Some(bind_default(catalog, &column.name, text)),
+            _ => None,
+        };
+        let enforced = table.checks.iter().filter(|check| check.enforced);
+        let defaults = table.columns.iter().map(default).collect();
+        let checks =
+            enforced.map(|check| (bind_check(catalog, table, check), check.name.clone())).collect();
         let json = table.columns.iter().any(|c| c.ty == ColumnType::Json);
-        Ok(Rules { auto: table.auto_column(), table: table.clone(), defaults, checks, json })
+        Rules { auto: table.auto_column(), table: table.clone(), defaults, checks, json }
     }
 }
 
@@ -325,6 +315,7 @@ impl<'a> Maker<'a> {
     fn initial(&self, column: usize) -> Result<Value> {
         let def = &self.table().columns[column];
         if let Some(expr) = &self.rules.defaults[column] {
+            let expr = expr.as_ref().map_err(SqlError::clone)?;
             return self.store(column, self.context.eval(expr, &[])?, 1);
         }
         Ok(match &def.default {
@@ -348,6 +339,7 @@ impl<'a> Maker<'a> {
 
     fn check(&self, row: &[Value]) -> Result<()> {
         for (expr, name) in &self.rules.checks {
+            let expr = expr.as_ref().map_err(SqlError::clone)?;
             let value = self.context.value(expr, row)?;
             if !value.is_null() && !truth_of(&value) {
                 let text = format!("Check constraint '{name}' is violated.");

@@ -145,6 +145,11 @@ pub(crate) fn parameter(name: &str) -> Option<usize> {
     name.strip_prefix(':')?.parse().ok()
 }
 
+/// Whether a name is a variable's: `@a`, or `@@a`.
+pub(crate) fn is_variable(ident: &ast::Ident) -> bool {
+    ident.quote_style.is_none() && ident.value.starts_with('@')
+}
+
 /// The value of a literal.
 pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
     use ast::Value as V;
@@ -647,7 +652,7 @@ impl<'a> Binder<'a> {
     }
 
     fn identifier(&mut self, parts: &[ast::Ident]) -> Result<Typed> {
-        if parts[0].quote_style.is_none() && parts[0].value.starts_with('@') {
+        if is_variable(&parts[0]) {
             let name: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
             return self.variable(&name.join("."));
         }
