@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{self, Expr};
 
 use super::Terms;
-use super::kept::{Kept, check_foreign};
+use super::kept::{Kept, alone, check_foreign};
 use crate::catalog::{CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
-use crate::expr::Binder;
 use crate::parse::{check_kept, parse_expr};
 use crate::query::table_scope;
 
@@ -129,11 +128,10 @@ impl Terms<'_> {
             let code = if text.contains("auto-increment") { 3818 } else { 3820 };
             return Err(SqlError::new(code, text));
         }
-        let none = |_: &str, _: &str| None;
-        let mut binder = Binder::new(self.catalog, None, &none);
-        binder.scope.tables.push(table_scope(def));
-        binder.bind(&expr)?;
-        Ok(())
+        alone(self.catalog, |binder| {
+            binder.scope.tables.push(table_scope(def));
+            binder.bind(&expr).map(drop)
+        })
     }
 }
 

@@ -7,11 +7,11 @@ use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
 use super::Terms;
 use super::checks::NewCheck;
-use super::kept::{Kept, check_foreign};
+use super::kept::{Kept, alone, check_foreign};
 use super::types::column_type;
 use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, literal};
+use crate::expr::literal;
 use crate::parse::check_kept;
 
 /// Columns of a table; rows count them in 16 bits.
@@ -205,8 +205,7 @@ impl Terms<'_> {
     ) -> Result<DefaultValue> {
         check_kept(expr)?;
         check_foreign(expr, Kept::Default(&column.name))?;
-        let none = |_: &str, _: &str| None;
-        Binder::new(self.catalog, None, &none).bind(expr)?;
+        alone(self.catalog, |binder| binder.bind(expr))?;
         Ok(DefaultValue::Expr(shown))
     }
 }

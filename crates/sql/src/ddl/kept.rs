@@ -17,7 +17,8 @@ use sqlparser::ast::{self, Expr, FunctionArguments, Visit, Visitor};
 
 use crate::catalog::{Catalog, CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
-use crate::expr::{self as bound, Binder, is_variable};
+use crate::expr::{self as bound, Binder, Names, is_variable};
+use crate::needs::Needs;
 use crate::parse::parse_expr;
 use crate::query::table_scope;
 
@@ -194,8 +195,7 @@ pub(crate) fn check_foreign(expr: &Expr, kept: Kept<'_>) -> Result<()> {
 pub(crate) fn bind_default(catalog: &Catalog, column: &str, text: &str) -> Result<bound::Expr> {
     let expr = parse_expr(text)?;
     check_foreign(&expr, Kept::Default(column))?;
-    let none = |_: &str, _: &str| None;
-    Ok(Binder::new(catalog, None, &none).bind(&expr)?.expr)
+    alone(catalog, |binder| Ok(binder.bind(&expr)?.expr))
 }
 
 /// Binds a CHECK, as the catalog has it, over the rows of a table.
@@ -209,8 +209,18 @@ pub(crate) fn bind_check(
 ) -> Result<bound::Expr> {
     let expr = parse_expr(&check.expr)?;
     check_foreign(&expr, Kept::Check(&check.name))?;
-    let none = |_: &str, _: &str| None;
-    let mut binder = Binder::new(catalog, None, &none);
-    binder.scope.tables.push(table_scope(table));
-    Ok(binder.bind(&expr)?.expr)
+    alone(catalog, |binder| {
+        binder.scope.tables.push(table_scope(table));
+        Ok(binder.bind(&expr)?.expr)
+    })
+}
+
+/// Calls `body` with a binder that knows neither tables nor variables.
+pub(super) fn alone<T>(
+    catalog: &Catalog,
+    body: impl FnOnce(&mut Binder<'_>) -> Result<T>,
+) -> Result<T> {
+    let (variables, needs) = (|_: &str, _: &str| None, Needs::of_no_table());
+    let names = Names { catalog, database: None, variables: &variables, needs: &needs };
+    body(&mut Binder::new(names))
 }

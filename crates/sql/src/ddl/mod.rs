@@ -33,7 +33,7 @@ use crate::errors::{Result, SqlError};
 pub(crate) use alter::Alteration;
 pub(crate) use instant::Way;
 pub(crate) use kept::{bind_check, bind_default};
-pub(crate) use operations::{Alter, Operation};
+pub(crate) use operations::{Alter, Operation, parent_of};
 pub(crate) use pass::Pass;
 pub(crate) use types::parse_type;
 

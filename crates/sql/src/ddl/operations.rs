@@ -81,12 +81,45 @@ impl Alter {
         Alter { table: table.clone(), operations: names.iter().map(drop).collect() }
     }
 
+    /// The tables that its foreign keys name.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &ObjectName> {
+        self.operations.iter().flat_map(|operation| match operation {
+            Operation::Sql(operation) => parents_of(operation),
+            _ => Vec::new(),
+        })
+    }
+
     /// The other names that it gives the table.
     pub(crate) fn new_names(&self) -> impl Iterator<Item = &ObjectName> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::RenameTable(name) => Some(name),
             _ => None,
         })
+    }
+}
+
+/// The table that a column's foreign key names.
+pub(crate) fn parent_of(option: &ast::ColumnOption) -> Option<&ObjectName> {
+    match option {
+        ast::ColumnOption::ForeignKey(key) => Some(&key.foreign_table),
+        _ => None,
+    }
+}
+
+fn parents_of(operation: &AlterTableOperation) -> Vec<&ObjectName> {
+    match operation {
+        AlterTableOperation::AddConstraint {
+            constraint: ast::TableConstraint::ForeignKey(key),
+            ..
+        } => vec![&key.foreign_table],
+        AlterTableOperation::AddColumn { column_def, .. } => {
+            column_def.options.iter().filter_map(|option| parent_of(&option.option)).collect()
+        }
+        AlterTableOperation::ChangeColumn { options, .. }
+        | AlterTableOperation::ModifyColumn { options, .. } => {
+            options.iter().filter_map(parent_of).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

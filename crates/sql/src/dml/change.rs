@@ -11,10 +11,13 @@ use sqlparser::ast::{self, FromTable, TableFactor};
 
 use super::bulk::{self, Changer};
 use super::point::{Assignment, Fate, PointChange};
-use super::{Changed, Maker, Rules, Scope, is_same, same, target, unsafe_update, value_for};
+use super::{
+    Changed, Maker, Rules, changed_scope, is_same, named_table, same, target, unsafe_update,
+    value_for,
+};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Context, Expr};
+use crate::expr::{Binder, Context, Expr, Names};
 use crate::query::{self, Held, Hints, Row, Source};
 use crate::store;
 
@@ -53,8 +56,9 @@ pub(crate) struct ChangePlan {
 
 /// The one table that a statement changes, and its alias.
 fn single(
-    scope: Scope<'_>,
+    names: Names<'_>,
     tables: &[ast::TableWithJoins],
+    right: &'static [&'static str],
 ) -> Result<(Arc<TableDef>, String, Hints)> {
     let [tables] = tables else {
         return Err(SqlError::unsupported("UPDATE or DELETE of several tables"));
@@ -65,7 +69,7 @@ fn single(
     let TableFactor::Table { name, alias, index_hints, .. } = &tables.relation else {
         return Err(SqlError::unsupported(&tables.relation));
     };
-    let table = scope.table(name)?;
+    let table = named_table(names, name, &[right])?;
     let alias = alias.as_ref().map_or_else(|| table.name.clone(), |alias| alias.name.value.clone());
     let hints = Hints::new(&table, index_hints)?;
     Ok((table, alias, hints))
@@ -73,9 +77,10 @@ fn single(
 
 impl ChangePlan {
     /// Binds an UPDATE.
-    pub(crate) fn update(scope: Scope<'_>, update: &ast::Update) -> Result<ChangePlan> {
-        let (table, alias, hints) = single(scope, std::slice::from_ref(&update.table))?;
-        let mut binder = table_binder(scope, &table, &alias);
+    pub(crate) fn update(names: Names<'_>, update: &ast::Update) -> Result<ChangePlan> {
+        let (table, alias, hints) =
+            single(names, std::slice::from_ref(&update.table), &["UPDATE"])?;
+        let mut binder = table_binder(names, &table, &alias);
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
             let column = target(&table, &assignment.target)?;
@@ -89,7 +94,7 @@ impl ChangePlan {
             &update.order_by,
             update.limit.as_ref(),
         )?;
-        let rules = Rules::new(scope.catalog, &table);
+        let rules = Rules::new(names.catalog, &table);
         let ignore = update.or.is_some();
         let by_key = !ignore && order.is_empty() && limit.is_none();
         let point = PointChange::of(&source, &rules, Some(&assignments)).filter(|_| by_key);
@@ -100,10 +105,10 @@ impl ChangePlan {
     }
 
     /// Binds a DELETE.
-    pub(crate) fn delete(scope: Scope<'_>, delete: &ast::Delete) -> Result<ChangePlan> {
+    pub(crate) fn delete(names: Names<'_>, delete: &ast::Delete) -> Result<ChangePlan> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-        let (table, alias, hints) = single(scope, from)?;
-        let mut binder = table_binder(scope, &table, &alias);
+        let (table, alias, hints) = single(names, from, &["DELETE"])?;
+        let mut binder = table_binder(names, &table, &alias);
         let (source, order, limit) = rows_of(
             &mut binder,
             (&table, &alias, hints),
@@ -111,7 +116,7 @@ impl ChangePlan {
             &delete.order_by,
             delete.limit.as_ref(),
         )?;
-        let rules = Rules::new(scope.catalog, &table);
+        let rules = Rules::new(names.catalog, &table);
         let by_key = order.is_empty() && limit.is_none();
         let point = PointChange::of(&source, &rules, None).filter(|_| by_key);
         let (assignments, ignore, in_place) = (None, false, false);
@@ -320,9 +325,9 @@ impl ChangePlan {
     }
 }
 
-fn table_binder<'a>(scope: Scope<'a>, table: &TableDef, alias: &str) -> Binder<'a> {
-    let mut binder = scope.binder();
-    let mut columns = query::table_scope(table);
+fn table_binder<'a>(names: Names<'a>, table: &TableDef, alias: &str) -> Binder<'a> {
+    let mut binder = Binder::new(names);
+    let mut columns = changed_scope(table);
     alias.clone_into(&mut columns.alias);
     binder.scope.tables.push(columns);
     binder

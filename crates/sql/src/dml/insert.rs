@@ -9,11 +9,13 @@ use spillway_types::convert::to_i128;
 use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
 use super::bulk::keep_thread;
-use super::{Changed, Maker, Rules, Scope, name_path, same, target, value_for};
+use super::{
+    Changed, Maker, Rules, changed_scope, name_path, named_table, same, target, value_for,
+};
 use crate::api::Info;
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, handed};
+use crate::expr::{Binder, Context, Expr, Names, handed};
 use crate::query::{self, QueryPlan, Row};
 use crate::store;
 
@@ -54,21 +56,28 @@ pub(crate) trait RowSource {
 
 impl InsertPlan {
     /// Binds an INSERT.
-    pub(crate) fn new(scope: Scope<'_>, insert: &ast::Insert) -> Result<InsertPlan> {
+    pub(crate) fn new(names: Names<'_>, insert: &ast::Insert) -> Result<InsertPlan> {
         if insert.returning.is_some() {
             return Err(SqlError::unsupported("INSERT ... RETURNING"));
         }
         let TableObject::TableName(name) = &insert.table else {
             return Err(SqlError::unsupported("INSERT into a function"));
         };
-        let table = scope.table(name)?;
+        let mut rights: Vec<&'static [&'static str]> = vec![&["INSERT"]];
+        if insert.replace_into {
+            rights.push(&["DELETE"]);
+        }
+        if insert.on.is_some() {
+            rights.push(&["UPDATE"]);
+        }
+        let table = named_table(names, name, &rights)?;
         let columns = columns_of(&table, insert)?;
         let others = (0..table.columns.len()).filter(|at| !columns.contains(at)).collect();
-        let source = source_of(scope, insert, &table, &columns)?;
+        let source = source_of(names, insert, &table, &columns)?;
         let mut update = Vec::new();
         if let Some(OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
-            let mut binder = scope.binder();
-            binder.scope.tables.push(query::table_scope(&table));
+            let mut binder = Binder::new(names);
+            binder.scope.tables.push(changed_scope(&table));
             binder.inserting = Some(table.clone());
             if let Some(alias) = &insert.insert_alias {
                 let mut new = query::table_scope(&table);
@@ -83,7 +92,7 @@ impl InsertPlan {
             }
         }
         Ok(InsertPlan {
-            rules: Rules::new(scope.catalog, &table),
+            rules: Rules::new(names.catalog, &table),
             columns,
             others,
             source,
@@ -181,12 +190,12 @@ fn columns_of(table: &TableDef, insert: &ast::Insert) -> Result<Vec<usize>> {
 }
 
 fn source_of(
-    scope: Scope<'_>,
+    names: Names<'_>,
     insert: &ast::Insert,
     table: &TableDef,
     columns: &[usize],
 ) -> Result<Source> {
-    let mut binder = scope.binder();
+    let mut binder = Binder::new(names);
     let mut bind = |(expr, column): (&ast::Expr, &usize)| {
         value_for(&mut binder, expr, &table.columns[*column].ty)
     };
@@ -198,8 +207,7 @@ fn source_of(
         return Ok(Source::Rows(vec![vec![None; columns.len()]]));
     };
     let SetExpr::Values(list) = &*source.body else {
-        let Scope { catalog, database, variables } = scope;
-        let plan = query::plan_query(catalog, database, variables, source, None, &[])?;
+        let plan = query::plan_query(names, source, None, &[])?;
         if plan.columns.len() != columns.len() {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }

@@ -10,10 +10,10 @@ use spillway_types::Value;
 use sqlparser::ast::{self, AssignmentTarget, FromTable, TableFactor, TableWithJoins};
 
 use super::bulk::keep_thread;
-use super::{Changed, Maker, Rules, Scope, change_row, is_default, name_path, unsafe_update};
+use super::{Changed, Maker, Rules, change_row, is_default, name_path, named_table, unsafe_update};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr};
+use crate::expr::{Context, Expr, Names};
 use crate::query::{self, Body, QueryPlan, Row, SourceKind};
 use crate::store;
 
@@ -46,6 +46,11 @@ struct Joined {
 }
 
 impl Joined {
+    /// Asks for the right to change it.
+    fn ask(&self, names: Names<'_>, any: &'static [&'static str]) -> Result<()> {
+        names.needs.ask(any, (self.table.db.clone(), self.table.name.clone()))
+    }
+
     /// Whether a name before a column, or in the list of a DELETE, means it.
     fn is(&self, path: &[String]) -> bool {
         match path {
@@ -56,14 +61,14 @@ impl Joined {
     }
 }
 
-fn joined(scope: Scope<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
+fn joined(names: Names<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
     let factors = from.iter().flat_map(|tables| {
         std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation))
     });
     let mut all = Vec::new();
     for factor in factors {
         if let TableFactor::Table { name, alias, .. } = factor {
-            let table = scope.table(name)?;
+            let table = named_table(names, name, &[&["SELECT"]])?;
             let alias = alias.as_ref().map(|alias| alias.name.value.clone());
             all.push(Joined { alias: alias.unwrap_or_else(|| table.name.clone()), table });
         }
@@ -73,7 +78,7 @@ fn joined(scope: Scope<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
 
 /// Plans the join: the values of `projection`, and then the key of each target's row. Answers which targets are read whole.
 fn plan(
-    scope: Scope<'_>,
+    names: Names<'_>,
     from: &[TableWithJoins],
     selection: Option<&ast::Expr>,
     projection: Vec<ast::Expr>,
@@ -86,8 +91,8 @@ fn plan(
         select.selection = selection.cloned();
         select.projection = projection.into_iter().map(ast::SelectItem::UnnamedExpr).collect();
     }
-    let Scope { catalog, database, variables } = scope;
-    let mut plan = query::plan_query(catalog, database, variables, &query, None, &[])?;
+    names.needs.next_finds_changed();
+    let mut plan = query::plan_query(names, &query, None, &[])?;
     plan.refuse_charsets()?;
     let Body::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
@@ -167,15 +172,16 @@ fn refuse(verb: &str, order: bool, limit: bool) -> Result<()> {
 
 impl JoinedPlan {
     /// Binds an UPDATE of several tables.
-    pub(crate) fn update(scope: Scope<'_>, update: &ast::Update) -> Result<JoinedPlan> {
+    pub(crate) fn update(names: Names<'_>, update: &ast::Update) -> Result<JoinedPlan> {
         refuse("UPDATE", !update.order_by.is_empty(), update.limit.is_some())?;
         let from = std::slice::from_ref(&update.table);
-        let all = joined(scope, from)?;
+        let all = joined(names, from)?;
         // In the order they are first assigned to.
         let mut targets: Vec<(usize, Vec<(usize, Option<usize>)>)> = Vec::new();
         let mut projection = Vec::new();
         for assignment in &update.assignments {
             let (table, column) = assigned(&all, &assignment.target)?;
+            all[table].ask(names, &["UPDATE"])?;
             let value = (!is_default(&assignment.value)).then_some(projection.len());
             if value.is_some() {
                 projection.push(assignment.value.clone());
@@ -187,41 +193,42 @@ impl JoinedPlan {
         }
         let keys_at = projection.len();
         let named: Vec<&Joined> = targets.iter().map(|(target, _)| &all[*target]).collect();
-        let (rows, full) = plan(scope, from, update.selection.as_ref(), projection, &named)?;
+        let (rows, full) = plan(names, from, update.selection.as_ref(), projection, &named)?;
         let columns = targets.into_iter().map(|(_, columns)| columns);
         Ok(JoinedPlan {
             rows,
             keys_at,
-            targets: targets_of(scope, &named, full, columns)?,
+            targets: targets_of(names, &named, full, columns)?,
             delete: false,
             ignore: update.or.is_some(),
         })
     }
 
     /// Binds a DELETE of several tables: `DELETE t, u FROM t JOIN u ...`, `DELETE FROM t, u USING t JOIN u ...`.
-    pub(crate) fn delete(scope: Scope<'_>, delete: &ast::Delete) -> Result<JoinedPlan> {
+    pub(crate) fn delete(names: Names<'_>, delete: &ast::Delete) -> Result<JoinedPlan> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-        let (from, names) = match &delete.using {
+        let (from, paths) = match &delete.using {
             Some(using) => (using, from.iter().map(target_name).collect::<Result<Vec<_>>>()?),
             None => (from, delete.tables.iter().map(name_path).collect()),
         };
         refuse("DELETE", !delete.order_by.is_empty(), delete.limit.is_some())?;
-        let all = joined(scope, from)?;
+        let all = joined(names, from)?;
         let mut named: Vec<&Joined> = Vec::new();
-        for name in &names {
-            let found = all.iter().find(|joined| joined.is(name)).ok_or_else(|| {
-                SqlError::new(1109, format!("Unknown table '{}' in MULTI DELETE", name.join(".")))
+        for path in &paths {
+            let found = all.iter().find(|joined| joined.is(path)).ok_or_else(|| {
+                SqlError::new(1109, format!("Unknown table '{}' in MULTI DELETE", path.join(".")))
             })?;
             if named.iter().any(|other| std::ptr::eq(*other, found)) {
                 let text = format!("Not unique table/alias: '{}'", found.alias);
                 return Err(SqlError::new(1066, text));
             }
+            found.ask(names, &["DELETE"])?;
             named.push(found);
         }
         let one = ast::Expr::value(ast::Value::Number("1".to_owned(), false));
-        let (rows, full) = plan(scope, from, delete.selection.as_ref(), vec![one], &named)?;
+        let (rows, full) = plan(names, from, delete.selection.as_ref(), vec![one], &named)?;
         let columns = std::iter::repeat_with(Vec::new);
-        let targets = targets_of(scope, &named, full, columns)?;
+        let targets = targets_of(names, &named, full, columns)?;
         Ok(JoinedPlan { rows, keys_at: 1, targets, delete: true, ignore: false })
     }
 
@@ -306,7 +313,7 @@ impl JoinedPlan {
 }
 
 fn targets_of(
-    scope: Scope<'_>,
+    names: Names<'_>,
     named: &[&Joined],
     full: Vec<bool>,
     columns: impl Iterator<Item = Vec<(usize, Option<usize>)>>,
@@ -316,7 +323,7 @@ fn targets_of(
         .zip(full)
         .zip(columns)
         .map(|((joined, full), columns)| {
-            Ok(Target { rules: Rules::new(scope.catalog, &joined.table), full, columns })
+            Ok(Target { rules: Rules::new(names.catalog, &joined.table), full, columns })
         })
         .collect()
 }

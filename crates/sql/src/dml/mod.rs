@@ -18,11 +18,12 @@ use self::change::change_row;
 pub(crate) use self::insert::{InsertPlan, RowSource};
 pub(crate) use self::joined::JoinedPlan;
 use crate::api::Info;
-use crate::catalog::{Catalog, ColumnDef, DefaultValue, TableDef, shift_timestamps};
+use crate::catalog::{Catalog, ColumnDef, DefaultValue, SYSTEM, TableDef, shift_timestamps};
 use crate::ddl::{bind_check, bind_default};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Buffer, Context, Expr, compare, in_bytes, truth_of};
-use crate::session::Step;
+use crate::expr::{Binder, Buffer, Context, Expr, Names, ScopeTable, compare, in_bytes, truth_of};
+use crate::query;
+use crate::session::{Step, path_of};
 use crate::store;
 
 /// What a statement changed.
@@ -47,33 +48,25 @@ impl Changed {
     }
 }
 
-/// What a statement is bound in.
-#[derive(Clone, Copy)]
-pub(crate) struct Scope<'a> {
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) database: Option<&'a str>,
-    pub(crate) variables: &'a dyn Fn(&str, &str) -> Option<Value>,
+/// The table that a change names, for which it needs one of each of these rights.
+fn named_table(
+    names: Names<'_>,
+    name: &ast::ObjectName,
+    rights: &[&'static [&'static str]],
+) -> Result<Arc<TableDef>> {
+    let (db, table) = path_of(&name_path(name), names.database)?;
+    if SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
+        return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
+    }
+    for any in rights {
+        names.needs.ask(any, (db.clone(), table.clone()))?;
+    }
+    Ok(names.catalog.table(&db, &table)?.clone())
 }
 
-impl<'a> Scope<'a> {
-    fn binder(&self) -> Binder<'a> {
-        Binder::new(self.catalog, self.database, self.variables)
-    }
-
-    fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
-        let path = name_path(name);
-        let (db, table) = match path.as_slice() {
-            [table] => {
-                (self.database.ok_or_else(|| SqlError::new(1046, "No database selected"))?, table)
-            }
-            [db, table] => (db.as_str(), table),
-            _ => return Err(SqlError::syntax(format!("near '{name}'"))),
-        };
-        if crate::catalog::SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
-            return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
-        }
-        Ok(self.catalog.table(db, table)?.clone())
-    }
+/// A table whose rows a change reads only where it names a column (NEED-3).
+fn changed_scope(table: &TableDef) -> ScopeTable {
+    ScopeTable { changed: true, ..query::table_scope(table) }
 }
 
 fn name_path(name: &ast::ObjectName) -> Vec<String> {

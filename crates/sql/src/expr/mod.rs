@@ -16,7 +16,8 @@ use std::sync::Arc;
 use spillway_types::{Collation, ColumnType, Value};
 
 pub(crate) use bind::{
-    Binder, DAYS, MOMENTS, PARAMETERS, ScopeColumn, ScopeTable, is_variable, literal, parameter,
+    Binder, DAYS, MOMENTS, Names, PARAMETERS, ScopeColumn, ScopeTable, is_variable, literal,
+    parameter,
 };
 use bind::{arithmetic_type, common_collation};
 pub(crate) use charset::{in_bytes, refuse_charset};

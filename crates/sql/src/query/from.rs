@@ -5,12 +5,14 @@ use std::sync::Arc;
 use spillway_types::Collation;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 
-use super::plan::{Vars, plan_query, rename_columns};
+use super::plan::{plan_query, rename_columns};
 use super::{Access, Hints, QueryPlan, Source, SourceKind};
 use crate::api::ColumnFlags;
-use crate::catalog::{Catalog, TableDef};
+use crate::catalog::TableDef;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Expr, Op, ScopeTable};
+use crate::expr::{Binder, Expr, Names, Op, ScopeTable};
+use crate::needs::TO_LOCK;
+use crate::session::path_of;
 
 /// The parts of a FROM clause while it is bound.
 pub(super) struct From<'a, 'b> {
@@ -22,6 +24,8 @@ pub(super) struct From<'a, 'b> {
     pub(super) straight: bool,
     /// What `*` stands for: tables and their columns.
     pub(super) shown: Vec<(usize, usize)>,
+    /// Whether the query locks the rows of its tables, by rights of its own (NEED-4).
+    pub(super) locks: bool,
 }
 
 impl From<'_, '_> {
@@ -60,7 +64,7 @@ impl From<'_, '_> {
         Ok(())
     }
 
-    fn factor(&mut self, factor: &TableFactor, variables: Vars<'_>) -> Result<()> {
+    fn factor(&mut self, factor: &TableFactor) -> Result<()> {
         match factor {
             TableFactor::Table { name, alias, args: None, index_hints, .. } => {
                 let path: Vec<String> = name.0.iter().map(part_name).collect();
@@ -84,8 +88,7 @@ impl From<'_, '_> {
                         Some(alias) => Err(SqlError::syntax(format!("near '{}'", alias.name))),
                     };
                 }
-                let (table, kind) =
-                    named_table(self.binder.catalog, self.binder.database, &path, alias_name)?;
+                let (table, kind) = named_table(self.binder.names, &path, alias_name, self.locks)?;
                 let hints = match &kind {
                     SourceKind::Table(table) => Hints::new(table, index_hints)?,
                     _ => Hints::default(),
@@ -103,40 +106,28 @@ impl From<'_, '_> {
                 let Some(alias) = alias else {
                     return Err(SqlError::new(1248, "Every derived table must have its own alias"));
                 };
-                let mut plan = plan_query(
-                    self.binder.catalog,
-                    self.binder.database,
-                    variables,
-                    subquery,
-                    self.binder.parent,
-                    &self.binder.ctes,
-                )?;
+                let Binder { names, parent, ctes, .. } = &*self.binder;
+                let mut plan = plan_query(*names, subquery, *parent, ctes)?;
                 plan.refuse_charsets()?;
                 rename_columns(&mut plan, &alias.columns)?;
                 let table = derived_scope(alias.name.value.clone(), &plan);
                 self.binder.depends(&plan);
                 self.add(table, SourceKind::Derived(Arc::new(plan)))
             }
-            TableFactor::NestedJoin { table_with_joins, .. } => {
-                self.joins(table_with_joins, variables)
-            }
+            TableFactor::NestedJoin { table_with_joins, .. } => self.joins(table_with_joins),
             other => Err(SqlError::unsupported(other)),
         }
     }
 
-    pub(super) fn joins(
-        &mut self,
-        tables: &ast::TableWithJoins,
-        variables: Vars<'_>,
-    ) -> Result<()> {
+    pub(super) fn joins(&mut self, tables: &ast::TableWithJoins) -> Result<()> {
         let first = self.sources.len();
         let others = std::mem::take(&mut self.shown);
-        self.factor(&tables.relation, variables)?;
+        self.factor(&tables.relation)?;
         for join in &tables.joins {
             let left_shown = std::mem::take(&mut self.shown);
             let left_tables = self.binder.scope.tables.len();
             let before = self.sources.len();
-            self.factor(&join.relation, variables)?;
+            self.factor(&join.relation)?;
             let (constraint, outer) = match &join.join_operator {
                 JoinOperator::Join(c) | JoinOperator::Inner(c) | JoinOperator::CrossJoin(c) => {
                     (c, None)
@@ -302,21 +293,18 @@ pub(super) fn part_name(part: &ast::ObjectNamePart) -> String {
     }
 }
 
-/// The columns of a stored or virtual table.
-pub(crate) fn named_table(
-    catalog: &Catalog,
-    database: Option<&str>,
+/// The columns of a stored or virtual table that a query reads, and may lock.
+fn named_table(
+    names: Names<'_>,
     path: &[String],
     alias: Option<String>,
+    locks: bool,
 ) -> Result<(ScopeTable, SourceKind)> {
-    let (db, name) = match path {
-        [name] => {
-            let db = database.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
-            (db.to_owned(), name.clone())
-        }
-        [db, name] => (db.clone(), name.clone()),
-        _ => return Err(SqlError::syntax(format!("near '{}'", path.join(".")))),
-    };
+    let (db, name) = path_of(path, names.database)?;
+    names.needs.ask(&["SELECT"], (db.clone(), name.clone()))?;
+    if locks {
+        names.needs.ask(TO_LOCK, (db.clone(), name.clone()))?;
+    }
     let alias = alias.unwrap_or_else(|| name.clone());
     let lower = db.to_ascii_lowercase();
     if crate::catalog::SYSTEM.contains(&lower.as_str()) {
@@ -335,14 +323,14 @@ pub(crate) fn named_table(
             })
             .collect();
         return Ok((
-            ScopeTable { db: lower, alias, name, columns, offset: 0 },
+            ScopeTable { db: lower, alias, name, columns, offset: 0, changed: false },
             SourceKind::Virtual(full),
         ));
     }
-    if !catalog.has_database(&db) {
+    if !names.catalog.has_database(&db) {
         return Err(SqlError::unknown_database(&db));
     }
-    let table = catalog.table(&db, &name)?.clone();
+    let table = names.catalog.table(&db, &name)?.clone();
     let mut scope = table_scope(&table);
     scope.alias = alias;
     Ok((scope, SourceKind::Table(table)))
@@ -380,6 +368,7 @@ pub(crate) fn table_scope(table: &TableDef) -> ScopeTable {
         name: table.name.clone(),
         columns,
         offset: 0,
+        changed: false,
     }
 }
 
@@ -396,5 +385,5 @@ fn derived_scope(alias: String, plan: &QueryPlan) -> ScopeTable {
             flags: ColumnFlags::default(),
         })
         .collect();
-    ScopeTable { db: String::new(), name: alias.clone(), alias, columns, offset: 0 }
+    ScopeTable { db: String::new(), name: alias.clone(), alias, columns, offset: 0, changed: false }
 }

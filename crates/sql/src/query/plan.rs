@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, ColumnType, Value};
+use spillway_types::{Collation, ColumnType};
 use sqlparser::ast::{
     self, Distinct, LimitClause, OrderByKind, SetExpr, SetOperator, SetQuantifier,
 };
@@ -17,33 +17,27 @@ use super::project::{group_by, order_by, project};
 use super::steps;
 use super::{Aggregate, Body, QueryPlan, SelectPlan, SetOp};
 use crate::api::{ColumnFlags, ResultColumn};
-use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Expr, Typed, refuse_charset};
+use crate::expr::{Binder, Expr, Names, Typed, refuse_charset};
 use crate::parse::on_enough_stack;
 use crate::session::{FULL_GROUP_BY, INDEX_ONLY};
 
-pub(super) type Vars<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 type Ctes = [(String, Arc<QueryPlan>)];
 
 static PLANS: AtomicUsize = AtomicUsize::new(1);
 
 /// Plans a query.
 pub(crate) fn plan_query(
-    catalog: &Catalog,
-    database: Option<&str>,
-    variables: Vars<'_>,
+    names: Names<'_>,
     query: &ast::Query,
     parent: Option<&Binder<'_>>,
     ctes: &Ctes,
 ) -> Result<QueryPlan> {
-    on_enough_stack(|| plan_here(catalog, database, variables, query, parent, ctes))
+    on_enough_stack(|| plan_here(names, query, parent, ctes))
 }
 
 fn plan_here(
-    catalog: &Catalog,
-    database: Option<&str>,
-    variables: Vars<'_>,
+    names: Names<'_>,
     query: &ast::Query,
     parent: Option<&Binder<'_>>,
     ctes: &Ctes,
@@ -54,14 +48,14 @@ fn plan_here(
             return Err(SqlError::unsupported("WITH RECURSIVE"));
         }
         for cte in &with.cte_tables {
-            let mut plan = plan_query(catalog, database, variables, &cte.query, parent, &ctes)?;
+            let mut plan = plan_query(names, &cte.query, parent, &ctes)?;
             plan.refuse_charsets()?;
             rename_columns(&mut plan, &cte.alias.columns)?;
             ctes.push((cte.alias.name.value.clone(), Arc::new(plan)));
         }
     }
     let lock = lock_of(query)?;
-    let (limit, offset) = limits(catalog, database, variables, query)?;
+    let (limit, offset) = limits(names, query)?;
     let order: &[ast::OrderByExpr] = match &query.order_by {
         None => &[],
         Some(by) => match &by.kind {
@@ -70,14 +64,12 @@ fn plan_here(
         },
     };
     let mut plan = match &*query.body {
-        SetExpr::Select(select) => {
-            plan_select(catalog, database, variables, select, order, lock, parent, &ctes)?
-        }
+        SetExpr::Select(select) => plan_select(names, select, order, lock, parent, &ctes)?,
         _ if lock.is_some() => {
             return Err(SqlError::unsupported("a locking clause after more than one SELECT"));
         }
         body => {
-            let mut plan = plan_body(catalog, database, variables, body, parent, &ctes)?;
+            let mut plan = plan_body(names, body, parent, &ctes)?;
             let own = plan.limit.is_some() || plan.offset.is_some() || !plan.order.is_empty();
             if !order.is_empty() {
                 if own || !matches!(plan.body, Body::Set { .. }) {
@@ -176,13 +168,8 @@ fn lock_of(query: &ast::Query) -> Result<Option<(LockMode, LockWait)>> {
     Ok(Some((mode, wait)))
 }
 
-fn limits(
-    catalog: &Catalog,
-    database: Option<&str>,
-    variables: Vars<'_>,
-    query: &ast::Query,
-) -> Result<(Option<Expr>, Option<Expr>)> {
-    let mut binder = Binder::new(catalog, database, variables);
+fn limits(names: Names<'_>, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
+    let mut binder = Binder::new(names);
     let mut bind = |e: &ast::Expr| super::bind_count(&mut binder, e);
     match &query.limit_clause {
         None => Ok((None, None)),
@@ -197,21 +184,17 @@ fn limits(
 }
 
 fn plan_body(
-    catalog: &Catalog,
-    database: Option<&str>,
-    variables: Vars<'_>,
+    names: Names<'_>,
     body: &SetExpr,
     parent: Option<&Binder<'_>>,
     ctes: &Ctes,
 ) -> Result<QueryPlan> {
     match body {
-        SetExpr::Select(select) => {
-            plan_select(catalog, database, variables, select, &[], None, parent, ctes)
-        }
-        SetExpr::Query(query) => plan_query(catalog, database, variables, query, parent, ctes),
+        SetExpr::Select(select) => plan_select(names, select, &[], None, parent, ctes),
+        SetExpr::Query(query) => plan_query(names, query, parent, ctes),
         SetExpr::SetOperation { left, op, set_quantifier, right } => {
-            let left = plan_body(catalog, database, variables, left, parent, ctes)?;
-            let right = plan_body(catalog, database, variables, right, parent, ctes)?;
+            let left = plan_body(names, left, parent, ctes)?;
+            let right = plan_body(names, right, parent, ctes)?;
             left.refuse_charsets()?;
             right.refuse_charsets()?;
             if left.columns.len() != right.columns.len() {
@@ -269,7 +252,7 @@ fn plan_body(
             })
         }
         SetExpr::Values(values) => {
-            let mut binder = Binder::new(catalog, database, variables);
+            let mut binder = Binder::new(names);
             binder.parent = parent;
             let mut rows = Vec::new();
             let mut columns = Vec::new();
@@ -340,9 +323,7 @@ pub(super) fn expression_column(name: &str, typed: &Typed) -> ResultColumn {
 
 #[allow(clippy::too_many_arguments)] // The context of a query, and its clauses.
 fn plan_select(
-    catalog: &Catalog,
-    database: Option<&str>,
-    variables: Vars<'_>,
+    names: Names<'_>,
     select: &ast::Select,
     order: &[ast::OrderByExpr],
     lock: Option<(LockMode, LockWait)>,
@@ -352,7 +333,7 @@ fn plan_select(
     if select.into.is_some() {
         return Err(SqlError::unsupported("SELECT ... INTO"));
     }
-    let mut binder = Binder::new(catalog, database, variables);
+    let mut binder = Binder::new(names);
     binder.parent = parent;
     binder.ctes = ctes.to_vec();
     let mut from = From {
@@ -362,10 +343,11 @@ fn plan_select(
         width: 0,
         straight: false,
         shown: Vec::new(),
+        locks: lock.is_some() && names.needs.locks_by_itself(),
     };
     check_dual(&select.from)?;
     for tables in &select.from {
-        from.joins(tables, variables)?;
+        from.joins(tables)?;
     }
     let From { mut sources, mut conditions, width, straight, shown, .. } = from;
     binder.scope.star = shown;
@@ -389,7 +371,7 @@ fn plan_select(
     binder.place = "order clause";
     let order = order_by(&mut binder, order, &columns, &projections)?;
     let grouped = !group.is_empty() || !binder.aggregates.borrow().is_empty();
-    if grouped && variables(FULL_GROUP_BY, "").is_some() {
+    if grouped && (names.variables)(FULL_GROUP_BY, "").is_some() {
         let group: Vec<Expr> = group.iter().map(|(expr, _)| expr.clone()).collect();
         let check = Grouped {
             tables: &binder.scope.tables,
@@ -408,7 +390,7 @@ fn plan_select(
     let arranged = group.iter().map(|(expr, _)| expr).chain(order.iter().map(|(expr, ..)| expr));
     let asked = shown.chain(arranged).chain(aggregates.iter().flat_map(Aggregate::expressions));
     find_needed(&mut sources, asked);
-    let index_only = lock.is_none() && variables(INDEX_ONLY, "").is_some();
+    let index_only = lock.is_none() && (names.variables)(INDEX_ONLY, "").is_some();
     sources.iter_mut().for_each(|source| source.index_only = index_only);
     // A query without a table has no source to check a condition at, so all of them are checked
     // before its one row, in the order of the WHERE clause.

@@ -21,13 +21,13 @@ use sqlparser::ast;
 use super::large_values;
 use super::metadata::{self, TableLock, locks_of};
 use super::process::Called;
-use super::rights::{Need, needs_of};
 use super::{Session, Variables};
 use crate::api::ResultSink;
 use crate::catalog::Catalog;
-use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource, Scope};
+use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource};
 use crate::errors::{Result, SqlError};
-use crate::expr::{DAYS, Fit, MOMENTS, PARAMETERS};
+use crate::expr::{DAYS, Fit, MOMENTS, Names, PARAMETERS};
+use crate::needs::{May, Need, Needs};
 use crate::parse::{self, Deep, Depth, Mode, Shape, Statement};
 use crate::query::{self, Point, QueryPlan};
 
@@ -168,6 +168,24 @@ pub(super) fn is_rows(statement: &ast::Statement) -> bool {
     matches!(statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_))
 }
 
+/// Binds a statement about rows.
+fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<Body> {
+    use ast::Statement as S;
+    Ok(match sql {
+        S::Query(query) => Body::Query(query::plan_query(names, query, None, &[])?),
+        S::Insert(insert) => Body::Insert(InsertPlan::new(names, insert)?),
+        S::Update(update) if !update.table.joins.is_empty() => {
+            Body::Joined(Box::new(JoinedPlan::update(names, update)?))
+        }
+        S::Delete(delete) if !delete.tables.is_empty() || delete.using.is_some() => {
+            Body::Joined(Box::new(JoinedPlan::delete(names, delete)?))
+        }
+        S::Update(update) => Body::Change(Box::new(ChangePlan::update(names, update)?)),
+        S::Delete(delete) => Body::Change(Box::new(ChangePlan::delete(names, delete)?)),
+        other => return Err(SqlError::unsupported(other)),
+    })
+}
+
 /// A statement, and what was made of it when it last ran.
 pub(super) struct Slot {
     pub(super) depth: Depth,
@@ -265,12 +283,23 @@ pub(super) struct Shapes {
 }
 
 impl Session {
-    /// Makes a statement ready, for the catalog as it is and parameters like these.
+    /// Makes a statement ready, for the catalog as it is and parameters like these. Asks whether the user may run it.
     pub(super) fn compile(
         &self,
         slot: &Slot,
         params: &[Value],
         catalog: &Catalog,
+    ) -> Result<Arc<Compiled>> {
+        self.compile_for(slot, params, catalog, &|need| self.may(need))
+    }
+
+    /// As [`Session::compile`]; what it needs is asked of `may`.
+    pub(super) fn compile_for(
+        &self,
+        slot: &Slot,
+        params: &[Value],
+        catalog: &Catalog,
+        may: May<'_>,
     ) -> Result<Arc<Compiled>> {
         let Some(sql) = slot.sql() else {
             return Err(SqlError::unsupported("this statement here"));
@@ -299,31 +328,12 @@ impl Session {
             }
             self.system_variable(&variables, scope, name)
         };
-        let scope = Scope { catalog, database, variables: &lookup };
-        let body = match sql {
-            ast::Statement::Query(query) => {
-                Body::Query(query::plan_query(catalog, scope.database, &lookup, query, None, &[])?)
-            }
-            ast::Statement::Insert(insert) => Body::Insert(InsertPlan::new(scope, insert)?),
-            ast::Statement::Update(update) if !update.table.joins.is_empty() => {
-                Body::Joined(Box::new(JoinedPlan::update(scope, update)?))
-            }
-            ast::Statement::Delete(delete)
-                if !delete.tables.is_empty() || delete.using.is_some() =>
-            {
-                Body::Joined(Box::new(JoinedPlan::delete(scope, delete)?))
-            }
-            ast::Statement::Update(update) => {
-                Body::Change(Box::new(ChangePlan::update(scope, update)?))
-            }
-            ast::Statement::Delete(delete) => {
-                Body::Change(Box::new(ChangePlan::delete(scope, delete)?))
-            }
-            other => return Err(SqlError::unsupported(other)),
-        };
+        let needs = Needs::new(may);
+        let body = bind(Names { catalog, database, variables: &lookup, needs: &needs }, sql)?;
+        let needs = needs.into_list();
         Ok(Arc::new(Compiled {
-            needs: needs_of(sql, database),
-            tables: locks_of(&self.instance.0.metadata, sql, database),
+            tables: locks_of(&self.instance.0.metadata, &needs),
+            needs,
             depth: slot.depth,
             statement: slot.statement.clone(),
             brief: body.is_brief(),
@@ -428,8 +438,8 @@ impl Session {
             let parse::Parsed { statement, params, depth } =
                 parse::parse(tokens, &mut memory).ok()?;
             let mut slot = Slot::new(statement, depth);
-            let sql = slot.sql().filter(|sql| is_rows(sql))?;
-            if params != shape.values.len() || self.check_rights(sql).is_err() {
+            slot.sql().filter(|sql| is_rows(sql))?;
+            if params != shape.values.len() {
                 return None;
             }
             let compiled = self.compile(&slot, &shape.values, &catalog).ok()?;

@@ -312,6 +312,10 @@ impl Session {
         let database = self.variables.borrow().database.clone();
         let (db, name) = path(&alter.table, database.as_deref())?;
         self.check_table(&["ALTER"], &db, Some(&name))?;
+        for parent in alter.parents() {
+            let (parent_db, parent) = path(parent, database.as_deref())?;
+            self.check_table(&["REFERENCES"], &parent_db, Some(&parent))?;
+        }
         for new in alter.new_names() {
             let (to_db, to) = path(new, database.as_deref())?;
             self.check_table(&["DROP"], &db, Some(&name))?;

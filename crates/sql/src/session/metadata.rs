@@ -19,15 +19,15 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
 use spillway_base::thread::blocking;
-use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::own::split_commas;
 use super::process::Stop;
-use super::tables::{Reads, parts_of, path_of, tables_of, targets_of};
+use super::tables::{parts_of, path_of};
 use crate::errors::{Result, SqlError};
 use crate::names;
+use crate::needs::{Need, tables_of};
 use crate::parse::{solid, word};
 
 /// Database and name of a table; the name is empty for the database itself.
@@ -414,17 +414,15 @@ impl Held {
     }
 }
 
+/// How the tables are held that a statement needs, in their order (NEED-5).
+pub(super) fn modes_of(needs: &[Need]) -> Vec<(Name, Mode)> {
+    let mode = |writes: bool| if writes { Mode::Write } else { Mode::Read };
+    tables_of(needs).into_iter().map(|(name, writes)| (name, mode(writes))).collect()
+}
+
 /// The locks that a statement takes, in order.
-pub(super) fn locks_of(
-    locks: &MetadataLocks,
-    statement: &ast::Statement,
-    database: Option<&str>,
-) -> Vec<(Arc<TableLock>, Mode)> {
-    let targets = targets_of(statement, database);
-    let mut names = tables_of(statement, database);
-    names.sort();
-    let mode = |name: &Name| if targets.contains(name) { Mode::Write } else { Mode::Read };
-    names.iter().map(|name| (locks.of(name), mode(name))).collect()
+pub(super) fn locks_of(locks: &MetadataLocks, needs: &[Need]) -> Vec<(Arc<TableLock>, Mode)> {
+    modes_of(needs).into_iter().map(|(name, mode)| (locks.of(&name), mode)).collect()
 }
 
 impl Session {
@@ -482,18 +480,6 @@ impl Session {
         Ok(Held::default())
     }
 
-    /// The tables that an expression reads, and how. Refuses those that LOCK TABLES does not have.
-    pub(super) fn tables_read(&self, expr: &ast::Expr) -> Result<Vec<(Name, Mode)>> {
-        let variables = self.variables.borrow();
-        let mut reads = Reads::new(variables.database.as_deref());
-        reads.add(expr);
-        let mode = if reads.locks { Mode::Write } else { Mode::Read };
-        if let Some(locked) = &self.locked {
-            reads.tables.iter().try_for_each(|name| check_mode(locked, name, mode))?;
-        }
-        Ok(reads.tables.into_iter().map(|name| (name, mode)).collect())
-    }
-
     /// Takes databases alone, and then the tables that are in them.
     pub(super) fn have_databases_alone(&self, databases: &[String]) -> Result<(Held, Held)> {
         if self.locked.is_some() {
@@ -541,16 +527,9 @@ impl Session {
     }
 
     /// Under LOCK TABLES, only those tables may be used, and as they were locked.
-    pub(super) fn check_locked(&self, statement: &ast::Statement) -> Result<()> {
+    pub(super) fn check_locked(&self, tables: &[(Name, Mode)]) -> Result<()> {
         let Some(locked) = &self.locked else { return Ok(()) };
-        let database = self.variables.borrow().database.clone();
-        let targets = targets_of(statement, database.as_deref());
-        let mut reads = Reads::new(database.as_deref());
-        reads.add(statement);
-        reads.tables.iter().try_for_each(|name| {
-            let mode = if targets.contains(name) { Mode::Write } else { Mode::Read };
-            check_mode(locked, name, mode)
-        })
+        tables.iter().try_for_each(|(name, mode)| check_mode(locked, name, *mode))
     }
 
     /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or its end.

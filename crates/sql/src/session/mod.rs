@@ -46,7 +46,7 @@ use spillway_inspect::Names;
 use spillway_types::Value;
 use sqlparser::ast;
 
-use self::compiled::{Given, Shapes, Slot, is_rows};
+use self::compiled::{Body, Given, Shapes, Slot, is_rows};
 use self::metadata::Held;
 use self::prepared::Stored;
 use self::process::{Called, Process};
@@ -287,15 +287,12 @@ impl Session {
         let budget = self.instance.database().budget().clone();
         let mut memory = parse::TextMemory::of(&budget);
         let tokens = parse::split(&sql, parse::Mode::default(), &mut memory)?.pop();
-        match &parse::parse(tokens.unwrap_or_default(), &mut memory)?.statement {
-            Statement::Sql(statement) => match &**statement {
-                ast::Statement::Query(query) => {
-                    self.check_rights(statement)?;
-                    Ok(self.plan(query)?.columns.clone())
-                }
-                _ => Ok(Vec::new()),
-            },
-            Statement::Own(..) => Ok(Vec::new()),
+        let parsed = parse::parse(tokens.unwrap_or_default(), &mut memory)?;
+        let parse::Parsed { statement, depth, .. } = parsed;
+        let catalog = self.instance.0.catalog.load_full();
+        match &*self.compile(&Slot::new(statement, depth), &[], &catalog)?.body {
+            Body::Query(plan) => Ok(plan.columns.clone()),
+            _ => Ok(Vec::new()),
         }
     }
 

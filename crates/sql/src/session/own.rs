@@ -6,13 +6,15 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::metadata::{Held, Mode};
+use super::metadata::{Held, Mode, Name, modes_of};
 use super::run::check_snapshot;
 use super::tables::{parts_of, path_of};
 use crate::api::{ColumnFlags, ResultSink};
+use crate::catalog::Catalog;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, ScopeColumn, ScopeTable, truth_of};
+use crate::expr::{Binder, Names, ScopeColumn, ScopeTable, truth_of};
+use crate::needs::{Need, Needs};
 use crate::parse::{self, solid, word};
 use crate::show::Shown;
 use crate::verify::check_table;
@@ -123,23 +125,22 @@ impl Session {
     /// The value of an expression that stands by itself. What it reads of tables is read as by a statement.
     pub(super) fn evaluate(&mut self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parse::parse_tokens(tokens)?;
-        self.check_expr(&expr)?;
-        let tables = self.tables_read(&expr)?;
-        let _used = match &self.txn {
-            Some(_) => {
-                let lock = |(name, mode)| (self.instance.0.metadata.of(&name), mode);
-                let locks: Vec<_> = tables.iter().cloned().map(lock).collect();
-                self.use_tables(&locks)?;
-                Held::default()
+        let (bound, tables, catalog, _used) = loop {
+            let catalog = self.instance.0.catalog.load_full();
+            let (bound, tables) = self.bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
+            let used = match &self.txn {
+                Some(_) => {
+                    let lock = |(name, mode): &(_, _)| (self.instance.0.metadata.of(name), *mode);
+                    let locks: Vec<_> = tables.iter().map(lock).collect();
+                    self.use_tables(&locks)?;
+                    Held::default()
+                }
+                None => self.share_tables(tables.clone())?,
+            };
+            // Somebody may have changed a table before it was held.
+            if self.instance.catalog_version() <= catalog.version {
+                break (bound, tables, catalog, used);
             }
-            None => self.share_tables(tables.clone())?,
-        };
-        let catalog = self.instance.0.catalog.load_full();
-        let bound = {
-            let variables = self.variables.borrow();
-            let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
-            let mut binder = Binder::new(&catalog, variables.database.as_deref(), &lookup);
-            binder.bind(&expr)?
         };
         let fresh;
         let txn = match &self.txn {
@@ -158,6 +159,25 @@ impl Session {
         // It may be told at once, as the value of a variable, or as what an error says.
         txn.wait_until_told()?;
         value
+    }
+
+    /// Binds what stands by itself, over the columns of `scope` where there are any. Answers the tables that it reads, too.
+    fn bind_alone<T>(
+        &self,
+        catalog: &Catalog,
+        scope: Option<ScopeTable>,
+        bind: impl FnOnce(&mut Binder<'_>) -> Result<T>,
+    ) -> Result<(T, Vec<(Name, Mode)>)> {
+        let variables = self.variables.borrow();
+        let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
+        let may = |need: &Need| self.may(need);
+        let (database, needs) = (variables.database.as_deref(), Needs::new(&may));
+        let names = Names { catalog, database, variables: &lookup, needs: &needs };
+        let mut binder = Binder::new(names);
+        binder.scope.tables.extend(scope);
+        let bound = bind(&mut binder)?;
+        drop(binder);
+        Ok((bound, modes_of(&needs.into_list())))
     }
 
     pub(super) fn table_maintenance(
@@ -238,12 +258,6 @@ impl Session {
     /// Keeps the rows of a SHOW that meet its WHERE, over the columns that it shows.
     fn keep_where(&self, shown: &mut Shown, condition: &[Token]) -> Result<()> {
         let expr = parse::parse_tokens(condition)?;
-        self.check_expr(&expr)?;
-        let _used = self.share_tables(self.tables_read(&expr)?)?;
-        let catalog = self.instance.0.catalog.load_full();
-        let database = self.variables.borrow().database.clone();
-        let lookup =
-            |scope: &str, name: &str| self.system_variable(&self.variables.borrow(), scope, name);
         let column = |(name, ty): &(String, ColumnType)| ScopeColumn {
             name: name.clone(),
             ty: ty.clone(),
@@ -252,16 +266,25 @@ impl Session {
             merged: false,
             flags: ColumnFlags::default(),
         };
-        let mut binder = Binder::new(&catalog, database.as_deref(), &lookup);
-        binder.place = "where clause";
-        binder.scope.tables.push(ScopeTable {
+        let scope = ScopeTable {
             db: String::new(),
             alias: String::new(),
             name: String::new(),
             columns: shown.columns.iter().map(column).collect(),
             offset: 0,
-        });
-        let condition = binder.condition(&expr)?;
+            changed: false,
+        };
+        let (condition, catalog, _used) = loop {
+            let catalog = self.instance.0.catalog.load_full();
+            let (condition, tables) = self.bind_alone(&catalog, Some(scope.clone()), |binder| {
+                binder.place = "where clause";
+                binder.condition(&expr)
+            })?;
+            let used = self.share_tables(tables)?;
+            if self.instance.catalog_version() <= catalog.version {
+                break (condition, catalog, used);
+            }
+        };
         let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
         let context = self.context(&txn, &catalog, &[]);
         let mut kept = Vec::new();

@@ -112,8 +112,7 @@ impl Session {
         }
         let mut slot = Slot::new(statement, depth);
         let mut columns = Vec::new();
-        if let Some(sql) = slot.sql().filter(|sql| is_rows(sql)) {
-            self.check_rights(sql)?;
+        if slot.sql().is_some_and(is_rows) {
             let catalog = self.instance.0.catalog.load_full();
             let compiled = self.compile(&slot, &[], &catalog)?;
             if let Body::Query(plan) = &*compiled.body {

@@ -1,35 +1,30 @@
-//! What a statement needs, and whether its user may.
+//! Whether a session's user may do what a statement needs, and what a statement needs that defines tables.
 //!
-//! Every table that a statement names anywhere is checked before anything is planned, so that not even an error tells of a
-//! table that the user may not know.
+//! Statements about rows say what they need as they are bound (`needs`). Statements that define tables name
+//! them by their paths alone, without aliases, and are looked through here before they do anything.
 
 use std::borrow::Cow;
 
 use sqlparser::ast::{self, AlterTableOperation, ObjectType, Statement as S};
 
-use super::tables::{Reads, path};
+use super::metadata::modes_of;
+use super::tables::path;
 use super::{Session, Variables};
 use crate::catalog::{Catalog, SYSTEM, UserDef};
+use crate::ddl::parent_of;
 use crate::errors::{Result, SqlError};
 use crate::grants;
-
-/// One of some rights, in a database; for a table of it where there is one.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Need {
-    any: &'static [&'static str],
-    db: String,
-    table: Option<String>,
-}
+use crate::needs::{Need, TablePath};
 
 /// The needs of a statement while it is looked through.
-struct Needs<'a> {
+struct DdlNeeds<'a> {
     database: Option<&'a str>,
     list: Vec<Need>,
 }
 
-impl Needs<'_> {
-    fn table(&mut self, any: &'static [&'static str], (db, table): (String, String)) {
-        let need = Need { any, db, table: Some(table) };
+impl DdlNeeds<'_> {
+    fn table(&mut self, any: &'static [&'static str], table: TablePath) {
+        let need = Need::of_table(any, table);
         if !self.list.contains(&need) {
             self.list.push(need);
         }
@@ -47,119 +42,17 @@ impl Needs<'_> {
         }
     }
 
-    fn reads(&mut self, reads: Reads<'_>) {
-        for table in reads.tables {
-            if reads.locks {
-                self.table(&["UPDATE", "DELETE", "LOCK TABLES"], table.clone());
-            }
-            self.table(&["SELECT"], table);
-        }
-    }
-
-    fn insert(&mut self, insert: &ast::Insert) {
-        let mut reads = Reads::new(self.database);
-        reads.add(&insert.source);
-        reads.add(&insert.assignments);
-        if let ast::TableObject::TableName(name) = &insert.table {
-            self.name(&["INSERT"], name);
-            if insert.replace_into {
-                self.name(&["DELETE"], name);
-            }
-            if insert.on.is_some() {
-                self.name(&["UPDATE"], name);
+    /// Foreign keys are not kept, and still need the right to the table that they name.
+    fn references(&mut self, create: &ast::CreateTable) {
+        for constraint in &create.constraints {
+            if let ast::TableConstraint::ForeignKey(key) = constraint {
+                self.name(&["REFERENCES"], &key.foreign_table);
             }
         }
-        if let Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) = &insert.on {
-            reads.add(assignments);
+        let options = create.columns.iter().flat_map(|column| &column.options);
+        for parent in options.filter_map(|option| parent_of(&option.option)) {
+            self.name(&["REFERENCES"], parent);
         }
-        self.reads(reads);
-    }
-
-    /// The tables that a change of several names as its targets; all of them where that is not clear.
-    fn targets(
-        &mut self,
-        right: &'static [&'static str],
-        from: &[ast::TableWithJoins],
-        names: &[String],
-    ) {
-        let factors = from.iter().flat_map(|tables| {
-            std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation))
-        });
-        let mut all = Vec::new();
-        for factor in factors {
-            if let ast::TableFactor::Table { name, alias, .. } = factor
-                && let Ok(path) = path(name, self.database)
-            {
-                let alias = alias.as_ref().map_or(&path.1, |alias| &alias.name.value).clone();
-                all.push((alias, path));
-            }
-        }
-        let named = |alias: &str| names.iter().any(|name| name.eq_ignore_ascii_case(alias));
-        let some = all.iter().any(|(alias, _)| named(alias));
-        let clear = some
-            && names
-                .iter()
-                .all(|name| all.iter().any(|(alias, _)| alias.eq_ignore_ascii_case(name)));
-        for (alias, path) in all {
-            if !clear || named(&alias) {
-                self.table(right, path);
-            }
-        }
-    }
-
-    fn update(&mut self, update: &ast::Update) {
-        let mut names = Vec::new();
-        for assignment in &update.assignments {
-            let target = match &assignment.target {
-                ast::AssignmentTarget::ColumnName(name) => name.0.as_slice(),
-                ast::AssignmentTarget::Tuple(_) => &[],
-            };
-            // `t.a` and `db.t.a` name the table; `a` may be any table's.
-            names.push(match target {
-                [.., table, _] => table.to_string().replace('`', ""),
-                _ => String::new(),
-            });
-        }
-        let from = std::slice::from_ref(&update.table);
-        self.targets(&["UPDATE"], from, &names);
-        let mut reads = Reads::new(self.database);
-        update.assignments.iter().for_each(|assignment| reads.add(&assignment.value));
-        reads.add(&update.selection);
-        reads.add(&update.order_by);
-        reads.add(&update.limit);
-        // The tables of the change are read where any column is.
-        if reads.columns || !update.table.joins.is_empty() {
-            reads.add(&update.table);
-        }
-        self.reads(reads);
-    }
-
-    fn delete(&mut self, delete: &ast::Delete) {
-        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
-            &delete.from;
-        let last = |name: &ast::ObjectName| {
-            name.0.last().map_or_else(String::new, |part| part.to_string().replace('`', ""))
-        };
-        let using = delete.using.as_deref();
-        let names: Vec<String> = if using.is_some() {
-            let targets = from.iter().filter_map(|tables| match &tables.relation {
-                ast::TableFactor::Table { name, .. } => Some(last(name)),
-                _ => None,
-            });
-            targets.collect()
-        } else {
-            delete.tables.iter().map(last).collect()
-        };
-        let tables = using.unwrap_or(from);
-        self.targets(&["DELETE"], tables, &names);
-        let mut reads = Reads::new(self.database);
-        reads.add(&delete.selection);
-        reads.add(&delete.order_by);
-        reads.add(&delete.limit);
-        if reads.columns || !names.is_empty() {
-            tables.iter().for_each(|table| reads.add(table));
-        }
-        self.reads(reads);
     }
 
     fn alter(&mut self, alter: &ast::AlterTable) {
@@ -177,15 +70,6 @@ impl Needs<'_> {
 
     fn statement(&mut self, statement: &ast::Statement) {
         match statement {
-            S::Query(query) => {
-                let mut reads = Reads::new(self.database);
-                reads.add(query);
-                self.reads(reads);
-            }
-            S::Insert(insert) => self.insert(insert),
-            S::Update(update) => self.update(update),
-            S::Delete(delete) => self.delete(delete),
-            S::Explain { statement, .. } => self.statement(statement),
             S::CreateTable(create) => {
                 self.name(&["CREATE"], &create.name);
                 if let Some(
@@ -195,12 +79,7 @@ impl Needs<'_> {
                 {
                     self.name(&["SELECT"], &like.name);
                 }
-                if let Some(query) = &create.query {
-                    let mut reads = Reads::new(self.database);
-                    reads.add(query);
-                    self.reads(reads);
-                    self.name(&["INSERT"], &create.name);
-                }
+                self.references(create);
             }
             S::AlterTable(alter) => self.alter(alter),
             S::CreateIndex(create) => self.name(&["INDEX"], &create.table_name),
@@ -222,23 +101,6 @@ impl Needs<'_> {
             _ => {}
         }
     }
-}
-
-/// The tables that a statement needs rights to change.
-pub(super) fn changed_by(
-    statement: &ast::Statement,
-    database: Option<&str>,
-) -> Vec<(String, String)> {
-    let changes = |need: &Need| need.any.iter().any(|right| *right != "SELECT");
-    let needs = needs_of(statement, database).into_iter().filter(changes);
-    needs.filter_map(|need| Some((need.db, need.table?))).collect()
-}
-
-/// What a statement needs, in a current database.
-pub(super) fn needs_of(statement: &ast::Statement, database: Option<&str>) -> Vec<Need> {
-    let mut needs = Needs { database, list: Vec::new() };
-    needs.statement(statement);
-    needs.list
 }
 
 impl Variables {
@@ -288,25 +150,20 @@ impl Session {
         if self.may_all()? {
             return Ok(());
         }
-        let needs = needs_of(statement, self.variables.borrow().database.as_deref());
-        self.check_needs(&needs)
-    }
-
-    /// Checks that the user may have the value of an expression.
-    pub(super) fn check_expr(&self, expr: &ast::Expr) -> Result<()> {
-        if self.may_all()? {
-            return Ok(());
-        }
         let list = {
             let variables = self.variables.borrow();
             let database = variables.database.as_deref();
-            let mut reads = Reads::new(database);
-            reads.add(expr);
-            let mut needs = Needs { database, list: Vec::new() };
-            needs.reads(reads);
+            let mut needs = DdlNeeds { database, list: Vec::new() };
+            needs.statement(statement);
             needs.list
         };
         self.check_needs(&list)
+    }
+
+    /// Checks that the user may do what a statement needs while it is bound, and that LOCK TABLES has the table for it.
+    pub(super) fn may(&self, need: &Need) -> Result<()> {
+        self.check_all(std::slice::from_ref(need))?;
+        self.check_locked(&modes_of(std::slice::from_ref(need)))
     }
 
     /// As [`Session::check_needs`], for an account that may do everything at no cost.

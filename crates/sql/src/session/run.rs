@@ -11,7 +11,7 @@ use sqlparser::ast;
 use super::Session;
 use super::at_hand::AtHand;
 use super::compiled::{Body, Compiled, Given, Slot, is_rows};
-use super::metadata::Name;
+use super::metadata::{Name, modes_of};
 use crate::api::{PlanId, ResultSink};
 use crate::catalog::Catalog;
 use crate::dml::{Changed, RowSource};
@@ -63,15 +63,6 @@ pub(super) fn check_snapshot<'a>(
 }
 
 impl Session {
-    pub(super) fn plan(&self, query: &ast::Query) -> Result<Arc<query::QueryPlan>> {
-        let catalog = self.instance.0.catalog.load_full();
-        let variables = self.variables.borrow();
-        let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
-        let plan =
-            query::plan_query(&catalog, variables.database.as_deref(), &lookup, query, None, &[])?;
-        Ok(Arc::new(plan))
-    }
-
     /// Runs a statement that is not about rows.
     pub(super) fn run_other(
         &mut self,
@@ -97,15 +88,14 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        match (&slot.compiled, slot.sql()) {
-            // It had its rights when it began.
-            _ if left.is_some() => {}
-            (Some(compiled), _)
-                if compiled.made_for.database == self.variables.borrow().database =>
-            {
+        // One that was left had its rights when it began.
+        let granted = left.is_some();
+        match &slot.compiled {
+            _ if granted => {}
+            Some(compiled) if compiled.made_for.database == self.variables.borrow().database => {
                 self.check_all(&compiled.needs)?;
             }
-            (_, Some(sql)) => self.check_rights(sql)?,
+            // It is bound anew, and asks for its rights then.
             _ => {}
         }
         let opened = left.as_ref().map_or(self.txn.is_none(), |left| left.opened);
@@ -117,7 +107,7 @@ impl Session {
         let times = left.map_or(0, |left| left.times);
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let alone = opened && self.autocommit && !self.explicit;
-        let outcome = self.ready(slot, params).and_then(|ready| {
+        let outcome = self.ready(slot, params, granted).and_then(|ready| {
             let body: &Body = &ready.compiled.body;
             self.leave_waits(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
@@ -180,17 +170,19 @@ impl Session {
     }
 
     /// What to run, with its tables held: what the slot has where that still holds, else made anew.
-    fn ready(&mut self, slot: &mut Slot, params: &[Value]) -> Result<Ready> {
-        if let (Some(_), Some(statement)) = (&self.locked, slot.sql()) {
-            self.check_locked(statement)?;
-        }
+    /// Nothing is asked for one that is `granted` what it needs.
+    fn ready(&mut self, slot: &mut Slot, params: &[Value], granted: bool) -> Result<Ready> {
         loop {
             // Neither the catalog nor what the slot has is counted: other sessions have them too.
             let catalog = self.instance.catalog_at_hand();
             let compiled = match slot.compiled.take() {
                 Some(compiled) if self.holds(&compiled, params, catalog.version) => compiled,
+                _ if granted => self.compile_for(slot, params, &catalog, &|_| Ok(()))?,
                 _ => self.compile(slot, params, &catalog)?,
             };
+            if self.locked.is_some() {
+                self.check_locked(&modes_of(&compiled.needs))?;
+            }
             self.use_tables(&compiled.tables)?;
             // Nobody changes a table now that is held. Somebody may have, before it was.
             // A catalog that is newer than that was changed for other tables.
@@ -380,7 +372,6 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.check_rights(statement)?;
         if !is_rows(statement) {
             return Err(SqlError::unsupported("EXPLAIN of this statement"));
         }

@@ -131,7 +131,7 @@ impl Binder<'_> {
             aggregates_allowed: self.aggregates_allowed,
             place: self.place,
             inserting: self.inserting.clone(),
-            ..Binder::new(self.catalog, self.database, self.variables)
+            ..Binder::new(self.names)
         }
     }
 

@@ -20,14 +20,7 @@ impl Binder<'_> {
         left: Option<Typed>,
         width: usize,
     ) -> Result<Typed> {
-        let mut plan = query::plan_query(
-            self.catalog,
-            self.database,
-            self.variables,
-            subquery,
-            Some(self),
-            &self.ctes,
-        )?;
+        let mut plan = query::plan_query(self.names, subquery, Some(self), &self.ctes)?;
         plan.refuse_charsets()?;
         let left = match (left, plan.columns.first().map(|column| column.column_type.is_numeric()))
         {
@@ -125,8 +118,13 @@ impl Binder<'_> {
                 return Scalar::Timestampdiff.typed(args);
             }
             ("values", [column]) if self.inserting.is_some() => {
-                let name = column.to_string().replace('`', "");
-                let name = name.rsplit('.').next().unwrap_or_default();
+                let name = match column {
+                    ast::Expr::Identifier(ident) => ident.value.as_str(),
+                    ast::Expr::CompoundIdentifier(parts) => {
+                        parts.last().map_or("", |part| part.value.as_str())
+                    }
+                    other => return Err(SqlError::syntax(format!("near '{other}'"))),
+                };
                 let table = self.inserting.clone();
                 let found = table.as_ref().and_then(|table| Some((table.column(name)?, table)));
                 let (at, table) =

@@ -22,6 +22,7 @@ use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::names;
+use crate::needs::Needs;
 use crate::parse::on_enough_stack;
 use crate::query::{self, Aggregate};
 use crate::session::LITERALS;
@@ -57,6 +58,8 @@ pub(crate) struct ScopeTable {
     pub(crate) columns: Vec<ScopeColumn>,
     /// The slot of its first column.
     pub(crate) offset: usize,
+    /// Whether it is the table of a change, which needs SELECT only where a column is read.
+    pub(crate) changed: bool,
 }
 
 /// The tables of a query.
@@ -101,10 +104,21 @@ impl Scope {
     }
 }
 
-/// Binds the expressions of one query.
-pub(crate) struct Binder<'a> {
+/// What answers a binder's questions about variables and parameters.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
+
+/// What names are resolved by, and where it is noted what that needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) database: Option<&'a str>,
+    pub(crate) variables: Variables<'a>,
+    pub(crate) needs: &'a Needs<'a>,
+}
+
+/// Binds the expressions of one query.
+pub(crate) struct Binder<'a> {
+    pub(crate) names: Names<'a>,
     pub(crate) scope: Scope,
     pub(crate) parent: Option<&'a Binder<'a>>,
     /// Common table expressions in force.
@@ -127,7 +141,6 @@ pub(crate) struct Binder<'a> {
     keeps_truth: bool,
     /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
-    pub(crate) variables: &'a dyn Fn(&str, &str) -> Option<Value>,
     /// The parts of expressions that were copied, because they stand in the query once and in its plan more often.
     copied: Cell<usize>,
 }
@@ -239,14 +252,9 @@ pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
 }
 
 impl<'a> Binder<'a> {
-    pub(crate) fn new(
-        catalog: &'a Catalog,
-        database: Option<&'a str>,
-        variables: &'a dyn Fn(&str, &str) -> Option<Value>,
-    ) -> Binder<'a> {
+    pub(crate) fn new(names: Names<'a>) -> Binder<'a> {
         Binder {
-            catalog,
-            database,
+            names,
             scope: Scope::default(),
             parent: None,
             ctes: Vec::new(),
@@ -260,13 +268,13 @@ impl<'a> Binder<'a> {
             place: "field list",
             keeps_truth: false,
             inserting: None,
-            variables,
             copied: Cell::new(0),
         }
     }
 
     fn resolve(&self, path: &[String]) -> Result<Typed> {
-        if let Some((slot, _, column)) = self.scope.find(path)? {
+        if let Some((slot, table, column)) = self.scope.find(path)? {
+            self.ask_to_read(table)?;
             self.note_column(0);
             return Ok(Typed {
                 expr: Expr::Column(slot),
@@ -284,7 +292,8 @@ impl<'a> Binder<'a> {
         }
         let (mut depth, mut outer) = (1, self.parent);
         while let Some(binder) = outer {
-            if let Some((slot, _, column)) = binder.scope.find(path)? {
+            if let Some((slot, table, column)) = binder.scope.find(path)? {
+                self.ask_to_read(table)?;
                 self.note_outer(depth, slot);
                 self.note_column(depth);
                 return Ok(Typed {
@@ -297,6 +306,14 @@ impl<'a> Binder<'a> {
             (depth, outer) = (depth + 1, binder.parent);
         }
         Err(SqlError::unknown_column(&path.join("."), self.place))
+    }
+
+    /// Asks for SELECT on the table of a change, of which a column is read (NEED-3).
+    fn ask_to_read(&self, table: &ScopeTable) -> Result<()> {
+        if !table.changed {
+            return Ok(());
+        }
+        self.names.needs.ask(&["SELECT"], (table.db.clone(), table.name.clone()))
     }
 
     /// Notes that the plan has an expression so many times more than the query spells it.
@@ -350,7 +367,7 @@ impl<'a> Binder<'a> {
                 && let Expr::Param(number) = &**param
             {
                 let scope = if *fit == Fit::Day { DAYS } else { MOMENTS };
-                (self.variables)(scope, &number.to_string());
+                (self.names.variables)(scope, &number.to_string());
             }
         }
         Ok(parts)
@@ -385,7 +402,7 @@ impl<'a> Binder<'a> {
                 value => {
                     let mut typed = typed_value(literal(value)?);
                     if let (Expr::Const(Value::Text(_)), Some(name)) =
-                        (&typed.expr, (self.variables)(LITERALS, ""))
+                        (&typed.expr, (self.names.variables)(LITERALS, ""))
                     {
                         typed.collation = Collation::from_name(&name.to_text()).unwrap_or_default();
                     }
@@ -470,7 +487,7 @@ impl<'a> Binder<'a> {
                 let escape = match escape_char {
                     Some(value) => literal(&value.value)?.to_text().chars().next(),
                     None => {
-                        let mode = (self.variables)(LITERALS, "escape");
+                        let mode = (self.names.variables)(LITERALS, "escape");
                         if mode.is_some() { None } else { Some('\\') }
                     }
                 };
@@ -612,11 +629,11 @@ impl<'a> Binder<'a> {
     /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user variables.
     fn placeholder(&mut self, name: &str) -> Result<Typed> {
         if let Some(number) = parameter(name) {
-            let sample = (self.variables)(PARAMETERS, &number.to_string());
+            let sample = (self.names.variables)(PARAMETERS, &number.to_string());
             return Ok(Typed {
                 expr: Expr::Param(number),
                 ty: sample.map_or(ColumnType::VarChar(255), |value| type_of(&value.as_ref())),
-                collation: (self.variables)(LITERALS, "")
+                collation: (self.names.variables)(LITERALS, "")
                     .and_then(|name| Collation::from_name(&name.to_text()))
                     .unwrap_or_default(),
                 nullable: true,
@@ -637,7 +654,7 @@ impl<'a> Binder<'a> {
                 _ => ("session".to_owned(), system),
             };
             let bare = bare.replace('`', "").to_ascii_lowercase();
-            let value = (self.variables)(&scope, &bare)
+            let value = (self.names.variables)(&scope, &bare)
                 .ok_or_else(|| SqlError::new(1193, format!("Unknown system variable '{bare}'")))?;
             return Ok(typed_value(value));
         }

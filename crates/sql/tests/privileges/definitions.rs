@@ -1,0 +1,120 @@
+//! Statements that define tables or tell of them, with each right alone and with all that they need.
+
+use spillway_sql::Instance;
+
+use crate::common::{code, in_memory, run};
+
+const RIGHTS: [&str; 11] = [
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CREATE",
+    "DROP",
+    "ALTER",
+    "INDEX",
+    "LOCK TABLES",
+    "REFERENCES",
+    "CREATE VIEW",
+];
+
+/// A statement, and the rights on `d` of which it needs all. `*` stands for any right at all there.
+const DEFINITIONS: &[(&str, &[&str])] = &[
+    ("CREATE TABLE d.n (a INT)", &["CREATE"]),
+    ("CREATE TABLE IF NOT EXISTS d.t (a INT)", &["CREATE"]),
+    ("CREATE TABLE d.n LIKE mine.t", &["CREATE"]),
+    ("CREATE TABLE d.n LIKE d.t", &["CREATE", "SELECT"]),
+    ("CREATE TABLE mine.n LIKE d.t", &["SELECT"]),
+    ("CREATE TABLE mine.n (a INT, FOREIGN KEY (a) REFERENCES d.t (id))", &["REFERENCES"]),
+    ("ALTER TABLE mine.t ADD FOREIGN KEY (a) REFERENCES d.t (id)", &["REFERENCES"]),
+    ("DROP TABLE d.t", &["DROP"]),
+    ("DROP TABLE mine.t, d.t", &["DROP"]),
+    ("TRUNCATE TABLE d.t", &["DROP"]),
+    ("ALTER TABLE d.t ADD COLUMN b INT", &["ALTER"]),
+    ("ALTER TABLE d.t RENAME TO mine.n", &["ALTER", "DROP"]),
+    ("ALTER TABLE mine.t RENAME TO d.n", &["CREATE", "INSERT"]),
+    ("RENAME TABLE d.t TO mine.n", &["ALTER", "DROP"]),
+    ("RENAME TABLE mine.t TO d.n", &["CREATE", "INSERT"]),
+    ("CREATE INDEX i ON d.t (a)", &["INDEX"]),
+    ("DROP INDEX by_a ON d.t", &["INDEX"]),
+    ("LOCK TABLES d.t READ", &["LOCK TABLES", "SELECT"]),
+    ("LOCK TABLES mine.t WRITE, d.t AS x WRITE", &["LOCK TABLES", "SELECT"]),
+    ("ANALYZE TABLE d.t", &["SELECT", "INSERT"]),
+    ("OPTIMIZE TABLE d.t", &["SELECT", "INSERT"]),
+    ("REPAIR TABLE d.t", &["SELECT", "INSERT"]),
+    ("CHECK TABLE d.t", &["SELECT"]),
+    ("ALTER DATABASE d CHARACTER SET utf8mb4", &["ALTER"]),
+    ("DROP DATABASE d", &["DROP"]),
+    ("USE d", &["*"]),
+    ("SHOW TABLES FROM d", &["*"]),
+    ("SHOW TABLE STATUS FROM d", &["*"]),
+    ("SHOW CREATE DATABASE d", &["*"]),
+    ("SHOW CREATE TABLE d.t", &["*"]),
+    ("SHOW COLUMNS FROM d.t", &["*"]),
+    ("SHOW COLUMNS FROM `t` FROM `d`", &["*"]),
+    ("SHOW INDEX FROM d.t", &["*"]),
+    ("DESCRIBE d.t", &["*"]),
+    ("EXPLAIN d.t", &["*"]),
+];
+
+/// An instance with a user for each set of rights in `d`, each with all rights in `mine`.
+fn instance(sets: &[Vec<&str>]) -> Instance {
+    let instance = in_memory();
+    let mut root = instance.session("root", "localhost", 1);
+    for sql in [
+        "CREATE DATABASE mine; CREATE DATABASE d",
+        "CREATE TABLE mine.t (id INT PRIMARY KEY, a INT, KEY by_a (a))",
+        "CREATE TABLE d.t (id INT PRIMARY KEY, a INT, KEY by_a (a))",
+    ] {
+        run(&mut root, sql).unwrap();
+    }
+    for (at, rights) in sets.iter().enumerate() {
+        run(&mut root, &format!("CREATE USER u{at}; GRANT ALL ON mine.* TO u{at}")).unwrap();
+        if !rights.is_empty() {
+            run(&mut root, &format!("GRANT {} ON d.* TO u{at}", rights.join(", "))).unwrap();
+        }
+    }
+    instance
+}
+
+fn meets(needs: &[&str], rights: &[&str]) -> bool {
+    needs.iter().all(|need| if *need == "*" { !rights.is_empty() } else { rights.contains(need) })
+}
+
+/// The sets of rights that tell whether a statement needs just these.
+fn sets(needs: &[&'static str]) -> Vec<Vec<&'static str>> {
+    let mut sets = vec![Vec::new()];
+    sets.extend(RIGHTS.iter().map(|right| vec![*right]));
+    if needs != ["*"] {
+        sets.push(needs.to_vec());
+    }
+    // All but one of those that it needs, and all others beside.
+    for missing in needs.iter().filter(|need| **need != "*") {
+        sets.push(RIGHTS.iter().copied().filter(|right| right != missing).collect());
+    }
+    sets
+}
+
+#[test]
+fn each_definition_needs_its_rights_and_no_others() {
+    for (sql, needs) in DEFINITIONS {
+        let sets = sets(needs);
+        let shared = instance(&sets);
+        let changes = ["CREATE", "DROP", "ALTER", "RENAME", "TRUNCATE", "LOCK"];
+        let changes = changes.iter().any(|word| sql.starts_with(word));
+        for (at, rights) in sets.iter().enumerate() {
+            let may = meets(needs, rights);
+            // What is denied changes nothing.
+            let fresh = (may && changes).then(|| instance(&sets));
+            let instance = fresh.as_ref().unwrap_or(&shared);
+            let mut user = instance.session(&format!("u{at}"), "localhost", 2);
+            run(&mut user, "SET foreign_key_checks = 0").unwrap();
+            let answer = code(&mut user, sql);
+            if may {
+                assert_eq!(answer, 0, "{sql} with {rights:?}");
+            } else {
+                assert!([1044, 1142].contains(&answer), "{sql} with {rights:?}: {answer}");
+            }
+        }
+    }
+}
