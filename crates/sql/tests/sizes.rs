@@ -141,3 +141,40 @@ fn flush_tables_writes_out_what_is_in_memory() {
     run(&mut session, "FLUSH TABLES").unwrap();
     assert_eq!(run(&mut session, STORED).unwrap(), ["3"]);
 }
+
+/// Keys are values of their table's rows (SIGHT-1 to SIGHT-3).
+#[test]
+fn how_tables_are_stored_tells_keys_to_those_who_may_read_them() {
+    let instance = in_memory();
+    let mut root = instance.session("root", "localhost", 1);
+    for sql in [
+        "CREATE DATABASE shop; CREATE TABLE shop.t (name VARCHAR(20) PRIMARY KEY)",
+        "INSERT INTO shop.t VALUES ('hidden-a'), ('hidden-b')",
+        "FLUSH TABLES",
+        "CREATE USER u; GRANT INSERT, UPDATE, DELETE, ALTER ON shop.* TO u",
+    ] {
+        run(&mut root, sql).unwrap();
+    }
+    const TABLES: [&str; 4] = ["LEVELS", "SLICES", "COMPACTIONS", "PICTURE"];
+    let seen = |user: &str, table: &str| {
+        let mut session = instance.session(user, "localhost", 8);
+        let sql = format!("SELECT * FROM information_schema.TIERED_{table}");
+        run(&mut session, &sql).unwrap().join("\n").to_lowercase()
+    };
+    assert!(seen("root", "SLICES").contains("hidden-a"), "the test would show nothing");
+    assert!(seen("root", "PICTURE").contains("hidden-a"), "the test would show nothing");
+    for table in TABLES {
+        let told = seen("u", table);
+        assert!(!told.contains("hidden"), "{table}: {told}");
+        assert!(table == "PICTURE" || !told.contains("shop"), "{table}: {told}");
+    }
+    run(&mut root, "GRANT PROCESS ON *.* TO u").unwrap();
+    for table in TABLES {
+        assert!(!seen("u", table).contains("hidden"), "{table}");
+        assert!(!seen("u", table).contains("u/root"), "{table}: of the catalog");
+    }
+    assert!(seen("u", "SLICES").contains("shop t primary"), "with PROCESS figures are told");
+    run(&mut root, "REVOKE PROCESS ON *.* FROM u; GRANT SELECT ON shop.* TO u").unwrap();
+    assert!(seen("u", "SLICES").contains("hidden-a"));
+    assert!(seen("u", "PICTURE").contains("hidden-a"));
+}

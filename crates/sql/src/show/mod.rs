@@ -325,7 +325,7 @@ pub(crate) fn show(
         }
         "engine" => shown(
             &["Type", "Name", "Status"],
-            vec![vec![text("TIERED"), text(""), text(engine_status(instance, catalog))]],
+            vec![vec![text("TIERED"), text(""), text(engine_status(instance, catalog, user))]],
         ),
         "collation" => {
             let mut out = shown(

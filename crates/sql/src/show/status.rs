@@ -8,7 +8,9 @@ use std::fmt::Write;
 
 use spillway::{ClassSpace, Metric, TableSpace, TableStatus, TableUse};
 
-use crate::catalog::Catalog;
+use super::labels::Labels;
+use super::tiered::Readable;
+use crate::catalog::{Catalog, UserDef};
 use crate::session::Instance;
 
 /// Figures by what they begin with, in the order of the page.
@@ -32,10 +34,22 @@ const STALLS: [(&str, &str); 10] = [
     ("commits", "stall_commit"),
 ];
 
-pub(super) fn engine_status(instance: &Instance, catalog: &Catalog) -> String {
+/// The page, for a user who sees this of the catalog. What is told of damage has keys in it (SIGHT-1).
+pub(super) fn engine_status(
+    instance: &Instance,
+    catalog: &Catalog,
+    user: Option<&UserDef>,
+) -> String {
     let db = instance.database();
-    let names = names(catalog);
-    page(&db.metrics(), &db.status(), &names) + &space_page(&db.space(), &names)
+    let (names, labels) = (names(catalog), Labels::of(catalog));
+    let readable = Readable::new(user, &labels);
+    let mut tables = db.status();
+    for table in tables.iter_mut().filter(|table| !readable.is(table.table)) {
+        let hidden = || "which is told with the right to SELECT".to_owned();
+        table.quarantine = table.quarantine.take().map(|_| hidden());
+        table.refused_merge = table.refused_merge.take().map(|_| hidden());
+    }
+    page(&db.metrics(), &tables, &names) + &space_page(&db.space(), &names)
 }
 
 /// What tables take of the devices, by tier and by level: all figures in MB.

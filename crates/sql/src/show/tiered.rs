@@ -1,5 +1,15 @@
 //! How tables are stored, as tables of information_schema: sub-tables and their levels, slices, the newest compactions, and
 //! a picture of all of them.
+//!
+//! # Guarantees
+//!
+//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is told to users who may SELECT on the table. It is
+//!   a value of the table.
+//! - **SIGHT-2.** With PROCESS, a user is told of the figures of all other key spaces as well, and NULL for their keys. The
+//!   picture, which is of keys, leaves them out. Without PROCESS they are not there.
+//! - **SIGHT-3.** Keys of what is no table's, such as the catalog, need PROCESS and SELECT on everything.
+
+use std::collections::HashSet;
 
 use spillway::{
     CompactionRecord, Inspection, LevelSpace, SliceInspection, SubTableInspection, Table,
@@ -17,10 +27,32 @@ pub(super) const SLICES: &str = "TABLE_SCHEMA TABLE_NAME INDEX_NAME SUB_TABLE# L
 pub(super) const COMPACTIONS: &str = "NUMBER# KIND TABLE_SCHEMA TABLE_NAME INDEX_NAME SMALLEST_KEY LARGEST_KEY LEVEL# ENDED_UTC TOOK_US# INPUT_SLICES# INPUT_BYTES# RELINKED_SLICES# RELINKED_BYTES# CARRIED_BLOCKS# CARRIED_BYTES# MERGED_BLOCKS# MERGED_BYTES# WRITTEN_EXTENTS# WRITTEN_BYTES#";
 pub(super) const PICTURE: &str = "PICTURE~";
 
-/// What a user may know of how tables are stored: of its own tables all, and of key spaces that are no table's with PROCESS.
+/// Of which key spaces a user may know the keys (SIGHT-1, SIGHT-3).
+pub(super) struct Readable<'a> {
+    user: Option<&'a UserDef>,
+    labels: &'a Labels,
+}
+
+impl<'a> Readable<'a> {
+    pub(super) fn new(user: Option<&'a UserDef>, labels: &'a Labels) -> Readable<'a> {
+        Readable { user, labels }
+    }
+
+    pub(super) fn is(&self, table: Table) -> bool {
+        let Some(user) = self.user else { return false };
+        match self.labels.place_of(table) {
+            Some([db, ..]) => user.may("SELECT", db),
+            None => user.may_everywhere("SELECT") && user.may_everywhere("PROCESS"),
+        }
+    }
+}
+
+/// What a user may know of how tables are stored.
 pub(super) struct Stored {
     labels: Labels,
     inspection: Inspection,
+    /// The key spaces whose keys it may not know.
+    keyless: HashSet<u32>,
 }
 
 impl Stored {
@@ -33,12 +65,17 @@ impl Stored {
         let labels = Labels::of(catalog);
         let mut inspection = instance.database().inspect();
         let all = user.is_some_and(|user| user.may_everywhere("PROCESS"));
-        let seen = |table: Table| all || labels.place_of(table).is_some();
-        inspection.tables.retain(|table| seen(table.space.table));
-        if let Some(compactions) = &mut inspection.compactions {
-            compactions.retain(|record| seen(record.table));
-        }
-        Stored { labels, inspection }
+        let readable = Readable::new(user, &labels);
+        let mut keyless = HashSet::new();
+        let mut seen = |table: Table| {
+            let is_readable = readable.is(table);
+            if !is_readable {
+                keyless.insert(table.0);
+            }
+            all || is_readable
+        };
+        retain(&mut inspection, &mut seen);
+        Stored { labels, inspection, keyless }
     }
 
     fn place(&self, table: Table) -> [Value; 3] {
@@ -49,7 +86,10 @@ impl Stored {
     }
 
     fn key(&self, table: Table, key: &[u8]) -> Value {
-        text(self.labels.key(table, key))
+        match self.keyless.contains(&table.0) {
+            true => Value::Null,
+            false => text(self.labels.key(table, key)),
+        }
     }
 
     fn parts(&self) -> impl Iterator<Item = (Table, usize, &SubTableInspection)> {
@@ -139,9 +179,19 @@ impl Stored {
     }
 
     pub(super) fn picture(&self) -> Vec<Vec<Value>> {
-        let (inspection, names) = (&self.inspection, &self.labels);
+        let mut inspection = self.inspection.clone();
+        retain(&mut inspection, &mut |table| !self.keyless.contains(&table.0));
+        let (inspection, names) = (&inspection, &self.labels);
         let report = Report { inspection, names, title: "a running server" };
         vec![vec![text(report.written(Format::Html))]]
+    }
+}
+
+/// Keeps what is told of some key spaces.
+fn retain(inspection: &mut Inspection, keep: &mut dyn FnMut(Table) -> bool) {
+    inspection.tables.retain(|table| keep(table.space.table));
+    if let Some(compactions) = &mut inspection.compactions {
+        compactions.retain(|record| keep(record.table));
     }
 }
 
