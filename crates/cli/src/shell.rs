@@ -103,7 +103,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), String> {
     settings.log_dir.clone_from(&args.log_dir);
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
-    let mut session = instance.session("root", "localhost", 1);
+    let mut session = instance.session_of_owner(1);
     // The database to begin in may have been dropped.
     let _ = session.use_database(&args.database);
     let table = std::io::stdout().is_terminal();

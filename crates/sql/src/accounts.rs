@@ -1,4 +1,16 @@
 //! Statements about accounts: CREATE, ALTER and DROP USER, SET PASSWORD, GRANT and REVOKE.
+//!
+//! # Guarantees
+//!
+//! - **ACCOUNT-1 (system accounts).** An account that holds SYSTEM_USER is altered, dropped, given rights, deprived of
+//!   them and killed by accounts that hold it, too. CREATE USER alone does not reach it. `root` holds it.
+//! - **ACCOUNT-2 (the last one).** After each statement there is an account that holds SYSTEM_USER, CREATE USER and
+//!   GRANT OPTION everywhere, if there was one before.
+//! - **ACCOUNT-3 (the owner).** Who opens a data folder as a process of its own has the rights of the files' owner, and
+//!   may do everything, whatever accounts there are.
+//! - **ACCOUNT-4 (one account, one life).** A session is of the account that it began with. One of the same
+//!   name that is made later is another, and the session has none of its rights.
+//! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in their names.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +53,15 @@ impl Words {
         is
     }
 
+    /// Where a statement makes no sense. A text may be a password, and is not repeated.
     fn near_text(&self) -> String {
-        self.tokens.get(self.at).map_or_else(|| "the end".to_owned(), ToString::to_string)
+        match self.tokens.get(self.at) {
+            None => "the end".to_owned(),
+            Some(Token::SingleQuotedString(_) | Token::DoubleQuotedString(_)) => {
+                "a text".to_owned()
+            }
+            Some(token) => token.to_string(),
+        }
     }
 
     fn near(&self) -> SqlError {
@@ -61,6 +80,17 @@ impl Words {
         };
         self.at += 1;
         Ok(text)
+    }
+
+    /// Whether CURRENT_USER stands there, with parentheses or without.
+    fn own(&mut self) -> Result<bool> {
+        if !(self.eat("current_user") || self.eat("user")) {
+            return Ok(false);
+        }
+        if self.take(&Token::LParen) && !self.take(&Token::RParen) {
+            return Err(self.near());
+        }
+        Ok(true)
     }
 
     /// `'u'@'h'`, `u@h`, `u`.
@@ -100,15 +130,34 @@ struct Accounts<'a> {
     change: &'a Change<'a>,
     catalog: &'a Catalog,
     asker: &'a Asker<'a>,
+    /// What the statement has made of accounts so far; `None` of those that are gone.
+    changed: BTreeMap<(String, String), Option<UserDef>>,
 }
 
 /// How a statement that may hold a password is shown to others: up to there. `None` for any other.
 pub(crate) fn shown(tokens: &[Token]) -> Option<String> {
+    if word(tokens.first()) == "prepare" {
+        return shown_prepared(tokens);
+    }
     let secret = |token: &Token| ["identified", "password"].contains(&word(Some(token)).as_str());
     let account = ["create", "alter", "set", "grant"].contains(&word(tokens.first()).as_str());
     let at = tokens.iter().position(secret).filter(|_| account)?;
     let start: String = tokens[..=at].iter().map(ToString::to_string).collect();
     Some(format!("{start} <secret>"))
+}
+
+/// As [`shown`], for the text of a PREPARE.
+fn shown_prepared(tokens: &[Token]) -> Option<String> {
+    let secret = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        text.contains("identified") || text.contains("password")
+    };
+    let at = tokens.iter().position(|token| match token {
+        Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => secret(text),
+        _ => false,
+    })?;
+    let start: String = tokens[..at].iter().map(ToString::to_string).collect();
+    Some(format!("{start}<secret>"))
 }
 
 fn failed(what: &str, name: &str, host: &str) -> SqlError {
@@ -123,7 +172,7 @@ pub(crate) fn execute(
     asker: &Asker<'_>,
 ) -> Result<()> {
     let words = Words { tokens: crate::parse::solid(tokens), at: 0 };
-    let mut accounts = Accounts { words, change, catalog, asker };
+    let mut accounts = Accounts { words, change, catalog, asker, changed: BTreeMap::new() };
     let verb = accounts.words.word();
     let or_replace = accounts.words.eat("or") && accounts.words.eat("replace");
     if or_replace {
@@ -137,7 +186,16 @@ pub(crate) fn execute(
         "set" if accounts.words.eat("password") => accounts.set_password()?,
         _ => return Err(SqlError::unsupported(verb.to_ascii_uppercase())),
     }
-    accounts.words.end()
+    accounts.words.end()?;
+    accounts.keep_one(&verb)
+}
+
+/// The account that tokens name; `own` where they say CURRENT_USER.
+pub(crate) fn named(tokens: &[Token], own: &(String, String)) -> Result<(String, String)> {
+    let mut words = Words { tokens: crate::parse::solid(tokens), at: 0 };
+    let account = if words.own()? { own.clone() } else { words.account()? };
+    words.end()?;
+    Ok(account)
 }
 
 impl Accounts<'_> {
@@ -153,14 +211,10 @@ impl Accounts<'_> {
     }
 
     fn account(&mut self) -> Result<(String, String)> {
-        let words = &mut self.words;
-        if words.eat("current_user") || words.eat("user") {
-            if words.take(&Token::LParen) && !words.take(&Token::RParen) {
-                return Err(words.near());
-            }
+        if self.words.own()? {
             return Ok((self.asker.user.name.clone(), self.asker.user.host.clone()));
         }
-        let (name, host) = words.account()?;
+        let (name, host) = self.words.account()?;
         if self.known(&name, &host).is_none() {
             names::check_account(&name, &host)?;
         }
@@ -168,7 +222,49 @@ impl Accounts<'_> {
     }
 
     fn known(&self, name: &str, host: &str) -> Option<UserDef> {
-        self.catalog.users.get(&(name.to_owned(), host.to_owned())).cloned()
+        let account = (name.to_owned(), host.to_owned());
+        match self.changed.get(&account) {
+            Some(changed) => changed.clone(),
+            None => self.catalog.users.get(&account).cloned(),
+        }
+    }
+
+    /// Refuses to touch an account that holds SYSTEM_USER, for one that does not (ACCOUNT-1).
+    fn may_touch(&self, user: &UserDef) -> Result<()> {
+        let held = |user: &UserDef| user.may_everywhere(grants::SYSTEM_USER);
+        if held(user) && !held(self.asker.user) {
+            return Err(grants::missing(&[grants::SYSTEM_USER]));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, user: UserDef) -> Result<()> {
+        self.change.put_user(&user)?;
+        self.changed.insert((user.name.clone(), user.host.clone()), Some(user));
+        Ok(())
+    }
+
+    fn delete(&mut self, user: &UserDef) -> Result<()> {
+        self.change.delete_user(user)?;
+        self.changed.insert((user.name.clone(), user.host.clone()), None);
+        Ok(())
+    }
+
+    /// Refuses a statement that leaves nobody who can put accounts right (ACCOUNT-2).
+    fn keep_one(&self, verb: &str) -> Result<()> {
+        let mut before = self.catalog.users.values().filter(|user| user.administrates());
+        let others = before
+            .clone()
+            .any(|user| !self.changed.contains_key(&(user.name.clone(), user.host.clone())));
+        let made = self.changed.values().flatten().any(UserDef::administrates);
+        let Some(last) = before.next_back().filter(|_| !others && !made) else { return Ok(()) };
+        let text = format!(
+            "Operation {} failed for '{}'@'{}': it is the last account with SYSTEM_USER, CREATE USER and GRANT OPTION",
+            verb.to_ascii_uppercase(),
+            last.name,
+            last.host
+        );
+        Err(SqlError::new(1396, text))
     }
 
     /// CREATE USER and ALTER USER.
@@ -191,16 +287,16 @@ impl Accounts<'_> {
             if skip && !lenient {
                 return Err(failed(what, &name, &host));
             }
-            let mut user = known.unwrap_or(UserDef {
-                name,
-                host,
-                plugin: NATIVE.to_owned(),
-                stored: Vec::new(),
-                grants: BTreeMap::default(),
-            });
+            let mut user = match known {
+                Some(user) => {
+                    self.may_touch(&user)?;
+                    user
+                }
+                None => self.new_account(name, host)?,
+            };
             self.identified(&mut user)?;
             if !skip {
-                self.change.put_user(&user)?;
+                self.put(user)?;
             }
             if !self.words.take(&Token::Comma) {
                 break;
@@ -210,6 +306,17 @@ impl Accounts<'_> {
             None => Ok(()),
             Some(token) => Err(SqlError::unsupported(format!("{token} in {what}"))),
         }
+    }
+
+    fn new_account(&self, name: String, host: String) -> Result<UserDef> {
+        Ok(UserDef {
+            id: self.change.next_account_id()?,
+            name,
+            host,
+            plugin: NATIVE.to_owned(),
+            stored: Vec::new(),
+            grants: BTreeMap::default(),
+        })
     }
 
     /// `IDENTIFIED [WITH plugin] [BY 'password']`.
@@ -242,7 +349,10 @@ impl Accounts<'_> {
         loop {
             let (name, host) = self.account()?;
             match self.known(&name, &host) {
-                Some(user) => self.change.delete_user(&user)?,
+                Some(user) => {
+                    self.may_touch(&user)?;
+                    self.delete(&user)?;
+                }
                 None if if_exists => {}
                 None => return Err(failed("DROP USER", &name, &host)),
             }
@@ -271,8 +381,9 @@ impl Accounts<'_> {
         }
         let user = self.known(&name, &host);
         let mut user = user.ok_or_else(|| failed("SET PASSWORD", &name, &host))?;
+        self.may_touch(&user)?;
         user.stored = stored_password(&user.plugin, &password)?;
-        self.change.put_user(&user)
+        self.put(user)
     }
 
     /// The names of rights, up to ON or FROM.
@@ -366,6 +477,7 @@ impl Accounts<'_> {
                     format!("You are not allowed to create a user with GRANT: '{name}'@'{host}'");
                 SqlError::new(1410, text)
             })?;
+            self.may_touch(&user)?;
             if grant {
                 user.give(&scope, &rights);
             } else if !user.take(&scope, &rights) {
@@ -374,7 +486,7 @@ impl Accounts<'_> {
                     format!("There is no such grant defined for user '{name}' on host '{host}'"),
                 ));
             }
-            self.change.put_user(&user)?;
+            self.put(user)?;
         }
         Ok(())
     }
@@ -389,8 +501,9 @@ impl Accounts<'_> {
         for (name, host) in self.account_list()? {
             let user = self.known(&name, &host);
             let mut user = user.ok_or_else(|| failed("REVOKE", &name, &host))?;
+            self.may_touch(&user)?;
             user.grants.clear();
-            self.change.put_user(&user)?;
+            self.put(user)?;
         }
         Ok(())
     }
@@ -445,6 +558,9 @@ mod tests {
             let shown = shown(sql).unwrap();
             assert!(shown.ends_with(" <secret>") && !shown.contains("hidden"), "{shown}");
         }
+        let prepared = shown("PREPARE s FROM 'ALTER USER u IDENTIFIED BY \"hidden\"'").unwrap();
+        assert_eq!(prepared, "PREPARE s FROM <secret>");
+        assert_eq!(shown("PREPARE s FROM 'SELECT 1'"), None);
         assert_eq!(shown("SET autocommit = 0"), None);
         assert_eq!(shown("SELECT password FROM t"), None);
     }

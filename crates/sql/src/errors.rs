@@ -1,5 +1,6 @@
 //! Errors as MySQL numbers and words them. This is the one place where kinds of failure become codes.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use spillway::{ErrorKind, Table};
@@ -74,13 +75,18 @@ fn state_of(code: u16) -> &'static str {
 }
 
 impl SqlError {
-    /// An error of this number.
+    /// An error of this number. Its text has no control characters, whatever names and values are in it (NAME-5).
     #[cold]
     pub fn new(code: u16, message: impl Into<String>) -> SqlError {
+        let message = message.into();
+        let message = match names::printable(&message) {
+            Cow::Borrowed(_) => message,
+            Cow::Owned(printable) => printable,
+        };
         SqlError {
             code,
             state: state_of(code),
-            message: message.into(),
+            message,
             conflict: false,
             starts_over: false,
             ends_transaction: false,

@@ -4,6 +4,8 @@
 //! right of its scope, those of later versions too; taking one of them away writes the others out.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use spillway_types::Collation;
 
@@ -48,8 +50,12 @@ const EVERYWHERE: &[&str] = &[
     "SHOW DATABASES",
     "SHUTDOWN",
     "SUPER",
+    SYSTEM_USER,
     "SYSTEM_VARIABLES_ADMIN",
 ];
+
+/// Who has it is changed, dropped and killed by those alone who have it, too (ACCOUNT-1).
+pub(crate) const SYSTEM_USER: &str = "SYSTEM_USER";
 
 pub(crate) const ALL: &str = "ALL";
 pub(crate) const GRANT_OPTION: &str = "GRANT OPTION";
@@ -100,7 +106,35 @@ pub(crate) fn missing(rights: &[&str]) -> SqlError {
     )
 }
 
+/// A name between backticks.
+pub(crate) fn quote(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The owner of a data folder, who opens it without a server: it may do everything, whatever accounts there are (ACCOUNT-3).
+pub(crate) fn owner() -> &'static UserDef {
+    static OWNER: LazyLock<UserDef> = LazyLock::new(|| UserDef {
+        id: 0,
+        name: "root".to_owned(),
+        host: "%".to_owned(),
+        plugin: String::new(),
+        stored: Vec::new(),
+        grants: everything(),
+    });
+    &OWNER
+}
+
+/// Every right there is, and the right to give them.
+pub(crate) fn everything() -> BTreeMap<String, Vec<String>> {
+    BTreeMap::from([("*".to_owned(), vec![ALL.to_owned(), GRANT_OPTION.to_owned()])])
+}
+
 impl UserDef {
+    /// Whether it can put all accounts right: change any of them, and give any right.
+    pub(crate) fn administrates(&self) -> bool {
+        [SYSTEM_USER, "CREATE USER", GRANT_OPTION].iter().all(|right| self.may_everywhere(right))
+    }
+
     fn scopes<'a>(&'a self, database: &'a str) -> impl Iterator<Item = &'a Vec<String>> {
         let fits = move |scope: &str| {
             scope == "*"
@@ -171,7 +205,7 @@ impl UserDef {
 
     /// The lines of SHOW GRANTS.
     pub(crate) fn grant_lines(&self) -> Vec<String> {
-        let account = format!("`{}`@`{}`", self.name, self.host);
+        let account = format!("{}@{}", quote(&self.name), quote(&self.host));
         let mut lines = Vec::new();
         if !self.grants.contains_key("*") {
             lines.push(format!("GRANT USAGE ON *.* TO {account}"));
@@ -186,7 +220,7 @@ impl UserDef {
                 .collect();
             rights.sort_unstable();
             let rights = if rights.is_empty() { "USAGE".to_owned() } else { rights.join(", ") };
-            let scope = if scope == "*" { "*".to_owned() } else { format!("`{scope}`") };
+            let scope = if scope == "*" { "*".to_owned() } else { quote(scope) };
             lines.push(format!("GRANT {rights} ON {scope}.* TO {account}{option}"));
         }
         lines

@@ -36,5 +36,6 @@ mod verify;
 pub use api::{ColumnFlags, Info, Outcome, PlanId, ResultColumn, ResultSink, Status};
 pub use catalog::UserDef;
 pub use errors::{Result, SqlError};
+pub use names::printable;
 pub use session::{Front, Instance, Limits, Prepared, Session, VERSION, parse as parse_durability};
 pub use show::Labels;

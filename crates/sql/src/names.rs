@@ -13,8 +13,12 @@
 //! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a character above U+FFFF
 //!   (1300). `parse/text` refuses both for every name, created or not.
 //!
+//! - **NAME-5 (shown).** No error's text has a control character in it: [`printable`] writes them out.
+//!
 //! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which has none. Both are so
 //! here.
+
+use std::borrow::Cow;
 
 use sqlparser::ast::{self, AlterTableOperation, ColumnOption, Statement, TableConstraint};
 
@@ -29,6 +33,23 @@ const ALIAS_MAX: usize = 256;
 /// The most characters of an account's user name and of its host name.
 const USER_MAX: usize = 32;
 const HOST_MAX: usize = 255;
+
+/// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read it: a terminal obeys them,
+/// and a log ends its line.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let written = |c: char| match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        c if c.is_control() => format!("\\x{:02X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(written).collect())
+}
 
 fn is_longer(name: &str, most: usize) -> bool {
     name.len() > most && name.chars().count() > most

@@ -1,8 +1,9 @@
 //! What databases, tables and users there are.
 //!
 //! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database (`d/NAME`), table
-//! (`t/DB/NAME`) and user (`u/NAME@HOST`). Sessions read an immutable snapshot in memory, which each change
-//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`), and for tables with an
+//! (`t/DB/NAME`) and user (`u/NAME@HOST`, where `@` and `%` in the name are `%40` and `%25`). Sessions read an immutable
+//! snapshot in memory, which each change
+//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`) and of an account (`nu`), and for tables with an
 //! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian). Where indexes of
 //! a table are built (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped and else 0,
 //! and the key of the last row that has its entries, empty where none has. `m/`, the table's number and the key of a row, without a
@@ -11,6 +12,7 @@
 #[cfg(test)]
 mod change_tests;
 mod definitions;
+mod hosts;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +32,11 @@ pub(crate) use self::definitions::{
     moved, shift_timestamps, unhex,
 };
 use crate::errors::{Result, SqlError};
+use crate::grants;
 
 pub(crate) const CATALOG: &str = "sys.catalog";
+/// The key of the number that the newest account has.
+const ACCOUNT_NUMBER: &[u8] = b"nu";
 /// How the names of tables' key spaces begin.
 const SPACE_NAMES: &str = "i/";
 /// Databases that are not stored.
@@ -46,6 +51,9 @@ pub(crate) struct DatabaseDef {
 /// A user, and how it proves to be it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct UserDef {
+    /// Tells it from accounts of the same name that were dropped. Catalogs from before there were ids have 0.
+    #[serde(default)]
+    pub(crate) id: u64,
     /// The name.
     pub name: String,
     /// Where it may come from: `%` for anywhere.
@@ -87,14 +95,12 @@ impl Catalog {
             Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
                 let space = txn.create_table(CATALOG, spillway::EngineKind::Tiered)?;
                 let root = UserDef {
+                    id: 0,
                     name: "root".to_owned(),
                     host: "%".to_owned(),
                     plugin: "mysql_native_password".to_owned(),
                     stored: Vec::new(),
-                    grants: BTreeMap::from([(
-                        "*".to_owned(),
-                        vec!["ALL".to_owned(), "GRANT OPTION".to_owned()],
-                    )]),
+                    grants: grants::everything(),
                 };
                 let change = Change { txn: &txn, space };
                 change.put_user(&root)?;
@@ -107,6 +113,7 @@ impl Catalog {
             Err(error) => return Err(error.into()),
         };
         let catalog = Catalog::read(&txn, space)?;
+        Change { txn: &txn, space }.rename_user_keys()?;
         txn.commit().wait()?;
         Ok(catalog)
     }
@@ -200,15 +207,12 @@ impl Catalog {
             .take_while(move |table| table.db == db)
     }
 
-    /// The user that a name from a host is: an exact host goes before `%`.
+    /// The user that a name from a host is: the account whose host says most exactly where from (`hosts`).
     pub(crate) fn user(&self, name: &str, host: &str) -> Option<&UserDef> {
-        let local = ["127.0.0.1", "::1", "localhost"].contains(&host);
-        let mut hosts = vec![host];
-        if local {
-            hosts.extend(["localhost", "127.0.0.1"]);
-        }
-        hosts.push("%");
-        hosts.iter().find_map(|host| self.users.get(&(name.to_owned(), (*host).to_owned())))
+        let of_name = self.users.range((name.to_owned(), String::new())..);
+        let of_name = of_name.take_while(|((other, _), _)| other == name);
+        let fitting = of_name.filter_map(|(_, user)| Some((hosts::fit(&user.host, host)?, user)));
+        fitting.max_by_key(|(fit, _)| *fit).map(|(_, user)| user)
     }
 }
 
@@ -328,6 +332,32 @@ impl<'t> Change<'t> {
         Ok(())
     }
 
+    /// A number for an account, that none has had.
+    pub(crate) fn next_account_id(&self) -> Result<u64> {
+        let next = self.number(ACCOUNT_NUMBER)? + 1;
+        self.txn.put(self.space, ACCOUNT_NUMBER, &next.to_le_bytes())?;
+        Ok(next)
+    }
+
+    /// Gives accounts the keys that they have now. Earlier versions wrote names as they are, so that
+    /// `'x'@'y@z'` had the key of `'x@y'@'z'`.
+    fn rename_user_keys(&self) -> Result<()> {
+        let (start, end) = (b"u/", end_of(b"u/"));
+        let mut moved = Vec::new();
+        let range = KeyRange::new(start, end.as_deref());
+        let mut scan = self.txn.scan(self.space, range, Direction::Forward)?;
+        while scan.advance()? {
+            let user: UserDef = from_json(scan.key(), scan.value())?;
+            if user_key(&user).as_bytes() != scan.key() {
+                moved.push((scan.key().to_vec(), user));
+            }
+        }
+        drop(scan);
+        // An old key may be what another account's key is now.
+        moved.iter().try_for_each(|(key, _)| self.txn.delete(self.space, key))?;
+        moved.iter().try_for_each(|(_, user)| self.put_user(user))
+    }
+
     pub(crate) fn put_user(&self, user: &UserDef) -> Result<()> {
         Ok(self.txn.put(self.space, user_key(user).as_bytes(), &json(user)?)?)
     }
@@ -375,8 +405,9 @@ fn table_of(key: &[u8]) -> Option<(String, String)> {
     Some((db.replace("%2F", "/").replace("%25", "%"), name.to_owned()))
 }
 
+/// The first `@` is the one between name and host.
 fn user_key(user: &UserDef) -> String {
-    format!("u/{}@{}", user.name, user.host)
+    format!("u/{}@{}", user.name.replace('%', "%25").replace('@', "%40"), user.host)
 }
 
 fn progress_key(table: u32) -> Vec<u8> {

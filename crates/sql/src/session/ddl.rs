@@ -243,11 +243,12 @@ impl Session {
 
     /// A statement about accounts.
     pub(super) fn accounts(&mut self, tokens: &[Token]) -> Result<()> {
-        let user = self.as_user(|user| Ok(user.clone()))?;
-        let database = self.variables.borrow().database.clone();
-        let asker = Asker { user: &user, database: database.as_deref() };
+        let account = self.as_user(|_| Ok(self.variables.borrow().session_account()))?;
         self.commit_before_change()?;
         self.change_catalog(&[], |ddl| {
+            // Its rights are those of now: others may have taken some while this waited.
+            let user = account.find(ddl.terms.catalog).ok_or_else(|| account.denied())?;
+            let asker = Asker { user, database: ddl.terms.database };
             accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)
         })
     }

@@ -222,8 +222,29 @@ impl Instance {
     /// Starts a session for a user who has proved to be one.
     #[must_use]
     pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
-        let user_host = self.user(user, host).map_or_else(|| "%".to_owned(), |user| user.host);
-        let process = Arc::new(Process::new(user, host));
+        // A session of nobody is of an account that there is not.
+        let account = self.user(user, host);
+        let (user_host, id) =
+            account.map_or(("%".to_owned(), u64::MAX), |user| (user.host, user.id));
+        self.session_of(user, host, (user_host, id), connection_id)
+    }
+
+    /// Starts a session for the owner of the data folder, who may do everything whatever accounts there are.
+    #[must_use]
+    pub fn session_of_owner(&self, connection_id: u64) -> Session {
+        let session = self.session_of("root", "localhost", ("%".to_owned(), 0), connection_id);
+        session.variables.borrow_mut().is_owner = true;
+        session
+    }
+
+    pub(super) fn session_of(
+        &self,
+        user: &str,
+        host: &str,
+        (user_host, account_id): (String, u64),
+        connection_id: u64,
+    ) -> Session {
+        let process = Arc::new(Process::new(user, host, &user_host));
         self.0.processes.lock().insert(connection_id, process.clone());
         let system = SystemVariables::new(self.0.globals.lock().clone());
         let mut variables = Variables {
@@ -233,6 +254,8 @@ impl Instance {
             user_name: user.to_owned(),
             host: host.to_owned(),
             user_host,
+            account_id,
+            is_owner: false,
             connection_id,
             last_insert_id: 0,
             row_count: 0,
@@ -283,9 +306,11 @@ impl Instance {
         }
     }
 
-    /// The user whose session has a number.
-    pub(super) fn owner_of(&self, connection_id: u64) -> Option<String> {
-        self.0.processes.lock().get(&connection_id).map(|process| process.user.clone())
+    /// The account whose session has a number.
+    pub(super) fn owner_of(&self, connection_id: u64) -> Option<(String, String)> {
+        let processes = self.0.processes.lock();
+        let process = processes.get(&connection_id)?;
+        Some((process.user.clone(), process.user_host.clone()))
     }
 
     /// The sessions that run a statement, each with a number that is another for its next one.

@@ -252,11 +252,15 @@ impl Session {
             let variables = self.variables.borrow();
             (variables.database.clone(), variables.found_rows_flag)
         };
-        let (user, host) = {
+        let mut fresh = {
+            // It stays of the account that it was of, even where there is another of that name.
             let variables = self.variables.borrow();
-            (variables.user_name.clone(), variables.host.clone())
+            let Variables { user_name, host, user_host, account_id, is_owner, .. } = &*variables;
+            let account = (user_host.clone(), *account_id);
+            let fresh = self.instance.session_of(user_name, host, account, self.connection_id);
+            fresh.variables.borrow_mut().is_owner = *is_owner;
+            fresh
         };
-        let mut fresh = self.instance.session(&user, &host, self.connection_id);
         self.variables.swap(&fresh.variables);
         std::mem::swap(&mut self.process, &mut fresh.process);
         self.stalls_before = Waits::default();

@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
 use crate::expr::{Binder, Names, ScopeColumn, ScopeTable, truth_of};
+use crate::grants::SYSTEM_USER;
 use crate::needs::{Need, Needs};
 use crate::parse::{self, solid, word};
 use crate::show::Shown;
@@ -116,7 +117,11 @@ impl Session {
         let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
         let owner = self.instance.owner_of(id).ok_or_else(unknown)?;
         let any = self.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
-        if !any && owner != self.variables.borrow().user_name {
+        let own = owner.0 == self.variables.borrow().user_name;
+        let catalog = self.instance.0.catalog.load();
+        let system = catalog.users.get(&owner).is_some_and(|user| user.may_everywhere(SYSTEM_USER));
+        let reaches = !system || self.check_everywhere(&[SYSTEM_USER]).is_ok();
+        if !(any || own) || !reaches {
             return Err(SqlError::new(1095, format!("You are not owner of thread {id}")));
         }
         if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }

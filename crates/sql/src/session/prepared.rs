@@ -122,7 +122,11 @@ impl Session {
         }
         let id = self.statements_next;
         self.statements_next += 1;
-        let kept = self.process.keep(id, sql.into());
+        let account = match &**slot.statement {
+            Statement::Own(_, tokens) => crate::accounts::shown(tokens),
+            Statement::Sql(_) => None,
+        };
+        let kept = self.process.keep(id, account.as_deref().unwrap_or(sql).into());
         let memory = memory.kept();
         let stored =
             Stored { params, slot: Some(slot), _place: place, _memory: memory, _kept: kept };

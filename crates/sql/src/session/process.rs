@@ -78,6 +78,8 @@ impl Ran {
 /// A session, as others see it.
 pub(super) struct Process {
     pub(super) user: String,
+    /// The host of its account.
+    pub(super) user_host: String,
     host: String,
     pub(super) stop: Stop,
     pub(super) ran: Ran,
@@ -150,9 +152,10 @@ fn shown(statement: &str) -> &str {
 }
 
 impl Process {
-    pub(super) fn new(user: &str, host: &str) -> Process {
+    pub(super) fn new(user: &str, host: &str, user_host: &str) -> Process {
         Process {
             user: user.to_owned(),
+            user_host: user_host.to_owned(),
             host: host.to_owned(),
             stop: Stop::default(),
             ran: Ran::default(),
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_a_statement_meets_its_parts_and_not_the_next() {
-        let process = Process::new("root", "localhost");
+        let process = Process::new("root", "localhost", "%");
         process.interrupt(false);
         assert!(!is_interrupted(&process), "nothing runs");
         for called in [Called::Text("EXECUTE s"), Called::Prepared(1)] {
@@ -307,7 +310,7 @@ mod tests {
 
     #[test]
     fn who_kills_one_statement_meets_no_later_one() {
-        let (process, over) = (Process::new("root", "localhost"), AtomicBool::new(false));
+        let (process, over) = (Process::new("root", "localhost", "%"), AtomicBool::new(false));
         let (kept, missed, wrong) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
         thread::together(2, |thread| {
             if thread == 0 {
@@ -339,7 +342,7 @@ mod tests {
     /// Whoever was killed while it began stays so, and the next one is not.
     #[test]
     fn a_kill_that_comes_while_a_statement_begins_is_kept() {
-        let process = Process::new("root", "localhost");
+        let process = Process::new("root", "localhost", "%");
         let is_asked = || (process.stop.is_asked(), process.cancel.is_cancelled());
         process.begin(Called::Prepared(1));
         process.interrupt(false);
@@ -359,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_prepared_statement_is_listed_by_its_text() {
-        let process = Arc::new(Process::new("root", "localhost"));
+        let process = Arc::new(Process::new("root", "localhost", "%"));
         let listed = || process.line(7).statement;
         let kept = process.keep(3, "SELECT ?".into());
         process.begin(Called::Prepared(3));

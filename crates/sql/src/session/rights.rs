@@ -103,10 +103,45 @@ impl DdlNeeds<'_> {
     }
 }
 
+/// The account that a session began with.
+#[derive(Clone)]
+pub(crate) struct SessionAccount {
+    name: String,
+    host: String,
+    id: u64,
+    is_owner: bool,
+}
+
+impl SessionAccount {
+    /// The account, if it is still there: one of the same name that was made later is another (ACCOUNT-4).
+    pub(crate) fn find<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
+        if self.is_owner {
+            return Some(grants::owner());
+        }
+        let user = catalog.users.get(&(self.name.clone(), self.host.clone()))?;
+        (user.id == self.id).then_some(user)
+    }
+
+    /// 1045: the account is there no more.
+    #[cold]
+    pub(crate) fn denied(&self) -> SqlError {
+        SqlError::new(1045, format!("Access denied for user '{}'@'{}'", self.name, self.host))
+    }
+}
+
 impl Variables {
+    pub(crate) fn session_account(&self) -> SessionAccount {
+        SessionAccount {
+            name: self.user_name.clone(),
+            host: self.user_host.clone(),
+            id: self.account_id,
+            is_owner: self.is_owner,
+        }
+    }
+
     /// The account that the session is of.
     pub(crate) fn account<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
-        catalog.users.get(&(self.user_name.clone(), self.user_host.clone()))
+        self.session_account().find(catalog)
     }
 
     /// What the session may know of the catalog.

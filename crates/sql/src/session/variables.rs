@@ -269,6 +269,10 @@ pub(crate) struct Variables {
     pub(crate) user_name: String,
     pub(crate) host: String,
     pub(crate) user_host: String,
+    /// The account's number, as the session began.
+    pub(crate) account_id: u64,
+    /// Whether it is of the owner of the data folder, and of no account.
+    pub(crate) is_owner: bool,
     pub(crate) connection_id: u64,
     pub(crate) last_insert_id: u64,
     pub(crate) row_count: i64,

@@ -10,6 +10,7 @@ use spillway_types::{Collation, ColumnType, Date, DateTime, Time, Value, key};
 
 use crate::catalog::{CATALOG, Catalog, TableDef};
 use crate::errors::Result;
+use crate::names::printable;
 
 /// Names of key spaces, and how keys are made.
 #[derive(Clone, Debug, Default)]
@@ -89,17 +90,20 @@ impl Names for Labels {
             None => format!("{}.{}", label.db, label.table),
             Some(index) => format!("{}.{}, index {index}", label.db, label.table),
         });
-        own.or_else(|| self.others.get(&table.0).map(|name| format!("({name})"))).unwrap_or_else(
-            || match table.0 {
-                0 => "(names of key spaces)".to_owned(),
-                _ => format!("(key space {})", table.ordinal()),
-            },
-        )
+        let named = own.or_else(|| self.others.get(&table.0).map(|name| format!("({name})")));
+        match (named, table.0) {
+            (Some(name), _) => printable(&name).into_owned(),
+            (None, 0) => "(names of key spaces)".to_owned(),
+            (None, _) => format!("(key space {})", table.ordinal()),
+        }
     }
 
     fn key(&self, table: Table, key: &[u8]) -> String {
         let label = self.spaces.get(&table.0);
-        label.and_then(|label| label.read(key)).unwrap_or_else(|| readable(key))
+        match label.and_then(|label| label.read(key)) {
+            Some(values) => printable(&values).into_owned(),
+            None => readable(key),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::api::{ColumnFlags, ResultColumn};
 use crate::catalog::UserDef;
 use crate::catalog::{Catalog, SYSTEM};
 use crate::errors::{Result, SqlError};
-use crate::grants;
+use crate::grants::{self, quote};
 use crate::parse::word;
 use crate::session::{Instance, Variables, path_of};
 
@@ -60,10 +60,6 @@ pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn
 
 fn shown(columns: &[&str], rows: Vec<Vec<Value>>) -> Shown {
     Shown { columns: columns.iter().map(|name| ((*name).to_owned(), TEXT)).collect(), rows }
-}
-
-fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 fn escape(text: &str) -> String {
@@ -341,15 +337,10 @@ pub(crate) fn show(
             shown(&["Charset", "Description", "Default collation", "Maxlen"], charset_rows())
         }
         "grants" => {
-            let account = after(&plain, &words, &["for"])
-                .map(|(_, rest)| rest.iter().map(ToString::to_string).collect::<String>());
-            let (name, host) = match account {
-                Some(account) if !account.to_ascii_lowercase().starts_with("current_user") => {
-                    let account = account.replace(['\'', '`', '"'], "");
-                    let (name, host) = account.split_once('@').unwrap_or((&account, "%"));
-                    (name.to_owned(), host.to_owned())
-                }
-                _ => (variables.user_name.clone(), variables.user_host.clone()),
+            let own = (variables.user_name.clone(), variables.user_host.clone());
+            let (name, host) = match after(&plain, &words, &["for"]) {
+                Some((_, rest)) => crate::accounts::named(rest, &own)?,
+                None => own,
             };
             let other = (&name, &host) != (&variables.user_name, &variables.user_host);
             if let Some(asker) = user

@@ -2,9 +2,10 @@
 
 use spillway_types::{ColumnType, Value};
 
-use super::{Shown, escape, int, quote, shown, text, virtual_table};
+use super::{Shown, escape, int, shown, text, virtual_table};
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, IndexPart, TableDef};
 use crate::errors::Result;
+use crate::grants::quote;
 use crate::session::Instance;
 
 /// The default of a column, as `COLUMN_DEFAULT` has it.
