@@ -83,7 +83,7 @@ impl ChangePlan {
         let mut binder = table_binder(names, &table, &alias);
         let mut assignments = Vec::new();
         for assignment in &update.assignments {
-            let column = target(&table, &assignment.target)?;
+            let column = target(&table, &alias, &assignment.target)?;
             let ty = &table.columns[column].ty;
             assignments.push((column, value_for(&mut binder, &assignment.value, ty)?));
         }

@@ -10,7 +10,8 @@ use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
 
 use super::bulk::keep_thread;
 use super::{
-    Changed, Maker, Rules, changed_scope, name_path, named_table, same, target, value_for,
+    Changed, Maker, Rules, changed_scope, name_path, named_column, named_table, same, target,
+    value_for,
 };
 use crate::api::Info;
 use crate::catalog::{TableDef, shift_timestamps};
@@ -86,7 +87,7 @@ impl InsertPlan {
                 binder.scope.tables.push(new);
             }
             for assignment in assignments {
-                let column = target(&table, &assignment.target)?;
+                let column = target(&table, &table.name, &assignment.target)?;
                 let ty = &table.columns[column].ty;
                 update.push((column, value_for(&mut binder, &assignment.value, ty)?));
             }
@@ -172,11 +173,8 @@ fn columns_of(table: &TableDef, insert: &ast::Insert) -> Result<Vec<usize>> {
     if insert.assignments.is_empty() && insert.columns.is_empty() {
         return Ok((0..table.columns.len()).collect());
     }
-    let of_name = |name: &ast::ObjectName| {
-        let name = name_path(name).pop().unwrap_or_default();
-        table.column(&name).ok_or_else(|| SqlError::unknown_column(&name, "field list"))
-    };
-    let assigned = insert.assignments.iter().map(|a| target(table, &a.target));
+    let of_name = |name: &ast::ObjectName| named_column(table, &table.name, name);
+    let assigned = insert.assignments.iter().map(|a| target(table, &table.name, &a.target));
     let columns =
         assigned.chain(insert.columns.iter().map(of_name)).collect::<Result<Vec<usize>>>()?;
     let mut given = vec![false; table.columns.len()];

@@ -79,13 +79,25 @@ fn name_path(name: &ast::ObjectName) -> Vec<String> {
         .collect()
 }
 
-/// The column that an assignment is to.
-fn target(table: &TableDef, target: &AssignmentTarget) -> Result<usize> {
+/// The column that an assignment is to, of a table by its alias.
+fn target(table: &TableDef, alias: &str, target: &AssignmentTarget) -> Result<usize> {
     let AssignmentTarget::ColumnName(name) = target else {
         return Err(SqlError::unsupported("assignment to a tuple"));
     };
-    let name = name_path(name).pop().unwrap_or_default();
-    table.column(&name).ok_or_else(|| SqlError::unknown_column(&name, "field list"))
+    named_column(table, alias, name)
+}
+
+/// The column of a name, which may have the table's alias and database before it.
+fn named_column(table: &TableDef, alias: &str, name: &ast::ObjectName) -> Result<usize> {
+    let path = name_path(name);
+    let column = match path.as_slice() {
+        [column] => Some(column),
+        [table, column] if table.eq_ignore_ascii_case(alias) => Some(column),
+        [db, name, column] if *db == table.db && name.eq_ignore_ascii_case(alias) => Some(column),
+        _ => None,
+    };
+    let column = column.and_then(|column| table.column(column));
+    column.ok_or_else(|| SqlError::unknown_column(&path.join("."), "field list"))
 }
 
 fn is_default(expr: &ast::Expr) -> bool {

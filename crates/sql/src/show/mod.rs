@@ -280,8 +280,7 @@ pub(crate) fn show(
             }
         }
         "create" if at(2) == "database" || at(2) == "schema" => {
-            let name =
-                plain.last().map_or(String::new(), |token| token.to_string().replace('`', ""));
+            let name = path_at(&plain[3..]).pop().unwrap_or_default();
             check_seen(user, &name, None)?;
             if !catalog.has_database(&name) {
                 return Err(SqlError::unknown_database(&name));

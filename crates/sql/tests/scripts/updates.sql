@@ -136,5 +136,16 @@ UPDATE kept SET v = v WHERE id = 9;
 SELECT * FROM kept WHERE id IN (1, 9);
 -- [id, c, v, t, m, u]
 -- 9 | a | a | 6 | 6 | 7
+# A column's table is the statement's, by its alias and its database.
+UPDATE kept AS k SET k.v = 'q', test.k.t = 1 WHERE id = 9;
+-- ok, 1 rows
+UPDATE kept AS k SET kept.v = 'q';
+-- ERROR 1054 (42S22): Unknown column 'kept.v' in 'field list'
+UPDATE kept SET mysql.kept.v = 'q';
+-- ERROR 1054 (42S22): Unknown column 'mysql.kept.v' in 'field list'
+INSERT INTO kept (kept.id, other.v) VALUES (5, 'q');
+-- ERROR 1054 (42S22): Unknown column 'other.v' in 'field list'
+INSERT INTO kept (id) VALUES (9) ON DUPLICATE KEY UPDATE other.v = 'q';
+-- ERROR 1054 (42S22): Unknown column 'other.v' in 'field list'
 DROP TABLE by_text, kept;
 -- ok, 0 rows
