@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use spillway::{Database, Settings};
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError, printable};
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
 
@@ -41,9 +41,16 @@ struct Printer {
     rows: Vec<Vec<String>>,
 }
 
+impl Printer {
+    /// A name or a value, as it is printed. A terminal would obey control characters.
+    fn shown(&self, text: &str) -> String {
+        if self.table { printable(text).into_owned() } else { text.to_owned() }
+    }
+}
+
 impl ResultSink for Printer {
     fn columns(&mut self, columns: &[ResultColumn]) -> Result<(), SqlError> {
-        self.columns = columns.iter().map(|column| column.name.to_string()).collect();
+        self.columns = columns.iter().map(|column| self.shown(&column.name)).collect();
         self.rows.clear();
         Ok(())
     }
@@ -55,9 +62,10 @@ impl ResultSink for Printer {
             }
             let mut text = Vec::new();
             write_text(value, &mut text);
-            String::from_utf8_lossy(&text).into_owned()
+            self.shown(&String::from_utf8_lossy(&text))
         });
-        self.rows.push(cells.collect());
+        let cells = cells.collect();
+        self.rows.push(cells);
         Ok(())
     }
 

@@ -43,6 +43,13 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// Where it comes from, as an error says it: by what anybody can see, and not by which accounts there are.
+    fn shown(&self) -> String {
+        self.address.map_or_else(|| "localhost".to_owned(), |address| address.to_string())
+    }
+}
+
 /// A client that has proved who it is.
 pub(crate) struct Login {
     pub(crate) hello: Hello,
@@ -90,7 +97,7 @@ pub(crate) fn log_in<T: Transport>(
     }
     let host = peer.host(shared, &hello.user);
     let known = match shared.guard.begin(peer.address, &hello.user, clock::now()) {
-        None => Err(denied(&hello.user, &host, true)),
+        None => Err(denied(&hello.user, &peer.shown(), true)),
         Some(attempt) => {
             if !attempt.wait.is_zero() {
                 blocking(|| Clock::system().sleep(attempt.wait));
@@ -186,7 +193,7 @@ pub(crate) fn authenticate<T: Transport>(
     }
     if !known || user.is_none() || no_password && hello.user == "root" && !near(peer) {
         let using = !answer.is_empty() && answer != [0];
-        return Ok(Err(denied(&hello.user, host, using)));
+        return Ok(Err(denied(&hello.user, &peer.shown(), using)));
     }
     Ok(Ok(()))
 }

@@ -176,9 +176,12 @@ impl Shared {
         }
     }
 
-    /// The plugin of a name that no user has: always the same, so that it is asked as if it were somebody.
+    /// The plugin of a name that no user has: the same each time, and each plugin as often among such names as among accounts, so
+    /// that the plugin tells nothing of whether there is an account.
     pub(crate) fn plugin_of_stranger(&self, name: &str) -> &'static str {
-        if self.strangers.hash_one(name).is_multiple_of(2) { NATIVE } else { CACHING }
+        let (caching, all) = self.instance.accounts_with(CACHING);
+        let place = self.strangers.hash_one(name) % all.max(1);
+        if place < caching { CACHING } else { NATIVE }
     }
 
     fn connections_max(&self) -> usize {

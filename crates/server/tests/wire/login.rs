@@ -93,13 +93,40 @@ fn an_unknown_user_is_asked_as_a_known_one_is() {
     let server = with_users();
     assert_eq!(asked_for(&server, "native"), NATIVE.as_bytes());
     assert_eq!(asked_for(&server, "caching"), CACHING.as_bytes());
+    // One of four accounts has the other plugin, and so have unknown names.
     let unknown = || -> Vec<Vec<u8>> {
-        (0..32).map(|number| asked_for(&server, &format!("nobody{number}"))).collect()
+        (0..64).map(|number| asked_for(&server, &format!("nobody{number}"))).collect()
     };
     let first = unknown();
     assert_eq!(first, unknown(), "a name is asked for one plugin");
     for plugin in [NATIVE, CACHING] {
         assert!(first.iter().any(|asked| asked == plugin.as_bytes()), "nobody has {plugin}");
+    }
+}
+
+/// What is told of a login that fails does not tell whether there is such an account.
+#[test]
+fn a_denial_is_the_same_whether_there_is_such_an_account_or_not() {
+    let server = TestServer::start();
+    server.client().run("CREATE USER 'here'@'localhost' IDENTIFIED BY 'x'");
+    let denied = |user: &str| {
+        let mut client = Client::over(server.tcp());
+        client.greeting().unwrap();
+        let flags = Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION;
+        let mut hello = flags.bits().to_le_bytes().to_vec();
+        hello.extend_from_slice(&[0; 28]);
+        hello.extend_from_slice(user.as_bytes());
+        hello.extend_from_slice(b"\0\x14aaaaaaaaaaaaaaaaaaaa");
+        client.send(&hello);
+        match client.answer() {
+            Answer::Error { code, text, .. } => (code, text.replace(user, "USER")),
+            other => panic!("{other:?}"),
+        }
+    };
+    let here = denied("here");
+    assert_eq!(here.0, 1045);
+    for number in 0..8 {
+        assert_eq!(denied(&format!("gone{number}")), here, "no account has another plugin");
     }
 }
 

@@ -208,6 +208,14 @@ impl Instance {
         self.0.catalog.load().user(name, host).cloned()
     }
 
+    /// How many accounts have a plugin, and how many there are.
+    #[must_use]
+    pub fn accounts_with(&self, plugin: &str) -> (u64, u64) {
+        let catalog = self.0.catalog.load();
+        let having = catalog.users.values().filter(|user| user.plugin == plugin).count();
+        (having as u64, catalog.users.len() as u64)
+    }
+
     /// Whether `root` may come in without a password.
     #[must_use]
     pub fn root_password_is_empty(&self) -> bool {
