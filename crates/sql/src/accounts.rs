@@ -12,111 +12,19 @@
 //!   name that is made later is another, and the session has none of its rights.
 //! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in their names.
 
+mod words;
+
 use std::collections::BTreeMap;
 
 use sqlparser::tokenizer::Token;
 
+use self::words::Words;
 use crate::catalog::{Catalog, Change, UserDef};
 use crate::errors::{Result, SqlError};
 use crate::grants::{self, ALL, GRANT_OPTION};
 use crate::names;
 use crate::parse::word;
 use crate::users::{NATIVE, stored_password};
-
-struct Words {
-    tokens: Vec<Token>,
-    at: usize,
-}
-
-impl Words {
-    fn word(&mut self) -> String {
-        let word = word(self.tokens.get(self.at));
-        if !word.is_empty() {
-            self.at += 1;
-        }
-        word
-    }
-
-    fn eat(&mut self, wanted: &str) -> bool {
-        let is = word(self.tokens.get(self.at)) == wanted;
-        self.at += usize::from(is);
-        is
-    }
-
-    fn peek(&self, wanted: &str) -> bool {
-        word(self.tokens.get(self.at)) == wanted
-    }
-
-    fn take(&mut self, wanted: &Token) -> bool {
-        let is = self.tokens.get(self.at) == Some(wanted);
-        self.at += usize::from(is);
-        is
-    }
-
-    /// Where a statement makes no sense. A text may be a password, and is not repeated.
-    fn near_text(&self) -> String {
-        match self.tokens.get(self.at) {
-            None => "the end".to_owned(),
-            Some(Token::SingleQuotedString(_) | Token::DoubleQuotedString(_)) => {
-                "a text".to_owned()
-            }
-            Some(token) => token.to_string(),
-        }
-    }
-
-    fn near(&self) -> SqlError {
-        SqlError::syntax(format!("near '{}'", self.near_text()))
-    }
-
-    fn end(&self) -> Result<()> {
-        if self.at < self.tokens.len() { Err(self.near()) } else { Ok(()) }
-    }
-
-    fn text(&mut self) -> Result<String> {
-        let text = match self.tokens.get(self.at) {
-            Some(Token::SingleQuotedString(text) | Token::DoubleQuotedString(text)) => text.clone(),
-            Some(Token::Word(word)) => word.value.clone(),
-            _ => return Err(self.near()),
-        };
-        self.at += 1;
-        Ok(text)
-    }
-
-    /// Whether CURRENT_USER stands there, with parentheses or without.
-    fn own(&mut self) -> Result<bool> {
-        if !(self.eat("current_user") || self.eat("user")) {
-            return Ok(false);
-        }
-        if self.take(&Token::LParen) && !self.take(&Token::RParen) {
-            return Err(self.near());
-        }
-        Ok(true)
-    }
-
-    /// `'u'@'h'`, `u@h`, `u`.
-    fn account(&mut self) -> Result<(String, String)> {
-        let unquoted =
-            matches!(self.tokens.get(self.at), Some(Token::Word(w)) if w.quote_style.is_none());
-        let name = self.text()?;
-        if let (true, Some((name, host))) = (unquoted, name.split_once('@')) {
-            let host = if host.is_empty() { self.text()? } else { host.to_owned() };
-            return Ok((name.to_owned(), host));
-        }
-        let host = match self.tokens.get(self.at) {
-            Some(Token::AtSign) => {
-                self.at += 1;
-                self.text()?
-            }
-            Some(Token::Word(word)) if word.value.starts_with('@') => {
-                let host = word.value[1..].to_owned();
-                self.at += 1;
-                if host.is_empty() { self.text()? } else { host }
-            }
-            _ => "%".to_owned(),
-        };
-        Ok((name, host))
-    }
-}
 
 /// Who runs a statement, and where.
 pub(crate) struct Asker<'a> {
