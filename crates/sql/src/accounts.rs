@@ -452,7 +452,7 @@ mod tests {
     fn a_password_is_not_shown() {
         let shown = |sql: &str| {
             let budget = spillway::Budget::new(usize::MAX);
-            let mut memory = crate::parse::TextMemory::of(&budget);
+            let mut memory = crate::parse::TextMemory::of(sql, &budget);
             let mode = crate::parse::Mode::default();
             let tokens = crate::parse::split(sql, mode, &mut memory).unwrap().remove(0);
             super::shown(&tokens)

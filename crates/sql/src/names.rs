@@ -259,7 +259,7 @@ mod tests {
         let read = |sql: &str, ansi_quotes: bool| {
             let mode = crate::parse::Mode { ansi_quotes, ..Default::default() };
             let budget = spillway::Budget::new(usize::MAX);
-            let mut memory = crate::parse::TextMemory::of(&budget);
+            let mut memory = crate::parse::TextMemory::of(sql, &budget);
             code(crate::parse::split(sql, mode, &mut memory).map(drop))
         };
         for (letter, error) in [("\0", 1064), ("😀", 1300), ("\u{10000}", 1300), ("\u{ffff}", 0)]

@@ -50,16 +50,18 @@ const DEFINITION: usize = size_of::<ast::ColumnDef>() + size_of::<ast::TableCons
 const JOIN: usize = FIRST * size_of::<ast::Join>();
 
 /// The memory of a text, for as long as its tokens or its statements live.
-pub(crate) struct TextMemory<'b> {
-    budget: &'b Budget,
+pub(crate) struct TextMemory {
+    /// None for a text that is not charged: whose statement may be brief, and touches nothing that all share.
+    budget: Option<Budget>,
     charge: Option<Charge>,
     /// What is charged for the text and its tokens.
     tokens: usize,
 }
 
-impl<'b> TextMemory<'b> {
-    /// Of a text that nothing is known of yet.
-    pub(crate) fn of(budget: &'b Budget) -> TextMemory<'b> {
+impl TextMemory {
+    /// Of a text that nothing but its length is known of yet.
+    pub(crate) fn of(sql: &str, budget: &Budget) -> TextMemory {
+        let budget = (sql.len() >= FREE_BYTES).then(|| budget.clone());
         TextMemory { budget, charge: None, tokens: 0 }
     }
 
@@ -68,12 +70,10 @@ impl<'b> TextMemory<'b> {
     /// # Errors
     /// 1041 where they do not fit.
     pub(super) fn admit_text(&mut self, sql: &str, mode: Mode) -> Result<usize> {
-        if sql.len() < FREE_BYTES {
-            return Ok(0);
-        }
+        let Some(budget) = &self.budget else { return Ok(0) };
         let count = tokens_in(sql, mode);
         self.tokens = count * TOKEN_BYTES + COPIES * sql.len();
-        self.charge = Some(self.budget.try_charge(Use::Connections, self.tokens)?);
+        self.charge = Some(budget.try_charge(Use::Connections, self.tokens)?);
         Ok(count)
     }
 

@@ -56,7 +56,7 @@ static HEAP: Counting = Counting;
 /// What parsing a text took at the most, and what was charged for it; `None` for what is no statement.
 fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     let budget = Budget::new(usize::MAX);
-    let mut memory = TextMemory::of(&budget);
+    let mut memory = TextMemory::of(sql, &budget);
     NOW.set(0);
     MOST.set(0);
     let mut statements = split(sql, Mode::default(), &mut memory).ok()?;
@@ -256,7 +256,9 @@ fn text1_the_scan_gives_an_upper_bound_of_the_tokens() {
             no_backslash_escapes: flags & 2 != 0,
             ..Mode::default()
         };
-        let Ok(statements) = split(&sql, mode, &mut TextMemory::of(&budget)) else { continue };
+        let Ok(statements) = split(&sql, mode, &mut TextMemory::of(&sql, &budget)) else {
+            continue;
+        };
         let tokens: usize = statements.iter().map(Vec::len).sum();
         let opened = crate::parse::text::open_version_comments(&sql, mode);
         assert!(tokens <= tokens_in(&opened, mode), "{sql:?}: {tokens}");
@@ -269,7 +271,7 @@ fn text1_the_scan_gives_an_upper_bound_of_the_tokens() {
 fn text1_texts_that_do_not_fit_are_refused_before_they_are_read() {
     let budget = Budget::new(8 << 20);
     let refused = |sql: &str| {
-        let mut memory = TextMemory::of(&budget);
+        let mut memory = TextMemory::of(sql, &budget);
         let outcome = split(sql, Mode::default(), &mut memory).and_then(|mut statements| {
             crate::parse::parse(statements.remove(0), &mut memory).map(drop)
         });

@@ -164,7 +164,7 @@ pub(crate) struct Parsed {
 ///
 /// # Errors
 /// 1064 where it is none, 1235 for what there is not, 1436 for one too deep, 1041 where its tree does not fit the budget.
-pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory<'_>) -> Result<Parsed> {
+pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parsed> {
     memory.admit_tree(&tokens)?;
     // A statement of the session's is parsed further when it runs.
     let depth = Depth::of_tokens(&tokens)?;

@@ -117,7 +117,7 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// 1064 and 1300 for what is no text of SQL, 1041 where the tokens do not fit the budget.
-pub(crate) fn split(sql: &str, mode: Mode, memory: &mut TextMemory<'_>) -> Result<Vec<Vec<Token>>> {
+pub(crate) fn split(sql: &str, mode: Mode, memory: &mut TextMemory) -> Result<Vec<Vec<Token>>> {
     let opened = open_version_comments(sql, mode);
     let count = memory.admit_text(&opened, mode)?;
     let dialect = Dialects { backslash: !mode.no_backslash_escapes, ansi_quotes: mode.ansi_quotes };

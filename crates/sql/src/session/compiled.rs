@@ -430,8 +430,7 @@ impl Session {
             return Some(Slot { depth, statement, compiled: Some(compiled) });
         }
         thread::long_ahead();
-        let budget = self.instance.database().budget().clone();
-        let mut memory = parse::TextMemory::of(&budget);
+        let mut memory = parse::TextMemory::of(shape.text(), self.instance.0.db.budget());
         let mut statements = parse::split(shape.text(), mode, &mut memory).ok()?;
         let tokens = statements.pop().filter(|_| statements.is_empty())?;
         Depth::of_tokens(&tokens).ok()?.run(|| {

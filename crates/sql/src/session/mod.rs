@@ -150,8 +150,7 @@ impl Session {
         if sql.len() > BRIEF_TEXT {
             thread::long_ahead();
         }
-        let budget = self.instance.database().budget().clone();
-        let mut memory = parse::TextMemory::of(&budget);
+        let mut memory = parse::TextMemory::of(sql, self.instance.database().budget());
         let statements = parse::split(sql, self.mode(), &mut memory)?;
         if statements.is_empty() {
             // A comment alone is a statement that does nothing; nothing at all is none.
@@ -288,8 +287,7 @@ impl Session {
     /// 1146 for one that there is not.
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
-        let budget = self.instance.database().budget().clone();
-        let mut memory = parse::TextMemory::of(&budget);
+        let mut memory = parse::TextMemory::of(&sql, self.instance.database().budget());
         let tokens = parse::split(&sql, parse::Mode::default(), &mut memory)?.pop();
         let parsed = parse::parse(tokens.unwrap_or_default(), &mut memory)?;
         let parse::Parsed { statement, depth, .. } = parsed;

@@ -82,8 +82,7 @@ impl Session {
     /// # Errors
     /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let budget = self.instance.database().budget().clone();
-        let mut memory = parse::TextMemory::of(&budget);
+        let mut memory = parse::TextMemory::of(sql, self.instance.database().budget());
         let mut statements = parse::split(sql, self.mode(), &mut memory)?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
@@ -97,7 +96,7 @@ impl Session {
         sql: &str,
         tokens: Vec<Token>,
         place: Place,
-        mut memory: parse::TextMemory<'_>,
+        mut memory: parse::TextMemory,
     ) -> Result<Prepared> {
         let parse::Parsed { statement, params, depth } = parse::parse(tokens, &mut memory)
             .inspect_err(|error| {
