@@ -40,7 +40,9 @@ const KEPT_BYTES: usize = 512;
 /// Shapes that one part of the common store keeps, at the most.
 const COMMON_MAX: usize = 256;
 /// The part of the memory budget that the common store keeps, at the most.
-const COMMON_SHARE: usize = 16;
+const COMMON_SHARE: usize = 32;
+/// The part of it that a session keeps, at the most.
+const SESSION_SHARE: usize = 256;
 const PARTS: usize = 16;
 
 /// What a statement takes that is ready to run, with its tree: measured, of a point select.
@@ -391,7 +393,8 @@ impl Session {
             _ => {
                 let slot = self.learn(shape, mode);
                 let budget = self.instance.0.db.budget();
-                if self.shapes.known.len() >= SHAPES_MAX || budget.used() > budget.limit() {
+                let most = budget.limit() / SESSION_SHARE / COMPILED_BYTES;
+                if self.shapes.known.len() >= most.clamp(1, SHAPES_MAX) {
                     self.shapes.known.clear();
                 }
                 let kept = slot.as_ref().map(|slot| Slot {
