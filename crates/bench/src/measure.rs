@@ -1,6 +1,7 @@
 //! What the runs share: histograms, medians, values to write, progress.
 
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use hdrhistogram::Histogram;
@@ -63,7 +64,9 @@ pub(crate) fn progress(steps: u64) -> ProgressBar {
 /// Makes an empty folder, whatever was there.
 pub(crate) fn fresh_folder(folder: &Path) -> Result<(), String> {
     remove_folder(folder)?;
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+    // A database takes no folder that other users can read.
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// Removes a folder with all that is in it; it need not be there.

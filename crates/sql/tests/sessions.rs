@@ -355,7 +355,6 @@ fn rows_that_a_statement_holds_fit_the_memory_budget() {
         assert_eq!(held(), before, "{sql}");
     }
     // Rows that are changed where they are found are not held, and others are on disk.
-    let before = held();
     for sql in [
         "DELETE FROM h",
         "UPDATE h SET n = n + 1",
