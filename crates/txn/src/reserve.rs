@@ -1,31 +1,32 @@
 //! Disk space that is kept for commits which free space.
 //!
-//! A statement that frees space writes to the log before it frees anything. On a full disk the log
-//! has no room for it, so nothing could ever empty the disk. The log's folder therefore holds a file,
-//! `reserve`, that takes space and means nothing. A commit that frees space cuts it shorter when it
-//! meets a full disk, and uses what the file system has then.
+//! A statement that frees space writes to the log before it frees anything. On a full disk the
+//! log has no room for it, so nothing could ever empty the disk. The log's folder therefore
+//! holds a file, `reserve`, that takes space and means nothing. A commit that frees space cuts
+//! it shorter when it meets a full disk, and uses what the file system has then.
 //!
-//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is made: at
-//!   least a sixteenth of a log segment, and at most a whole one.
+//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is
+//!   made: at least a sixteenth of a log segment, and at most a whole one.
 //! - **RESERVE-2 (for whom).** While the reserve is not whole, only commits that free space are
 //!   admitted, and the note without which the log cannot be cut. Other commits fail with
 //!   [`ErrorKind::DiskFull`], so that they cannot use it up.
-//! - **RESERVE-3 (in parts).** The reserve is given in eighths: one whenever the log has no room for
-//!   such a commit, and as many as have the bytes of the commits that an engine takes although it
-//!   cannot write its memory out. The last quarter is for commits that drop tables: these free space
-//!   without writing much more.
-//! - **RESERVE-4 (made whole).** The first other commit after that makes the reserve whole again, as
-//!   soon as the file system has the space.
-//! - **RESERVE-5 (hope).** Space comes back only after the commit that frees it, when the background
-//!   work gets to it. For [`HOPE`] after such a commit, and after an opening on a full disk, others
-//!   wait for it instead of failing, and an engine that meets the full disk is given parts.
-//! - **RESERVE-6 (no harm).** The file holds nothing but its size. When it is lost, or cannot be made,
-//!   read or cut, the database works as one without a reserve.
+//! - **RESERVE-3 (in parts).** The reserve is given in eighths: one whenever the log has no
+//!   room for such a commit, and as many as have the bytes of the commits that an engine takes
+//!   although it cannot write its memory out. The last quarter is for commits that drop tables:
+//!   these free space without writing much more.
+//! - **RESERVE-4 (made whole).** The first other commit after that makes the reserve whole
+//!   again, as soon as the file system has the space.
+//! - **RESERVE-5 (hope).** Space comes back only after the commit that frees it, when the
+//!   background work gets to it. For [`HOPE`] after such a commit, and after an opening on a
+//!   full disk, others wait for it instead of failing, and an engine that meets the full disk
+//!   is given parts.
+//! - **RESERVE-6 (no harm).** The file holds nothing but its size. When it is lost, or cannot
+//!   be made, read or cut, the database works as one without a reserve.
 //!
 //! # Format
 //!
-//! `SWRS`, the bytes that the file has when it is whole (u64, little-endian), CRC32C of all before. Any
-//! other content is taken for a file without a size, which is chosen anew.
+//! `SWRS`, the bytes that the file has when it is whole (u64, little-endian), CRC32C of all
+//! before. Any other content is taken for a file without a size, which is chosen anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
