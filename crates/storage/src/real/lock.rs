@@ -212,6 +212,7 @@ mod tests {
     #[test]
     fn a_lock_of_this_process_s_number_may_be_that_of_one_before_it() {
         let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let path = dir.path().join("LOCK");
         fs::write(&path, std::process::id().to_string()).unwrap();
         let file = fs::File::open(&path).unwrap();

@@ -35,18 +35,20 @@ fn child() {
 fn a8_the_folder_of_a_killed_process_is_free_as_soon_as_its_operations_are_done() {
     for _ in 0..5 {
         let dir = tempfile::tempdir().unwrap();
-        let file = RealDisk.open(&dir.path().join("f"), OpenMode::Create).unwrap();
+        let own = dir.path().join("own");
+        RealDisk.create_dir_all(&own).unwrap();
+        let file = RealDisk.open(&own.join("f"), OpenMode::Create).unwrap();
         file.write_at(0, &vec![0; PIECES as usize * PIECE]).unwrap();
         file.sync().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "queue::tests::kill::child", "--nocapture"]);
-        let mut child = child.env(FOLDER, dir.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = child.env(FOLDER, &own).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(said.any(|line| line.unwrap().contains("ready")));
         child.kill().unwrap();
         child.wait().unwrap();
         let t = spillway_base::clock::now();
-        RealDisk.lock(dir.path()).unwrap();
+        RealDisk.lock(&own).unwrap();
         println!("{:?}", spillway_base::clock::now() - t);
     }
 }
