@@ -1,4 +1,4 @@
-//! The memory of the server's process: it stays within what `docs/operations.md` (Memory) promises, whatever clients send.
+//! The server's process keeps its memory within the bound of `docs/operations.md` (Memory).
 #![allow(missing_docs)]
 
 use std::fs;
@@ -110,7 +110,7 @@ impl Server {
         line.unwrap_or_else(|| panic!("no {name}")).parse::<f64>().unwrap() as u64
     }
 
-    /// What the process has taken since the last time stays within the bound.
+    /// Asserts that the process's peak since the last call is within the bound.
     fn check(&self, what: &str) {
         let most = self.watch.most.swap(0, Ordering::Relaxed);
         assert!(most <= BOUND, "{what}: {} MiB, {} allowed", most / MIB, BOUND / MIB);

@@ -1,14 +1,15 @@
 //! Guards accounts against guessed passwords.
 //!
-//! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one address,
-//!   each further attempt waits before its password is looked at: 100 ms, and twice as long after each
-//!   failure, up to [`DELAY_MAX`]. One success ends that. Attempts at once wait one after another.
+//! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one
+//!   address, each further attempt waits before its password is looked at: 100 ms, and twice as
+//!   long after each failure, up to [`DELAY_MAX`]. One success ends that. Attempts at once wait one
+//!   after another.
 //! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one address wait;
 //!   others are refused as if their password were wrong. At most [`KEPT_MAX`] accounts are
 //!   remembered; the one that was tried least lately is forgotten first.
 //!
-//! The delay does not depend on whether there is such an account. It is of the account together with
-//! the address, so that nobody can keep the account's own users out from elsewhere.
+//! The delay does not depend on whether there is such an account. It is of the account together
+//! with the address, so that nobody can keep the account's own users out from elsewhere.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,19 +1,20 @@
 //! The process's memory beside what its budget counts.
 //!
-//! Most memory is charged by its user, before it is taken. The rest is what nobody can count: ends of the allocator's
-//! pages, pages that it has not given back yet, stacks, small pieces. The watch reads how much memory of the process
-//! is resident and charges what is past the charges as [`Use::Other`], so that caches give way to it and requests that
-//! would need more are refused.
+//! Most memory is charged by its user, before it is taken. The rest is what nobody can count: ends
+//! of the allocator's pages, pages that it has not given back yet, stacks, small pieces. The watch
+//! reads how much memory of the process is resident and charges what is past the charges as
+//! [`Use::Other`], so that caches give way to it and requests that would need more are refused.
 //!
-//! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not charged: code, stacks and
-//!   small pieces take that much with any budget.
-//! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch asks the allocator for what
-//!   it holds free before it charges that. So it does when others ask for memory ([`GiveWay`]) while it has charged any.
-//! - **WATCH-3 (no standstill).** The watch charges half of the budget at the most. A process whose uncharged memory
-//!   grows past that still serves requests.
+//! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not
+//!   charged: code, stacks and small pieces take that much with any budget.
+//! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch
+//!   asks the allocator for what it holds free before it charges that. So it does when others ask
+//!   for memory ([`GiveWay`]) while it has charged any.
+//! - **WATCH-3 (no standstill).** The watch charges half of the budget at the most. A process whose
+//!   uncharged memory grows past that still serves requests.
 //!
-//! Rejected: to count in the allocator. Each allocation would touch a counter, and what the allocator holds free
-//! would not be counted.
+//! Rejected: to count in the allocator. Each allocation would touch a counter, and what the
+//! allocator holds free would not be counted.
 
 use std::fs;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -40,7 +41,8 @@ const SHARE_MAX: usize = 2;
 /// Bytes of a page of the system, in which `statm` counts.
 const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of this process that are in memory and that no file backs; `None` where the system does not tell.
+/// Bytes of this process that are in memory and that no file backs; `None` where the system does
+/// not tell.
 pub(crate) fn resident_anonymous() -> Option<usize> {
     // Pages in all, resident pages, and those of them that files back or others share.
     let text = fs::read_to_string("/proc/self/statm").ok()?;
@@ -57,8 +59,8 @@ pub struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Watches the memory of the process, all of which belongs to this database. `release` has the allocator give free
-    /// memory back to the system.
+    /// Watches the memory of the process, all of which belongs to this database. `release` has the
+    /// allocator give free memory back to the system.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] when the system refuses another thread.
@@ -98,8 +100,8 @@ struct Process {
 struct Watched {
     budget: Budget,
     process: Process,
-    /// What is resident past the charges. Its lock is held while it grows, when others are asked; they do not ask for
-    /// this one, which is asked as well and only tries.
+    /// What is resident past the charges. Its lock is held while it grows, when others are asked;
+    /// they do not ask for this one, which is asked as well and only tries.
     charge: Mutex<Charge>,
     /// When the allocator was asked last.
     released: Mutex<Option<Duration>>,

@@ -7,7 +7,7 @@
 //! - `catalog`: which databases, tables and users there are;
 //! - `expr`: expressions bound and evaluated; `query`: queries planned and run;
 //! - `rows`: rows as they are stored, of whichever version of their table; `dml`, `store`: rows and their index entries changed;
-//! - `ddl`, `show`: tables, and what is told of them; `verify`: whether indexes are what rows say; `accounts`, `grants`, `users`: accounts, their rights and passwords; `names`: which names statements may create; `needs`: what statements need to be allowed;
+//! - `ddl`: definitions of tables; `show`: SHOW and `information_schema`; `verify`: whether indexes are what rows say; `accounts`, `grants`, `users`: accounts, their rights and passwords; `names`: which names statements may create; `needs`: what statements need to be allowed;
 //! - `api`, `errors`: what comes out.
 
 mod accounts;

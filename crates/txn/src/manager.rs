@@ -11,7 +11,6 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Access, Debt, Engine, Horizon, Metric};
 use spillway_base::stall::{Cause, Tally};
-use spillway_base::thread::blocking;
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 
 use crate::locks::Locks;
@@ -149,6 +148,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     throttle: Throttle,
     reserve: Reserve,
+    /// Waits for a full disk to have room again.
+    disk_waits: Tally,
     /// Waits for commits to be acknowledged, by threads that sleep until then.
     commit_waits: Tally,
     closed: AtomicBool,
@@ -273,9 +274,7 @@ impl Shared {
                 return outcome;
             }
             self.seek_space();
-            self.commit_waits.during(Cause::Commit, &self.clock, || {
-                blocking(|| self.clock.sleep(LOOK));
-            });
+            self.disk_waits.during(Cause::Log, &self.clock, || self.clock.sleep(LOOK));
             self.check_open()?;
         }
     }
@@ -430,6 +429,7 @@ impl TransactionManager {
             clock,
             throttle: Throttle::default(),
             reserve,
+            disk_waits: Tally::default(),
             commit_waits: Tally::default(),
             closed: AtomicBool::new(false),
             overlaps_reads: AtomicBool::new(false),
@@ -630,12 +630,15 @@ impl TransactionManager {
         if meets_full_disk {
             shared.reserve.met_full_disk();
         }
-        if shared.reserve.is_full() {
+        if shared.reserve.has_hope(shared.clock.now()) && shared.reserve.is_full() {
             shared.seek_space();
-            // What a commit has let go of may take a little space to free.
-            if meets_full_disk && shared.reserve.has_hope(shared.clock.now()) {
+            // An engine may need a little space to free what a commit has let go of.
+            if meets_full_disk {
                 shared.reserve.give(Frees::Rows);
             }
+        } else if shared.reserve.is_full() {
+            // Flushes would make many small files here. Free slots are enough to make the reserve whole.
+            shared.engines.iter().for_each(|engine| engine.give_space());
         }
         // After the cut, which may have left a file to use again. A commit that finds no room says so itself.
         match shared.pipeline.prepare() {
@@ -684,10 +687,11 @@ impl TransactionManager {
             let counter = |name, value| Metric { name, help, counter: true, value };
             [counter(names[0], count as f64), counter(names[1], time.as_secs_f64())]
         };
+        let (queues, disk) = (self.0.pipeline.waits_for_queues(), of(&self.0.disk_waits));
         let [log, log_seconds] = figures(
-            self.0.pipeline.waits_for_queues(),
+            (queues.0 + disk.0, queues.1 + disk.1),
             ["stall_log_total", "stall_log_seconds_total"],
-            "Stage 1, log buffering: waits for room in a lane's queue.",
+            "Stage 1, log buffering: waits for room in a lane's queue, or on a full disk.",
         );
         let [lock, lock_seconds] = figures(
             of(&self.0.locks.waits),

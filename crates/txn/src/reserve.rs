@@ -121,13 +121,14 @@ impl Reserve {
         self.is_full.store(false, Ordering::Relaxed);
     }
 
-    /// Gives a part back to the file system, for a commit that frees so much (RESERVE-3). `false` when
-    /// there is nothing left for it.
+    /// Gives a part back to the file system, for a commit that frees so much (RESERVE-3). `false`
+    /// when there is nothing left for it.
     pub(crate) fn give(&self, frees: Frees) -> bool {
         self.give_part(&mut self.kept.lock(), frees)
     }
 
-    /// Gives as many parts as have so many bytes. They are in the memory of an engine that has no room.
+    /// Gives as many parts as have so many bytes. They are in the memory of an engine that has no
+    /// room.
     pub(crate) fn lend(&self, frees: Frees, bytes: usize) -> bool {
         let mut kept = self.kept.lock();
         while kept.lent < bytes as u64 {
@@ -160,8 +161,8 @@ impl Reserve {
         given.is_ok()
     }
 
-    /// Takes back what was given, if the file system has it (RESERVE-4). Answers whether the reserve is
-    /// whole.
+    /// Takes back what was given, if the file system has it (RESERVE-4). Answers whether the
+    /// reserve is whole.
     pub(crate) fn make_whole(&self) -> bool {
         let mut kept = self.kept.lock();
         let missing = self.bytes - kept.bytes;

@@ -104,7 +104,7 @@ fn an_unknown_user_is_asked_as_a_known_one_is() {
     }
 }
 
-/// What is told of a login that fails does not tell whether there is such an account.
+/// The error of a failed login is the same with and without such an account.
 #[test]
 fn a_denial_is_the_same_whether_there_is_such_an_account_or_not() {
     let server = TestServer::start();

@@ -1,15 +1,16 @@
 //! What the expressions may name that a table's definition keeps: DEFAULT and CHECK.
 //!
-//! Everybody who writes a row evaluates them, and nobody asks then who may read what they name. So they
-//! read nothing but the row and what functions answer.
+//! Everybody who writes a row evaluates them, and nobody asks then who may read what they name. So
+//! they read nothing but the row and what functions answer.
 //!
 //! # Guarantees
 //!
-//! - **KEPT-1.** A DEFAULT or CHECK with a query, a variable or a parameter in it, or with a function that
-//!   MySQL refuses there, is refused by the statement that defines it.
-//! - **KEPT-2.** One that the catalog has from before is never evaluated: the statement that needs its value
-//!   fails with the same error. Rows can be read, changed and deleted, and given a value of their own;
-//!   `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT` and `DROP CHECK` mend the definition.
+//! - **KEPT-1.** A DEFAULT or CHECK with a query, a variable or a parameter in it, or with a
+//!   function that MySQL refuses there, is refused by the statement that defines it.
+//! - **KEPT-2.** One that the catalog has from before is never evaluated: the statement that needs
+//!   its value fails with the same error. Rows can be read, changed and deleted, and given a value
+//!   of their own; `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT` and `DROP CHECK` mend the
+//!   definition.
 
 use std::ops::ControlFlow;
 

@@ -1,16 +1,17 @@
 //! What parsing a text takes of memory, charged to the budget before it is taken.
 //!
-//! A token takes 56 bytes or 88, and the tree's nodes are hundreds of bytes large: a table in FROM takes 1,360. So a text of
-//! 2 MB can become more than a gigabyte. The memory is estimated in two steps, each before it is taken: a scan of the bytes
-//! gives an upper bound of the tokens, and the tokens give an upper bound of the tree.
+//! A token takes 56 bytes or 88, and the tree's nodes are hundreds of bytes large: a table in FROM
+//! takes 1,360. So a text of 2 MB can become more than a gigabyte. The memory is estimated in two
+//! steps, each before it is taken: a scan of the bytes gives an upper bound of the tokens, and the
+//! tokens give an upper bound of the tree.
 //!
-//! - **TEXT-1**: the tokens and the tree of a text of [`FREE_BYTES`] or more are charged to the budget before they are made. A
-//!   text that does not fit fails with 1041.
+//! - **TEXT-1**: the tokens and the tree of a text of [`FREE_BYTES`] or more are charged to the
+//!   budget before they are made. A text that does not fit fails with 1041.
 //! - **TEXT-2**: parsing takes no more than is charged. `sql/tests/text_memory.rs` counts it.
 //! - **TEXT-3**: the charge lasts as long as the statement.
 //!
-//! The weights below are sizes of `sqlparser`'s types. A list grows by doubling, so an element counts twice, and three times
-//! while the list moves to its new place.
+//! The weights below are sizes of `sqlparser`'s types. A list grows by doubling, so an element
+//! counts twice, and three times while the list moves to its new place.
 
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};
@@ -21,14 +22,16 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use super::Mode;
 use crate::errors::Result;
 
-/// Texts below this are not charged: what all workers may have of them at once is a part of the process's fixed memory.
+/// Texts below this are not charged: what all workers may have of them at once is a part of the
+/// process's fixed memory.
 const FREE_BYTES: usize = 1 << 10;
 
-/// What a token takes until its statement is parsed: as the tokenizer makes it or as the parser reads it, beside as it is kept
-/// between the two, with the smallest piece of the heap for its text and two numbers of lists of places.
+/// What a token takes until its statement is parsed: as the tokenizer makes it or as the parser
+/// reads it, beside as it is kept between the two, with the smallest piece of the heap for its text
+/// and two numbers of lists of places.
 const TOKEN_BYTES: usize = size_of::<TokenWithSpan>() + size_of::<Token>() + 32;
-/// How often what a text says in its literals is in memory: in tokens, in the tree, in the plan, and in the row that it
-/// becomes part of.
+/// How often what a text says in its literals is in memory: in tokens, in the tree, in the plan,
+/// and in the row that it becomes part of.
 const COPIES: usize = 4;
 
 const EXPR: usize = size_of::<ast::Expr>();
@@ -51,7 +54,8 @@ const JOIN: usize = FIRST * size_of::<ast::Join>();
 
 /// The memory of a text, for as long as its tokens or its statements live.
 pub(crate) struct TextMemory {
-    /// None for a text that is not charged: whose statement may be brief, and touches nothing that all share.
+    /// None for a text that is not charged: whose statement may be brief, and touches nothing that
+    /// all share.
     budget: Option<Budget>,
     charge: Option<Charge>,
     /// What is charged for the text and its tokens.
@@ -65,7 +69,8 @@ impl TextMemory {
         TextMemory { budget, charge: None, tokens: 0 }
     }
 
-    /// Charges the tokens of a text whose version comments are open (TEXT-1). Answers how many there are at the most; zero for a text that is not charged.
+    /// Charges the tokens of a text whose version comments are open (TEXT-1). Answers how many
+    /// there are at the most; zero for a text that is not charged.
     ///
     /// # Errors
     /// 1041 where they do not fit.
@@ -88,7 +93,8 @@ impl TextMemory {
         Ok(())
     }
 
-    /// The charge, for a statement that is kept: of its tree, whose lists move no more, and of its plan.
+    /// The charge, for a statement that is kept: of its tree, whose lists move no more, and of its
+    /// plan.
     pub(crate) fn kept(self) -> Option<Charge> {
         let mut charge = self.charge?;
         charge.resize((charge.bytes() - self.tokens) / (GROWN + 1) * GROWN);
@@ -108,7 +114,8 @@ fn tokens_in(sql: &str, mode: Mode) -> usize {
                 let name = byte == b'`' || byte == b'"' && mode.ansi_quotes;
                 quoted(rest, byte, !name && !mode.no_backslash_escapes)
             }
-            // Behind these it may be a part of an operator, and no comment: each byte may be a token.
+            // Behind these it may be a part of an operator, and no comment: each byte may be a
+            // token.
             _ if at > 0
                 && b"|@~<>#&!?:^%-".contains(&bytes[at - 1])
                 && [&b"#"[..], b"--", b"/*"].iter().any(|begin| rest.starts_with(begin)) =>
@@ -204,7 +211,8 @@ fn is_word_of(token: &Token, keyword: Keyword) -> bool {
     matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
 
-/// What an element takes of a list that stands in brackets behind a word; in the definition of a table or not.
+/// What an element takes of a list that stands in brackets behind a word; in the definition of a
+/// table or not.
 fn in_brackets(word: &Word, defines: bool) -> usize {
     let keyword = if word.quote_style.is_some() { Keyword::NoKeyword } else { word.keyword };
     match keyword {

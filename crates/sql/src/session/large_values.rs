@@ -1,10 +1,11 @@
 //! The copies that a statement makes of large values.
 //!
-//! A value of megabytes is there several times while its statement runs: as it came, as a value, in the row, and in the bytes
-//! of the row. The charge of the command is for the first of them.
+//! A value of megabytes is there several times while its statement runs: as it came, as a value, in
+//! the row, and in the bytes of the row. The charge of the command is for the first of them.
 //!
-//! - **LARGE-1**: the other copies of values of [`LARGE`] or more are charged to the budget while the statement runs. A
-//!   statement whose copies do not fit fails with 1041, before anything was done.
+//! - **LARGE-1**: the other copies of values of [`LARGE`] or more are charged to the budget while
+//!   the statement runs. A statement whose copies do not fit fails with 1041, before anything was
+//!   done.
 //! - **LARGE-2**: a session keeps no such value from one statement to the next.
 
 use spillway::Budget;
@@ -13,12 +14,14 @@ use spillway_types::Value;
 
 use crate::errors::Result;
 
-/// A value of fewer bytes is not worth a charge: what all workers have of them is a part of the process's fixed memory.
+/// A value of fewer bytes is not worth a charge: what all workers have of them is a part of the
+/// process's fixed memory.
 const LARGE: usize = 256 << 10;
 /// Copies beside the command.
 const COPIES: usize = 3;
 
-/// Charges copies of values, of which one has so many bytes, and all that are there at once as many as this or more.
+/// Charges copies of values, of which one has so many bytes, and all that are there at once as many
+/// as this or more.
 pub(super) fn charge(budget: &Budget, bytes: usize) -> Result<Option<Charge>> {
     if bytes < LARGE {
         return Ok(None);

@@ -34,7 +34,7 @@ const STALLS: [(&str, &str); 10] = [
     ("commits", "stall_commit"),
 ];
 
-/// The page, for a user who sees this of the catalog. What is told of damage has keys in it (SIGHT-1).
+/// The page, for a user with this sight of the catalog. Messages about damage contain keys (SIGHT-1).
 pub(super) fn engine_status(
     instance: &Instance,
     catalog: &Catalog,

@@ -1,4 +1,5 @@
-//! Statements that define tables or tell of them, with each right alone and with all that they need.
+//! Statements that define tables or tell of them, with each right alone and with all that they
+//! need.
 
 use spillway_sql::Instance;
 

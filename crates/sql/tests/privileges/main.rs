@@ -1,8 +1,8 @@
 //! Every kind of statement, by users with every set of rights, with every way to name a table.
 //!
-//! What a statement needs is written down beside it (`statements`), by what MySQL's manual says of it, and
-//! the answer is computed from that alone (`model`): the product's own ideas of rights are nowhere in it.
-//! Covers NEED-1 to NEED-4.
+//! What a statement needs is written down beside it (`statements`), by what MySQL's manual says of
+//! it, and the answer is computed from that alone (`model`): the product's own ideas of rights are
+//! nowhere in it. Covers NEED-1 to NEED-4.
 #![allow(missing_docs)]
 
 #[path = "../common/mod.rs"]

@@ -1,4 +1,5 @@
-//! Which sets of rights there are, and which of them a need is met by. Nothing here asks the product.
+//! Which sets of rights there are, and which of them a need is met by. Nothing here asks the
+//! product.
 
 /// Rights on rows, by their letters.
 pub(crate) const RIGHTS: [(char, &str); 5] =
@@ -52,7 +53,8 @@ pub(crate) fn allowed(needs: &[&str], held: Held) -> bool {
     needs.iter().all(|need| held.meets(need))
 }
 
-/// The users at the border of some needs: those that are just allowed, and those that one right more would be.
+/// The users at the border of some needs: those that are just allowed, and those that one right
+/// more would be.
 pub(crate) fn interesting(needs: &'static [&'static str]) -> impl Iterator<Item = Held> {
     USERS.iter().copied().filter(move |held| {
         let missing = needs.iter().filter(|need| !held.meets(need)).count();

@@ -1,4 +1,5 @@
-//! Statements, and what each needs on the table that it names as `{T}`, or `{N}` where it takes no alias.
+//! Statements, and what each needs on the table that it names as `{T}`, or `{N}` where it takes no
+//! alias.
 
 /// A statement, and its needs: for each the letters of the rights of which one will do (`model`).
 pub(crate) struct Statement {

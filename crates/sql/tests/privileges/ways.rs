@@ -51,7 +51,8 @@ pub(crate) const MISSING: &[Way] = &[
 ];
 
 impl Way {
-    /// A statement with `{T}`, `{N}` and `{Q}` in it, as it is said this way; `None` where it cannot be.
+    /// A statement with `{T}`, `{N}` and `{Q}` in it, as it is said this way; `None` where it
+    /// cannot be.
     pub(crate) fn spell(&self, sql: &str) -> Option<String> {
         let named = sql.contains("{N}");
         // A statement that takes no alias calls the table by its name.

@@ -183,8 +183,9 @@ impl Inner {
         let rewrite = rewrite.as_deref();
         // What a commit that is durable hides from everybody need not be written before that commit is.
         let later = hidden_later(part, Some(&oldest.memtable), &live);
-        let hidden = known.all.union(&later);
-        let rule = DropRule { live: &live, others_from, ranges: &hidden, rewrite };
+        let with_later = (!later.is_empty()).then(|| known.all.union(&later));
+        let ranges = with_later.as_ref().unwrap_or(&known.all);
+        let rule = DropRule { live: &live, others_from, ranges, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         written.warm = self.tables_of_flush(table.id);
         // A tombstone hides what is in the other inputs until it has met them.

@@ -98,7 +98,8 @@ fn reserve_2_lets_nobody_write_but_those_who_free_space() {
     txn.delete(TABLE, b"001").unwrap();
     put(&txn, "small", "").unwrap();
     assert_eq!(txn.commit().wait().unwrap_err().kind(), ErrorKind::DiskFull);
-    // What was committed is there after a kill, on the full disk, and the reserve is not taken for a whole one.
+    // What was committed is there after a kill, on the full disk, and the reserve is not taken for
+    // a whole one.
     disk.kill();
     let db = open(&disk).unwrap();
     assert_eq!(db.value("000"), None);
@@ -180,7 +181,8 @@ fn reserve_5_others_wait_for_what_was_freed_and_not_for_ever() {
     db.manager.close().unwrap();
 }
 
-/// The engine has rows in memory that it cannot write out: whoever frees something need not wait for that.
+/// The engine has rows in memory that it cannot write out: whoever frees something need not wait
+/// for that.
 #[test]
 fn reserve_2_takes_a_commit_that_an_engine_has_no_room_for() {
     let disk = SimDisk::new(7);

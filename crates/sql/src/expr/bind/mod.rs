@@ -104,10 +104,10 @@ impl Scope {
     }
 }
 
-/// What answers a binder's questions about variables and parameters.
+/// Looks up the value of a variable or parameter for a binder.
 pub(crate) type Variables<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 
-/// What names are resolved by, and where it is noted what that needs.
+/// The catalog by which a binder resolves names, and the list that it adds each need to.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) catalog: &'a Catalog,
