@@ -90,8 +90,8 @@ pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) 
         T::Int { .. } | T::Decimal { .. } | T::Bit(_) | T::Year | T::Enum(_) => true,
         T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_) => true,
         T::Binary(_) | T::VarBinary(_) | T::Blob(_) => true,
-        T::Char(_) => collation != Collation::GeneralCi,
-        T::VarChar(_) | T::Text(_) => collation == Collation::Binary,
+        T::Char(_) => collation.is_bytewise(),
+        T::VarChar(_) | T::Text(_) => collation.is_bytewise() && !collation.pads(),
         T::Float | T::Double | T::Set(_) | T::Json => false,
     };
     told && prefix.is_none()

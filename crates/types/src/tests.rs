@@ -79,7 +79,7 @@ fn text_compares_by_its_collation() {
     assert!(ci.like("Grüße", "gr%_E", Some('\\')) && !bin.like("Grüße", "gr%", None));
     assert!(ci.like("50%", "50\\%", Some('\\')) && !ci.like("500", "50\\%", Some('\\')));
     assert!(ci.like("aXbXc", "%x%x%", None) && !ci.like("abc", "a_", None));
-    assert_eq!(Collation::from_name("utf8mb4_0900_ai_ci"), Some(ci));
+    assert_eq!(Collation::from_name("utf8mb4_0900_ai_ci"), Some(Collation::Unicode0900AiCi));
     assert_eq!(Collation::from_name("latin1_bin"), Some(bin));
     assert_eq!(Collation::from_name("klingon_ci"), None);
 }
@@ -351,9 +351,9 @@ fn exact_parts_of_keys_are_read_back() {
     for collation in Collation::ALL {
         assert!(!told(&ColumnType::Double, collation) && !told(&ColumnType::Float, collation));
         assert!(!told(&ColumnType::Set(vec!["a".into()]), collation));
-        let text = collation == Collation::Binary;
+        let text = [Collation::Binary, Collation::Bin0900].contains(&collation);
         assert_eq!(told(&ColumnType::VarChar(9), collation), text);
-        assert_eq!(told(&ColumnType::Char(9), collation), collation != Collation::GeneralCi);
+        assert_eq!(told(&ColumnType::Char(9), collation), text || collation == Collation::Bin);
     }
     // What no part has is none: a member that the type does not have, a day that there is not.
     let mut room = Vec::new();
@@ -392,7 +392,7 @@ fn a_comparison_agrees_with_the_keys_and_the_weights() {
         Collation::GeneralCi.sort_key(a.as_bytes(), &mut key);
         let weights = a.trim_end_matches(' ').chars().map(|c| Collation::GeneralCi.weight(c));
         let spelled: Vec<u8> =
-            weights.flat_map(|weight| weight.to_be_bytes()[1..].to_vec()).collect();
+            weights.flat_map(|weight| weight.to_be_bytes()[6..].to_vec()).collect();
         assert_eq!(key, spelled, "{a:?}");
         for b in texts {
             let mut other = Vec::new();
@@ -524,6 +524,6 @@ fn texts_in_keys_are_groups_of_eight() {
         let text = std::str::from_utf8(text).unwrap();
         assert_eq!(written(ValueRef::Text(text), Collation::Bin), expected);
     }
-    let expected = [&[7, 1][..], b"\0\0A\0\0B\0\0\x09C\0\0\0\0\0\0\0\x01"].concat();
+    let expected = [&[7, 1][..], b"\0A\0B\0C\0\0\x06"].concat();
     assert_eq!(written(ValueRef::Text("aBc "), Collation::GeneralCi), expected);
 }

@@ -139,7 +139,7 @@ pub(crate) enum Expr {
     Fitted(Box<Expr>, Fit),
     /// The text of a value of this type.
     Shown(Box<Expr>, ColumnType),
-    /// A constant whose collation was named with it.
+    /// A text whose collation was named with it.
     Collated(Box<Expr>),
     /// The number of a member of this ENUM, or the bits of a value of this SET.
     Member(Box<Expr>, ColumnType),

@@ -180,7 +180,11 @@ const POINTS_MANY: usize = 64;
 
 impl Target<'_> {
     fn is(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Column(slot) if *slot == self.slot)
+        match expr {
+            Expr::Column(slot) => *slot == self.slot,
+            Expr::Collated(text) => self.is(text),
+            _ => false,
+        }
     }
 
     fn value(&self, expr: &Expr) -> bool {
@@ -192,7 +196,7 @@ impl Target<'_> {
     fn fits(&self, collation: Collation, range: bool) -> bool {
         !self.column.ty.is_text()
             || collation == self.column.collation
-            || (!range && self.column.collation == Collation::GeneralCi)
+            || (!range && self.column.collation.is_coarser_than(collation))
     }
 
     /// Where the column lies in rows that a condition holds for; `None` when it may lie anywhere.

@@ -19,7 +19,7 @@
 //! - **S6.** However many ranges a query joins by OR, an entry is read once: what is read are spans apart from each other (`spans`).
 
 use spillway_types::key::{self, Part};
-use spillway_types::{Collation, ColumnType, Field, ValueRef};
+use spillway_types::{ColumnType, Field, ValueRef};
 
 use super::spans::Span;
 use super::{Access, scan};
@@ -77,8 +77,7 @@ impl Cover {
 pub(super) fn entry_bytes(table: &TableDef, index: usize) -> u64 {
     let part = |part: &IndexPart| {
         let column = &table.columns[part.column];
-        let weights =
-            if column.ty.is_text() && column.collation == Collation::GeneralCi { 3 } else { 1 };
+        let weights = if column.ty.is_text() && !column.collation.is_bytewise() { 2 } else { 1 };
         match long_bytes(&column.ty) {
             Some(long) => 2 + part.prefix.map_or(long, |prefix| long.min(prefix.into())) * weights,
             None => 9,

@@ -169,16 +169,18 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
         ColumnType::Decimal { .. } => readable(body),
         _ => {
             let bytes = grouped(body);
-            // What a text counts for in comparisons: three bytes for each character, in capitals.
+            // What a text counts for in comparisons: two bytes for each character, in capitals.
             let bytes = match (ty.is_text(), collation) {
                 (true, Collation::GeneralCi) => {
-                    let points = bytes.chunks(3).map(|weight| {
+                    let points = bytes.chunks(2).map(|weight| {
                         let point =
                             weight.iter().fold(0, |point, byte| point << 8 | u32::from(*byte));
                         char::from_u32(point).unwrap_or('\u{fffd}')
                     });
                     return Some(format!("'{}'", points.collect::<String>()));
                 }
+                // Weights of the Unicode Collation Algorithm do not tell their characters.
+                (true, collation) if !collation.is_bytewise() => return Some(readable(&bytes)),
                 _ => bytes,
             };
             match std::str::from_utf8(&bytes) {

@@ -21,8 +21,8 @@ pub(super) fn collation_rows() -> Vec<Vec<Value>> {
     Collation::ALL
         .iter()
         .map(|collation| {
-            let default = if *collation == Collation::Bin { "" } else { "Yes" };
-            let pad = if *collation == Collation::Binary { "NO PAD" } else { "PAD SPACE" };
+            let default = if collation.is_default() { "Yes" } else { "" };
+            let pad = if collation.pads() { "PAD SPACE" } else { "NO PAD" };
             vec![
                 text(collation.name()),
                 text(collation.charset()),

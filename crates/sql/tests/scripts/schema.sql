@@ -26,10 +26,22 @@ SHOW KEYS FROM parent WHERE Key_name = 'PRIMARY';
 SHOW COLLATION WHERE Id > 45 AND Charset = 'utf8mb4';
 -- [Collation, Charset, Id, Default, Compiled, Sortlen, Pad_attribute]
 -- utf8mb4_bin | utf8mb4 | 46 |  | Yes | 1 | PAD SPACE
+-- utf8mb4_unicode_ci | utf8mb4 | 224 |  | Yes | 1 | PAD SPACE
+-- utf8mb4_unicode_520_ci | utf8mb4 | 246 |  | Yes | 1 | PAD SPACE
+-- utf8mb4_0900_ai_ci | utf8mb4 | 255 |  | Yes | 1 | NO PAD
+-- utf8mb4_0900_as_ci | utf8mb4 | 305 |  | Yes | 1 | NO PAD
+-- utf8mb4_0900_as_cs | utf8mb4 | 278 |  | Yes | 1 | NO PAD
+-- utf8mb4_0900_bin | utf8mb4 | 309 |  | Yes | 1 | NO PAD
 SELECT COLLATION_NAME FROM information_schema.collation_character_set_applicability WHERE CHARACTER_SET_NAME = 'utf8mb4' ORDER BY 1;
 -- [COLLATION_NAME]
+-- utf8mb4_0900_ai_ci
+-- utf8mb4_0900_as_ci
+-- utf8mb4_0900_as_cs
+-- utf8mb4_0900_bin
 -- utf8mb4_bin
 -- utf8mb4_general_ci
+-- utf8mb4_unicode_520_ci
+-- utf8mb4_unicode_ci
 SELECT COLUMN_NAME, COLUMN_KEY, EXTRA FROM information_schema.columns WHERE TABLE_NAME = 'parent' ORDER BY ORDINAL_POSITION;
 -- [COLUMN_NAME, COLUMN_KEY, EXTRA]
 -- id | PRI | auto_increment

@@ -41,6 +41,12 @@ SHOW COLLATION WHERE Id > 45;
 -- [Collation, Charset, Id, Default, Compiled, Sortlen, Pad_attribute]
 -- utf8mb4_bin | utf8mb4 | 46 |  | Yes | 1 | PAD SPACE
 -- binary | binary | 63 | Yes | Yes | 1 | NO PAD
+-- utf8mb4_unicode_ci | utf8mb4 | 224 |  | Yes | 1 | PAD SPACE
+-- utf8mb4_unicode_520_ci | utf8mb4 | 246 |  | Yes | 1 | PAD SPACE
+-- utf8mb4_0900_ai_ci | utf8mb4 | 255 |  | Yes | 1 | NO PAD
+-- utf8mb4_0900_as_ci | utf8mb4 | 305 |  | Yes | 1 | NO PAD
+-- utf8mb4_0900_as_cs | utf8mb4 | 278 |  | Yes | 1 | NO PAD
+-- utf8mb4_0900_bin | utf8mb4 | 309 |  | Yes | 1 | NO PAD
 SHOW TABLES LIKE 'a%' AND MORE;
 -- ERROR 1064 (42000): You have an error in your SQL syntax: near 'LIKE'
 SHOW COLUMNS FROM `a.b`;

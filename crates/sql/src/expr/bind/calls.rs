@@ -43,12 +43,13 @@ impl Binder<'_> {
             plan.columns.iter().map(|column| column.collation).collect();
         if let (Some(left), [collation]) = (&left, collations.as_mut_slice()) {
             let column = Typed {
-                expr: Expr::Column(0),
+                // A subquery's column may be of any make, so it is not told as a column.
+                expr: Expr::Cast(boxed(Expr::Column(0)), ty.clone()),
                 ty: ty.clone(),
                 collation: column_collation,
                 nullable: true,
             };
-            *collation = common_collation(&[left, &column]);
+            *collation = common_collation(&[left, &column])?;
         }
         let expr = Expr::Subquery {
             plan: Arc::new(plan),

@@ -226,9 +226,14 @@ pub(in crate::expr) fn typed_value(value: Value) -> Typed {
     Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
 }
 
-/// The collation of a comparison: bytes are compared as bytes; one that is named behind a constant goes before that of a column, this before that of a literal, and
-/// all before that of a number's text.
-pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
+/// The collation of a comparison. Bytes are compared as bytes; a collation that COLLATE names goes
+/// before that of a column or of what is made of one, this before that of a literal, and all before
+/// that of a number's text.
+///
+/// # Errors
+/// 1267 where two that rank alike differ: two that COLLATE names, or those of two columns of which
+/// neither is `_bin`.
+pub(super) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
     let rank = |part: &&&Typed| match &part.expr {
         Expr::Collated(_) => 0,
         Expr::Shown(..) => 3,
@@ -238,16 +243,27 @@ pub(super) fn common_collation(parts: &[&Typed]) -> Collation {
     // No bytes at all are NULL's.
     let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
     if parts.iter().any(bytes) {
-        return Collation::Binary;
+        return Ok(Collation::Binary);
     }
     let texts = || parts.iter().filter(|part| part.ty.is_text());
-    let Some(first) = texts().min_by_key(rank) else { return Collation::GeneralCi };
-    // Of two that rank alike, the one that tells more apart.
-    let mut alike = texts().filter(|part| rank(part) == rank(&first));
-    if alike.any(|part| part.collation == Collation::Bin) {
-        Collation::Bin
-    } else {
-        first.collation
+    let Some(first) = texts().min_by_key(rank) else { return Ok(Collation::GeneralCi) };
+    let rank_of_first = rank(&first);
+    let mut alike = texts().filter(|part| rank(part) == rank_of_first);
+    if rank_of_first > 0 && alike.clone().any(|part| part.collation == Collation::Bin) {
+        return Ok(Collation::Bin);
+    }
+    // What is made of columns may be made of literals too, which have no say.
+    let is_sure = |part: &Typed| rank_of_first == 0 || matches!(part.expr, Expr::Column(_));
+    let other = alike.find(|part| is_sure(part) && part.collation != first.collation);
+    match other {
+        Some(other) if is_sure(first) => {
+            let how = if rank_of_first == 0 { "EXPLICIT" } else { "IMPLICIT" };
+            let (a, b) = (first.collation.name(), other.collation.name());
+            let text = format!("Illegal mix of collations ({a},{how}) and ({b},{how})");
+            Err(SqlError::new(1267, text))
+        }
+        Some(other) => Ok(other.collation),
+        None => Ok(first.collation),
     }
 }
 
@@ -473,7 +489,7 @@ impl<'a> Binder<'a> {
                 let Ok([value, low, high]) = <[Typed; 3]>::try_from(self.comparable(parts)?) else {
                     return Err(SqlError::syntax("BETWEEN takes two bounds"));
                 };
-                let collation = common_collation(&[&value, &low, &high]);
+                let collation = common_collation(&[&value, &low, &high])?;
                 self.note_copies(&value.expr, 1)?;
                 let above =
                     Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
@@ -483,7 +499,7 @@ impl<'a> Binder<'a> {
             }
             E::Like { negated, expr, pattern, escape_char, .. } => {
                 let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
-                let collation = common_collation(&[&text, &pattern]);
+                let collation = common_collation(&[&text, &pattern])?;
                 let escape = match escape_char {
                     Some(value) => literal(&value.value)?.to_text().chars().next(),
                     None => {
@@ -501,7 +517,7 @@ impl<'a> Binder<'a> {
             }
             E::RLike { negated, expr, pattern, .. } => {
                 let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
-                let collation = common_collation(&[&text, &pattern]);
+                let collation = common_collation(&[&text, &pattern])?;
                 let regexp = Expr::Regexp {
                     text: boxed(text.expr),
                     pattern: boxed(pattern.expr),
@@ -529,7 +545,7 @@ impl<'a> Binder<'a> {
                     || results.iter().any(|e| e.nullable);
                 let last = otherwise.is_some();
                 results.extend(otherwise);
-                let collation = common_collation(&results.iter().collect::<Vec<_>>());
+                let collation = common_collation(&results.iter().collect::<Vec<_>>())?;
                 let (mut results, ty) = merged(results);
                 let otherwise = if last { results.pop() } else { None };
                 let whens = whens.into_iter().map(|when| when.expr);
@@ -560,7 +576,7 @@ impl<'a> Binder<'a> {
                 let collation = Collation::from_name(&name)
                     .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))?;
                 let mut text = self.bind(expr)?.shown();
-                if text.expr.is_constant() && !text.is_null() {
+                if !text.is_null() {
                     text.expr = Expr::Collated(boxed(text.expr));
                 }
                 Ok(Typed { collation, ..text })

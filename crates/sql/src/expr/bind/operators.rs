@@ -103,7 +103,7 @@ impl Binder<'_> {
         } else {
             (a, b) = (a.numbered(), b.numbered());
         }
-        let collation = common_collation(&[&a, &b]);
+        let collation = common_collation(&[&a, &b])?;
         let make = |op| Expr::Binary(op, boxed(a.expr.clone()), boxed(b.expr.clone()), collation);
         let op = match op {
             BinaryOperator::And => Op::And,

@@ -135,7 +135,7 @@ impl Binder<'_> {
                 let Ok([a, b]) = <[Typed; 2]>::try_from(self.comparable(both)?) else {
                     return Err(SqlError::syntax("a comparison has two sides"));
                 };
-                let collation = common_collation(&[&a, &b]);
+                let collation = common_collation(&[&a, &b])?;
                 out.push((a.expr, b.expr, collation));
                 Ok(())
             }
@@ -173,7 +173,7 @@ impl Binder<'_> {
             let column = items.iter().skip(at).step_by(width);
             common_collation(&std::iter::once(&left[at]).chain(column).collect::<Vec<_>>())
         });
-        let collations: SmallVec<[Collation; 2]> = collations.collect();
+        let collations: SmallVec<[Collation; 2]> = collations.collect::<Result<_>>()?;
         let tuple = |mut parts: Vec<Expr>| match is_row {
             true => Expr::Tuple(parts),
             false => parts.pop().unwrap_or(Expr::Const(Value::Null)),
@@ -217,7 +217,7 @@ impl Binder<'_> {
         whens: &mut [Typed],
     ) -> Result<(Option<Expr>, Collation)> {
         let collation =
-            common_collation(&std::iter::once(&operand).chain(&*whens).collect::<Vec<_>>());
+            common_collation(&std::iter::once(&operand).chain(&*whens).collect::<Vec<_>>())?;
         let mut pairs = Vec::with_capacity(whens.len());
         for when in &*whens {
             let both = self.comparable(vec![operand.clone(), when.clone()])?;

@@ -18,7 +18,7 @@ impl Patterns {
 
     /// The expression of a pattern, without regard to case where the collation has none.
     pub(in crate::expr) fn get(&self, pattern: &str, collation: Collation) -> Result<Rc<Regex>> {
-        let any_case = collation == Collation::GeneralCi;
+        let any_case = collation.ignores_case();
         let mut made = self.0.borrow_mut();
         let known = made.iter().find(|(text, any, _)| text == pattern && *any == any_case);
         if let Some((_, _, regex)) = known {

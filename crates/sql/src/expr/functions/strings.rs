@@ -101,7 +101,7 @@ fn alike<const N: usize>(values: [&Value; N]) -> [Units; N] {
     values.map(|value| Units::of(value, bytes))
 }
 
-fn find(hay: &[u32], needle: &[u32]) -> Option<usize> {
+fn find<T: PartialEq>(hay: &[T], needle: &[T]) -> Option<usize> {
     if needle.is_empty() || needle.len() > hay.len() {
         return None;
     }
@@ -244,9 +244,9 @@ fn pad(args: &[Value], left: bool, most: usize) -> Option<Value> {
 
 fn locate(needle: &Value, hay: &Value, from: i64, collation: Collation) -> Value {
     let bytes = matches!(needle, Value::Bytes(_)) || matches!(hay, Value::Bytes(_));
-    let weights = |value: &Value| {
+    let weights = |value: &Value| -> Vec<u64> {
         if bytes {
-            Units::of(value, true).units
+            Units::of(value, true).units.into_iter().map(u64::from).collect()
         } else {
             text(value).chars().map(|c| collation.weight(c)).collect()
         }

@@ -28,7 +28,7 @@ impl Scalar {
         let args: Vec<Typed> = args.into_iter().enumerate().map(take).collect();
         // What IF asks has no part in what it gives.
         let given = usize::from(self == Scalar::If);
-        let collation = common_collation(&args.iter().skip(given).collect::<Vec<_>>());
+        let collation = common_collation(&args.iter().skip(given).collect::<Vec<_>>())?;
         let nullable = self.nullable(&args);
         let (args, ty) = self.shaped(args)?;
         let is_text = ty.is_text();

@@ -1,0 +1,387 @@
+//! How text compares.
+//!
+//! | collation | compares | trailing spaces |
+//! |---|---|---|
+//! | `utf8mb4_general_ci` | one weight for each character ([`general`]) | PAD SPACE |
+//! | `utf8mb4_unicode_ci`, `utf8mb4_unicode_520_ci` | letters, by the Unicode Collation Algorithm ([`unicode`]) | PAD SPACE |
+//! | `utf8mb4_0900_ai_ci`, `_as_ci`, `_as_cs` | the same: letters, with accents, with case | NO PAD |
+//! | `utf8mb4_bin` | code points | PAD SPACE |
+//! | `utf8mb4_0900_bin` | code points | NO PAD |
+//! | `binary` | bytes | NO PAD |
+//!
+//! MySQL takes the weights of the algorithm from versions 4.0, 5.2 and 9.0 of Unicode's table; here
+//! all come from one newer table. Letters compare alike in all of them. The order of symbols and of
+//! letters that were added later may differ.
+
+mod general;
+#[cfg(test)]
+mod tests;
+mod unicode;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::{NOT_ASCII, capitals};
+use unicode::Level;
+
+/// A collation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub enum Collation {
+    /// `utf8mb4_general_ci`: letters compare without regard to case or accent.
+    #[default]
+    GeneralCi,
+    /// `utf8mb4_bin`: by code point.
+    Bin,
+    /// `binary`: by byte; trailing spaces count.
+    Binary,
+    /// `utf8mb4_unicode_ci`: the Unicode Collation Algorithm; characters past the basic plane are equal.
+    UnicodeCi,
+    /// `utf8mb4_unicode_520_ci`: the Unicode Collation Algorithm.
+    Unicode520Ci,
+    /// `utf8mb4_0900_ai_ci`: as [`Collation::Unicode520Ci`], but trailing spaces count.
+    Unicode0900AiCi,
+    /// `utf8mb4_0900_as_ci`: accents count.
+    Unicode0900AsCi,
+    /// `utf8mb4_0900_as_cs`: accents and case count.
+    Unicode0900AsCs,
+    /// `utf8mb4_0900_bin`: by code point; trailing spaces count.
+    Bin0900,
+}
+
+use Collation::{
+    Bin, Bin0900, Binary, GeneralCi, Unicode520Ci, Unicode0900AiCi, Unicode0900AsCi,
+    Unicode0900AsCs, UnicodeCi,
+};
+
+/// Each collation's name and number in MySQL.
+const NAMES: [(Collation, &str, u16); 9] = [
+    (GeneralCi, "utf8mb4_general_ci", 45),
+    (Bin, "utf8mb4_bin", 46),
+    (Binary, "binary", 63),
+    (UnicodeCi, "utf8mb4_unicode_ci", 224),
+    (Unicode520Ci, "utf8mb4_unicode_520_ci", 246),
+    (Unicode0900AiCi, "utf8mb4_0900_ai_ci", 255),
+    (Unicode0900AsCs, "utf8mb4_0900_as_cs", 278),
+    (Unicode0900AsCi, "utf8mb4_0900_as_ci", 305),
+    (Bin0900, "utf8mb4_0900_bin", 309),
+];
+
+impl Collation {
+    /// All of them.
+    pub const ALL: [Collation; 9] = [
+        GeneralCi,
+        Bin,
+        Binary,
+        UnicodeCi,
+        Unicode520Ci,
+        Unicode0900AiCi,
+        Unicode0900AsCi,
+        Unicode0900AsCs,
+        Bin0900,
+    ];
+
+    /// The collation of this name, or of the character set of this name. Text is always stored as
+    /// UTF-8, so the general and binary collations of other character sets name those of `utf8mb4`.
+    /// MariaDB's names for the same orders are known too. `None` for collations that order text
+    /// as one language does.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Collation> {
+        let name = name.to_ascii_lowercase();
+        if name == "binary" {
+            return Some(Binary);
+        }
+        let (charset, rest) = name.split_once('_').unwrap_or((&name, ""));
+        match charset {
+            "utf8mb4" | "utf8mb3" | "utf8" | "uca1400" => {}
+            "latin1" | "ascii" | "latin2" | "cp1252" => {
+                return match rest {
+                    "" | "general_ci" | "swedish_ci" => Some(GeneralCi),
+                    "bin" | "general_cs" => Some(Bin),
+                    _ => None,
+                };
+            }
+            _ => return None,
+        }
+        let rest = if charset == "uca1400" { &*name } else { rest };
+        Some(match rest {
+            "" | "general_ci" => GeneralCi,
+            "bin" => Bin,
+            "unicode_ci" => UnicodeCi,
+            "unicode_520_ci" | "uca1400_ai_ci" => Unicode520Ci,
+            "0900_ai_ci" | "uca1400_nopad_ai_ci" => Unicode0900AiCi,
+            "0900_as_ci" | "uca1400_nopad_as_ci" => Unicode0900AsCi,
+            "0900_as_cs" | "uca1400_nopad_as_cs" => Unicode0900AsCs,
+            "0900_bin" | "nopad_bin" => Bin0900,
+            _ => return None,
+        })
+    }
+
+    /// MySQL's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.named().1
+    }
+
+    /// MySQL's number, as the protocol uses it.
+    #[must_use]
+    pub fn id(self) -> u16 {
+        self.named().2
+    }
+
+    fn named(self) -> &'static (Collation, &'static str, u16) {
+        NAMES.iter().find(|(collation, ..)| *collation == self).expect("each collation has a name")
+    }
+
+    /// The name of its character set.
+    #[must_use]
+    pub fn charset(self) -> &'static str {
+        match self {
+            Binary => "binary",
+            _ => "utf8mb4",
+        }
+    }
+
+    /// Whether it is the one that its character set has by itself.
+    #[must_use]
+    pub fn is_default(self) -> bool {
+        matches!(self, GeneralCi | Binary)
+    }
+
+    /// Whether trailing spaces count for nothing (PAD SPACE).
+    #[must_use]
+    pub fn pads(self) -> bool {
+        matches!(self, GeneralCi | Bin | UnicodeCi | Unicode520Ci)
+    }
+
+    /// Whether texts that differ in case only are equal.
+    #[must_use]
+    pub fn ignores_case(self) -> bool {
+        matches!(self, GeneralCi | UnicodeCi | Unicode520Ci | Unicode0900AiCi | Unicode0900AsCi)
+    }
+
+    /// Whether texts are equal only if their bytes are, but for trailing spaces that do not count.
+    #[must_use]
+    pub fn is_bytewise(self) -> bool {
+        matches!(self, Bin | Binary | Bin0900)
+    }
+
+    /// Whether all texts that are equal by `finer` are equal by this collation too.
+    #[must_use]
+    pub fn is_coarser_than(self, finer: Collation) -> bool {
+        self == finer || finer.is_bytewise() && (self.pads() || !finer.pads())
+    }
+
+    /// Which differences count, of a collation by the Unicode Collation Algorithm.
+    fn level(self) -> Option<Level> {
+        match self {
+            UnicodeCi | Unicode520Ci | Unicode0900AiCi => Some(Level::Primary),
+            Unicode0900AsCi => Some(Level::Secondary),
+            Unicode0900AsCs => Some(Level::Tertiary),
+            GeneralCi | Bin | Binary | Bin0900 => None,
+        }
+    }
+
+    /// The part of a text that is compared.
+    fn compared(self, text: &[u8]) -> &[u8] {
+        if self.pads() { trim(text) } else { text }
+    }
+
+    /// As [`Collation::compared`], for the Unicode Collation Algorithm.
+    fn compared_by_algorithm(self, text: &[u8]) -> Cow<'_, [u8]> {
+        let text = self.compared(text);
+        // Four bytes of UTF-8 begin with 0xF0 or more.
+        if self != UnicodeCi || text.iter().all(|byte| *byte < 0xF0) {
+            return Cow::Borrowed(text);
+        }
+        let plain = |c| if c > '\u{FFFF}' { '\u{FFFD}' } else { c };
+        let text: String = String::from_utf8_lossy(text).chars().map(plain).collect();
+        Cow::Owned(text.into_bytes())
+    }
+
+    /// Compares two texts.
+    #[must_use]
+    pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Binary | Bin0900 => a.cmp(b),
+            Bin => trim(a).cmp(trim(b)),
+            _ if a == b => Ordering::Equal,
+            GeneralCi => compare_weights(trim(a), trim(b)),
+            _ => {
+                let level = self.level().expect("the rest go by the algorithm");
+                let [a, b] = [a, b].map(|text| self.compared_by_algorithm(text));
+                unicode::compare(level, &a, &b)
+            }
+        }
+    }
+
+    /// Appends bytes that compare as the texts do.
+    pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
+        match self.level() {
+            Some(level) => unicode::sort_key(level, &self.compared_by_algorithm(text), out),
+            None if self == GeneralCi => {
+                let text = trim(text);
+                out.reserve(2 * text.len());
+                let ascii = text.iter().take_while(|byte| byte.is_ascii()).count();
+                for byte in &text[..ascii] {
+                    out.extend_from_slice(&[0, byte.to_ascii_uppercase()]);
+                }
+                for weight in weights(&text[ascii..]) {
+                    out.extend_from_slice(&weight.to_be_bytes());
+                }
+            }
+            None => out.extend_from_slice(self.compared(text)),
+        }
+    }
+
+    /// Appends bytes that are the same for texts that compare equal, and for no others: about as many as the text has.
+    pub fn equal_key(self, text: &[u8], out: &mut Vec<u8>) {
+        if self != GeneralCi {
+            return self.sort_key(text, out);
+        }
+        let text = trim(text);
+        let ascii = text.iter().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
+        let start = out.len();
+        out.extend_from_slice(&text[..ascii]);
+        out[start..].make_ascii_uppercase();
+        for weight in weights(&text[ascii..]) {
+            match u8::try_from(weight) {
+                Ok(byte) if byte.is_ascii() => out.push(byte),
+                // No byte of the others is this one.
+                _ => {
+                    out.push(0xFF);
+                    out.extend_from_slice(&weight.to_be_bytes());
+                }
+            }
+        }
+    }
+
+    /// The beginning of a text as a number: of two texts, that of the lesser is not greater. Equal heads say nothing.
+    #[must_use]
+    #[inline]
+    pub fn head(self, text: &[u8]) -> u64 {
+        let text = self.compared(text);
+        match (self, text.first_chunk().map(|first| u64::from_be_bytes(*first))) {
+            (Binary | Bin | Bin0900, Some(first)) => first,
+            (GeneralCi, Some(first)) if first & NOT_ASCII == 0 => capitals(first),
+            // The algorithm looks at more than one character at a time.
+            _ if self.level().is_some() => 0,
+            _ => self.head_of_any(text),
+        }
+    }
+
+    /// As [`Collation::head`], of a text without trailing spaces that count for nothing.
+    fn head_of_any(self, text: &[u8]) -> u64 {
+        let mut head = [0; 8];
+        let len = text.len().min(8);
+        head[..len].copy_from_slice(&text[..len]);
+        if self == GeneralCi {
+            let ascii = head[..len].iter().position(|byte| !byte.is_ascii()).unwrap_or(len);
+            head[..ascii].make_ascii_uppercase();
+            head[ascii..].fill(0);
+            if ascii < len {
+                for (byte, weight) in head[ascii..].iter_mut().zip(weights(&text[ascii..])) {
+                    *byte = weight.min(0xFF) as u8;
+                    if *byte == 0xFF {
+                        // What weighs more than fits is told apart by nobody behind it.
+                        break;
+                    }
+                }
+            }
+        }
+        u64::from_be_bytes(head)
+    }
+
+    /// A number that two characters share if they are equal by themselves.
+    #[must_use]
+    pub fn weight(self, c: char) -> u64 {
+        match self.level() {
+            Some(_) if self == UnicodeCi && c > '\u{FFFF}' => self.weight('\u{FFFD}'),
+            Some(level) => unicode::weight(level, c),
+            None if self == GeneralCi => general::weight(c).into(),
+            None => c.into(),
+        }
+    }
+
+    /// Whether a text is like a pattern: `%` is any text, `_` any character, and `escape` makes the next one
+    /// literal. Characters are compared one by one, as MySQL does: `ß` is not like `ss`.
+    #[must_use]
+    pub fn like(self, text: &str, pattern: &str, escape: Option<char>) -> bool {
+        let fold = |c: char| self.weight(c);
+        let text: Vec<u64> = text.chars().map(fold).collect();
+        let mut parts = Vec::new();
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            parts.push(match c {
+                c if Some(c) == escape => Part::Char(chars.next().map_or(fold(c), fold)),
+                '%' => Part::Any,
+                '_' => Part::One,
+                c => Part::Char(fold(c)),
+            });
+        }
+        like(&text, &parts)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Any,
+    One,
+    Char(u64),
+}
+
+/// Greedy matching with one place to go back to, which is enough for `%`.
+fn like(text: &[u64], parts: &[Part]) -> bool {
+    let (mut at, mut part) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match parts.get(part) {
+            Some(Part::Any) => {
+                back = Some((part, at));
+                part += 1;
+                continue;
+            }
+            Some(Part::One) => {
+                (at, part) = (at + 1, part + 1);
+                continue;
+            }
+            Some(Part::Char(c)) if *c == text[at] => {
+                (at, part) = (at + 1, part + 1);
+                continue;
+            }
+            _ => {}
+        }
+        let Some((any, from)) = back else { return false };
+        back = Some((any, from + 1));
+        (at, part) = (from + 1, any + 1);
+    }
+    parts[part..].iter().all(|part| *part == Part::Any)
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
+}
+
+/// Compares by weights. ASCII, which most text is, needs no decoding: its weights are its capitals.
+fn compare_weights(a: &[u8], b: &[u8]) -> Ordering {
+    for (at, (x, y)) in a.iter().zip(b).enumerate() {
+        if !x.is_ascii() || !y.is_ascii() {
+            return weights(&a[at..]).cmp(weights(&b[at..]));
+        }
+        let order = x.to_ascii_uppercase().cmp(&y.to_ascii_uppercase());
+        if order.is_ne() {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
+}
+
+/// The weights of a text's characters. Texts are UTF-8; bytes that are not weigh U+FFFD.
+fn weights(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    text.utf8_chunks().flat_map(|chunk| {
+        let invalid = (!chunk.invalid().is_empty()).then_some('\u{FFFD}');
+        chunk.valid().chars().chain(invalid).map(general::weight)
+    })
+}
