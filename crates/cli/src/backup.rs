@@ -12,13 +12,13 @@ use crate::serve::bytes;
 
 #[derive(Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Back up a data folder that no server has open; a server's clients say BACKUP TO 'REPO'
+    /// Back up a data folder that no server has open. On a running server, use BACKUP TO 'REPO'
     #[command(after_help = "Examples:
-  spillway backup create ./backups --data ./data               the first copies everything, later ones what is new
+  spillway backup create ./backups --data ./data               the first copies all, later ones what is new
   spillway backup create ./backups --data ./data --verify --rate 50MiB
-  mariadb -h 127.0.0.1 -u root -e \"BACKUP TO '/srv/backups'\"   on a server, which goes on meanwhile
+  mariadb -h 127.0.0.1 -u root -e \"BACKUP TO '/srv/backups'\"   on a running server
 
-docs/backup.md tells what a backup holds, and what it does not.")]
+docs/backup.md says what a backup contains, and what it does not.")]
     Create(CreateArgs),
     /// List the backups of a repository, oldest first
     List {
@@ -27,7 +27,7 @@ docs/backup.md tells what a backup holds, and what it does not.")]
     },
     /// Read backups and check every checksum
     #[command(
-        after_help = "Each damaged file is named, and makes the command fail. What several backups share is read once.
+        after_help = "The command names each damaged file, and then fails. It reads once what several backups share.
 
 Examples:
   spillway backup verify ./backups
@@ -40,7 +40,7 @@ Examples:
         #[arg(long, value_name = "N")]
         backup: Option<u64>,
     },
-    /// Remove backups, and whatever no other backup needs
+    /// Remove backups, and the data that no other backup needs
     #[command(after_help = "Examples:
   spillway backup remove ./backups 1 2 3
   spillway backup remove ./backups --keep 7                    all but the newest seven")]
@@ -50,7 +50,7 @@ Examples:
         /// The backups' numbers
         #[arg(required_unless_present = "keep", conflicts_with = "keep")]
         backups: Vec<u64>,
-        /// Remove all but so many of the newest
+        /// Keep this many of the newest backups and remove the others
         #[arg(long, value_name = "COUNT")]
         keep: Option<usize>,
     },
@@ -58,7 +58,7 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct CreateArgs {
-    /// The repository: a folder, which is made if there is none
+    /// The repository: a folder, which is created if it does not exist
     repository: PathBuf,
     /// The data folder
     #[arg(long, default_value = "data")]
@@ -66,10 +66,10 @@ pub(crate) struct CreateArgs {
     /// The log's folder, if it is not in the data folder
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
-    /// A folder of data files on a device of another class, as the server is given it; repeatable [default: those that it had]
+    /// A tier's folder, as for the server; repeatable [default: the tiers that it had]
     #[arg(long, value_name = "CLASS=FOLDER")]
     tier: Vec<Tier>,
-    /// The most that is copied a second, as 50MiB [default: as fast as can be]
+    /// Bytes to copy a second at most, for example 50MiB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     rate: Option<usize>,
     /// Read the backup again and check every checksum
@@ -79,8 +79,8 @@ pub(crate) struct CreateArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "The folder is a database of its own from then on, with every commit up to one and none past it. One whose \
-                        restoring was cut short does not open, and is to be removed.
+    after_help = "The restored folder is a database of its own, with every commit up to one and none after it. A folder \
+                        whose restore was cut short does not open; remove it.
 
 Examples:
   spillway restore ./backups ./data                            the newest backup
@@ -90,7 +90,7 @@ Examples:
 pub(crate) struct RestoreArgs {
     /// The repository
     repository: PathBuf,
-    /// The data folder to make
+    /// The data folder to create
     to: PathBuf,
     /// The backup's number [default: the newest]
     #[arg(long, value_name = "N")]

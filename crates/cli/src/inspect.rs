@@ -1,4 +1,4 @@
-//! `spillway inspect`: what a folder has in it, or a server that runs.
+//! `spillway inspect`: shows what is in a folder or in a running server.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,12 +15,13 @@ use crate::page::Address;
 
 #[derive(Args)]
 #[command(
-    after_help = "Of a folder it reads what the records say of its tables, sub-tables, levels and extents, and changes nothing. What is in the \
-                        log alone is in no level yet. How often extents were read lately, and what the last compactions did, is told as of \
-                        when the database was closed; where its server was killed, as of up to about half a minute before. In the picture keys go from left to right and levels from top to bottom; hover \
-                        over a box to see what it is.
+    after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and extents, and changes nothing. \
+                        Data that is in the log alone is in no level yet. How often extents were read, and what the last \
+                        compactions did, is as of when the database was closed, or about half a minute before a kill. \
+                        In the picture keys go from left to right and levels from top to bottom; hover over a box to see \
+                        what it is.
 
-A server that was started with --metrics-addr is asked while it runs, over its own machine's loopback. Others are asked with SQL:
+A running server with --metrics-addr answers over its own machine's loopback. For other servers use SQL:
   mariadb -e 'SHOW ENGINE TIERED STATUS\\G'
   mariadb -e 'SELECT * FROM information_schema.TIERED_LEVELS'                   and TIERED_SLICES, TIERED_COMPACTIONS
   mariadb -N -r -e 'SELECT PICTURE FROM information_schema.TIERED_PICTURE' > picture.html
@@ -30,20 +31,22 @@ Examples:
   spillway inspect ./data --table shop.orders                  one table and its indexes
   spillway inspect ./data --format html --output data.html     a picture, for a browser
   spillway inspect ./data --format json | jq '.tables[].levels'
-  spillway inspect http://127.0.0.1:9104                       the same of a server that runs; a browser shows the picture at
+  spillway inspect http://127.0.0.1:9104                       the same of a running server; a browser shows it at
                                                                http://127.0.0.1:9104/inspect"
 )]
 pub(crate) struct InspectArgs {
-    /// The data folder, which no server has open, or a server's address, http://HOST:PORT as it has for --metrics-addr
+    /// A data folder that no server has open, or the address of a server's --metrics-addr,
+    /// http://HOST:PORT
     #[arg(value_name = "FOLDER|ADDRESS")]
     of: PathBuf,
-    /// How it is told: text, tables of figures; json, everything, single slices too; html, a picture, as a page by itself
+    /// text: tables of figures; json: everything, with single slices; html: a picture as a page of
+    /// its own
     #[arg(long, value_parser = formats(), default_value_t = Format::Text)]
     format: Format,
     /// Only this table, as DATABASE.TABLE, with its indexes [default: all]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// Where it is written to, in the place of what is there once all of it has come [default: the standard output]
+    /// A file to write to, replaced when the output is complete [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -47,9 +47,9 @@ use spillway_bench::wave::WaveArgs;
   mariadb -h 127.0.0.1 -u root test          connect to it
   spillway sql --data ./data -e 'SELECT 1'   run SQL on a folder that no server has open
   spillway check ./data                      verify every checksum of a folder
-  spillway inspect ./data --format html -o d.html   draw what is in it, level by level
+  spillway inspect ./data --format html -o d.html   draw its levels
   spillway backup create ./backups --data ./data
-  spillway restore ./backups ./copy          make a folder of the newest backup
+  spillway restore ./backups ./copy          restore the newest backup into a folder
   spillway bench kv --keys 100000            measure the library under db_bench's shapes"
 )]
 struct Cli {
@@ -59,14 +59,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a server on a data folder, which is made if there is none
+    /// Start a server on a data folder, which is created if it does not exist
     Serve(serve::ServeArgs),
     /// Run SQL on a data folder that no server has open
     Sql(shell::SqlArgs),
     /// Verify every checksum and structure of a data folder that no server has open
     #[command(
-        after_help = "It reads everything and changes nothing. Each damaged place is named with its file and offset, and \
-                            makes the command fail.
+        after_help = "The command reads everything and changes nothing. It names each damaged place with its file and \
+                            offset, and then fails.
 
 Examples:
   spillway check ./data
@@ -76,17 +76,18 @@ Examples:
         /// The data folder
         data: PathBuf,
     },
-    /// Tell or draw what is in a data folder, or in a server that runs: tables, sub-tables, levels, extents, compactions
+    /// Show what is in a data folder or a running server: tables, sub-tables, levels, extents,
+    /// compactions
     Inspect(inspect::InspectArgs),
     /// Take, list, verify and remove backups
     Backup {
         #[command(subcommand)]
         what: backup::BackupCommand,
     },
-    /// Make a data folder of a backup
+    /// Restore a backup into a new data folder
     Restore(backup::RestoreArgs),
-    /// Measure
-    #[command(after_help = "SQL is measured from outside: make bench-sysbench")]
+    /// Run a benchmark
+    #[command(after_help = "make bench-sysbench measures SQL")]
     Bench {
         #[command(subcommand)]
         what: Bench,

@@ -20,7 +20,7 @@ use crate::heap;
 #[command(
     after_help = "A new folder has one user, root, without a password, and a database named test. SIGTERM \
                         interrupts running statements and stops the server; with the default durability kill -9 loses \
-                        nothing that was acknowledged. docs/server.md tells of users, TLS and limits.
+                        nothing that was acknowledged. docs/server.md describes users, TLS and limits.
 
 Examples:
   spillway serve --data ./data
@@ -39,90 +39,99 @@ pub(crate) struct ServeArgs {
     /// The data folder
     #[arg(long, default_value = "data")]
     data: PathBuf,
-    /// The log's folder, on a device of its own perhaps; the same at each start [default: log in the data folder]
+    /// The log's folder, for example on a device of its own; the same at each start [default: log
+    /// in the data folder]
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
-    /// A folder for data files on a device of another class, fast, ssd or hdd; repeatable, once for each class. The data folder is the ssd
-    /// unless one is given. New data goes to the fastest, and most of it in time to the slowest. hdd:zstd:9=FOLDER compresses
-    /// what is written there in its own way. A folder that is no longer given is emptied in the background
+    /// A folder for data files on a device of class fast, ssd or hdd; once for each class. The data
+    /// folder is the ssd unless one is given. New data goes to the fastest class, and most of it
+    /// moves to the slowest in time. hdd:zstd:9=FOLDER sets the compression of a class. A start
+    /// without a tier empties its folder in the background
     #[arg(long, value_name = "CLASS=FOLDER")]
     tier: Vec<Tier>,
-    /// How new data is compressed, before it settles: none or lz4
+    /// Compression of new data, before it settles: none or lz4
     #[arg(long, value_name = "HOW", default_value = "none")]
     hot_compression: Compression,
-    /// How data is compressed once it has settled: none, lz4, zstd, or zstd:1 to zstd:19
+    /// Compression of settled data: none, lz4, zstd, or zstd:1 to zstd:19
     #[arg(long, value_name = "HOW", default_value = "zstd:3")]
     cold_compression: Compression,
-    /// The ceiling on space amplification: bytes that a table may take for each byte of its rows as they settle, from 1.1 to 10. Newer versions
-    /// settle sooner, and what is dead goes sooner, the lower it is: less space is taken, and more is written
+    /// The ceiling on space amplification: bytes that a table may take for each byte of its settled
+    /// rows, from 1.1 to 10. A lower ceiling saves space and writes more, because newer versions
+    /// settle, and dead ones are dropped, sooner
     #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
     space_max: f64,
-    /// The kinds of compactions to choose first, where several are due: of deletion, intra-Level0, minor, major and self-major. Those that are
-    /// not named follow in that order; what writers would soon be slowed without goes before all
+    /// Kinds of compactions to choose first if several are due: deletion, intra-Level0, minor,
+    /// major, self-major. The others follow in that order. Compactions without which writers
+    /// would soon be slowed always go first
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     compaction_order: Vec<CompactionKind>,
-    /// Rows that were deleted, in 2 MB, from which on they are compacted for their own sake: with fewer, what was deleted goes sooner, and more
-    /// is written
+    /// Deleted rows in 2 MB from which on a compaction removes them. A lower number frees space
+    /// sooner and writes more
     #[arg(long, value_name = "ROWS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     deletions_min: u64,
-    /// Merge everything a second time in another way, and compare: `tiered_checked_merges_total` counts merges that agree,
-    /// `tiered_refused_merges_total` those that do not, and SHOW ENGINE TIERED STATUS tells the last of those. Compactions take
-    /// about three times the processor's time
+    /// Merge everything a second time in another way, and compare. `tiered_checked_merges_total`
+    /// counts merges that agree, `tiered_refused_merges_total` those that do not, and SHOW ENGINE
+    /// TIERED STATUS shows the last of those. Compactions take about three times the processor time
     #[arg(long)]
     check_merges: bool,
-    /// Seconds that a table is not to be written to until all of it is compressed as settled data is
+    /// Seconds without writes to a table after which all of it is compressed as settled data is
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     settle_after: u64,
-    /// The port to listen on; 0 for any that is free
+    /// The port to listen on; 0 for any free port
     #[arg(long, default_value_t = 3306)]
     port: u16,
-    /// The address to listen on; another than loopback needs a password for root
+    /// The address to listen on; any but a loopback address needs a password for root
     #[arg(long, default_value = "127.0.0.1")]
     bind: IpAddr,
     /// A Unix socket to listen on as well
     #[arg(long)]
     socket: Option<PathBuf>,
-    /// The server's certificate for TLS, in PEM [default: one that it signs itself, in the data folder]
+    /// The server's certificate for TLS, in PEM [default: a self-signed one in the data folder]
     #[arg(long, requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM
     #[arg(long, requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Refuse clients over a network that do not use TLS
+    /// Refuse network clients without TLS
     #[arg(long)]
     require_secure_transport: bool,
-    /// The one folder that BACKUP TO may write in or below [default: any that the server's user can write]
+    /// The only folder in or below which BACKUP TO may write [default: any that the server's user
+    /// can write]
     #[arg(long, value_name = "FOLDER")]
     secure_file_priv: Option<PathBuf>,
-    /// Show figures for Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9104, and over this machine's loopback what is stored at
-    /// http://ADDRESS/inspect [default: nowhere]
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics, for example 127.0.0.1:9104, and what
+    /// is stored at http://ADDRESS/inspect over this machine's loopback [default: nowhere]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
-    /// The one memory budget, as 512MiB or 4GiB
+    /// The one memory budget, for example 512MiB or 4GiB
     #[arg(long, default_value = "1GiB", value_parser = bytes)]
     memory: usize,
-    /// Cores to count on; half of them work in the background [default: all]
+    /// Cores to use; half of them work in the background [default: all]
     #[arg(long)]
     cores: Option<usize>,
-    /// When a commit is acknowledged: `commit`, once it is durable; a delay such as `200ms` or `1s`, once it is visible, and it
-    /// becomes durable within that; `none`, once it is visible. Sessions may choose their own
+    /// When a commit is acknowledged: `commit`, once it is durable; a delay such as `200ms` or
+    /// `1s`, once it is visible, and it becomes durable within that time; `none`, once it is
+    /// visible. Sessions may set their own
     #[arg(long, default_value = "commit", value_parser = durability)]
     durability: Durability,
-    /// Clients at once; root may be one more
+    /// Clients at once; root may have one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
-    /// Read data files past the system's page cache: what is in memory is in the budget then, once, and reads that need their device
-    /// take less of the processor. Without it the system keeps what was read lately in memory that nobody needs
+    /// Read data files past the system's page cache. Data is then in memory once, within the
+    /// budget, and reads from a device take less processor time. Without it the system caches
+    /// recently read data in free memory
     #[arg(long)]
     direct_reads: bool,
-    /// Leave these mechanisms out, to measure what they bring
+    /// Leave these mechanisms out, to measure their effect
     #[arg(long, value_delimiter = ',')]
     without: Vec<Mechanism>,
-    /// Threads that run statements at once, one of which may be writing the log; by default as many as cores, and at least 2
+    /// Threads that run statements at once, one of which may be writing the log [default: as many
+    /// as cores, at least 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
-    /// Whether worker threads keep to cores: `off`; `cores`, one each; or `homes`, and each sub-table has one of them as its home,
-    /// where statements about it run if they need not wait for that
+    /// Whether worker threads keep to cores: `off`; `cores`, one core each; `homes`, which in
+    /// addition gives each sub-table a home core, where statements about it run if they need not
+    /// wait for that
     #[arg(long, value_name = "HOW", default_value_t = Affinity::Off)]
     affinity: Affinity,
 }

@@ -1,4 +1,4 @@
-//! `spillway sql`: SQL on a folder, with no server between.
+//! `spillway sql`: runs SQL on a folder without a server.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use spillway_types::value::write_text;
 
 #[derive(Args)]
 #[command(
-    after_help = "Statements end with a semicolon at the end of a line. Results are tables on a terminal and lines with tabs \
-                        elsewhere. The first error ends a script, and the command with it.
+    after_help = "Statements end with a semicolon at the end of a line. Results are tables on a terminal and tab-separated \
+                        lines elsewhere. The first error ends a script and the command.
 
 Examples:
-  spillway sql --data ./data                              type statements; exit ends
+  spillway sql --data ./data                              type statements; exit leaves
   spillway sql --data ./data -e 'SHOW TABLES'
   spillway sql --data ./data --database shop < dump.sql"
 )]
 pub(crate) struct SqlArgs {
-    /// The data folder, which is made if there is none
+    /// The data folder, which is created if it does not exist
     #[arg(long, default_value = "data")]
     data: PathBuf,
     /// The log's folder, if it is not in the data folder
     #[arg(long, value_name = "FOLDER")]
     log_dir: Option<PathBuf>,
-    /// Run this and stop; without it, statements are read from the standard input
+    /// Run this and stop; without it, read statements from standard input
     #[arg(short, long)]
     execute: Option<String>,
     /// The database to begin in
