@@ -1,6 +1,7 @@
-//! Pages of a server that runs, over HTTP: one request, one answer, and the end of the connection.
+//! Fetches pages of a running server over HTTP: one request, one answer, and the end of the
+//! connection.
 //!
-//! Libraries for this bring TLS, redirects, proxies and pools, of which this page has none.
+//! Libraries for this bring TLS, redirects, proxies and pools, which this needs none of.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

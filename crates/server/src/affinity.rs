@@ -1,5 +1,5 @@
-//! Whether workers keep to cores, and statements to the workers of their data: the setting, and what is counted of it. How it is
-//! done is said in `pool/homes`.
+//! The setting whether workers keep to cores, and statements to the workers of their data, and its
+//! counters. `pool/homes` implements it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,10 +1,12 @@
-//! The handshake's packets, and whether an answer proves that its sender knows the password.
+//! The handshake's packets, and the check that an answer proves knowledge of the password.
 //!
-//! The default plugin is `mysql_native_password`: every client library still in use has it, on any transport. Both plugins
-//! keep the hash of the password's hash. That is enough to check the fast answer of `caching_sha2_password` each time, so
-//! that nothing has to be cached. Its slow exchange, in which the client sends the password itself, is for clients whose fast
-//! answer is wrong, and only in TLS or over a Unix socket: some drivers reckon it wrongly after a change of plugins, and
-//! rely on being asked again. The RSA exchange, by which MySQL takes passwords over an open network, is not offered.
+//! The default plugin is `mysql_native_password`, which every client library in use supports on any
+//! transport. Both plugins store the hash of the password's hash. That is enough to check the fast
+//! answer of `caching_sha2_password` each time, so nothing has to be cached. In the slow exchange
+//! the client sends the password itself. The server asks for it only if the fast answer is wrong,
+//! and only over TLS or a Unix socket: some drivers compute the fast answer wrongly after a change
+//! of plugins, and rely on being asked again. MySQL's RSA exchange for open networks is not
+//! offered.
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;

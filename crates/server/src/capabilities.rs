@@ -1,4 +1,4 @@
-//! What clients and servers say that they can, as bits. The names are MySQL's without `CLIENT_`.
+//! Capability flags of clients and servers. The names are MySQL's without `CLIENT_`.
 
 /// Set by every MySQL; a server that clears it says that its extended capabilities are MariaDB's.
 pub(crate) const MYSQL: u32 = 1;

@@ -1,4 +1,5 @@
-//! Numbers and bytes as the protocol writes them: little-endian, and with lengths of one, three, four or nine bytes.
+//! Numbers and bytes of the protocol: little-endian, with length prefixes of one, three, four or
+//! nine bytes.
 
 use crate::packet::LARGE;
 

@@ -1,4 +1,5 @@
-//! Columns of results: their definitions as packets, kept from one execution to the next, and the form of their values.
+//! Columns of results: their definitions as packets, kept between executions, and the format of
+//! their values.
 
 use spillway_sql::{PlanId, ResultColumn};
 use spillway_types::column::IntWidth;

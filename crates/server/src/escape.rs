@@ -1,4 +1,4 @@
-//! Statements with bytes that are no UTF-8: literals of binary data, as clients put them between quotes.
+//! Statements that are not UTF-8: clients put binary data into quoted literals.
 
 use spillway_sql::SqlError;
 

@@ -1,12 +1,15 @@
-//! Pages over HTTP, as little of it as they take: one request without a body, one answer, and the end of the connection.
+//! A small HTTP server: one request without a body, one answer, and the end of the connection.
 //!
-//! Whoever asks is unknown and trusted with nothing. One thread serves all, and waits for none: a client has [`PLACES`] in
-//! number, [`REQUEST_MAX`] bytes to ask in, one deadline for that, and one for each [`PIECE`] of its answer, so that what it sends,
-//! or does not read, costs the others nothing. Where every place is taken, who has been there longest makes way, but for one whose page
-//! is being made. Libraries for this read requests of any length, wait for their clients without end, or bring a runtime along.
+//! Clients are unknown and not trusted. One thread serves all of them and waits for none. A client
+//! has one of [`PLACES`] places, [`REQUEST_MAX`] bytes for its request, one deadline for that, and
+//! one for each [`PIECE`] of its answer, so a client that sends slowly or does not read costs the
+//! others nothing. If every place is taken, the oldest client makes way, except one whose page is
+//! being made. Libraries for this read requests of any length, wait for clients without end, or
+//! bring a runtime.
 //!
-//! A page that takes long is made on a thread of its own, so that the others are answered meanwhile, and one at a time. It goes out in
-//! pieces as it is made, of which few wait for the client (`outlet`): it is nowhere whole.
+//! A page that takes long is made on a thread of its own, one at a time, so the others are answered
+//! meanwhile. It is sent in pieces as it is made, and few pieces wait for the client (`outlet`).
+//! The whole page is never in memory.
 
 mod outlet;
 

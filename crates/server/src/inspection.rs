@@ -1,12 +1,13 @@
-//! What is stored in a server, over HTTP, for those on its own machine.
+//! Serves what is stored in a server over HTTP, for clients on its own machine.
 //!
-//! Bounds of slices are keys, and keys are data; the page knows no passwords. So it is told to nobody who comes from another
-//! machine, and not to a browser that was led here by a name that somebody else has given this machine. Through SQL, which
-//! knows who asks, it is told everywhere.
+//! Bounds of slices are keys, keys are data, and the page has no passwords. So it answers no client
+//! from another machine, and no browser that was led here by a name that somebody else has given
+//! this machine. SQL, which knows the user's rights, shows the same everywhere.
 //!
-//! It is made from records in memory, of one moment for each sub-table, and keeps no statement waiting; on a thread of its own, so that it
-//! keeps no other page waiting either. What it takes of memory is charged to the one budget before it is made (D7), and is not made
-//! where there is no room for it: a copy of the records, and of what is told few pieces at a time.
+//! The page is made from records in memory, of one moment for each sub-table. It delays no
+//! statement, and, as it has a thread of its own, no other page. Its memory is charged to the
+//! budget before it is taken (D7): a copy of the records, and a few pieces of output at a time. If
+//! the budget has no room, the page is refused.
 
 use std::net::IpAddr;
 

@@ -1,18 +1,25 @@
 //! The MySQL wire protocol over an [`spillway_sql::Instance`].
 //!
-//! In the order a client passes them:
+//! Modules in the order in which a client passes them:
 //!
-//! - `listener`: listening, and the graceful stop; `server`: what connections share, their limits and counters;
-//! - `transport`: a client's bytes, plain or in TLS (`tls`); `packet`: packets of them, each response in one write;
-//! - `capabilities`, `auth`, `login`: who the client is, and whether it can prove it; `guard`: how fast it may try;
-//! - `pool`: the threads that serve clients, and what they do next; `vanished`: statements whose clients have gone; `affinity`: whether they keep to cores;
-//! - `connection`: its commands; `escape`: statements that are no UTF-8; `params`: parameters of prepared statements;
-//! - `results`, `columns`, `rows`: answers, straight from borrowed values; `codec`: numbers and bytes;
-//! - `metrics`: the figures of all that, and `inspection`: what is stored, over `http`;
-//! - `loopback`: a client within the process, to measure what is not the system's.
+//! - `listener`: listening and graceful shutdown; `server`: limits and counters that connections
+//!   share;
+//! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: packets, each response
+//!   written at once;
+//! - `capabilities`, `auth`, `login`: the handshake and the proof of the password; `guard`: delays
+//!   after failed logins;
+//! - `pool`: the worker threads; `vanished`: ends statements whose clients have gone; `affinity`:
+//!   whether workers keep to cores;
+//! - `connection`: commands; `escape`: statements that are not UTF-8; `params`: parameters of
+//!   prepared statements;
+//! - `results`, `columns`, `rows`: answers, written from borrowed values; `codec`: numbers and
+//!   bytes;
+//! - `metrics`: counters, and `inspection`: what is stored, over `http`;
+//! - `loopback`: a client within the process, for measurements without the system's network.
 //!
-//! A client costs memory and no thread: a few workers serve whoever has sent something, run each statement to its end, and
-//! wait neither for clients nor for commits. How, and why, is said in `pool`.
+//! A client costs memory and no thread. A few workers serve every client that has sent something,
+//! run each statement to its end, and wait neither for clients nor for commits. `pool` explains how
+//! and why.
 
 mod affinity;
 mod auth;

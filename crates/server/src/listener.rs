@@ -1,4 +1,4 @@
-//! Listening for clients, and the end of it.
+//! Listens for clients, and stops gracefully.
 
 use std::fs;
 use std::io::{self, ErrorKind};

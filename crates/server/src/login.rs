@@ -1,4 +1,5 @@
-//! Who a client is: the greeting, its hello, TLS where it asks for it, and the proof of its password.
+//! The login: the greeting, the client's hello, TLS if the client asks for it, and the proof of the
+//! password.
 
 use std::io;
 use std::net::IpAddr;

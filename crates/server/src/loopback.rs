@@ -1,13 +1,17 @@
-//! A client within the process: its bytes come from memory and go there, with no socket and no thread between.
+//! A client within the process: its bytes come from memory and go there, with no socket and no
+//! thread between.
 //!
-//! It runs what a worker runs for a client, from the bytes of a packet to those of the answer, and nothing else: what remains of a
-//! statement's cost when the system's calls are left out. The benchmark of the statement path is made of it.
+//! It runs what a worker runs for a client, from the bytes of a packet to those of the answer, and
+//! nothing else: the cost of a statement without the system's calls. The benchmark of the statement
+//! path uses it.
 //!
 //! # Guarantees
 //!
-//! - **P1.** What comes back is what a client over a Unix socket would be sent, byte for byte.
-//! - **P2.** A command is answered to its end before [`Loopback::command`] returns: its commit is acknowledged, its lock waits are over.
-//! - **P3.** From one command to the next the connection asks for no memory of its own that it had not before.
+//! - **P1.** The answer is what a client over a Unix socket would be sent, byte for byte.
+//! - **P2.** When [`Loopback::command`] returns, the command is answered to its end: its commit is
+//!   acknowledged, its lock waits are over.
+//! - **P3.** Between commands the connection allocates no memory of its own that it did not have
+//!   before.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The figures of a server for Prometheus and its kin, and what is stored in it, over HTTP.
+//! Serves the server's counters for Prometheus, and what is stored, over HTTP.
 
 use std::fmt;
 use std::io;

@@ -1,9 +1,10 @@
-//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1 goes on in the next packet, so that
-//! one of exactly that length, or a multiple of it, ends with an empty packet.
+//! Packets: three bytes of length, one of sequence, the payload. A payload of 16 MB - 1 continues
+//! in the next packet, so a payload of exactly that length, or a multiple of it, ends with an empty
+//! packet.
 //!
-//! A command is read whole, with one system call where it is short. Bytes that a client only announces are given, and charged,
-//! no more room than those that came before them took. A response is gathered and written with one call; a long one goes out
-//! in pieces while it is made.
+//! A short command is read with one system call. Buffers grow, and are charged, only as bytes
+//! arrive, whatever length a client announces. A response is gathered and written with one call; a
+//! long one is sent in pieces while it is made.
 
 use std::io;
 

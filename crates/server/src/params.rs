@@ -1,4 +1,4 @@
-//! The parameters of prepared statements, as COM_STMT_EXECUTE and COM_STMT_SEND_LONG_DATA bring them.
+//! Decodes the parameters of prepared statements from COM_STMT_EXECUTE and COM_STMT_SEND_LONG_DATA.
 
 use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, Charge, Use};

@@ -1,15 +1,17 @@
-//! Answers to several clients, handed over with one call.
+//! Sends answers to several clients with one call.
 //!
-//! A send to a client of this machine costs the system some 4 us, of which the call and what is done at its end, such as to make room at
-//! once for the thread that it woke, are a fifth. A worker that goes from one short statement to the next need not pay that for each
-//! ([`crate::pool`]): it hands several answers over together, through an `io_uring` of its own.
+//! A send to a local client costs the system some 4 us. A fifth of that is the call and the work at
+//! its end, such as making room for the thread that it woke. A worker that runs one short statement
+//! after the other need not pay that for each ([`crate::pool`]): it submits several answers
+//! together, through an `io_uring` of its own.
 //!
 //! # Guarantees
 //!
-//! - **T1.** Nothing waits for a client: each is sent what it takes at once.
-//! - **T2.** When [`Post::send`] returns the system uses nothing any more of what it was given.
-//! - **T3.** What it says of each is what `send` would have said.
-//! - **T4.** Where the system has no rings, has no more, or takes none from one, each is sent by a call of its own.
+//! - **T1.** Sending waits for no client: each is sent what it takes at once.
+//! - **T2.** When [`Post::send`] returns, the system no longer uses any memory that it was given.
+//! - **T3.** The result for each client is what `send` would have returned.
+//! - **T4.** If the system has no rings, has no more, or refuses a submission, each answer is sent
+//!   by a call of its own.
 #![allow(unsafe_code)] // A leaf: the system reads memory that it was named.
 
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,4 +1,4 @@
-//! Answers as packets: OK, EOF, errors, and result sets as they come.
+//! Answers as packets: OK, EOF, errors, and result sets as their rows arrive.
 
 use std::io;
 

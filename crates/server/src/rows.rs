@@ -1,4 +1,4 @@
-//! Rows, written straight into the response: as text for queries, in binary for prepared statements.
+//! Writes rows into the response: as text for queries, in binary for prepared statements.
 
 use std::io::Write;
 

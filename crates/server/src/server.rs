@@ -1,4 +1,4 @@
-//! What the connections of a server share: their slots, their limits, and what is counted of them.
+//! State that the connections of a server share: slots, limits and counters.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -234,8 +234,8 @@ impl Shared {
         let traffic = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let connected = self.clients.sockets.lock().len() as u64;
         let figures = [
-            ("connections_total", "Connections that came.", true, self.counters.connections.get()),
-            ("connections_now", "Connections there are.", false, connected),
+            ("connections_total", "Connections accepted.", true, self.counters.connections.get()),
+            ("connections_now", "Connections now.", false, connected),
             (
                 "connections_most",
                 "Most connections at once.",
@@ -244,13 +244,13 @@ impl Shared {
             ),
             (
                 "connections_refused_total",
-                "Connections that were one too many.",
+                "Connections refused because of max_connections.",
                 true,
                 self.counters.refused.get(),
             ),
             (
                 "connections_failed_total",
-                "Clients that did not get as far as their first command.",
+                "Clients that disconnected before their first command.",
                 true,
                 self.counters.aborted_connects.get(),
             ),
@@ -262,19 +262,19 @@ impl Shared {
             ),
             (
                 "connections_aborted_total",
-                "Clients that went without saying so.",
+                "Clients that disconnected without COM_QUIT.",
                 true,
                 self.counters.aborted_clients.get(),
             ),
             (
                 "tls_connections_total",
-                "Connections that went on in TLS.",
+                "Connections that use TLS.",
                 true,
                 self.counters.tls_accepted.get(),
             ),
             (
                 "prepared_statements_now",
-                "Prepared statements there are.",
+                "Prepared statements now.",
                 false,
                 self.instance.prepared_statements() as u64,
             ),
@@ -287,43 +287,43 @@ impl Shared {
             ("sent_bytes_total", "Bytes sent to clients.", true, traffic(&self.traffic.sent)),
             (
                 "answers_together_total",
-                "Answers that were sent together with those to other clients: by one call, where the system has rings.",
+                "Answers sent together with those to other clients, by one call if the system has rings.",
                 true,
                 self.counters.answers_together.get(),
             ),
             (
                 "point_reads_total",
-                "Look-ups of one row in memory that went round what statements in general need.",
+                "Lookups of one row in memory that took the shorter path.",
                 true,
                 self.instance.point_reads(),
             ),
             (
                 "point_changes_total",
-                "Changes of one row by its key that went straight to the row.",
+                "Changes of one row by its key that took the shorter path.",
                 true,
                 self.instance.point_changes(),
             ),
             (
                 "statements_at_home_total",
-                "Statements that ran on the core where their rows are at home.",
+                "Statements that ran on the home core of their rows.",
                 true,
                 self.homes.statements(Ran::AtHome),
             ),
             (
                 "statements_away_total",
-                "Statements that ran on another core than where their rows are at home.",
+                "Statements that ran on another core than the home core of their rows.",
                 true,
                 self.homes.statements(Ran::Away),
             ),
             (
                 "statements_spread_total",
-                "Statements whose rows are at home on several cores.",
+                "Statements whose rows have several home cores.",
                 true,
                 self.homes.statements(Ran::Spread),
             ),
             (
                 "connections_moved_total",
-                "Times that a connection has become at home on a core.",
+                "Times that a connection got a new home core.",
                 true,
                 self.homes.moves(),
             ),

@@ -1,4 +1,4 @@
-//! TLS: the server's certificate and key, from files or made by itself.
+//! TLS: the server's certificate and key, from files or self-signed.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The seam to the network: a stream of bytes from and to one client, which may become a TLS one.
+//! The seam to the network: a stream of bytes from and to one client, which may switch to TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

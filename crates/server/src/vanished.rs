@@ -1,10 +1,10 @@
-//! Statements whose clients have gone.
+//! Ends statements whose clients have gone.
 //!
-//! A worker that runs a statement, or a statement that waits without one, does not read its
-//! client's socket. So the thread that accepts clients looks now and then at the statements that
-//! have run since its last look, and ends the connections of those whose clients have gone: their
-//! locks, their places and their memory are for others. A statement that ends sooner is not looked
-//! at; a client may send one and go without waiting for the answer.
+//! A worker that runs a statement does not read its client's socket, and neither does anything
+//! while a statement waits without a worker. So the thread that accepts clients checks now and then
+//! the statements that have run since its last check, and ends the connections whose clients have
+//! gone. That frees their locks, slots and memory. A statement that ends sooner is not checked; a
+//! client may send one and disconnect without waiting for the answer.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -447,7 +447,7 @@ impl Database {
             gauge(name, help, self.0.budget.used_for(what))
         }));
         metrics.extend(memory_watch::resident_anonymous().map(|bytes| {
-            let help = "Memory of the process that no file backs, as the system counts it.";
+            let help = "Anonymous resident memory of the process, as the system counts it.";
             gauge("process_resident_anonymous_bytes", help, bytes)
         }));
         metrics
@@ -641,7 +641,7 @@ fn create_directory(manager: &TransactionManager) -> Result<()> {
     Ok(())
 }
 
-/// The metric of what is charged for a use, and what it tells.
+/// The name and the help text of the metric of a use.
 fn memory_metric(what: Use) -> (&'static str, &'static str) {
     match what {
         Use::Memtables => ("memory_memtables_bytes", "Memory of memtables."),
@@ -655,11 +655,11 @@ fn memory_metric(what: Use) -> (&'static str, &'static str) {
             ("memory_compactions_bytes", "Memory of what flushes and compactions read and write.")
         }
         Use::FreePages => {
-            ("memory_free_pages_bytes", "Memory for cached blocks in which there is none now.")
+            ("memory_free_pages_bytes", "Memory of pages for cached blocks that hold none now.")
         }
         Use::Other => (
             "memory_other_bytes",
-            "Resident memory of the process past what is charged and its fixed part.",
+            "Resident memory of the process that no other use charges, past a fixed part.",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Commands: what a client asks for, and what it is answered.
+//! The commands of the protocol and their answers.
 
 use std::io;
 

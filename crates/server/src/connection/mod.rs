@@ -1,4 +1,4 @@
-//! One client: its login, then its commands until it goes, a step at a time.
+//! One client: its login, then its commands until it disconnects, one step at a time.
 
 mod commands;
 

@@ -1,7 +1,8 @@
-//! Where a page goes while it is made: to its client, in pieces.
+//! Sends a page to its client in pieces while it is made.
 //!
-//! Nobody knows beforehand how long such a page is. So its body goes in chunks, of which the last says that it is whole; to a client
-//! of HTTP/1.0, which knows none, it ends with the connection.
+//! The length of such a page is not known beforehand. So its body is sent in chunks, of which the
+//! last says that the page is complete. To a client of HTTP/1.0, which has no chunks, the page ends
+//! with the connection.
 
 use std::fmt;
 use std::io::Write as _;
