@@ -104,7 +104,7 @@ bench-skew: peers ## Point reads of data larger than memory, from all rows alike
 
 bench-moving: peers ## Reads whose hot rows become others all of a sudden, beside RocksDB, and through servers beside InnoDB (MOVING_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet --bin spillway --bin spillway-bench
 	peers/target/release/spillway-peers moving $(MOVING_ARGS)
 	scripts/bench-moving $(MOVING_ARGS)
 
@@ -118,8 +118,8 @@ bench-scan: peers ## Scans forward and backward, and gets of many keys at once, 
 	peers/target/release/spillway-peers scan $(SCAN_ARGS)
 
 bench-metadata: setup ## What the metadata of 1 TB costs: opening, changing, writing it (METADATA_ARGS=)
-	cargo build --release --quiet --bin spillway
-	target/release/spillway bench metadata $(METADATA_ARGS)
+	cargo build --release --quiet --bin spillway-bench
+	target/release/spillway-bench metadata $(METADATA_ARGS)
 
 bench-statement: setup ## What a statement costs from packet to packet: time, memory it asks for, instructions (STATEMENT_ARGS=)
 	@scripts/setup statement
@@ -168,16 +168,16 @@ bench-space: setup ## What tables take on disk after a load and an hour's worth 
 
 bench-cold: setup ## Random rows that are on a device only, through a server, beside what the device does by itself (COLD_ARGS=)
 	@scripts/setup cold
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet --bin spillway --bin spillway-bench
 	scripts/bench-cold $(COLD_ARGS)
 
 bench-affinity: setup ## Servers with and without --affinity in turn, and the library's threads with and without cores of their own (AFFINITY_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
-	target/release/spillway bench homes
+	cargo build --release --quiet --bin spillway --bin spillway-bench
+	target/release/spillway-bench homes
 	scripts/bench-affinity $(AFFINITY_ARGS)
 
 bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet --bin spillway --bin spillway-bench
 	scripts/bench-connections $(CONNECTIONS_ARGS)

@@ -1,4 +1,4 @@
-//! `spillway bench scan` by itself, for profilers: little to compile and to load (`scripts/bench-scan-instructions`,
+//! `spillway-bench scan` by itself, for profilers: little to compile and to load (`scripts/bench-scan-instructions`,
 //! `scripts/bench-cache-misses`).
 
 use std::process::ExitCode;

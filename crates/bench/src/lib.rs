@@ -6,7 +6,7 @@
 //! - [`report`]: medians, spread and ratios of a run, as a table, CSV or JSON;
 //! - [`machine`]: what a process used of the machine, and what machine it was.
 //!
-//! The runs, alone as `spillway bench ...` or beside peers in the `peers` workspace:
+//! The runs, alone as `spillway-bench ...` or beside peers in the `peers` workspace:
 //!
 //! - [`kv`]: the library under db_bench's shapes;
 //! - [`commits`]: durable commits as more of them are in flight;

@@ -7,6 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use clap::Args;
+use spillway_bench::affinity::AffinityArgs;
+use spillway_bench::connections::ConnectionsArgs;
+
 const SPILLWAY: &str = env!("CARGO_BIN_EXE_spillway");
 
 fn spillway(args: &[&str]) -> Output {
@@ -115,6 +119,12 @@ impl Client {
     }
 }
 
+/// The benchmark that these arguments ask for.
+fn measure<'a, A: Args>(args: impl Iterator<Item = &'a str>) -> A {
+    let command = A::augment_args(clap::Command::new("measure").no_binary_name(true));
+    A::from_arg_matches(&command.get_matches_from(args)).unwrap()
+}
+
 #[test]
 fn every_command_teaches_by_examples() {
     for args in [
@@ -123,15 +133,6 @@ fn every_command_teaches_by_examples() {
         &["sql", "--help"],
         &["check", "--help"],
         &["inspect", "--help"],
-        &["bench", "kv", "--help"],
-        &["bench", "commits", "--help"],
-        &["bench", "lone", "--help"],
-        &["bench", "connections", "--help"],
-        &["bench", "affinity", "--help"],
-        &["bench", "homes", "--help"],
-        &["bench", "wave", "--help"],
-        &["bench", "recovery", "--help"],
-        &["bench", "metadata", "--help"],
     ] {
         let output = spillway(args);
         let text = text(&output);
@@ -175,9 +176,8 @@ fn a_server_is_measured_with_many_connections() {
     let csv = folder.path().join("rows.csv");
     let named = format!("spillway={socket}");
     let size = "--connections 3,40 --rows 1500 --statements 300 --rounds 1";
-    let args = ["bench", "connections", "--server", &named, "--csv", csv.to_str().unwrap()];
-    let measured = spillway(&args.into_iter().chain(size.split(' ')).collect::<Vec<_>>());
-    assert!(measured.status.success(), "{}", text(&measured));
+    let args = ["--server", &named, "--csv", csv.to_str().unwrap()];
+    measure::<ConnectionsArgs>(args.into_iter().chain(size.split(' '))).run().unwrap();
     let rows = std::fs::read_to_string(csv).unwrap();
     assert!(rows.contains("\n3,spillway,") && rows.contains("\n40,spillway,"), "{rows}");
     assert!(server.stop());
@@ -197,11 +197,9 @@ fn servers_with_and_without_homes_are_measured_in_turn() {
     }
     let csv = folder.path().join("rows.csv");
     let size = "--connections 6 --tables 3 --rows 100 --statements 300 --rounds 1 --csv";
-    let mut args = vec!["bench", "affinity"];
-    args.extend(named.iter().map(String::as_str));
-    args.extend(size.split(' ').chain([csv.to_str().unwrap()]));
-    let measured = spillway(&args);
-    assert!(measured.status.success(), "{}", text(&measured));
+    let args = named.iter().map(String::as_str);
+    let args = args.chain(size.split(' ').chain([csv.to_str().unwrap()]));
+    measure::<AffinityArgs>(args).run().unwrap();
     let rows = std::fs::read_to_string(csv).unwrap();
     for case in ["select,own,6,off,", "select,any,6,cores,", "update,own,6,homes,"] {
         assert!(rows.contains(&format!("\n{case}")), "{case} is not in {rows}");

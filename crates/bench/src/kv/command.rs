@@ -1,4 +1,4 @@
-//! The command line of a run, shared by `spillway bench kv` and the comparison with peers.
+//! The command line of a run, shared by `spillway-bench kv` and the comparison with peers.
 
 use clap::Args;
 use spillway::Mechanism;

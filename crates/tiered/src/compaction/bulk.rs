@@ -15,7 +15,7 @@ use spillway_base::Result;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings};
 
-/// Operations in flight: more were no quicker (`spillway bench extents`).
+/// Operations in flight: more were no quicker (`spillway-bench extents`).
 const DEPTH: usize = 4;
 /// The share of the memory that buffers may have, as far as the work can do with less: those of one work, and those of all.
 const MEMORY_SHARE: usize = 32;

@@ -17,7 +17,7 @@
 //!
 //! Rejected: to put blocks into the cache as they are written, which spares reading them. Readers need the old ones until the last
 //! extent is recorded, so that the cache has to hold twice what is replaced: a compaction of half of what is hot drove out the other half,
-//! and 83 % of hits fell to 67 %, as without any of this (`spillway bench replacement`). What is read in their place are long reads, once, in
+//! and 83 % of hits fell to 67 %, as without any of this (`spillway-bench replacement`). What is read in their place are long reads, once, in
 //! the background. And to let what a flush writes come into the small queue: it changed hits by half a point or less, to either side.
 
 use std::ops::Range;

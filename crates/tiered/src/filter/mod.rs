@@ -27,7 +27,7 @@
 //!
 //! A ribbon (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021) takes 7.3 bits for each of a block's 520 keys,
 //! and of 30 keys 9.6; the Bloom filter took 10.9 and 17.3, as its lines are whole. It takes longer to build, 45 ns a key where that took 5, and
-//! to ask, 18 ns where that took 6 to 12. `spillway bench filters` measures both.
+//! to ask, 18 ns where that took 6 to 12. `spillway-bench filters` measures both.
 //!
 //! Each block has its own, so that a compaction can carry it into another extent without decoding it. That costs no memory: the fewer keys a
 //! ribbon is of, the nearer it comes to the least there can be, and one over the 60,000 keys of an extent is larger by 1 % than those of its
@@ -43,7 +43,7 @@
 //!
 //! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one. The engine would have to be told where a
 //! key's prefix ends, each prefix takes as much as a key (14.6 bits for each entry of an index whose values differ, 8.0 where ten have
-//! the same; `spillway bench filters`, "with prefixes"), and a scan with any other range would gain nothing.
+//! the same; `spillway-bench filters`, "with prefixes"), and a scan with any other range would gain nothing.
 
 mod bloom;
 mod range;
