@@ -1,4 +1,4 @@
-//! What a client of this crate sees: columns, rows, outcomes.
+//! The types that a client of this crate sees: columns, rows, outcomes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Errors as MySQL numbers and words them. This is the one place where kinds of failure become codes.
+//! Errors with MySQL's numbers and texts. This is the only place that maps kinds of failures to
+//! codes.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Entries for fuzzing: each takes any bytes, gives them to what reads the catalog or stored rows, and checks what must hold
-//! of whatever comes out.
+//! Entry points for fuzzing: each takes any bytes, passes them to a decoder of the catalog or of
+//! stored rows, and checks the invariants of the result.
 
 use std::sync::Arc;
 

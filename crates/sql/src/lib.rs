@@ -1,14 +1,19 @@
 //! SQL over Spillway, in MySQL's dialect.
 //!
-//! In the order a statement passes them:
+//! Modules in the order in which a statement passes them:
 //!
-//! - `session`: an [`Instance`] is an open database that speaks SQL, a [`Session`] one client's view of it;
-//! - `parse`: text to statements;
-//! - `catalog`: which databases, tables and users there are;
-//! - `expr`: expressions bound and evaluated; `query`: queries planned and run;
-//! - `rows`: rows as they are stored, of whichever version of their table; `dml`, `store`: rows and their index entries changed;
-//! - `ddl`: definitions of tables; `show`: SHOW and `information_schema`; `verify`: whether indexes are what rows say; `accounts`, `grants`, `users`: accounts, their rights and passwords; `names`: which names statements may create; `needs`: what statements need to be allowed;
-//! - `api`, `errors`: what comes out.
+//! - `session`: an [`Instance`] is an open database that speaks SQL, a [`Session`] one client's
+//!   view of it;
+//! - `parse`: from text to statements;
+//! - `catalog`: databases, tables and users;
+//! - `names`: which names statements may create; `needs`: the rights that statements need;
+//! - `expr`: binds and evaluates expressions; `query`: plans and runs queries;
+//! - `rows`: stored rows of any version of their table; `dml`, `store`: changes of rows and their
+//!   index entries;
+//! - `ddl`: definitions of tables; `show`: SHOW and `information_schema`; `verify`: compares
+//!   indexes with rows;
+//! - `accounts`, `grants`, `users`: accounts, their rights and passwords;
+//! - `api`, `errors`: results and errors.
 
 mod accounts;
 mod api;

@@ -1,4 +1,5 @@
-//! What the catalog says of a table: its columns, keys and constraints, and what rows may have from before.
+//! Table definitions in the catalog: columns, keys, constraints, and the earlier versions that rows
+//! may have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Hosts of accounts, and which of them a client comes from.
+//! Hosts of accounts, and which of them match a client's address.
 
 use std::net::Ipv4Addr;
 

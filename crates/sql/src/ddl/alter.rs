@@ -1,4 +1,5 @@
-//! ALTER TABLE: from operations to the table's new definition, and to what must be done to its rows for it.
+//! ALTER TABLE: derives the table's new definition from the operations, and the work that its rows
+//! need.
 
 use std::sync::Arc;
 

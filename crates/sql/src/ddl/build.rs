@@ -1,11 +1,13 @@
-//! Rows and index entries of a table that is altered: any number of them, in as many transactions as it takes.
+//! Builds rows and index entries of a table that is altered: any number of them, in as many
+//! transactions as it takes.
 //!
-//! The caller has the table to itself. What is built goes into key spaces that nothing names yet; the catalog turns to them
-//! in one transaction of its own, later, and lets the old ones go with it. A crash before that leaves key spaces that
-//! the catalog does not name, which the next opening removes; a failure removes them at once ([`Built`]).
+//! The caller holds the table exclusively. New rows and entries go into key spaces that nothing
+//! names yet. Later the catalog switches to them in one transaction of its own, which also drops
+//! the old key spaces. A crash before that leaves key spaces that the catalog does not name, which
+//! the next opening removes; a failure removes them at once ([`Built`]).
 //!
-//! One transaction for all was the simpler design, and rejected: a transaction is kept in memory until it is committed, so a
-//! table larger than a transaction's share could never be altered.
+//! One transaction for all was the simpler design, and rejected: a transaction is kept in memory
+//! until it is committed, so a table larger than a transaction's share could never be altered.
 
 use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, TransactionOptions};
 use spillway_base::TableId;

@@ -1,4 +1,4 @@
-//! CHECK constraints: their names, and the expressions they keep as text.
+//! CHECK constraints: their names, and their expressions, which the catalog keeps as text.
 
 use std::ops::ControlFlow;
 

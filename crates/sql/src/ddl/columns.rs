@@ -1,4 +1,4 @@
-//! Columns: what their options say, and their places in a table.
+//! Columns: their options, and their positions in a table.
 
 use std::collections::HashSet;
 

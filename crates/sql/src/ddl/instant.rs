@@ -1,14 +1,18 @@
-//! Changes of a table that leave its rows as they are, and read them in another way (`rows`); and which of the ways to do an
-//! ALTER TABLE the statement allows.
+//! Changes of a table that leave its rows as they are and read them in another way (`rows`), and
+//! the ways in which a statement allows an ALTER TABLE.
 //!
-//! A statement is done in the first of these ways that serves all its clauses ([`Way`]):
+//! A statement runs in the first of these ways that serves all its clauses ([`Way`]):
 //!
 //! - **instantly**: no row is read or written;
-//! - **online**: indexes are built while the table is read and written, and what else changes is instant (`online`);
-//! - **with the rows as they are**: they are read, to build indexes or to hold them to constraints, with the table alone;
-//! - **by copying**: all rows are written anew, in the newest version and with all their index entries.
+//! - **online**: indexes are built while the table is read and written, and every other change is
+//!   instant (`online`);
+//! - **with the rows as they are**: rows are read, to build indexes or to check constraints, with
+//!   the table held exclusively;
+//! - **by copying**: all rows are rewritten, in the newest version and with all their index
+//!   entries.
 //!
-//! An index goes on being read where its entries are byte for byte those of the new definition; else it is built anew.
+//! An index stays in use if its entries are byte for byte those of the new definition; otherwise it
+//! is rebuilt.
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
-//! What the expressions may name that a table's definition keeps: DEFAULT and CHECK.
+//! Checks the expressions that a table's definition keeps: DEFAULT and CHECK.
 //!
-//! Everybody who writes a row evaluates them, and nobody asks then who may read what they name. So
-//! they read nothing but the row and what functions answer.
+//! Every writer of a row evaluates them, and at that time nothing checks who may read what they
+//! name. So they read nothing but the row and the results of functions.
 //!
 //! # Guarantees
 //!
@@ -9,7 +9,7 @@
 //!   function that MySQL refuses there, is refused by the statement that defines it.
 //! - **KEPT-2.** One that the catalog has from before is never evaluated: the statement that needs
 //!   its value fails with the same error. Rows can be read, changed and deleted, and given a value
-//!   of their own; `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT` and `DROP CHECK` mend the
+//!   of their own; `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT` and `DROP CHECK` repair the
 //!   definition.
 
 use std::ops::ControlFlow;

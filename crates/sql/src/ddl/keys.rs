@@ -1,4 +1,4 @@
-//! Primary keys and indexes, as a table's definition has them. What is in them is built elsewhere.
+//! Primary keys and indexes in a table's definition. Other modules build their entries.
 
 use spillway::Csn;
 use spillway_types::ColumnType;

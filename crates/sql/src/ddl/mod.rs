@@ -1,10 +1,11 @@
-//! Statements that change what there is: databases, tables, indexes.
+//! Statements that define databases, tables and indexes.
 //!
-//! What a statement says becomes a definition first: `columns`, `keys`, `checks` and `types` read its parts, under the
-//! [`Terms`] that hold for it. Most statements then change the catalog at once, in one transaction ([`Ddl`], `create`).
-//! ALTER TABLE and what is short for it (`alter`) leaves rows as they are where it can (`instant`); else there are rows to read
-//! and write first, which `build` does in as many transactions as it takes, before the catalog turns to the outcome in one; or
-//! there are indexes to build only, which `online` does while the table is read and written.
+//! A statement becomes a definition first: `columns`, `keys`, `checks` and `types` read its parts,
+//! under the [`Terms`] that apply. Most statements then change the catalog at once, in one
+//! transaction ([`Ddl`], `create`). ALTER TABLE and its short forms (`alter`) leave rows as they
+//! are if they can (`instant`). Otherwise `build` reads and writes rows first, in as many
+//! transactions as it takes, before one transaction switches the catalog to the result. If only
+//! indexes have to be built, `online` does so while the table is read and written.
 
 mod alter;
 mod build;

@@ -1,43 +1,54 @@
-//! Indexes that are built while their table is read and written.
+//! Builds indexes while their table is read and written.
 //!
-//! 1. With the table alone for a moment, the catalog says which indexes the table is to have ([`Becoming`]); their key spaces are
-//!    empty. From then on changes of rows keep their entries, and nothing else sees them.
-//! 2. Row by row, in the order of keys, in transactions of some rows each, every row is given its entries ([`Pass::fill`]). How far
-//!    that is, is committed with them.
-//! 3. Where something is unique, the table is had alone for a moment again, and from then on changes of rows note what may be
-//!    duplicates, in the catalog. Those that were there before are looked for after it ([`Pass::check`]).
-//! 4. With the table alone for a moment, what was noted is looked at, and the indexes become the table's; so does what else the
-//!    statement changes of it, if that is instant (`instant`) and the indexes' entries hang on nothing of it. Before, nothing of
-//!    the statement is seen.
+//! 1. With the table held exclusively for a moment, the catalog records which indexes the table is
+//!    to have ([`Becoming`]); their key spaces are empty. From then on changes of rows maintain
+//!    their entries, and nothing else sees them.
+//! 2. A pass gives every row its entries, in the order of keys, in transactions of some rows each
+//!    ([`Pass::fill`]). The progress is committed with them.
+//! 3. If an index is unique, the build holds the table exclusively for a moment again. From then on
+//!    changes of rows record possible duplicates in the catalog. The build then looks for those
+//!    that existed before ([`Pass::check`]).
+//! 4. With the table held exclusively for a moment, the build checks what was recorded, and the
+//!    indexes become the table's. So do the statement's other changes, if they are instant
+//!    (`instant`) and do not affect the indexes' entries. Nothing of the statement is visible
+//!    before.
 //!
-//! Who runs these steps, and has the table for the moments, is `session/building`.
+//! `session/building` runs these steps and takes the table for the moments.
 //!
 //! # Guarantees
 //!
-//! - **O1.** After step 1, whoever changes a row changes its entries in the indexes that are built, too. No transaction that knows the
-//!   table from before is left: each would share the table until its end.
-//! - **O2.** An entry that is there is of a row that is there and has its values. It is written under a lock of the row, with the newest
-//!   values, by a change of the row or by a pass over it; and who takes the values from the row takes the entry away in the same
-//!   transaction. To take away one that is not there yet does no harm: it is written under the lock, so not with these
-//!   values any more.
-//! - **O3.** Every row whose key a pass has left behind has its entries. If it was there before step 1 it was seen by the pass, which
-//!   reads a snapshot from after; if it came, or changed, later, O1 holds for it.
-//! - **O4.** No transaction fails for a build, nor waits for more than one batch of it (`pass`, P3). Changes of entries are not compared
-//!   with snapshots (`store`), so that a transaction which began before a batch meets no conflict with it. Of a duplicate it is the build
-//!   that fails, whenever the duplicate came, if it is still one when it is looked at.
-//! - **O5.** How far a pass is, is committed with the entries up to there (P4), so that a crash loses neither; an entry that is written
-//!   again is the same.
-//! - **O6.** A unique index that is done has no duplicates. Of one that came after step 3, the row that came second met the other's entry,
-//!   which is there by O3, or met that somebody was about to write it; so it was noted in the transaction that gave it its values, which
-//!   step 4 sees: it has the table alone, and reads the newest state. Those from before are seen by a check that reads a snapshot from
-//!   after.
-//! - **O7.** Only snapshots read through the index that see the commit of step 4 (1412 for others), and so all entries.
-//! - **O8.** A build ends whole: done, or gone with its key spaces. It is gone when its statement is killed or fails, as of a duplicate; one
-//!   that a crash or a shutdown cut off is gone on with when the database is opened again. Neither to go nor to go on without its statement
-//!   does it keep anybody from the table for longer than a moment: it waits until nobody uses it.
+//! - **O1.** After step 1, every change of a row changes its entries in the indexes that are built,
+//!   too. No transaction that knows the table from before is left: each would share the table until
+//!   its end.
+//! - **O2.** Every entry belongs to an existing row and has its values. It is written under a lock
+//!   of the row, with the newest values, by a change of the row or by a pass over it. The
+//!   transaction that takes the values from the row also removes the entry. Removing one that does
+//!   not exist yet does no harm: it is written under the lock, so not with these values any more.
+//! - **O3.** Every row whose key a pass has left behind has its entries. If it existed before step
+//!   1, the pass saw it, because the pass reads a later snapshot; if it came, or changed, later, O1
+//!   holds for it.
+//! - **O4.** No transaction fails for a build, nor waits for more than one batch of it (`pass`,
+//!   P3). Changes of entries are not compared with snapshots (`store`), so a transaction that began
+//!   before a batch meets no conflict with it. A duplicate fails the build, whenever the duplicate
+//!   came, if it is still one when it is checked.
+//! - **O5.** The progress of a pass is committed with the entries up to there (P4), so a crash
+//!   loses neither; an entry that is written again is the same.
+//! - **O6.** A finished unique index has no duplicates. If one came after step 3, the row that came
+//!   second met the other's entry, which exists by O3, or met a writer about to write it. So the
+//!   transaction that gave the row its values recorded it, and step 4 sees that: it holds the table
+//!   exclusively, and reads the newest state. A check that reads a snapshot from after step 3 sees
+//!   earlier duplicates.
+//! - **O7.** Only snapshots that see the commit of step 4 read through the index (1412 for others),
+//!   and so see all entries.
+//! - **O8.** A build ends whole: finished, or removed with its key spaces. It is removed when its
+//!   statement is killed or fails, as for a duplicate. One that a crash or a shutdown cut off
+//!   resumes when the database is opened again. Neither removal nor resumption without its
+//!   statement keeps anybody from the table for longer than a moment: it waits until nobody uses
+//!   it.
 //!
-//! Rather than under locks, rows could be taken from one snapshot, with changes since then recorded and applied in the end. That needs
-//! no locks, but a record as large as what is written meanwhile, and a long last moment alone.
+//! The alternative takes rows from one snapshot without locks, records later changes and applies
+//! them at the end. It needs a record as large as what is written meanwhile, and a long exclusive
+//! moment at the end.
 
 use spillway::{LockMode, Transaction};
 use spillway_types::Value;

@@ -1,4 +1,5 @@
-//! ALTER TABLE, from tokens to operations: those that the parser knows are its own, the others are read here.
+//! ALTER TABLE, from tokens to operations: the parser reads those that it knows, this module the
+//! others.
 
 use sqlparser::ast::{self, AlterTableOperation, ObjectName, SqlOption};
 use sqlparser::keywords::Keyword;

@@ -1,13 +1,17 @@
-//! A pass over the rows of a table in the order of their keys, in transactions of some rows each, while others read and write it.
+//! A pass over the rows of a table in the order of their keys, in transactions of some rows each,
+//! while others read and write the table.
 //!
 //! # Guarantees
 //!
-//! - **P1.** Every row that was there when the pass began, and is when the pass comes to its key, is visited. One that came meanwhile may be.
-//! - **P2.** A row is visited with its newest values, under a lock that the transaction keeps.
-//! - **P3.** A pass waits for a row only while it has no lock, so that it is in no circle of waits, and no transaction is given up for one.
-//!   Who wants a row that was visited waits for one transaction at most: some rows, and some bytes of what they hold and of what is written.
-//!   To a transaction that began to read before, a row that a visitor writes is a row that another has changed (`ddl/refresh`).
-//! - **P4.** What a visitor notes of how far the pass is, is committed with what it wrote up to there.
+//! - **P1.** The pass visits every row that existed when it began and still exists when it comes to
+//!   its key. It may visit rows that came meanwhile.
+//! - **P2.** It visits a row with its newest values, under a lock that the transaction keeps.
+//! - **P3.** A pass waits for a row only while it holds no lock, so it is in no cycle of waits, and
+//!   no transaction is rolled back for one. Another transaction that wants a visited row waits for
+//!   one transaction at most: some rows, and some bytes of what they hold and of what is written.
+//!   To a transaction that began to read before, a row that a visitor writes is a row that another
+//!   has changed (`ddl/refresh`).
+//! - **P4.** A visitor's record of the pass's progress is committed with what it wrote up to there.
 
 use std::time::Duration;
 

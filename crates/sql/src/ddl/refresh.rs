@@ -1,21 +1,29 @@
-//! Rows of earlier versions (`rows`), written anew in the newest while their table is read and written.
+//! Rewrites rows of earlier versions (`rows`) in the newest one while their table is read and
+//! written.
 //!
 //! # Guarantees
 //!
-//! - **F1.** A row that is written anew has the values that it had, under its lock; its key and its entries are not touched.
-//! - **F2.** Once a pass is through, no row in the newest state is of a version before the one that it wrote: those that were there were
-//!   visited, and those that came or changed meanwhile were written under that one, too. The definition then says so
-//!   (`TableDef::fresh_from`), once data files have those rows and say so: a crash may bring a row that a compaction wrote anew back from the
-//!   log as it was before (E11). A pass that is cut off has done what it has done.
-//! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they were, and do not count as versions that rows may
-//!   have. They go with the end of a later pass, if by then no snapshot is from before the end of this one, or with the next opening, when
-//!   there are none. Rows that caches know in a form of theirs, because a compaction wrote them in a newer one, are forgotten then.
+//! - **F1.** A rewritten row keeps the values that it had under its lock; its key and its entries
+//!   are not touched.
+//! - **F2.** Once a pass is complete, no row in the newest state is of a version before the one
+//!   that it wrote: existing rows were visited, and rows that came or changed meanwhile were
+//!   written under that version, too. The definition then says so (`TableDef::fresh_from`), once
+//!   data files have those rows and record that: after a crash the log may bring a row that a
+//!   compaction rewrote back in its earlier form (E11). A pass that is cut off keeps what it has
+//!   done.
+//! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they
+//!   were, and do not count as versions that rows may have. They go with the end of a later pass,
+//!   if by then no snapshot is from before the end of this one, or with the next opening, when
+//!   there are none. The caches then forget rows that they hold in an earlier form because a
+//!   compaction rewrote them.
 //!
-//! A transaction that began to read before a row was written anew, and changes it, meets a conflict (1213), as with any change of
-//! the row, although nobody has changed what the row says: under REPEATABLE READ and SERIALIZABLE, while a pass is under way. To wait until
-//! no such transaction is open would be to wait forever where one begins before the last has ended, and a version that tells that only
-//! its form is new would have to tell so in each place that keeps versions: who fails runs again, as after other conflicts. Rows that compactions write in the newest version (`rows`, V7) meet none, and are passed over here; but which rows
-//! a compaction merges, and when, is its own affair.
+//! A transaction that began to read before a row was rewritten, and changes the row, meets a
+//! conflict (1213), as with any change of the row, although its values are the same: under
+//! REPEATABLE READ and SERIALIZABLE, while a pass runs. Waiting until no such transaction is open
+//! could wait forever. Marking a version as new in form only would need support in each place that
+//! keeps versions. So the transaction fails and is retried, as after other conflicts. Rows that
+//! compactions write in the newest version (`rows`, V7) meet no conflict, and the pass skips them;
+//! but compactions alone decide which rows they merge, and when.
 
 use spillway::{Database, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;

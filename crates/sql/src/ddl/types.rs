@@ -1,4 +1,4 @@
-//! The types of columns, as SQL spells them.
+//! Column types in SQL's notation.
 
 use spillway_types::column::{IntWidth, LobSize};
 use spillway_types::{Collation, ColumnType};

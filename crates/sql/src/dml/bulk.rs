@@ -1,13 +1,13 @@
 //! Changes of any number of rows.
 //!
-//! An UPDATE changes each row as soon as it has found and locked it, where that cannot change which
+//! An UPDATE changes each row as soon as it has found and locked it, if that cannot change which
 //! rows it finds next: no assignment is to a column of the primary key or of an index that the scan
-//! may go by, and neither conditions nor values look at other rows. What it writes is spilled where it
-//! is more than memory holds (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE that does
-//! not go by the primary key, first finds all rows and then changes them; where these are more than
-//! memory holds, it keeps their keys on disk. INSERT ... SELECT writes each row as soon as its query
-//! finds it, where the query does not read the table that is written; else, and so do UPDATE and
-//! DELETE of several tables, it finds all rows first and keeps them in a [`crate::query::Spool`].
+//! may use, and neither conditions nor values read other rows. What does not fit memory is spilled
+//! (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE that does not use the primary
+//! key, first finds all rows and then changes them; if their keys do not fit memory, it keeps them
+//! on disk. INSERT ... SELECT writes each row as soon as its query finds it, if the query does not
+//! read the table that is written. Otherwise it finds all rows first and keeps them in a
+//! [`crate::query::Spool`], and so do UPDATE and DELETE of several tables.
 
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;

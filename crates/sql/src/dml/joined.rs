@@ -1,7 +1,8 @@
 //! UPDATE and DELETE of several tables.
 //!
-//! The tables are joined by a query of their own, which gives for each joined row the values to assign and the keys of the rows
-//! to change, and locks all that it reads: shared in tables that it does not change. A row that is joined more than once is changed once, by the first, as in MySQL.
+//! A query of its own joins the tables. For each joined row it gives the values to assign and the
+//! keys of the rows to change, and it locks all that it reads: shared in tables that the statement
+//! does not change. A row that is joined more than once is changed once, by the first, as in MySQL.
 
 use std::sync::Arc;
 

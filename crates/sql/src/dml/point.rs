@@ -1,15 +1,18 @@
-//! Changes of the one row that has a primary key of whole numbers, texts or bytes: from the parameters to the row, and back.
+//! Changes of the one row that has a primary key of whole numbers, texts or bytes: from the
+//! parameters to the row, and back.
 //!
-//! Such a change has nothing to choose and nothing to test, and needs of the row what its assignments and the entries of indexes are made of. The row
-//! is locked and read, what columns are given goes into its bytes in the place of what was there, and the entries that change follow. The
-//! others of its columns are never looked at.
+//! Such a change chooses nothing and tests nothing. It needs only the columns that its assignments
+//! and the changed index entries use. It locks and reads the row, overwrites the assigned columns
+//! in the row's bytes, and updates the entries that change. It never looks at the other columns.
 //!
 //! # Guarantees
 //!
-//! - **C1.** What becomes of the row and of its entries, what is locked, what the client is told, and what errors there are, is what the general way
-//!   makes of it, and when. But a transaction that is this change alone takes no snapshot: nothing would be read at it.
-//! - **C2.** Where the row is not as it is expected, or its key is not of the kinds of its columns, the general way is taken, and nothing but the row's
-//!   lock was before: it locks the same row.
+//! - **C1.** The row, its entries, the locks, the answer and the errors are those of the general
+//!   path, in the same order of events. But a transaction that consists of this change alone takes
+//!   no snapshot: nothing would be read at it.
+//! - **C2.** If the row is not as expected, or its key is not of the kinds of its columns, the
+//!   general path runs. Until then nothing was done but locking the row, which the general path
+//!   locks, too.
 
 use smallvec::SmallVec;
 use spillway::Transaction;

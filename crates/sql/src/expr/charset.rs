@@ -1,9 +1,10 @@
 //! Character sets, as introducers (`_latin1 x'e4'`) and CONVERT(... USING ...) name them.
 //!
-//! All text is UTF-8 here. Text of a set with other bytes stays UTF-8 too, within a call of CONVERT that
-//! tells the set: a function of bytes, as LENGTH and HEX are, has it encoded. Such text goes to
-//! those functions, to casts, to columns and to the client. The binder refuses it elsewhere (1235): other
-//! functions would lose the set, and comparisons would need the collations of the set.
+//! All text is UTF-8 here. Text of a set with other bytes stays UTF-8 too, within a call of CONVERT
+//! that names the set. Functions of bytes, such as LENGTH and HEX, encode it first. Such text may
+//! go to those functions, to casts, to columns and to the client. The binder refuses it elsewhere
+//! (1235): other functions would lose the set, and comparisons would need the collations of the
+//! set.
 
 use spillway_types::{Collation, ColumnType, Value};
 

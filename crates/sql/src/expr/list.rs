@@ -1,18 +1,20 @@
-//! The lists of IN, found by hash.
+//! The lists of IN, searched by hash.
 //!
-//! `x IN (a, b, …)` means `x = a OR x = b OR …`. Comparing x with each item costs rows times items, so a long list gets an index,
-//! which a statement builds when the first row asks and keeps to its end. The plain walk stays: it answers for short lists and for
-//! items that cannot be indexed, and it is what the tests compare the index with.
+//! `x IN (a, b, …)` means `x = a OR x = b OR …`. Comparing x with each item costs rows times items.
+//! So a long list gets an index, which a statement builds for its first row and keeps to its end.
+//! The plain walk stays: it answers for short lists and for items that cannot be indexed, and the
+//! tests compare the index with it.
 //!
-//! The type by which two values compare depends on both of them. The index therefore has one [`Sets`] for each combination of classes
-//! that the left side takes, and in it one [`Group`] for the items whose values compare with those by the same types. A value's
-//! key within a group has the same bytes as another's exactly where the two compare as equal.
+//! The type by which two values compare depends on both of them. So the index has one [`Sets`] for
+//! each combination of classes that the left side takes, and in it one [`Group`] for the items
+//! whose values compare with those by the same types. Two values of a group have the same key
+//! exactly if the two compare as equal.
 //!
 //! - I1: The index answers what the walk answers: true, false or unknown.
-//! - I2: Where the walk raises an error, so does the index: a strict change walks the list wherever a text that is no number is
-//!   compared as one.
-//! - I3: Of the items, only those are walked whose values differ between rows or cannot be computed, and groups for which the left
-//!   side has no key.
+//! - I2: If the walk raises an error, so does the index: a strict change walks the list if a text
+//!   that is no number is compared as one.
+//! - I3: Only these items are walked: those whose values differ between rows or cannot be computed,
+//!   and groups for which the left side has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Expressions: bound to the columns they name, and evaluated over a row.
+//! Expressions: bound to the columns that they name, and evaluated over a row.
 
 mod arithmetic;
 mod bind;

@@ -1,4 +1,4 @@
-//! Memory that a session's statements use one after another, so that most ask for none.
+//! Buffers that a session's statements reuse, so that most statements allocate nothing.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

@@ -1,4 +1,5 @@
-//! What an operation makes of its operands' types: text of what is not text, numbers of members, one type of several.
+//! Result types of operations: conversion of other types to text, of members to numbers, and of
+//! several types to one.
 
 use spillway_types::column::LobSize;
 use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};

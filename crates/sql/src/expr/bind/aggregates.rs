@@ -1,12 +1,12 @@
-//! Aggregates, and the query that each belongs to.
+//! Aggregates, and the query to which each belongs.
 //!
 //! An aggregate whose argument names columns of outer queries alone belongs to the innermost query
-//! that it names a column of: that query groups its rows, evaluates the aggregate over them, and the
-//! subquery reads the value as an outer column. The levels follow MySQL: the outermost query has
-//! level 0. Where the query at the level of the argument may not have aggregates at this place, as in
-//! its WHERE clause, the nearest query between that level and the subquery takes the aggregate, then
-//! the subquery itself. Error 1111 answers an aggregate that no query may have, and one within the
-//! argument of another of the same level or an outer one.
+//! of which it names a column: that query groups its rows, evaluates the aggregate over them, and
+//! the subquery reads the value as an outer column. The levels follow MySQL: the outermost query
+//! has level 0. If the query at the level of the argument may not have aggregates at this place, as
+//! in its WHERE clause, the nearest query between that level and the subquery takes the aggregate,
+//! then the subquery itself. Error 1111 answers an aggregate that no query may have, and one within
+//! the argument of another of the same level or an outer one.
 
 use spillway_types::Collation;
 use sqlparser::ast;

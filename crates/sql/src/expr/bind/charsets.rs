@@ -1,4 +1,4 @@
-//! Introducers, CONVERT(... USING ...), and where their text may go.
+//! Introducers, CONVERT(... USING ...), and where their text may be used.
 
 use spillway_types::{Collation, Value};
 use sqlparser::ast;

@@ -1,4 +1,4 @@
-//! Binding: names to columns, syntax to expressions, types to all of them.
+//! Binding: resolves names to columns, turns syntax into expressions, and gives each a type.
 
 mod aggregates;
 mod calls;

@@ -1,4 +1,4 @@
-//! Weeks, and text of dates by formats and back.
+//! Weeks; formatting and parsing of dates.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Digests, and bytes as text and back.
+//! Digests, and conversions between bytes and text.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! FORMAT, and how locales write numbers.
+//! FORMAT, and the number formats of locales.
 
 use spillway_types::convert::to_decimal;
 use spillway_types::{Decimal, Value};

@@ -1,4 +1,4 @@
-//! Scalar functions: which there are, the types of their results, and their evaluation.
+//! Scalar functions: their list, their result types, and their evaluation.
 
 mod calendar;
 mod digests;

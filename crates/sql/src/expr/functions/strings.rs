@@ -1,4 +1,4 @@
-//! Functions of text and bytes. Places are counted in characters of text, and in bytes of bytes.
+//! Functions of text and bytes. Positions count characters in text, and bytes in bytes.
 
 use std::fmt::Write as _;
 

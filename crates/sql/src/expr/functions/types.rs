@@ -1,4 +1,4 @@
-//! How functions take their arguments, and the types of what they give.
+//! How functions convert their arguments, and their result types.
 
 use spillway_types::{Collation, ColumnType, Value};
 
