@@ -1,27 +1,35 @@
 //! Stored rows under a table's present definition, whichever version of it they were written under.
 //!
-//! Many changes of a table's columns leave its rows as they are. Each row says under which version of the schema it was written
-//! (`types::row`), and the table's definition keeps the [`Layout`] of every version that rows may still have. Reading is by
-//! a map from each version to the present columns, made once when a catalog is read, not for each row.
+//! Many changes of a table's columns leave its rows as they are. Each row records under which
+//! version of the schema it was written (`types::row`), and the table's definition keeps the
+//! [`Layout`] of every version that rows may still have. A reader uses a map from each version to
+//! the present columns, made once when a catalog is read, not for each row.
 //!
 //! # Guarantees
 //!
-//! - **V1.** A row is written under the newest version of its table's schema, and is of that version until it is written anew.
-//! - **V2.** A column has an id that no other column of its table has, nor one had that rows may still hold. What a place in a row is,
-//!   is told by ids alone: neither names nor the order of columns say anything of rows.
-//! - **V3.** A column that a row does not have, by its layout or because it has fewer values, reads as the column's initial value,
-//!   which stays what it was when the column was added, whatever becomes of its type and default.
-//! - **V4.** A value from before its column's type became a wider one reads as the wider type keeps it.
-//! - **V5.** A row of a version that the definition does not know is damage, and is told so.
-//! - **V6.** A row of the newest version is read with no map: telling that it is one is one comparison.
-//! - **V7.** Rows of earlier versions are written in the newest by compactions that merge them anyway, where that makes them no
-//!   longer ([`Newest`]): not before the change of the table is durable, and by when nobody reads by an earlier definition, since a
-//!   change has its table alone. Rows that are carried stay as they are, and so do their layouts; a pass leaves none, by OPTIMIZE TABLE or
-//!   where there are many (`session/refreshing`).
+//! - **V1.** A row is written under the newest version of its table's schema, and is of that
+//!   version until it is rewritten.
+//! - **V2.** A column has an id that no other column of its table has, and that no earlier column
+//!   had whose values rows may still hold. Ids alone say which column a position in a row is; names
+//!   and the order of columns say nothing about rows.
+//! - **V3.** A column that a row does not have, by its layout or because it has fewer values, reads
+//!   as the column's initial value, which stays what it was when the column was added, whatever
+//!   becomes of its type and default.
+//! - **V4.** A value from before its column's type became a wider one reads as the wider type
+//!   stores it.
+//! - **V5.** A row of a version that the definition does not know is damage, and is reported as
+//!   such.
+//! - **V6.** A row of the newest version is read without a map: one comparison recognises it.
+//! - **V7.** Compactions that merge rows of earlier versions anyway rewrite them in the newest, if
+//!   that makes them no longer ([`Newest`]): not before the change of the table is durable, and
+//!   when nobody reads by an earlier definition any more, because a change has its table alone.
+//!   Rows that are carried stay as they are, and so do their layouts; a pass leaves none, by
+//!   OPTIMIZE TABLE or automatically when there are many (`session/refreshing`).
 //!
-//! Rather than with a version, rows could go on with the places of columns that are gone, each column knowing its own place for
-//! ever. That needs no layouts, but a table whose columns come and go would carry the dead ones in every new row, and a value of
-//! a narrower type could not be told from one that the type was always right for.
+//! The alternative gives rows no version: they keep the positions of dropped columns, and each
+//! column knows its own position for ever. That needs no layouts, but a table whose columns come
+//! and go would carry the dead ones in every new row, and a value of a narrower type could not be
+//! told from one of the present type.
 
 use std::sync::Arc;
 

@@ -1,23 +1,27 @@
 //! Rows and their index entries, written together.
 //!
-//! A row is at its primary key in the table's key space; each index has an entry, whose key is the index's columns and
-//! then the primary key, and whose value is empty.
+//! A row is stored at its primary key in the table's key space. Each index has an entry, whose key
+//! is the index's columns and then the primary key, and whose value is empty.
 //!
-//! An entry follows from its row: who changes it has the row locked, and has compared the row with its snapshot. So an entry is
-//! not compared itself, and one that came after the snapshot, as by an index that is being built (`ddl/online`), is no conflict.
+//! An entry follows from its row: the writer of an entry has the row locked, and has compared the
+//! row with its snapshot. So an entry is not compared itself, and an entry that came after the
+//! snapshot, for example by an index that is being built (`ddl/online`), is no conflict.
 //!
 //! # What is unique
 //!
-//! A unique index is kept so by an exclusive lock on the columns' part of the key, a name that all entries with these
-//! values share. It is taken before anybody looks for another entry, and whoever has it looks at the newest state,
-//! whatever the transaction's snapshot: an entry that was committed after the snapshot counts. An entry that is found
-//! may be about to go; whoever removes it has it, and its row, locked, so it is looked at again under such a lock.
+//! An exclusive lock on the columns' part of the key, a name that all entries with these values
+//! share, keeps a unique index unique. A writer takes it before it looks for another entry, and
+//! then looks at the newest state, whatever the transaction's snapshot: an entry that was committed
+//! after the snapshot counts. An entry that is found may be about to go. Its remover has it, and
+//! its row, locked, so the writer looks again under such a lock.
 //!
-//! Entries themselves are locked only where somebody may lock them without their row: in unique indexes, as here, and in those that are still
-//! built, whose entries are written under a shared lock of the row, too (`ddl/online`).
+//! Entries themselves are locked only if somebody may lock them without their row: in unique
+//! indexes, as here, and in indexes that are still being built, whose entries are also written
+//! under a shared lock of the row (`ddl/online`).
 //!
-//! Nobody is held to an index that is still built, and may come to nothing. Who gives a row values of such a one that another may have
-//! notes the row in the same transaction, and goes on ([`note_met`]); the build looks at what was noted before it ends.
+//! An index that is still being built, and may fail, binds nobody. A transaction that gives a row
+//! values of such an index that another row may have records the row in the same transaction, and
+//! continues ([`note_met`]); the build checks what was recorded before it ends.
 
 use std::borrow::Borrow;
 

@@ -1,4 +1,4 @@
-//! CHECK TABLE: whether a table's indexes are what its rows say.
+//! CHECK TABLE: compares a table's indexes with its rows.
 
 use std::collections::BTreeSet;
 

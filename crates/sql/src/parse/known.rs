@@ -1,5 +1,6 @@
-//! MySQL's constructs that the parser does not know. A statement that cannot be parsed is looked through for them, so that the
-//! answer names the construct, and calls a syntax error only what is one.
+//! MySQL's constructs that the parser does not know. If a statement cannot be parsed, this module
+//! searches it for them, so that the error names the construct, and only real syntax errors are
+//! called so.
 
 use sqlparser::tokenizer::Token;
 

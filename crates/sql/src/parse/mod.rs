@@ -1,9 +1,10 @@
-//! From text to statements: a small recogniser of our own for what `sqlparser` cannot parse or parses wrongly, in
-//! front of `sqlparser` for the rest.
+//! From text to statements: a small recogniser of our own for what `sqlparser` cannot parse or
+//! parses wrongly, in front of `sqlparser` for the rest.
 //!
-//! Text is split into statements and tokens once (`text`). What the recogniser knows it takes whole (SET, transactions,
-//! PREPARE, SHOW, users), and what there is not here it names. For the rest it mends the tokens where the parser would
-//! misread them (hints, `LOCK IN SHARE MODE`), numbers the parameters, and parses with MySQL's precedences (`dialect`).
+//! `text` splits the text into statements and tokens once. The recogniser takes the statements that
+//! it knows whole (SET, transactions, PREPARE, SHOW, users), and names the unsupported ones. For
+//! the rest it corrects tokens that the parser would misread (hints, `LOCK IN SHARE MODE`), numbers
+//! the parameters, and parses with MySQL's precedences (`dialect`).
 
 mod depth;
 mod dialect;

@@ -1,4 +1,4 @@
-//! What a query's columns are called that are given no name: their text, as it was written.
+//! Names of result columns without an alias: their text as it was written.
 
 use sqlparser::ast::{self, SelectItem, SetExpr};
 use sqlparser::tokenizer::Token;

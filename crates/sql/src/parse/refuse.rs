@@ -1,4 +1,5 @@
-//! What the parser takes and nobody here acts on: it is answered by its name, and never passed over.
+//! Refuses constructs that the parser accepts and nothing implements: the error names them, and
+//! none is ignored.
 
 use std::ops::ControlFlow;
 

@@ -1,13 +1,15 @@
-//! The shape of a statement: its text with the literals that only say which rows or values are meant taken out.
+//! The shape of a statement: its text without the literals that only say which rows or values are
+//! meant.
 //!
-//! Statements of one shape share one plan, so a client that sends text pays for parsing and planning once. Reading a shape is
-//! one pass over the bytes, with no tree. It is timid: a literal is taken out only where a parameter would mean the
-//! same, after a comparison, BETWEEN, LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All
-//! others stay, such as those of a select list, which name its columns. What it does not know at all has no shape, and takes the way
-//! through the parser.
+//! Statements of one shape share one plan, so a client that sends text pays for parsing and
+//! planning once. Reading a shape is one pass over the bytes, without a tree. It is conservative:
+//! it takes a literal out only where a parameter would mean the same, after a comparison, BETWEEN,
+//! LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other literals stay, such
+//! as those of a select list, which name its columns. A statement that it does not know has no
+//! shape, and goes through the parser.
 //!
-//! Of VALUES with many rows only the first is in the shape. The others must look like it; they are read again, one at a time, when
-//! the statement runs ([`Rows`]).
+//! Of VALUES with many rows only the first is in the shape. The others must look like it; they are
+//! read again, one at a time, when the statement runs ([`Rows`]).
 
 use spillway_types::{Decimal, Value};
 

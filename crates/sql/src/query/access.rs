@@ -1,9 +1,10 @@
-//! How the rows of a table are found: whole, or through the index that narrows them the most.
+//! How the rows of a table are found: by a full scan, or through the index that narrows them most.
 //!
-//! Conditions that an index serves are checked on the rows all the same, so a range may be wider than they say, and
-//! never narrower. They are left out where the ranges say the same: the planner finds out which conditions an access's values are from
-//! ([`answered`]), and the ranges, when their values are known, whether each was looked up as it is ([`super::spans::Spans::exact`]), which
-//! is so of whole numbers alone.
+//! Conditions that an index serves are also checked on the rows, so a range may be wider than the
+//! conditions, and never narrower. A check is left out if the ranges say the same: the planner
+//! finds the conditions that an access's values come from ([`answered`]), and the ranges, once
+//! their values are known, whether each was looked up as it is ([`super::spans::Spans::exact`]),
+//! which is so for whole numbers alone.
 
 use std::sync::Arc;
 

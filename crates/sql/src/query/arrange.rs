@@ -1,4 +1,4 @@
-//! Which source is read when and how, and where each condition is checked.
+//! The order and method in which sources are read, and where each condition is checked.
 
 use std::sync::Arc;
 

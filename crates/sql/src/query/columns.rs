@@ -1,5 +1,6 @@
-//! Which columns of its tables a statement reads, for a transaction that may move its snapshot forward: what others change in other
-//! columns makes no difference to it (`txn/transaction/refresh`, REFRESH-3).
+//! Finds the columns of its tables that a statement reads, for a transaction that may move its
+//! snapshot forward: changes in other columns make no difference to it (`txn/transaction/refresh`,
+//! REFRESH-3).
 
 use spillway::ColumnsRead;
 use spillway_types::row::RowReader;

@@ -1,22 +1,30 @@
-//! Index-only reads: where an index has all columns of a table that a query reads, its entries are read in place of the rows.
+//! Index-only reads: if an index has all columns of a table that a query reads, the query reads its
+//! entries instead of the rows.
 //!
-//! The planner finds out which indexes cover a query ([`Cover::of`]), and notes it with the access. What runs over rows as they are stored then
-//! is given [`Entry`]s as [`Stored`] rows: conditions, projections and totals do not know the difference.
+//! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
+//! access. Code that runs over stored rows then gets [`Entry`]s as [`Stored`] rows; conditions,
+//! projections and totals do not know the difference.
 //!
 //! # Guarantees
 //!
-//! - **S1.** An entry that a statement reads is of a row that is there at the statement's snapshot and has these values, and each such row has
-//!   exactly one: an entry comes and goes in the transaction that changes its row, so a snapshot sees both or neither, and so does who
-//!   wrote them before the commit, and after a rollback to a savepoint. Of an index that was built beside changes, `ddl/online` says the same
-//!   (O2, O3), and snapshots from before it was done are refused (O7).
-//! - **S2.** A column is taken from an entry only where that tells its value to the last bit ([`key::is_exact`]); the value is what the row
-//!   reads as under the table's present definition. A change of the definition that would make an entry say something else has the index built
-//!   anew (`ddl/instant`).
-//! - **S3.** Who locks rows, or changes them, reads the rows.
-//! - **S4.** Under SERIALIZABLE, the part of the index that was read counts as read, and nothing of the rows: who changes, adds or takes away what
-//!   an entry there says writes that entry; who changes other columns of the row has changed nothing that was read.
-//! - **S5.** A query answers the same with and without; but where it asks for no order, rows may come in another.
-//! - **S6.** However many ranges a query joins by OR, an entry is read once: what is read are spans apart from each other (`spans`).
+//! - **S1.** An entry that a statement reads belongs to a row that exists at the statement's
+//!   snapshot and has these values, and each such row has exactly one entry. An entry comes and
+//!   goes in the transaction that changes its row, so a snapshot sees both or neither; so does the
+//!   transaction itself before its commit, and after a rollback to a savepoint. For an index that
+//!   was built beside changes, `ddl/online` says the same (O2, O3), and snapshots from before its
+//!   end are refused (O7).
+//! - **S2.** A column is taken from an entry only if the entry has its value to the last bit
+//!   ([`key::is_exact`]); the value is what the row reads as under the table's present definition.
+//!   A change of the definition that would give an entry another meaning rebuilds the index
+//!   (`ddl/instant`).
+//! - **S3.** Statements that lock or change rows read the rows.
+//! - **S4.** Under SERIALIZABLE, the part of the index that was read counts as read, and nothing of
+//!   the rows. A transaction that changes, adds or removes what an entry there says writes that
+//!   entry; one that changes other columns of the row changes nothing that was read.
+//! - **S5.** A query answers the same with and without index-only reads; but if it asks for no
+//!   order, rows may come in another.
+//! - **S6.** However many ranges a query joins by OR, an entry is read once: the query reads
+//!   disjoint spans (`spans`).
 
 use spillway_types::key::{self, Part};
 use spillway_types::{ColumnType, Field, ValueRef};

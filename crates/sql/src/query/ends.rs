@@ -1,4 +1,4 @@
-//! MIN and MAX, looked up at the ends of what an index has in order, in place of going through all rows.
+//! Looks MIN and MAX up at the ends of an index instead of reading all rows.
 
 use spillway_types::{ColumnType, Value, key};
 

@@ -1,8 +1,8 @@
 //! ONLY_FULL_GROUP_BY: a grouped query names no column that may differ within a group.
 //!
-//! A column is the same for the whole group where it is grouped by, equals a constant or such a column, or belongs to a table
-//! whose primary key, or a unique key without NULL, is all of such columns. The columns that a subquery names of the grouped query are
-//! checked as its own are.
+//! A column is the same for the whole group if it is grouped by, equals a constant or such a
+//! column, or belongs to a table whose primary key, or a unique key without NULL, consists of such
+//! columns. The columns of the grouped query that a subquery names are checked as its own are.
 
 use std::collections::HashSet;
 

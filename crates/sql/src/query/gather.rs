@@ -1,12 +1,15 @@
-//! Columns of one table's rows, gathered to be put in order, or to come once each.
+//! Columns of one table's rows, buffered for ORDER BY or DISTINCT.
 //!
-//! Rows go from their pages into one piece of memory, and from there to the client: none is made into values, and none has memory of its
-//! own. Beside a row's place stand the first bytes of what it is sorted by, as a number; most comparisons look at nothing else.
+//! Rows go from their pages into one buffer, and from there to the client: none is decoded into
+//! values, and none has memory of its own. Beside a row's position stand the first bytes of its
+//! sort key, as a number; most comparisons look at nothing else.
 //!
-//! - **G1.** Rows come in the order that is asked for, and those that are equal in it in the order in which they were taken.
-//! - **G2.** Of rows that are equal in all columns that are shown, with DISTINCT, the first that was taken comes and no other.
-//! - **G3.** Of rows of which only the first so many are wanted, about twice as many are held; of rows that come once, about twice the
-//!   different ones. What is held is charged ([`Held`]).
+//! - **G1.** Rows come in the order that is asked for, and rows that are equal in it in the order
+//!   in which they were taken.
+//! - **G2.** With DISTINCT, of rows that are equal in all columns that are shown, the first that
+//!   was taken comes and no other.
+//! - **G3.** If only the first N rows are wanted, about twice as many are held; with DISTINCT,
+//!   about twice the different ones. What is held is charged ([`Held`]).
 
 use std::cmp::Ordering;
 

@@ -1,24 +1,31 @@
-//! Rows that are looked up one after the other, by their primary keys: a list of them, or what entries of an index find.
+//! Rows that are looked up one after the other, by their primary keys: from a list of keys, or from
+//! index entries.
 //!
-//! As long as they are in memory each is looked up and taken, and nothing is done for it besides. The first that is not is waited for alone.
-//! Keys that come then are kept until there are several, what they lack is read at once, and they are looked up in their turn: first [`FIRST`]
-//! together, and [`GROWTH`] times as many each time that some lacked something, so that a query which wants few rows reads few. It goes
-//! back the same way where nothing was lacking.
+//! As long as they are in memory, each row is looked up and taken, with no extra work. The first
+//! row that is not in memory is waited for alone. Then keys are collected until there are several,
+//! their missing blocks are read at once, and they are looked up in order: first [`FIRST`]
+//! together, and [`GROWTH`] times as many each time that some lacked something, so that a query
+//! which wants few rows reads few. The number shrinks the same way when nothing was missing.
 //!
 //! # Guarantees
-//! - **R1 (the same rows).** The same rows are taken in the same order, each looked up when it is its turn: it is seen as it is then, with what
-//!   was written since it was asked for.
-//! - **R2 (the same failure).** What reading several at once meets is told to nobody. A look-up that fails does so in its turn, after all rows before
-//!   it were taken, and one that nobody comes to does not. Who asks for keys, and fails, takes those first that were asked for before ([`Lookups::rest`]).
-//! - **R3 (nothing in memory).** A row in memory after others in memory is looked up once, and its key is not copied.
-//! - **R4 (bounded).** Keys are kept of no more rows than may be read at once, and these are 64 at the most, or as many as have a
-//!   hundred-and-twenty-eighth of the memory in blocks. Of a query that wants no more rows at most [`GROWTH`] times as many were read as it took.
+//! - **R1 (the same rows).** The same rows are taken in the same order. Each is looked up when its
+//!   turn comes: it is seen as it is then, with what was written since it was asked for.
+//! - **R2 (the same failure).** Errors of reading several at once are not reported. A lookup that
+//!   fails does so in its turn, after all rows before it were taken, and one whose turn does not
+//!   come does not fail. A source of keys that fails first takes those that it has asked for
+//!   ([`Lookups::rest`]).
+//! - **R3 (nothing in memory).** A row in memory after others in memory is looked up once, and its
+//!   key is not copied.
+//! - **R4 (bounded).** Keys are kept of no more rows than may be read at once: 64 at most, or as
+//!   many as have a hundred-and-twenty-eighth of the memory in blocks. For a query that wants no
+//!   more rows, at most [`GROWTH`] times as many were read as it took.
 //!
-//! Who locks rows, or changes them, has them looked up so as well, and locks each once it is known to be wanted: what the look at it under its lock needs is
-//! in memory then. Nothing else is locked for it, and nothing sooner.
+//! Statements that lock or change rows look them up this way, too, and lock each once they know
+//! that they want it: the data for the read under its lock is in memory then. They lock nothing
+//! else for it, and nothing sooner.
 //!
-//! Keys and rows are not kept together, though the look whether a row is there has had it: it would be a row of an earlier time (R1), and rows
-//! are of any size.
+//! Keys and rows are not kept together, although the check whether a row is in memory has seen it:
+//! it would be a row of an earlier time (R1), and rows are of any size.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;

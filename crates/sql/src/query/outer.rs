@@ -1,15 +1,20 @@
-//! Rows of a join for each of which one is looked up by its primary key, kept until there are several, so that those are read at once.
+//! Batched lookups of joins: outer rows for each of which one row is looked up by its primary key,
+//! kept until there are several, so that those rows are read at once.
 //!
-//! As long as what is looked up is in memory no row is kept. Once one was not, the next ones are, as many as [`Together`] says, and with
-//! them what they find is read; then each is joined in its turn, as it would have been. What holds for other look-ups does here, too
-//! (`query/lookups`, R1 to R4): what the rows that come later meet is told after those before them were joined.
+//! As long as the rows looked up are in memory, no outer row is kept. Once one was not, the next
+//! outer rows are kept, as many as [`Together`] says, and the rows that they find are read
+//! together; then each is joined in its turn, as it would have been. The guarantees of other
+//! lookups hold here, too (`query/lookups`, R1 to R4): errors of later rows are reported after
+//! those before them were joined.
 //!
-//! A join of several such sources keeps rows before each of them, and what waits before one is left when there are more rows before another, so that as
-//! many are read at once however few rows the first ones find.
+//! A join of several such sources keeps rows before each of them. Rows that wait before one source
+//! are left when there are more rows before another, so that as many as possible are read at once,
+//! however few rows the first sources find.
 //!
-//! Rows come before what is done for those before them, so it may not hang on that: conditions that are looked at for them, and values that
-//! they are found by, compare columns and what is the same for all rows ([`Outer::may_keep`]), and a transaction that has
-//! written keeps none.
+//! Rows arrive before the work for earlier rows is done, so they must not depend on it. The
+//! conditions that are checked for them, and the values by which they are found, compare columns
+//! and what is the same for all rows ([`Outer::may_keep`]), and a transaction that has written
+//! keeps none.
 
 use spillway_types::Value;
 

@@ -1,4 +1,4 @@
-//! Planning: which tables are read in which order, through which index, and where each condition is checked.
+//! Planning: the order of tables, the index of each, and where each condition is checked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,9 @@
-//! The one row that has a primary key of whole numbers, texts or bytes, and queries that read columns of it.
+//! The one row that has a primary key of whole numbers, texts or bytes, and queries that read
+//! columns of it.
 //!
-//! Who asks for such a row has nothing to choose and nothing to test: its key is written from the statement's parameters, and what is found there
-//! is the row. Queries are run by `session/point`, changes by `dml/point`.
+//! Such a statement chooses nothing and tests nothing: its key is encoded from the statement's
+//! parameters, and the row at that key is the result. `session/point` runs queries of this kind,
+//! `dml/point` changes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a SELECT gives: its columns, its groups and its order.
+//! The output of a SELECT: its columns, its groups and its order.
 
 use spillway_types::Collation;
 use sqlparser::ast::{self, GroupByExpr, SelectItem, SelectItemQualifiedWildcardKind};

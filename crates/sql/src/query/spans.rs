@@ -1,4 +1,4 @@
-//! From an access to the ranges of keys that it reads.
+//! Converts an access to the ranges of keys that it reads.
 
 use smallvec::SmallVec;
 use spillway::KeyRange;

@@ -1,11 +1,11 @@
-//! What a statement keeps until it has found all of its rows: the rows, and keys that it met.
+//! Buffers for a statement that first finds all of its rows: the rows, and the keys that it met.
 //!
-//! Both are in memory, and on disk once they outgrow a transaction's share of the memory, or the budget
-//! has no room for them. Guarantees:
+//! They are in memory, and on disk once they outgrow a transaction's share of the memory, or the
+//! budget has no room for them. Guarantees:
 //!
-//! - **SPOOL-1.** A [`Spool`] gives the rows that were pushed, with their values as they were, in their
-//!   order; a [`KeySet`] tells each key that it has from each that it has not.
-//! - **SPOOL-2.** Neither fails for lack of memory, and both give back what they took when they end.
+//! - **SPOOL-1.** A [`Spool`] gives the rows that were pushed, with their values as they were, in
+//!   their order; a [`KeySet`] tells whether it has a key.
+//! - **SPOOL-2.** Neither fails for lack of memory, and both free what they took when they end.
 
 use std::collections::HashSet;
 

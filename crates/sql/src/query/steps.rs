@@ -1,9 +1,10 @@
-//! Specialised steps: conditions, projections and totals over rows as they are stored.
+//! Specialised steps: conditions, projections and totals over stored rows.
 //!
-//! A condition on one column of a stored table and values that are the same for all rows becomes a [`Test`], which
-//! looks at the column where it lies and copies nothing. A query of one table that gives columns as they are, or totals of
-//! them, is run by such steps from end to end: a row goes from its page to the client's packet without being made into values
-//! in between. Everything else takes over from the first test that it passes.
+//! A condition on one column of a stored table and values that are the same for all rows becomes a
+//! [`Test`], which reads the column in place and copies nothing. Such steps run a query of one
+//! table that returns columns as they are, or totals of them, from end to end: a row goes from its
+//! page to the client's packet without being decoded into values in between. Other queries take
+//! over each row that passes the first test.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,12 +1,15 @@
-//! Who takes the rows of a query.
+//! Row sinks: the receivers of a query's rows.
 //!
-//! Rows of one table go from where they are stored to the client by way of these: what reads rows hands each to a [`TakeStored`] as it lies there, and
-//! what that makes of it goes to a [`TakeRow`], which is the client's packets in the end.
+//! Rows of one table go from storage to the client through them. A reader hands each row to a
+//! [`TakeStored`] in place, whose result goes to a [`TakeRow`], which in the end writes the
+//! client's packets.
 //!
 //! # Guarantees
 //!
-//! - **R1.** A row is handed on as fields where all its columns that are asked for are such, and they are no more than [`COLUMNS`]; as values where one is a
-//!   decimal, and behind such a row; of rows that are gathered, all are once one of them is. What is told of it is the same, to the last bit.
+//! - **R1.** A row is handed on as fields if all its columns that are asked for are fields, and
+//!   they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so are
+//!   all rows after it. If one buffered row must be decoded, all are. The output is the same, to
+//!   the last bit.
 //! - **R2.** A row that cannot be read is handed on to nobody: all its columns are read first.
 
 use spillway_types::{Field, ValueRef};

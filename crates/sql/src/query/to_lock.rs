@@ -1,12 +1,15 @@
-//! Scans of rows to lock, where changes and locking reads act on the newest committed versions.
+//! Scans of rows to lock, for changes and locking reads that act on the newest committed versions.
 //!
-//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds what statements promise:
+//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds what
+//! statements promise:
 //!
-//! - **NEWEST-5 (once).** A row that another transaction has moved in an index, while a scan by the index waited for it, is
-//!   given once: by the entry that the scan came by, if the row as it is then is one that the statement is about.
-//! - **NEWEST-6 (rows that get another key).** Where a row is gone when it is locked, it may have got a key that the scan has
-//!   passed. The statement is undone and starts over, with the locks that it has: up to [`STARTS_MAX`] times, and where its
-//!   scan has locked fewer than [`ROWS_TO_START_OVER`] rows. Else it goes on without the row.
+//! - **NEWEST-5 (once).** If another transaction moves a row in an index while a scan by the index
+//!   waits for the row, the scan gives it once: by the entry that led there, if the row as it is
+//!   then matches the statement.
+//! - **NEWEST-6 (rows that get another key).** If a row is gone when it is locked, it may have got
+//!   a key that the scan has passed. The statement is undone and starts over, with the locks that
+//!   it has: up to [`STARTS_MAX`] times, and if its scan has locked fewer than
+//!   [`ROWS_TO_START_OVER`] rows. Otherwise it continues without the row.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! A visit of all expressions of a plan.
+//! Visits all expressions of a plan.
 
 use super::{Aggregate, Body, QueryPlan, SelectPlan, SourceKind};
 use crate::expr::Expr;

@@ -1,8 +1,10 @@
 //! The catalog, as the threads that run statements last saw it.
 //!
-//! Every statement needs the catalog for as long as it runs, and to keep it from going meanwhile is two changes of memory. So a thread keeps the
-//! one that it used last, lends it to one statement after another, and looks only whether its version is still the newest. It is the thread that
-//! keeps it, and not the session: of threads there are few, and one that sleeps keeps a catalog that is old.
+//! Every statement needs the catalog for as long as it runs, and reference-counting it costs two
+//! writes to shared memory. So a thread keeps the catalog that it used last, lends it to one
+//! statement after another, and only checks whether its version is still the newest. The thread
+//! keeps it, and not the session: there are few threads, and a sleeping session would keep an old
+//! catalog.
 
 use std::cell::Cell;
 use std::ops::Deref;

@@ -1,8 +1,9 @@
-//! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, taken beside everything.
+//! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, beside all other
+//! work.
 //!
-//! The folder is one of the server's machine. Who may have everything copied there must hold BACKUP_ADMIN or SUPER, whatever
-//! else they may read. It belongs to no transaction: the session's own, if one is open, goes on, and what it has
-//! not committed is not in the backup.
+//! The folder is on the server's machine. A user who may copy everything there must hold
+//! BACKUP_ADMIN or SUPER, whatever else the user may read. The backup belongs to no transaction: an
+//! open transaction of the session continues, and what it has not committed is not in the backup.
 
 use std::path::Path;
 

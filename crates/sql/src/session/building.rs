@@ -1,8 +1,8 @@
-//! Who runs the steps of building indexes online (`ddl/online`): the statement that asked for them, or, after a crash or a shutdown
-//! in the middle, a thread from the opening on.
+//! Runs the steps of building indexes online (`ddl/online`): in the statement that asked for them,
+//! or, after a crash or a shutdown in the middle, in a thread that starts with the opening.
 //!
-//! A build has its table's definition to itself from its beginning to its end, so that no other statement changes it, and the table
-//! alone only for moments.
+//! A build has its table's definition to itself from its beginning to its end, so that no other
+//! statement changes it, and the table alone only for moments.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

@@ -1,8 +1,9 @@
-//! Statements that are ready to run: parsed, looked through for rights and tables, and bound, once.
+//! Compiled statements: parsed, checked for rights and tables, and bound, once.
 //!
-//! A prepared statement keeps what was made of it. A statement that comes as text is known by its shape
-//! (`parse/shape`): the session keeps what it made of a shape, and so do all sessions together for the next that comes. What was
-//! made holds for one version of the catalog, one current database and one way to read text.
+//! A prepared statement keeps its compiled form. A text statement is known by its shape
+//! (`parse/shape`): the session keeps the compiled form of a shape, and all sessions together keep
+//! some for the next that comes. A compiled form is valid for one version of the catalog, one
+//! current database and one way to read text.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,12 +1,13 @@
 //! Numbers that tables give out: of AUTO_INCREMENT columns, and of rows without a primary key.
 //!
-//! Numbers are given from memory. So that one is not given again after a restart, when the row that had it may be gone,
-//! the catalog keeps for each table a bound that no number given reaches. It is moved on by a block at a time, in
-//! a transaction of its own, before a number past it is given: that transaction is ordered before the one that uses
-//! the number, so no crash keeps the second and loses the first, and nobody waits for it.
+//! Numbers are given from memory. A restart must not give one again, even if the row that had it is
+//! gone. So the catalog keeps for each table a bound that no number given reaches. The bound moves
+//! on by a block at a time, in a transaction of its own, before a number past it is given. That
+//! transaction is ordered before the one that uses the number, so no crash keeps the second and
+//! loses the first, and nobody waits for it.
 //!
-//! What is left of a block is given back at the end. After a crash it is skipped: as many numbers as the table had given since
-//! the opening, and at least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
+//! The rest of a block is given back at the end. A crash skips it: as many numbers as the table had
+//! given since the opening, at least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! When commits are acknowledged: the variable `durability`, and its older sibling `innodb_flush_log_at_trx_commit`, which
-//! says the same in MySQL's numbers. Setting either sets both.
+//! When commits are acknowledged: the variable `durability`, and its alias
+//! `innodb_flush_log_at_trx_commit` with MySQL's numbers. Setting either sets both.
 
 use std::time::Duration;
 

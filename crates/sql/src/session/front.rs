@@ -1,5 +1,5 @@
-//! What SQL and the server in front of it tell each other: who is to be woken, what SHOW STATUS says of connections, and
-//! which limits a session's variables put on its connection.
+//! The interface between SQL and the server in front of it: wakers, the connection counters of SHOW
+//! STATUS, and the limits that a session's variables put on its connection.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

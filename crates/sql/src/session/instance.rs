@@ -1,4 +1,4 @@
-//! An open database that speaks SQL: its catalog, its processes, and the counts it hands out.
+//! An open database that speaks SQL: its catalog, its processes, and its counters.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

@@ -1,7 +1,7 @@
 //! The copies that a statement makes of large values.
 //!
-//! A value of megabytes is there several times while its statement runs: as it came, as a value, in
-//! the row, and in the bytes of the row. The charge of the command is for the first of them.
+//! A value of megabytes exists several times while its statement runs: in the command, as a value,
+//! in the row, and in the bytes of the row. The charge of the command covers the first of them.
 //!
 //! - **LARGE-1**: the other copies of values of [`LARGE`] or more are charged to the budget while
 //!   the statement runs. A statement whose copies do not fit fails with 1041, before anything was

@@ -1,15 +1,18 @@
-//! Metadata locks: who uses a table, and who has it alone.
+//! Metadata locks: shared by the users of a table, exclusive for its changes.
 //!
-//! A statement shares its tables until its transaction ends; a change of a table has it alone; LOCK TABLES keeps a table from
-//! changes of rows, or from everybody. A database is locked under its name alone: shared by changes of its tables, and held
-//! alone by DROP DATABASE.
+//! A statement shares its tables until its transaction ends; a change of a table holds it
+//! exclusively; LOCK TABLES keeps a table from changes of rows, or from everybody. A database is
+//! locked under its name alone: shared by changes of its tables, and held exclusively by DROP
+//! DATABASE.
 //!
-//! Locks of one statement are taken in one order, the database's first. One that waits to be alone lets no newcomers in
-//! before it, or it might wait forever; who uses the table already may use it in another way as well.
+//! A statement takes its locks in one order, the database's first. A waiter for exclusive use lets
+//! no newcomers in before it, or it might wait forever; a session that uses the table already may
+//! use it in another way as well.
 //!
-//! Sharing is on the path of every statement, so users are counted in several places, each session in its own: two sessions seldom
-//! write the same cache line. Who comes is counted first and then looks whether the table is closed; who closes it does that first
-//! and then looks at the counts; so one of the two sees the other.
+//! Sharing is on the path of every statement, so users are counted in several places, each session
+//! in its own: two sessions seldom write the same cache line. A user first counts itself and then
+//! checks whether the table is closed; a closer first closes it and then reads the counts; so one
+//! of the two sees the other.
 
 use std::collections::HashMap;
 use std::sync::Arc;

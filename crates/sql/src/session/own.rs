@@ -1,4 +1,5 @@
-//! Statements that are the session's own, and those that only tell.
+//! Statements about the session itself (SET, transactions and the like), and statements that only
+//! show something.
 
 use spillway::TransactionOptions;
 use spillway_base::thread::blocking;

@@ -1,14 +1,18 @@
-//! Point reads, from packet to packet: a statement that is one look-up ([`Point`]) of a row that is in memory.
+//! Point reads, from packet to packet: a statement that is one lookup ([`Point`]) of a row that is
+//! in memory.
 //!
-//! Most statements of a busy shop are such. They go round what statements in general need: no transaction is begun where none is open, no plan is
-//! run, and nobody is told that the statement runs, since nobody could do anything about it.
+//! Most statements of a busy shop are point reads. They skip what other statements need: they begin
+//! no transaction if none is open, run no plan, and do not register as running, because nobody
+//! could do anything about it.
 //!
 //! # Guarantees
 //!
-//! - **P1.** What the client is told, and what the session is left with, is what the general way tells and leaves; so is what others may count on: rows
-//!   are read at a snapshot that the session's transaction has, or would begin with, and the table's definition is held as long.
-//! - **P2.** It waits for nobody: no device, no lock, no commit. Where it would have to, or where anything is other than it should be, errors among
-//!   that, it is given up before anything was told or changed, and the statement goes the general way.
+//! - **P1.** The client's answer and the session's state afterwards are those of the general path.
+//!   Others may rely on the same, too: rows are read at a snapshot that the session's transaction
+//!   has, or would begin with, and the table's definition is held as long.
+//! - **P2.** A point read waits for nothing: no device, no lock, no commit. If it would have to, or
+//!   if anything is unexpected, errors included, it is abandoned before it has sent or changed
+//!   anything, and the statement takes the general path.
 
 use spillway_base::engine::Access;
 use spillway_types::Value;

@@ -1,17 +1,21 @@
-//! A session, as others see it: what it runs, how that is stopped, and how much it has run.
+//! A session as others see it: what it runs, how that is stopped, and how much it has run.
 //!
 //! # Beginning a statement
 //!
-//! Every statement says that it begins, and others look at that seldom. So it takes no lock that others take, where it is one that was
-//! prepared: the list of processes finds its text by its number, among those that are kept for that.
+//! Every statement announces its beginning, and others look at that seldom. So a prepared statement
+//! takes no lock that others take: the list of processes finds its text by its number, among the
+//! texts that are kept for that.
 //!
-//! Who kills a statement does not know whether it is over already, and must not meet the next one by that. A session counts its phases: odd
-//! ones are statements, even ones the time between. Who kills says first that something [`Process::was_asked`], and looks at the phase then; who
-//! begins enters its phase first, and looks then whether something was. All of that is sequentially consistent, so one of the two sees the
-//! other: if the killer has seen an earlier phase, the statement sees that something was asked, waits until the killer is done, and takes back what
-//! was not meant for it.
+//! A killer does not know whether a statement is over already, and must not hit the next one. A
+//! session counts its phases: odd ones are statements, even ones the time between. A killer first
+//! records that something [`Process::was_asked`], and then reads the phase. A statement that begins
+//! first enters its phase, and then checks whether something was asked. All of that is sequentially
+//! consistent, so one of the two sees the other: if the killer has seen an earlier phase, the
+//! statement sees that something was asked, waits until the killer is done, and discards what was
+//! not meant for it.
 //!
-//! Rejected: to hold a lock while a statement begins, which killers take, too. It is two changes of memory more for each statement.
+//! Rejected: a lock that a statement holds while it begins, and that killers take, too. It costs
+//! two more writes to shared memory for each statement.
 
 use std::borrow::Cow;
 use std::sync::Arc;

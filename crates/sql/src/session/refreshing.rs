@@ -1,23 +1,30 @@
-//! Rows of earlier versions are written anew (`ddl/refresh`) by a thread, where a table's rows may have many.
+//! A thread that rewrites rows of earlier versions (`ddl/refresh`) when a table's rows may have
+//! many.
 //!
-//! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions beside the newest. Compactions
-//! write rows in the newest version as they merge them (`rows`, V7), but say of none that it is gone. So at half as many a thread passes over
-//! the table, as OPTIMIZE TABLE does, writes anew what compactions have left, and the versions before count no more.
+//! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
+//! beside the newest. Compactions write rows in the newest version as they merge them (`rows`, V7),
+//! but do not report that a version is gone. So at half as many a thread passes over the table, as
+//! OPTIMIZE TABLE does, and rewrites what compactions have left, and the versions before count no
+//! more.
 //!
 //! # Guarantees
 //!
-//! - **R1.** What a pass notes is true of all rows in the newest state, whatever changes of the table came meanwhile: each batch of
-//!   rows is written under the definition of its moment, which none changes until the batch is committed, and what is noted is the version of
-//!   the pass's beginning, or nothing where rows were copied or the table is gone.
-//! - **R2.** Who uses the table waits for it no longer than for one transaction (`ddl/pass`, P3), and neither does who wants to have it alone,
-//!   nor those who come after that one: the pass shares the table for one transaction at a time, until that is installed, and not while it
-//!   sleeps where writers are slowed or waits for the log. While it stands in line for a row, so does the table's share of who has the row.
-//!   What is not prevented is a conflict (1213) of a transaction that began to read before (`ddl/refresh`).
-//! - **R3.** One thread passes over all tables, by turns, so that none waits until another's rows, however many, are through. The
-//!   next opening begins passes anew that were cut off.
-//! - **R4.** A pass goes on until it is through, or its table is gone or was copied: under whatever name the table has, and where it was after a
-//!   failure. When all there are have failed in a row, the thread tries again after a pause. One that panics ends its thread: those that are left go
-//!   on when the next thread begins, as the next change of a table has it do.
+//! - **R1.** What a pass records is true of all rows in the newest state, whatever changes of the
+//!   table came meanwhile. Each batch of rows is written under the definition of its moment, which
+//!   nothing changes until the batch is committed. The recorded version is that of the pass's
+//!   beginning; nothing is recorded if rows were copied or the table is gone.
+//! - **R2.** A user of the table waits for the pass no longer than for one transaction (`ddl/pass`,
+//!   P3). So does a waiter for exclusive use, and so do those who come after that one. The pass
+//!   shares the table for one transaction at a time, until that is installed, and not while it
+//!   sleeps because writers are slowed or waits for the log. While it waits in a lock queue for a
+//!   row, it shares the table as long as the holder of the row. A conflict (1213) of a transaction
+//!   that began to read before is not prevented (`ddl/refresh`).
+//! - **R3.** One thread passes over all tables, by turns, so that none waits until another's rows,
+//!   however many, are done. The next opening restarts passes that were cut off.
+//! - **R4.** A pass continues until it is complete, or its table is gone or was copied: under
+//!   whatever name the table has, and from where it was after a failure. When all passes have
+//!   failed in a row, the thread tries again after a pause. One that panics ends its thread; the
+//!   others continue when the next thread starts, which the next change of a table causes.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,4 +1,4 @@
-//! What a session's statements waited for, as SHOW STATUS tells it.
+//! The waits of a session's statements, for SHOW STATUS.
 
 use spillway_base::stall::Cause;
 

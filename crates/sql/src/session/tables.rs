@@ -1,4 +1,4 @@
-//! Names of tables, and which of them a statement names that defines tables.
+//! Names of tables, and which of them a DDL statement names.
 
 use std::ops::ControlFlow;
 

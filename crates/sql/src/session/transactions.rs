@@ -1,4 +1,4 @@
-//! Transactions of a session: where they begin and end, and how they are set.
+//! Transactions of a session: their begin, their end, and their settings.
 
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
-//! The variables that a user makes: `@name`.
+//! User variables: `@name`.
 //!
-//! - **UVAR-1**: what the variables of a session take is charged to the budget. An assignment that does not fit fails with 1041,
-//!   and the variable keeps its value.
+//! - **UVAR-1**: the memory of a session's variables is charged to the budget. An assignment that
+//!   does not fit fails with 1041, and the variable keeps its value.
 //! - **UVAR-2**: a statement that starts over finds the values from before its first start.
 
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
-//! System variables: what there are, what they may be set to, and what they are.
+//! System variables: their list, their permitted values, and their values.
 //!
-//! A variable can be set to what is obeyed, and to nothing else: what a client asks for and does not get, it is told (1231, 1235,
-//! 1238). Many can be set to the one value only that says how things are here, because clients and dumps set them to it.
+//! A variable can be set to what the server obeys, and to nothing else: the error tells a client
+//! that its wish is not met (1231, 1235, 1238). Many variables accept only the one value that
+//! describes the server, because clients and dumps set them to it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

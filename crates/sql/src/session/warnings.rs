@@ -1,4 +1,4 @@
-//! What a statement said beside its result, until the next one.
+//! The warnings and notes of the last statement.
 
 use spillway_types::{ColumnType, Value};
 use sqlparser::tokenizer::Token;

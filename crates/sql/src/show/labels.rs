@@ -1,4 +1,4 @@
-//! What key spaces and keys are called, for who looks at how they are stored.
+//! Readable names of key spaces and keys, for views of how they are stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;

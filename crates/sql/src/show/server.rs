@@ -1,4 +1,4 @@
-//! What SHOW tells of the server.
+//! SHOW statements about the server.
 
 use spillway_types::{Collation, Value};
 

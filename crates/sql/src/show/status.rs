@@ -1,7 +1,7 @@
-//! SHOW ENGINE TIERED STATUS: a page for people who look for the cause of something.
+//! SHOW ENGINE TIERED STATUS: a page for finding the cause of a problem.
 //!
-//! First what there is to be seen at once, how far behind the engine is and who waits for what; then the tables, the commit
-//! pipeline by its stages, and all other figures.
+//! First the summary: how far behind the engine is and who waits for what; then the tables, the
+//! commit pipeline by its stages, and all other counters.
 
 use std::collections::HashMap;
 use std::fmt::Write;

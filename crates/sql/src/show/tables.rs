@@ -1,4 +1,4 @@
-//! What SHOW tells of tables, their columns and indexes.
+//! SHOW statements about tables, their columns and indexes.
 
 use spillway_types::{ColumnType, Value};
 

@@ -1,13 +1,15 @@
-//! How tables are stored, as tables of information_schema: sub-tables and their levels, slices, the newest compactions, and
-//! a picture of all of them.
+//! How tables are stored, as tables of information_schema: sub-tables and their levels, slices, the
+//! newest compactions, and a picture of all of them.
 //!
 //! # Guarantees
 //!
-//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is told to users who may SELECT on the table. It is
-//!   a value of the table.
-//! - **SIGHT-2.** With PROCESS, a user is told of the figures of all other key spaces as well, and NULL for their keys. The
-//!   picture, which is of keys, leaves them out. Without PROCESS they are not there.
-//! - **SIGHT-3.** Keys of what is no table's, such as the catalog, need PROCESS and SELECT on everything.
+//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is shown to users who may
+//!   SELECT on the table. It is a value of the table.
+//! - **SIGHT-2.** With PROCESS, a user also sees the figures of all other key spaces, with NULL for
+//!   their keys. The picture, which consists of keys, leaves them out. Without PROCESS they are not
+//!   shown.
+//! - **SIGHT-3.** Keys of key spaces that belong to no table, such as the catalog, need PROCESS and
+//!   SELECT on everything.
 
 use std::collections::HashSet;
 
