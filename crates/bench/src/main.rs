@@ -77,28 +77,28 @@ enum Bench {
 
 A server with so many connections needs --max-connections and as many descriptors (ulimit -n).")]
     Connections(ConnectionsArgs),
-    /// Servers that keep statements to the cores of their data, and servers that do not
+    /// Servers with and without statements at the home cores of their data
     #[command(after_help = "Examples:
   spillway-bench affinity --server off=/run/a.sock --server homes=/run/b.sock --kinds select   two servers
   make bench-affinity                                                 with each setting of --affinity, in turn")]
     Affinity(AffinityArgs),
-    /// Threads that keep to cores and to their tables, with the library alone
+    /// Threads of the library bound to cores and to their tables
     #[command(after_help = "Examples:
   spillway-bench homes --gets 500000 --rounds 3                       a first impression
   spillway-bench homes --tables 32 --threads 2,4,8,16                 with more threads")]
     Homes(HomesArgs),
-    /// Servers that read rows which are on a device only
+    /// Servers that read rows from a device
     #[command(after_help = "Examples:
   spillway-bench cold --server spillway=/run/spillway.sock --folder data   one server
   make bench-cold                                                          with and without overlapped reads, beside fio")]
     Cold(ColdArgs),
-    /// A step of load over data larger than memory, second by second
+    /// A load step over data larger than memory, second by second
     #[command(after_help = "Examples:
   spillway-bench wave --seconds 20 --plot wave.svg                    a first impression, in two minutes
   spillway-bench wave --rate 20000 --skew 0 --csv wave.csv            at a rate of your own, over all rows alike
   make bench-wave                                                     the same beside RocksDB")]
     Wave(WaveArgs),
-    /// Opening after a crash, with so much log to read
+    /// Opening after a crash, by the size of the log
     #[command(after_help = "Examples:
   spillway-bench recovery --log-mib 256 --rounds 1                    a first impression
   spillway-bench recovery --log-mib 4096 --threads 1,2,4 --lanes 4    with more threads
@@ -110,13 +110,13 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench compaction --group 1000 --distinct 90,99,100           with groups of your own
   make bench-compaction                                                 the same beside RocksDB")]
     Compaction(CompactionArgs),
-    /// Bytes written and read for each operation of a mix that writes much
+    /// Bytes written and read for each operation of a write-heavy mix
     #[command(after_help = "Examples:
   spillway-bench amplification --operations 500000 --rounds 1    a first impression
   spillway-bench amplification --mix 50,0,50,0 --skew 0          updates of all rows alike
   make bench-amplification                                       the same beside RocksDB")]
     Amplification(AmplificationArgs),
-    /// What the metadata of 1 TB costs: to open it, to change it, to write it anew
+    /// The metadata of 1 TB: opening, changing and rewriting it
     #[command(after_help = "Examples:
   spillway-bench metadata --extents 50000 --rounds 1     a first impression
   spillway-bench metadata --subtables 1,4,16,64          with more sub-tables
@@ -128,7 +128,7 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench queue --length 100000 --limit 1      a longer queue
   make bench-queue                                    the same beside RocksDB")]
     Queue(QueueArgs),
-    /// Point reads of data larger than memory, from all rows alike to a few rows mostly
+    /// Point reads of data larger than memory, from uniform to very skewed
     #[command(after_help = "Examples:
   spillway-bench skew --rounds 1 --skew 0,0.99        a first impression
   spillway-bench skew --value-bytes 1000 --threads 8  larger rows, more readers
@@ -140,23 +140,23 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench fill --order random --csv fill.csv      every second in a file
   make bench-fill                                        the same beside RocksDB")]
     Fill(FillArgs),
-    /// Gets and durable puts at a fixed rate, with compactions in the background and without
+    /// Gets and durable puts at a fixed rate, beside compactions and without
     #[command(after_help = "Examples:
   spillway-bench pressure --memory-mib 64 --seconds 5 --windows 1   a first impression
   spillway-bench pressure --gets 20000 --puts 2000                  at rates of your own
   make bench-pressure                                               the same beside RocksDB")]
     Pressure(PressureArgs),
-    /// What it brings to know how often extents are read
+    /// The effect of tracking how often extents are read
     #[command(after_help = "Examples:
   spillway-bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
   spillway-bench temperature --case tiers                                     a fast tier and a slow one")]
     Temperature(TemperatureArgs),
-    /// The block cache's hit rate over time, with compactions in the background
+    /// The block cache's hit rate over time, beside compactions
     #[command(after_help = "Examples:
   spillway-bench replacement --memory-mib 32 --operations 1000000   a first impression
   spillway-bench replacement --series rates.csv --svg rates.svg     every share in a file, and drawn")]
     Replacement(ReplacementArgs),
-    /// Reads whose hot rows become others all of a sudden, of stores in this process or of servers
+    /// Reads whose hot rows change suddenly, in this process or on servers
     #[command(after_help = "Examples:
   spillway-bench moving --memory-mib 32 --every 3             a first impression
   spillway-bench moving --series moving.csv --svg moving.svg  every window in a file, and drawn
@@ -169,11 +169,11 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench scan --cold --memory-mib 64 --turns 1 --seeks 500        rows that are in no cache
   make bench-scan                                                         the same beside RocksDB")]
     Scan(ScanArgs),
-    /// Hit rates of ways to evict blocks, over traces
+    /// Hit rates of eviction policies, over traces
     Eviction(EvictionArgs),
-    /// Sizes, mistakes and times of filters of keys
+    /// Sizes, false positives and times of filters
     Filters(FiltersArgs),
-    /// Data blocks beside blocks of prefixes and restarts: bytes, seeks, walks both ways
+    /// Data blocks beside blocks of prefixes and restarts: bytes, seeks, steps
     #[command(after_help = "Examples:
   spillway-bench blocks --far 256 --rounds 1                          a first impression
   spillway-bench blocks --keys texts --value-bytes 8                  one kind of rows

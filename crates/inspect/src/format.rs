@@ -1,4 +1,4 @@
-//! The ways in which a report is told.
+//! The formats of a report.
 
 use std::fmt;
 use std::str::FromStr;

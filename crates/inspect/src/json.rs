@@ -1,4 +1,4 @@
-//! As JSON, for programs. Keys are in hexadecimal digits, and as people read them.
+//! Writes a report as JSON, for programs. Keys appear in hexadecimal digits and in readable form.
 //!
 //! Slices are written one by one: as one value, those of 100,000 extents took 700 MiB of memory.
 

@@ -1,7 +1,8 @@
-//! What is in a database, for people: as text, as JSON, and as a picture.
+//! Renders what is in a database: as text, as JSON, and as a picture.
 //!
-//! A [`Report`] is what `Database::inspect` or a closed folder tells, with names for its tables and keys. It is told as [`Format`]s say:
-//! as text or JSON, or drawn, on a page of its own, which needs nothing from elsewhere.
+//! A [`Report`] is the result of `Database::inspect` or of a closed folder, with names for its
+//! tables and keys. A [`Format`] says how it is rendered: as text, as JSON, or as a picture on a
+//! self-contained page.
 
 mod format;
 mod json;

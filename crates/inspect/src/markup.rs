@@ -1,4 +1,5 @@
-//! Elements of a page, written so that nothing in a name or a key becomes markup, and each is closed.
+//! Elements of a page, written so that nothing in a name or a key becomes markup, and that each is
+//! closed.
 
 use std::fmt::{Display, Write};
 

@@ -1,4 +1,4 @@
-//! As text, for a terminal.
+//! Renders a report as text, for a terminal.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Figures as people write them.
+//! Formats figures for people.
 
 use std::time::Duration;
 

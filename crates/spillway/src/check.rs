@@ -1,4 +1,4 @@
-//! Checking a folder that nobody has open.
+//! Checks a folder that no database has open.
 
 use std::path::Path;
 use std::sync::Arc;

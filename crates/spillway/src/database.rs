@@ -1,4 +1,4 @@
-//! The database: its parts, opened and joined.
+//! The database: opens and connects its parts.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is right, and checks that what
-//! is taken is what would be written.
+//! Entry points for fuzzing: each takes any bytes, passes them to a decoder with a valid checksum,
+//! and checks that what the decoder accepts is encoded unchanged.
 
 use crate::backup::fuzz as backup;
 use crate::log_home::fuzz as log_home;

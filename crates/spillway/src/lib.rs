@@ -1,8 +1,8 @@
 //! An embeddable, transactional, ordered key-value database for load that arrives as a wave.
 //!
 //! A [`Database`] is a folder. It holds tables, which are ordered key spaces, and transactions over any number of
-//! them. A commit is durable when its future resolves; nothing acknowledged is lost, and nothing half of a
-//! transaction is ever seen.
+//! them. A commit is durable when its future resolves. Acknowledged commits are never lost, and no
+//! reader sees a part of a transaction.
 //!
 //! ```
 //! use spillway::{Database, Direction, EngineKind, KeyRange, Settings, TransactionOptions};
@@ -36,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! A transaction whose error says [`ErrorKind::Deadlock`], [`ErrorKind::WriteConflict`] or
-//! [`ErrorKind::SerializationFailure`] is dropped and run again.
+//! If a transaction fails with [`ErrorKind::Deadlock`], [`ErrorKind::WriteConflict`] or
+//! [`ErrorKind::SerializationFailure`], drop it and run it again.
 
 pub mod backup;
 mod check;

@@ -1,4 +1,4 @@
-//! What a database can be measured without.
+//! Mechanisms that a database can be measured without.
 
 use std::fmt;
 use std::str::FromStr;

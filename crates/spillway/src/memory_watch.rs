@@ -1,8 +1,8 @@
-//! The process's memory beside what its budget counts.
+//! Charges the process's uncounted memory to its budget.
 //!
-//! Most memory is charged by its user, before it is taken. The rest is what nobody can count: ends
-//! of the allocator's pages, pages that it has not given back yet, stacks, small pieces. The watch
-//! reads how much memory of the process is resident and charges what is past the charges as
+//! Most memory is charged by its user, before it is taken. The rest cannot be counted: ends of the
+//! allocator's pages, pages that it has not returned yet, stacks, small allocations. The watch reads
+//! how much memory of the process is resident and charges the excess over the charges as
 //! [`Use::Other`], so that caches give way to it and requests that would need more are refused.
 //!
 //! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not
@@ -13,7 +13,7 @@
 //! - **WATCH-3 (no standstill).** The watch charges half of the budget at the most. A process whose
 //!   uncharged memory grows past that still serves requests.
 //!
-//! Rejected: to count in the allocator. Each allocation would touch a counter, and what the
+//! Rejected: counting in the allocator. Each allocation would touch a counter, and memory that the
 //! allocator holds free would not be counted.
 
 use std::fs;

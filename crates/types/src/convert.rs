@@ -1,4 +1,4 @@
-//! Numbers, text and dates from one another, as MySQL converts them in expressions: leniently.
+//! Lenient conversions between numbers, text and dates, as MySQL does them in expressions.
 
 use crate::{Date, DateTime, Decimal, Time, Value, ValueRef};
 

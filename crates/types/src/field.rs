@@ -1,4 +1,4 @@
-//! A value as it is handed on, from where it is stored to who writes it.
+//! A stored value that is passed from storage to its writer without being decoded.
 
 use crate::{Date, DateTime, Time, ValueRef};
 

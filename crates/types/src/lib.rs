@@ -1,10 +1,11 @@
-//! MySQL's value system: what values there are, how they are compared, converted and shown, and how rows and keys
-//! of them are stored.
+//! MySQL's value system: the kinds of values, how they are compared, converted and shown, and how
+//! rows and keys of them are stored.
 //!
-//! - [`value`]: a value, owned or borrowed; [`field`]: as it is handed on; [`decimal`], [`temporal`]: those that need arithmetic of their own;
+//! - [`value`]: a value, owned or borrowed; [`field`]: a stored value that is passed on;
+//!   [`decimal`], [`temporal`]: values with arithmetic of their own;
 //! - [`mod@column`]: column types, and storing a value into one;
 //! - [`collation`]: how text compares;
-//! - [`convert`]: numbers, text and dates from one another;
+//! - [`convert`]: conversions between numbers, text and dates;
 //! - [`row`], [`key`]: the bytes that tables and indexes hold.
 
 pub mod collation;

@@ -1,4 +1,4 @@
-//! Dates and times, with MySQL's ranges and forms.
+//! Dates and times, with MySQL's ranges and formats.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Text, from bytes that have to be looked through.
+//! Validated text from bytes.
 #![allow(unsafe_code)] // A leaf: what is ASCII is UTF-8.
 
 use std::str::Utf8Error;

@@ -1,4 +1,4 @@
-//! A table's levels: a lane for each, and beside it what it takes of the devices.
+//! A table's levels: a lane for each, and beside it the space that it takes on the devices.
 
 use spillway::{DeviceClass, LevelSpace, SliceInspection, TableInspection};
 

@@ -1,4 +1,4 @@
-//! What colours stand for.
+//! The meaning of colours.
 
 use spillway::{CODINGS, DeviceClass, HOT_FROM, SliceInspection, WARM_FROM};
 

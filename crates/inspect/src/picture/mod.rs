@@ -1,8 +1,9 @@
-//! As a picture: a page of its own, to be opened in a browser.
+//! Renders a report as a picture: a self-contained page for a browser.
 //!
-//! A table is drawn with its keys from left to right and its levels from top to bottom. The scale of keys is one of rank: between two
-//! neighbours among all bounds of slices the same room, so that there is most of it where there is most data. Where there are more
-//! slices than the eye could tell apart, neighbours are drawn as one box, which says so.
+//! A table is drawn with its keys from left to right and its levels from top to bottom. The scale
+//! of keys is one of rank: two neighbours among all bounds of slices are always the same distance
+//! apart, so that most room is where most data is. If there are more slices than the eye could tell
+//! apart, neighbours are drawn as one box, which says so.
 
 mod lanes;
 mod measure;

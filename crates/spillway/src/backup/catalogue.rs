@@ -1,4 +1,4 @@
-//! A backup's catalogue: all that is to be known of it but for the bytes of extents and log.
+//! A backup's catalogue: its metadata, without the bytes of extents and log.
 //!
 //! `SWBK`, version (2 bytes), then, little-endian, and at the end the CRC32C of all before (4 bytes):
 //!

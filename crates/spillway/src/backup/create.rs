@@ -1,4 +1,4 @@
-//! Taking a backup.
+//! Takes a backup.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Backups of a database that goes on meanwhile, kept in a folder that holds many of them.
+//! Backups of a running database, kept in a folder that holds many of them.
 //!
 //! A backup is the files of the tiered engine as they are at one moment, and the log from there on. Restored, it is
 //! opened like a database after a crash. Extents never change and no two have one number, so a folder of backups, a
@@ -6,21 +6,24 @@
 //!
 //! # Guarantees
 //!
-//! - **B1 (a prefix).** What is restored is exactly the commits up to one, without a gap: [`Backup::through`], which is no
-//!   earlier than any commit that was acknowledged before the backup began.
-//! - **B2 (beside everything).** Nobody waits for a backup, and it waits for nobody. While it reads the log, that is not
-//!   cut; until it ends, the space of extents that it is to copy does not come back.
+//! - **B1 (a prefix).** A restored database has exactly the commits up to one, without a gap:
+//!   [`Backup::through`], which is no earlier than any commit that was acknowledged before the
+//!   backup began.
+//! - **B2 (beside everything).** Nobody waits for a backup, and it waits for nobody. The log is not
+//!   cut while the backup reads it, and the space of extents that it has to copy is not freed until
+//!   it ends.
 //! - **B3 (increments).** An extent that the repository has of the same database is not copied again.
-//! - **B4 (all or nothing).** A backup is there once its catalogue is, which is after all that it needs is durable. Whatever
-//!   ends one before, a crash or a full disk, leaves the others whole and nothing of it that the next one or a removal would
-//!   not take away.
-//! - **B5 (checked).** Each frame's checksum is looked at when it is copied, and again when it is verified or restored,
-//!   with that of the file. What is damaged is named, and never passed on.
-//! - **B6 (removal).** To remove a backup takes away what no other needs, and nothing else.
-//! - **B7 (another database).** What was restored is a database of its own: backups of it and of that which it came from
-//!   share nothing, since both number their new extents alike.
-//! - **B8 (no half restored).** A folder whose restoring came to no end does not open as if it had.
-//! - **B9 (apart).** A folder of backups is none of the database's own folders, and neither is within the other.
+//! - **B4 (all or nothing).** A backup exists once its catalogue does, which is written after
+//!   everything that it needs is durable. A backup that ends early, by a crash or a full disk,
+//!   leaves the others whole. The next backup or removal deletes its remains.
+//! - **B5 (checked).** Each frame's checksum is verified when it is copied, and again, with that of
+//!   the file, when it is verified or restored. Damage is named, and never passed on.
+//! - **B6 (removal).** Removing a backup deletes what no other needs, and nothing else.
+//! - **B7 (another database).** A restored database is a database of its own: its backups and those
+//!   of its origin share nothing, since both number their new extents alike.
+//! - **B8 (no half restored).** A folder whose restore did not finish does not open.
+//! - **B9 (apart).** A folder of backups is none of the database's own folders, and neither is
+//!   within the other.
 //!
 //! # Files
 //!
@@ -34,8 +37,9 @@
 //! ```
 //!
 //! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes, 16 bytes, CRC32C), and
-//! is made with its first backup. A folder copied by other means takes it along. Where that is then used as a second
-//! database, the file must be removed from it; extents of one number that differ in length or blocks are refused.
+//! is made with its first backup. A folder copied by other means has the same identity. If that is then
+//! used as a second database, the file must be removed from it; extents of one number that differ in
+//! length or blocks are refused.
 
 mod catalogue;
 mod create;

@@ -1,4 +1,4 @@
-//! How fast a backup goes.
+//! Limits the rate at which a backup copies.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! Restoring a backup.
+//! Restores a backup.
 //!
-//! The folder says first that it has a log, which is known for that log last: so one whose restoring was cut short does
-//! not open (see `log_home`). Beside that the log says of itself how far it must reach.
+//! The folder first records that it has a log, and the log is made valid last. So a folder whose
+//! restore was cut short does not open (see `log_home`). The log itself also records how far it
+//! must reach.
 
 use std::path::Path;
 use std::sync::Arc;

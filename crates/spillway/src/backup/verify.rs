@@ -1,4 +1,4 @@
-//! Verifying backups.
+//! Verifies backups.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,11 +1,13 @@
-//! Where a database's log is, and that no other is taken for it.
+//! Where a database's log is, and protection against using another one.
 //!
-//! The newest commits are in the log alone. So an opening that looked for the log in the wrong folder, or found there an
-//! older copy, or another database's, would lose what was acknowledged and not tell anybody. Data folder and log folder
-//! therefore know each other by a number:
+//! The newest commits are in the log alone. So an opening that looked for the log in the wrong
+//! folder, or found there an older copy, or another database's, would silently lose acknowledged
+//! commits. Data folder and log folder therefore identify each other by a number:
 //!
-//! - **Q1.** A database is opened only with the log folder that it was last opened with, or with that folder moved.
-//! - **Q2.** Once it was opened in a new place, the folder in the old one is its log no more.
+//! - **Q1.** A database opens only with the log folder that it was last opened with, or with that
+//!   folder moved.
+//! - **Q2.** Once it was opened with the log in a new place, the folder in the old place is no longer
+//!   its log.
 //! - **Q3.** A log folder belongs to one database.
 //!
 //! # Files
@@ -23,7 +25,8 @@
 //!
 //! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of all before (4 bytes).
 //!
-//! Each is written beside its place, synced, and renamed. To move a log, both are given a new number: `log-home` first.
+//! Each is written to a temporary file, synced, and renamed. A moved log gives both a new number:
+//! `log-home` first.
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 //! A condition on one column of a stored table and values that are the same for all rows becomes a
 //! [`Test`], which reads the column in place and copies nothing. Such steps run a query of one
 //! table that returns columns as they are, or totals of them, from end to end: a row goes from its
-//! page to the client's packet without being decoded into values in between. Other queries take
-//! over each row that passes the first test.
+//! page to the client's packet without being decoded into values in between. In other
+//! queries the tests filter rows, and the general executor takes over those that pass.
 
 use std::borrow::Cow;
 use std::sync::Arc;
