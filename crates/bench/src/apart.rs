@@ -1,4 +1,5 @@
-//! Runs in processes of their own, so that what one store takes of the machine is not counted to the next.
+//! Runs in processes of their own, so that one store's use of the machine is not counted for the
+//! next.
 
 use std::path::Path;
 use std::process::Command;

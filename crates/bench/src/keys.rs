@@ -1,4 +1,4 @@
-//! Which rows are asked for.
+//! The choice of rows to ask for.
 
 use spillway_base::rng::Rng;
 

@@ -1,6 +1,6 @@
 //! Workloads and measurements.
 //!
-//! What every run is made of:
+//! Every run uses:
 //!
 //! - [`store`]: what a workload needs of a store, and Spillway as one;
 //! - [`report`]: medians, spread and ratios of a run, as a table, CSV or JSON;
@@ -9,29 +9,29 @@
 //! The runs, alone as `spillway-bench ...` or beside peers in the `peers` workspace:
 //!
 //! - [`kv`]: the library under db_bench's shapes;
-//! - [`commits`]: durable commits as more of them are in flight;
+//! - [`commits`]: durable commits by the number in flight;
 //! - [`lone`]: one durable writer beside raw writes of the same bytes;
 //! - [`extents`]: extents read and written in bulk, through queues and without;
 //! - [`connections`]: a server with thousands of connections that commit;
-//! - [`affinity`]: servers that keep statements to the cores of their data, and servers that do not;
-//! - [`homes`]: the same of the library, with threads that keep to cores and tables;
-//! - [`cold`]: a server whose clients read rows that are on a device only;
-//! - [`wave`]: a step of load, second by second;
+//! - [`affinity`]: servers with and without statements at the home cores of their data;
+//! - [`homes`]: threads of the library bound to cores and tables;
+//! - [`cold`]: a server whose clients read rows from a device;
+//! - [`wave`]: a load step, second by second;
 //! - [`recovery`]: opening after a crash;
 //! - [`compaction`]: one compaction of two runs of keys;
 //! - [`amplification`]: bytes written and read for each operation;
 //! - [`metadata`]: the metadata of 1 TB, opened and changed;
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
-//! - [`pressure`]: gets and durable puts with compactions in the background and without;
-//! - [`skew`]: point reads of data larger than memory, from all rows alike to a few mostly;
-//! - [`moving`]: reads whose hot rows become others all of a sudden;
+//! - [`pressure`]: gets and durable puts beside compactions and without;
+//! - [`skew`]: point reads of data larger than memory, from uniform to very skewed;
+//! - [`moving`]: reads whose hot rows change suddenly;
 //! - [`scan`]: scans in both directions, and gets of many keys at once;
-//! - [`eviction`]: hit rates of ways to evict blocks;
-//! - [`filters`]: what filters cost;
+//! - [`eviction`]: hit rates of eviction policies;
+//! - [`filters`]: the cost of filters;
 //! - [`blocks`]: data blocks beside blocks of prefixes and restarts;
-//! - [`replacement`]: the cache's hit rate over time, with compactions in the background;
-//! - [`temperature`]: what it brings to know how often extents are read.
+//! - [`replacement`]: the block cache's hit rate over time, beside compactions;
+//! - [`temperature`]: the effect of tracking how often extents are read.
 
 pub mod affinity;
 pub mod amplification;

@@ -1,4 +1,4 @@
-//! What a process has used of the machine, and what machine it is, as Linux tells it under `/proc`.
+//! What a process has used of the machine, and what machine it is, from Linux's `/proc`.
 
 use std::fs;
 use std::path::Path;

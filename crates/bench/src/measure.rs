@@ -1,4 +1,4 @@
-//! What the runs share: histograms, medians, values to write, progress.
+//! Histograms, medians, values to write, and progress, for all runs.
 
 use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,4 +1,4 @@
-//! A stored value that is passed from storage to its writer without being decoded.
+//! Values in a compact borrowed form, passed from storage to their writer.
 
 use crate::{Date, DateTime, Time, ValueRef};
 

@@ -1,4 +1,4 @@
-//! Validated text from bytes.
+//! Fast validation of UTF-8.
 #![allow(unsafe_code)] // A leaf: what is ASCII is UTF-8.
 
 use std::str::Utf8Error;

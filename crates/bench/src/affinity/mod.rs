@@ -1,10 +1,13 @@
-//! Servers whose workers keep to cores and whose statements keep to their data, beside servers where they do not.
+//! Servers whose workers keep to cores and whose statements keep to their data, beside servers
+//! without that.
 //!
-//! Rows are in several tables, each of one sub-table. Each connection has one statement in flight: a select or an update of one random row
-//! by its key. Either each connection keeps to one table ("own"), so that a server can learn where it is at home, or each statement
-//! is about any of them ("any"), so that there is nothing to be learnt and what the mechanism costs is seen.
+//! Rows are in several tables, each of one sub-table. Each connection has one statement in flight:
+//! a select or an update of one random row by its key. Either each connection keeps to one table
+//! ("own"), so that a server can learn its home core, or each statement uses any of them ("any"),
+//! so that nothing can be learned and the mechanism's cost shows.
 //!
-//! Servers take turns. What updates they told of is in the tables in the end, or the run fails.
+//! Servers take turns. In the end the tables contain the updates that the servers acknowledged, or
+//! the run fails.
 
 mod command;
 

@@ -1,4 +1,5 @@
-//! How many keys a search of two layers compares as a whole, by the width of heads: reckoned from the keys alone.
+//! How many keys a search of two layers compares whole, by the width of heads: computed from the
+//! keys alone.
 
 /// Keys of a leaf.
 const LEAF: usize = 8;

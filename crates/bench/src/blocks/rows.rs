@@ -1,4 +1,4 @@
-//! Which rows blocks are of.
+//! The rows of the blocks.
 
 use clap::ValueEnum;
 use spillway_base::rng::Rng;

@@ -1,4 +1,4 @@
-//! Whose blocks they are.
+//! The block formats that are compared.
 
 use spillway_tiered::Compression;
 use spillway_tiered::blocks::{OpenBlock, Opener, RowOf, Search, bodies, frames};

@@ -1,10 +1,12 @@
-//! Reads through servers of rows that are on a device only.
+//! Reads of rows on a device through servers.
 //!
-//! Each connection asks for one random row after another. What the servers have the system read is dropped from its page cache a few
-//! times a second, so that nearly each read needs the device, and how many are under way at once is how many connections there are.
-//! Beside it stands what the device does for as many reads of a block at once (`scripts/bench-cold`).
+//! Each connection asks for one random row after another. A few times a second the pages that the
+//! servers have read are dropped from the system's page cache, so that nearly each read needs the
+//! device, and as many reads are in flight as there are connections. `scripts/bench-cold` measures
+//! beside it what the device does for as many reads of a block at once.
 //!
-//! Servers take turns. What the reads took of the device is told as well: a row that was in memory after all took nothing.
+//! Servers take turns. The report also shows what the reads took of the device: a row that was in
+//! memory after all took nothing.
 
 mod command;
 #[cfg(test)]

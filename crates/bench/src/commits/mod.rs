@@ -1,10 +1,12 @@
-//! Durable commits per second as more of them are in flight.
+//! Durable commits per second by the number in flight.
 //!
-//! A cell is one subject with N commits in flight on a store of its own. A store whose commits do not keep their thread
-//! has N from few threads; any other, and the same store for comparison, has one from each of N threads. Every
-//! commit is durable when it counts. The subjects take turns cell by cell, in another order each round.
+//! A cell is one subject with N commits in flight on a store of its own. A store whose commits do
+//! not block their thread has N from few threads; any other, and the same store for comparison, has
+//! one from each of N threads. Every commit is durable when it counts. The subjects take turns cell
+//! by cell, in another order each round.
 //!
-//! At the end of a cell the last rows of each thread are read back, so that what was counted was also done.
+//! At the end of a cell the last rows of each thread are read back, to check that what was counted
+//! was done.
 
 mod command;
 mod notes;

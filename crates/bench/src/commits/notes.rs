@@ -1,5 +1,5 @@
-//! What stands under the table: asynchronous over synchronous commit, and what the processor and sync times of the run come to
-//! without overlap and without waits.
+//! The notes under the table: asynchronous over synchronous commits, and the rates that the
+//! processor and sync times of the run would allow without overlap and without waits.
 
 use super::{Style, Subject};
 use crate::report::Report;

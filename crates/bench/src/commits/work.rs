@@ -1,4 +1,4 @@
-//! What a thread commits.
+//! The commits of a thread.
 
 use std::ops::Deref;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where the keys of two runs lie.
+//! The places of the keys of two runs.
 
 use spillway_base::rng::Rng;
 

@@ -1,12 +1,12 @@
 //! One compaction of two runs of keys, after figure 16 of the X-Engine paper.
 //!
-//! The lower run is in the bottom level, and nothing above it; the upper run is flushed above it; then one compaction brings them
-//! together, and that is what is measured. Keys come in groups of consecutive keys, whose places are uniformly random. Some
-//! of the upper run's groups are new and lie between the lower run's, the others are groups of the lower run written anew.
-//! How much of the runs can be left alone follows from both: in groups of one key all blocks interleave, whatever is
-//! distinct.
+//! The lower run is in the bottom level, with nothing above it. The upper run is flushed above it.
+//! Then one compaction merges them, and only that is measured. Keys come in groups of consecutive
+//! keys, whose places are uniformly random. Some of the upper run's groups are new and lie between
+//! the lower run's, the others are groups of the lower run written again. How much of the runs can
+//! be reused follows from both: in groups of one key all blocks interleave, whatever is distinct.
 //!
-//! Afterwards every row is compared with what was written, and some are got by their keys.
+//! Afterwards every row is compared with what was written, and some are read by their keys.
 
 mod command;
 mod groups;

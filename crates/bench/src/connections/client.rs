@@ -1,4 +1,4 @@
-//! As much of a MySQL client as the run needs.
+//! A minimal MySQL client for the run.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,8 +1,9 @@
 //! Many connections to a server, each with a durable commit in flight.
 //!
-//! One thread keeps them all: each connection sends an update of one random row that commits by itself, and the next when
-//! it is answered. The client waits for all of them with epoll, so that a thousand connections cost it little more than
-//! ten. What it asks is how a server bears many of them: with 2,000 the commits per second should be no fewer than with 64.
+//! One thread drives them all: each connection sends an update of one random row that commits by
+//! itself, and the next when it is answered. The client waits for all of them with epoll, so that a
+//! thousand connections cost it little more than ten. The run shows how a server handles many
+//! connections: with 2,000 the commits per second should be no fewer than with 64.
 //!
 //! Servers take turns. In the end the rows add up to what the clients were told, or the run fails.
 

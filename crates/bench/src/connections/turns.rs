@@ -1,4 +1,4 @@
-//! What runs against servers in turn have in common: which servers, for how long, how often.
+//! The options that runs against servers share: which servers, for how long, how often.
 
 use std::path::PathBuf;
 use std::time::Duration;

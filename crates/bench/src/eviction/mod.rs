@@ -1,8 +1,10 @@
-//! Which blocks to evict: hit rates of published ways, and of the tiered engine's cache, over the same traces.
+//! Hit rates of published eviction policies, and of the tiered engine's cache, over the same
+//! traces.
 //!
-//! A trace is a sequence of numbers of blocks; no data is read. Zipf's distribution and the uniform one, alone and with a scan of all blocks
-//! going on beside; and a hot set of a hundredth of the blocks that jumps ten times. Reads of the scan count for what they drive
-//! out, and not as reads that could have hit.
+//! A trace is a sequence of numbers of blocks; no data is read. There are Zipf's distribution and
+//! the uniform one, alone and beside a scan of all blocks, and a hot set of a hundredth of the
+//! blocks that jumps ten times. Reads of the scan count for what they evict, and not as reads that
+//! could have hit.
 
 mod command;
 mod policies;

@@ -1,4 +1,4 @@
-//! The ways to evict, each over numbers of blocks.
+//! The eviction policies, each over numbers of blocks.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What is read, in which order.
+//! The sequences of reads.
 
 use spillway_base::rng::Rng;
 

@@ -1,4 +1,4 @@
-//! Who moves extents, and how.
+//! The ways to move extents.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

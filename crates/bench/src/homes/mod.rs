@@ -1,8 +1,9 @@
-//! Threads that keep to cores and to their tables, beside threads that do neither: the experiment of X-Engine's shared-nothing readers,
-//! with the library alone.
+//! Threads bound to cores and to their tables, beside threads that are not: the experiment of
+//! X-Engine's shared-nothing readers, with the library alone.
 //!
-//! Several tables of small rows lie in one run each, in memory. So many threads as there are cores get random rows: of all tables, or each of
-//! its own ones, as thread and table numbers tell; each on its core, or on any. All four take turns over one database.
+//! Several tables of small rows lie in one run each, in memory. As many threads as there are cores
+//! get random rows: of all tables, or each of its own tables, by thread and table numbers; each on
+//! its core, or on any. All four take turns over one database.
 
 mod command;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a run of the workloads gives.
+//! The results of a run of the workloads.
 
 use super::Workload;
 use crate::report::{self, Figure};

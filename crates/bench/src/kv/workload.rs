@@ -1,4 +1,4 @@
-//! The workloads, and the run that holds stores beside each other.
+//! The workloads, and the run that compares stores.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What a run gave, window by window.
+//! The results of a run, window by window.
 
 use crate::measure::median;
 

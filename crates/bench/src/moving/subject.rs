@@ -1,4 +1,4 @@
-//! What reads go to: a store within the process, or a server.
+//! The target of the reads: a store within the process, or a server.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,9 +1,10 @@
-//! What compactions in the background cost those in the foreground.
+//! The cost of background compactions for foreground operations.
 //!
-//! Point gets and durable puts come at a fixed rate, in three kinds of windows, in turn over the same data: "quiet", when no compaction
-//! is due; "compaction", while everything is brought together in one level on request, from when it is asked for until it is done;
-//! "fill", while another thread puts rows at a rate that keeps flushes and compactions going. Latency counts from the moment an
-//! operation was due, so that who had to queue has waited.
+//! Point gets and durable puts come at a fixed rate, in three kinds of windows, in turn over the
+//! same data: "quiet", when no compaction is due; "compaction", while everything is merged into one
+//! level on request, from the request until it is done; "fill", while another thread puts rows at a
+//! rate that keeps flushes and compactions running. Latency counts from the moment an operation was
+//! due, so that queueing counts as waiting.
 
 mod command;
 mod waits;

@@ -1,7 +1,8 @@
-//! What the time of slow operations went into, as the system accounts for it thread by thread.
+//! Where the time of slow operations went, by the system's accounts of each thread.
 //!
-//! An operation that was due while the one before it was under way has waited for that one, whose time is told already. So shares are of
-//! the time in which each was its thread's only business: else one long wait would be counted by all who stood in line behind it.
+//! An operation that was due while the one before it was in flight has waited for that one, whose
+//! time is counted already. So shares are of the time in which each was its thread's only
+//! operation. Otherwise all that queued behind a long wait would count it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! What the processes that are killed do.
+//! The processes that are killed.
 
 use std::io::{BufRead, Read, Write};
 use std::path::Path;

@@ -1,9 +1,10 @@
 //! How long it takes to open after a crash.
 //!
-//! A process of its own commits until its log has so many bytes, all of which an opening must install: nothing of it was
-//! flushed to data files. It is killed. Then another process opens the folder, with the log out of the page cache, and
-//! says how long that took; it ends without closing, so that the next finds the same work. Reading the same files with large
-//! reads and nothing else, in turn with the openings, tells what the disk gives.
+//! A process commits until its log has the given number of bytes, all of which an opening must
+//! install, because nothing of it was flushed to data files. It is killed. Then another process
+//! opens the folder, with the log out of the page cache, and reports how long that took; it ends
+//! without closing, so that the next finds the same work. Reading the same files with large reads
+//! and nothing else, in turn with the openings, shows what the disk gives.
 //!
 //! An opening must find every commit that was acknowledged before the kill, or the run fails.
 

@@ -1,8 +1,9 @@
 //! The block cache's hit rate over time, after figure 17 of the X-Engine paper.
 //!
-//! The mix of [`crate::amplification`] runs over data of several times the memory, and flushes and compactions go on beside it. After
-//! each share of the operations it is noted how many blocks were found in memory, and how many were not. A compaction that takes
-//! blocks away that readers had in memory shows as a dip: how far the hit rate of a share lies below the median of the ten before.
+//! The mix of [`crate::amplification`] runs over data of several times the memory, beside flushes
+//! and compactions. After each share of the operations the run records how many blocks were found
+//! in memory, and how many were not. A compaction that removes blocks that readers had in memory
+//! shows as a dip: how far the hit rate of a share lies below the median of the ten before.
 
 mod command;
 mod series;

@@ -1,4 +1,4 @@
-//! What a run gave, share by share of its operations.
+//! The results of a run, share by share of its operations.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What is done to a store, and what it is given to hold before.
+//! The load of a store, and the operations on it.
 
 use std::fs::File;
 use std::path::Path;

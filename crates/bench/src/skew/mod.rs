@@ -1,8 +1,8 @@
-//! Point reads of data larger than memory, from all rows alike to a few rows mostly (X-Engine, figure 18).
+//! Point reads of data larger than memory, from uniform to very skewed (X-Engine, figure 18).
 //!
-//! What is asked for often is anywhere among the rows, so that a block with one of these has many that are not. How many reads are answered
-//! from memory then hangs on what is kept: rows or blocks. Before each measurement the same reads are done for a while, which are not
-//! counted.
+//! Popular rows are anywhere among the rows, so that a block with one of them has many unpopular
+//! ones. How many reads are answered from memory then depends on whether rows or blocks are cached.
+//! Before each measurement the same reads run for a while and are not counted.
 
 mod command;
 mod work;

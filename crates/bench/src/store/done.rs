@@ -1,4 +1,4 @@
-//! Being told of commits.
+//! Waiting for commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What runs do to a store before, and by many threads.
+//! Loads of stores before a run, and work by many threads.
 
 use super::Store;
 use crate::measure::{Values, key, progress};

@@ -1,4 +1,4 @@
-//! A run on one store: load, quiet, step.
+//! A run on one store: load, quiet time, step.
 
 use std::path::Path;
 use std::sync::Arc;

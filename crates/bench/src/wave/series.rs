@@ -1,4 +1,4 @@
-//! What a run on one store gave, second by second.
+//! The results of a run on one store, second by second.
 
 use serde::{Deserialize, Serialize};
 
