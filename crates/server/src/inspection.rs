@@ -23,15 +23,15 @@ pub(crate) struct Inspections {
     instance: Instance,
 }
 
-/// What somebody wants to be told.
+/// A parsed request.
 struct Wanted {
     format: Format,
     table: Option<String>,
 }
 
-const ELSEWHERE: &str = "what is stored is told on the server's own machine alone, over its loopback (127.0.0.1, ::1), for keys are data. \
-                         Ask there, or with SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
-/// Bytes of the pieces of a page on their way.
+const ELSEWHERE: &str = "this page answers on the server's own machine alone, over its loopback (127.0.0.1, ::1), because keys are data. \
+                         Ask there, or use SQL: information_schema.TIERED_LEVELS, TIERED_SLICES, TIERED_COMPACTIONS\n";
+/// Bytes of the pieces of a page that are in flight.
 const ON_THEIR_WAY: usize = (PIECES + 2) * PIECE;
 
 impl Inspections {
@@ -53,7 +53,7 @@ impl Inspections {
     }
 }
 
-/// Tells what is wanted.
+/// Makes the page.
 fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
     let database = instance.database();
     let bytes = database.inspection_bytes() + ON_THEIR_WAY;
@@ -61,8 +61,8 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
         Ok(charge) => charge,
         Err(error) => {
             let told = format!(
-                "there is no memory to tell what is stored: {error}. Ask again when less of it is in use, or with SQL for what is told of \
-                 levels: information_schema.TIERED_LEVELS\n"
+                "there is no memory to show what is stored: {error}. Ask again when less of it is in use, or use SQL for the levels: \
+                 information_schema.TIERED_LEVELS\n"
             );
             return outlet.page(Page::text("503 Service Unavailable", told));
         }
@@ -83,7 +83,7 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
     outlet.finish();
 }
 
-/// Bytes of memory that an inspection takes while it is told.
+/// Bytes of memory that an inspection takes while its page is made.
 fn bytes_of(inspection: &Inspection, format: Format) -> usize {
     let drawn = match format {
         Format::Html => inspection.slices_of_largest() * DRAWN_BYTES,

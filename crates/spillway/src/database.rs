@@ -85,7 +85,7 @@ pub(crate) fn log_dir(path: &Path) -> PathBuf {
 }
 
 impl Database {
-    /// Opens the database in a folder, and makes it if there is none.
+    /// Opens the database in a folder, and creates it if it does not exist.
     ///
     /// # Errors
     /// [`crate::ErrorKind::InUse`] while another process has it, [`crate::ErrorKind::InvalidArgument`] for settings out of
@@ -304,14 +304,15 @@ impl Database {
         Transaction::new(self.0.manager.begin(options), self.0.clone())
     }
 
-    /// What the first of a client's transactions begins with, each of which leaves it to the next; `cancel` cancels the waits of all.
+    /// An ended transaction from which the first transaction of a client starts; each transaction
+    /// then leaves one for the next. `cancel` cancels the waits of all of them.
     #[must_use]
     pub fn spare(&self, cancel: &CancelHandle) -> Spare {
         Spare::new(self.0.manager.spare(cancel), self.0.clone())
     }
 
-    /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there. It is cheaper than to start
-    /// one.
+    /// Reads a key into `value` in a transaction of its own, with these options; returns whether it
+    /// exists. This is cheaper than starting a transaction.
     ///
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].
@@ -326,8 +327,8 @@ impl Database {
         self.0.manager.get(options, table, key, value)
     }
 
-    /// As [`Database::get`], where no transaction is needed for it, and what it needs is in memory; `None` where that is not so, and where it
-    /// would not see the commit `since`.
+    /// As [`Database::get`], if that needs no transaction and no device. `None` if it does, or if
+    /// it would not see the commit `since`.
     ///
     /// # Errors
     /// As [`spillway_txn::Transaction::get`].
@@ -355,42 +356,44 @@ impl Database {
         }
     }
 
-    /// Has a table's values rewritten while they are moved anyway, from when the commit `since` is durable; or, with `None`, no more.
-    /// [`spillway_base::engine`], E11, says what holds. It is forgotten when the database is closed.
+    /// Has flushes and compactions rewrite a table's values when they move them anyway, from when
+    /// the commit `since` is durable; `None` stops that. [`spillway_base::engine`], E11, says what
+    /// holds. Closing the database forgets it.
     pub fn set_rewrite(&self, table: Table, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         if table.engine() == Some(EngineKind::Tiered) {
             self.0.tiered.set_rewrite(table, since, rewrite);
         }
     }
 
-    /// Has reads that begin later find values of a table only in the form in which they are stored by then (E11). For who knows that none is
-    /// stored in some earlier form any more, and is about to forget how that is read.
+    /// Makes later reads return values of a table only in the form in which they are stored then
+    /// (E11). Call it when no value is stored in an earlier form any more, before forgetting how to
+    /// read that form.
     pub fn forget_forms(&self, table: Table) {
         if table.engine() == Some(EngineKind::Tiered) {
             self.0.tiered.forget_forms(table);
         }
     }
 
-    /// The commit as of which the oldest open transaction or scan reads; with none open, the newest that is durable. Versions of rows
-    /// that were replaced at or before it are read by nobody.
+    /// The commit at which the oldest open transaction or scan reads; if none is open, the newest
+    /// durable one. Nobody reads versions of rows that were replaced at or before it.
     #[must_use]
     pub fn oldest_snapshot(&self) -> Csn {
         self.0.manager.oldest_snapshot()
     }
 
-    /// The settings it was opened with.
+    /// The settings with which it was opened.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// The memory budget, for what a caller keeps beside the database.
+    /// The memory budget, for memory that a caller uses beside the database.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.0.budget
     }
 
-    /// What opening read from the log.
+    /// What the opening read from the log.
     #[must_use]
     pub fn recovered(&self) -> RecoveryReport {
         self.0.recovered
@@ -402,25 +405,27 @@ impl Database {
         self.0.tiered.status()
     }
 
-    /// What each table takes of the devices: keys and values, blocks that nobody needs any more, ends of slots.
+    /// The space of each table on the devices: keys and values, blocks that nobody needs any more,
+    /// ends of slots.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
         self.0.tiered.space()
     }
 
-    /// All that is in the tables: sub-tables, memtables, levels, slices; and the newest compactions.
+    /// Everything in the tables: sub-tables, memtables, levels, slices; and the newest compactions.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         self.0.tiered.inspect()
     }
 
-    /// Bytes of memory that [`Database::inspect`] takes, at the most; [`Inspection::bytes`] says how many it has taken.
+    /// The most memory that [`Database::inspect`] takes, in bytes; [`Inspection::bytes`] is what it
+    /// has taken.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
         self.0.tiered.inspection_bytes()
     }
 
-    /// About how many rows and bytes a table has, from metadata in memory.
+    /// The approximate number of rows and bytes of a table, from metadata in memory.
     #[must_use]
     pub fn size(&self, table: Table) -> TableSize {
         match table.engine() {
@@ -429,7 +434,7 @@ impl Database {
         }
     }
 
-    /// Figures for people and for monitoring.
+    /// Counters and gauges for people and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics = self.0.manager.metrics();
@@ -453,7 +458,7 @@ impl Database {
         metrics
     }
 
-    /// Why no more writes are accepted, if so.
+    /// An error if writes are no longer accepted, with the reason.
     ///
     /// # Errors
     /// [`crate::ErrorKind::WritesStopped`], or the failure of the background work.
@@ -461,8 +466,8 @@ impl Database {
         self.0.manager.health()
     }
 
-    /// Does one piece of background work on the calling thread; `false` when there was none. For databases
-    /// opened without background threads.
+    /// Does one piece of background work on the calling thread; `false` if there was none. For
+    /// databases that were opened without background threads.
     ///
     /// # Errors
     /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], [`crate::ErrorKind::WritesStopped`],
@@ -484,22 +489,24 @@ impl Database {
         Ok(false)
     }
 
-    /// Writes to the log what is committed and not durable, unless another thread does already: for one that has nothing
-    /// else to do and commits on their way ([`crate::CommitFuture::then`]). `false` when there was nothing to do.
+    /// Writes committed and not yet durable data to the log, unless another thread does so already.
+    /// For a thread with nothing else to do and commits in flight ([`crate::CommitFuture::then`]).
+    /// `false` if there was nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.manager.lead_flush()
     }
 
-    /// Has statements left that need a device, where their transactions allow it ([`spillway_txn::Transaction::leave_reads`]), from now on. Answers what
-    /// is readable when some of their reads are over: somebody is to call [`Database::end_reads`] then, each time that one has become
-    /// so. Nothing where the system knows no such way.
+    /// From now on suspends statements that need a device, if their transactions allow it
+    /// ([`spillway_txn::Transaction::leave_reads`]). Returns the descriptors that become readable
+    /// when some of their reads are done; the caller must then call [`Database::end_reads`], each
+    /// time. Empty if the system has no such mechanism.
     #[must_use]
     pub fn overlap_reads(&self) -> Vec<OwnedFd> {
         self.0.manager.overlap_reads()
     }
 
-    /// The first of the folders with data files whose reads cannot go past the system's page cache, though they are to
-    /// ([`Settings::direct_reads`]). They go through it.
+    /// The first folder with data files whose reads cannot bypass the system's page cache although
+    /// [`Settings::direct_reads`] asks for it. They go through it.
     #[must_use]
     pub fn refuses_direct_reads(&self) -> Option<PathBuf> {
         let data = data_dir(&self.0.path);
@@ -508,18 +515,20 @@ impl Database {
         folders.find(|dir| self.0.settings.direct_reads && !self.0.disk.goes_past_cache(dir))
     }
 
-    /// Whether statements were left whose reads wait to be handed over together ([`Database::submit_reads`]).
+    /// Whether reads of suspended statements wait to be submitted together
+    /// ([`Database::submit_reads`]).
     #[must_use]
     pub fn keeps_reads(&self) -> bool {
         self.0.manager.keeps_reads()
     }
 
-    /// Hands reads of statements that were left over to their device. `false` where it takes some only later: somebody is to call again soon.
+    /// Submits reads of suspended statements to their device. `false` if it takes some only later:
+    /// call again soon.
     pub fn submit_reads(&self) -> bool {
         self.0.manager.submit_reads()
     }
 
-    /// Takes what has been read into memory, and calls those who wait for it.
+    /// Takes data that was read into memory, and wakes the statements that wait for it.
     pub fn end_reads(&self) {
         self.0.manager.end_reads();
     }
@@ -535,9 +544,10 @@ impl Database {
         self.0.manager.truncate_log()
     }
 
-    /// Writes to data files all that was committed before, and has them say so: whatever happens later, the log is asked for none of it again,
-    /// and what the data files have stays in the form that it has there (`spillway_base::engine`, E6, E11). It takes until flushes have come so
-    /// far, however much is committed meanwhile.
+    /// Writes to data files everything that was committed before, and records that: the log is
+    /// never asked for it again, and what the data files have keeps its form
+    /// (`spillway_base::engine`, E6, E11). It takes until flushes have come so far, however much is
+    /// committed meanwhile.
     ///
     /// # Errors
     /// As [`Database::run_background_job`].
@@ -565,8 +575,8 @@ impl Database {
         self.0.tiered.compact_all()
     }
 
-    /// Makes all commits durable, stops the background work and gives the folder back. Later commits fail with
-    /// [`crate::ErrorKind::Closed`].
+    /// Makes all commits durable, stops the background work and releases the folder. Later commits
+    /// fail with [`crate::ErrorKind::Closed`].
     ///
     /// # Errors
     /// The failure that kept it from closing cleanly; nothing acknowledged is lost by it.

@@ -5,92 +5,100 @@ use std::str::FromStr;
 
 use spillway_base::Error;
 
-/// Something that makes a database faster, smaller or steadier, and that can be left out to measure what it brings. What is stored is
-/// read and answered the same without it.
+/// An optimisation that can be left out, to measure its effect. Results and stored data are the
+/// same without it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// Writers are slowed before memory is used up, where flushes and compactions are behind.
+    /// Slows writers before memory is used up, if flushes and compactions are behind.
     Throttle,
-    /// How many units Level0 of a table has, and how large, follows from how much it is read and written.
+    /// Derives the number and size of a table's Level0 units from how much it is read and written.
     DynamicLevel0,
-    /// Level0 of a table that is written may hold a share of what is below it.
+    /// Lets Level0 of a written table hold a share of what is below it.
     LargeLevel0,
-    /// Level0 goes down in parts of about one size, wherever its sub-levels end, and is merged within so that it serves for long.
+    /// Compacts Level0 in parts of about one size, wherever its sub-levels end, and merges within
+    /// it so that the room lasts long.
     EvenLevel0,
-    /// Sub-levels of Level0 are merged with each other.
+    /// Merges sub-levels of Level0 with each other.
     IntraLevel0,
-    /// What was mostly deleted is compacted for that.
+    /// Compacts what was mostly deleted.
     DeletionCompactions,
-    /// Extents of Level2 that are mostly dead are put together.
+    /// Merges extents of Level2 that are mostly dead.
     SelfMajors,
-    /// A memtable that shares keys with little of Level1 is flushed straight there.
+    /// Flushes a memtable that shares keys with little of Level1 straight there.
     StraightFlush,
-    /// Compactions leave alone what they need not change.
+    /// Lets compactions reuse slices and blocks that they need not change.
     Reuse,
-    /// Compactions rest while little is behind, so that others do not feel them.
+    /// Rests compactions while little is behind, so that they do not disturb other work.
     Pacing,
-    /// It is counted how often extents are read, which compactions and moves between devices go by.
+    /// Counts how often extents are read, for compactions and moves between devices.
     Temperature,
-    /// Scans leap over keys that were deleted, where one before them found nothing else.
+    /// Lets scans skip ranges of deleted keys that an earlier scan has found empty.
     Gaps,
-    /// A table that is written more than others is split, until there is work for all cores.
+    /// Splits a table that is written more than others, until there is work for all cores.
     HotSplits,
-    /// Rows that are asked for often are cached by themselves.
+    /// Caches often-read rows by themselves.
     RowCache,
-    /// What part of the memory that cache has follows from what it is worth. It is a fixed one without.
+    /// Sets the row cache's share of memory by its worth. Without it, the share is fixed.
     AdaptiveShare,
-    /// While hardly any row is found there, the cache of single rows looks for a sample of them.
+    /// Lets the row cache consider only a sample of the rows while hardly any row is found there.
     RowSample,
-    /// Who reads one row by itself makes no transaction and tells nobody of a snapshot.
+    /// Reads a single row without a transaction and without a registered snapshot.
     Recall,
-    /// What is in memory of extents is reached by pointers, and not looked up.
+    /// Reaches cached parts of extents by pointers, without a lookup.
     Swizzling,
-    /// Cached blocks are in large pages of the system, where memory is plenty.
+    /// Keeps cached blocks in large pages of the system, if memory is plenty.
     LargePages,
-    /// Gets that miss read the part of a block that they need, where it would only take the place of others.
+    /// Reads only the needed part of a block for a get that misses, if the block would only evict
+    /// others.
     PartReads,
-    /// Blocks of Level0 and Level1 are half as large as those of Level2.
+    /// Makes blocks of Level0 and Level1 half as large as those of Level2.
     SmallBlocks,
-    /// A scan reads a block of a run only when it has come to where a range filter tells of a key.
+    /// Lets a scan read a block of a run only when it has come to a key that a range filter
+    /// announces.
     RangeFilters,
-    /// Blocks are read before a scan has come to them.
+    /// Reads blocks before a scan comes to them.
     ReadAhead,
-    /// Statements that need a device are left while it reads, in place of their threads waiting for it.
+    /// Suspends statements that need a device while it reads, instead of blocking their threads.
     OverlappedReads,
-    /// Reads of statements that were left are handed over to their device several at once.
+    /// Submits reads of suspended statements to their device several at once.
     GatheredReads,
-    /// A statement that needs a device waits for it where a server has nothing else to do.
+    /// Lets a statement that needs a device wait for it if a server has nothing else to do.
     LoneWaits,
-    /// Indexes that have all that a query reads are read alone, and not the rows that they find.
+    /// Reads an index alone, without its rows, if it has all that a query reads.
     IndexOnly,
-    /// Rows that lie together are handed to queries together, and counted without being looked at.
+    /// Hands rows that lie together to queries together, and counts them without reading them.
     RowBatches,
-    /// Columns of rows go to the client as they are stored, without being made values of any kind on the way.
+    /// Sends columns of rows to the client as they are stored, without decoding them into values.
     RowFields,
-    /// A statement that is one look-up of a row in memory goes round all that statements in general need.
+    /// Runs a statement that is one lookup of a row in memory on a shorter path.
     PointReads,
-    /// A change of one row by its key goes straight to the row, and looks at what of it the change is about.
+    /// Applies a change of one row by its key directly to the row's bytes, and reads only the
+    /// columns that it needs.
     PointChanges,
-    /// Rows that a query looks up one after the other are read from their device several at once.
+    /// Reads rows that a query looks up one after the other from their device several at once.
     LookupBatches,
-    /// A server's worker that has several short statements to run sends their answers together. Without it, each by a call of its own.
+    /// Lets a server's worker that has several short statements send their answers together.
+    /// Without it, each is sent by a call of its own.
     AnswerBatches,
-    /// A server's worker stays with a client of its machine that asks one brief statement after the other by TCP, as long as there are few of those.
+    /// Dedicates a server's worker to a local TCP client that sends one brief statement after the
+    /// other, as long as there are few such clients.
     StickyWorkers,
-    /// Such a worker goes to the core that its client sends from.
+    /// Moves such a worker to the core from which its client sends.
     FollowedClients,
-    /// A table whose rows have many versions of its schema has them written in the newest, beside its users.
+    /// Rewrites rows of a table that have many versions of its schema in the newest, beside its
+    /// users.
     RowRefresh,
-    /// Blocks are searched by nodes over their keys, in place of halving.
+    /// Searches blocks by nodes over their keys, instead of by binary search.
     BlockNodes,
-    /// Those nodes are searched by the processor's vectors.
+    /// Searches those nodes with vector instructions.
     Simd,
-    /// What a compaction writes comes into memory where what it replaces was of use there.
+    /// Caches a compaction's output if what it replaces was useful in the cache.
     Replacement,
-    /// The block index and the filters of what a flush or compaction writes are in memory when readers find it.
+    /// Caches the block index and the filters of what a flush or compaction writes before readers
+    /// come to it.
     WarmTables,
-    /// Flushes and compactions read what they need next, and write what they made last, while they merge.
+    /// Lets flushes and compactions read ahead and write behind while they merge.
     OverlappedCompactions,
 }
 

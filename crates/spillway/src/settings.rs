@@ -15,23 +15,23 @@ use crate::mechanism::Mechanism;
 pub struct Settings {
     /// The one memory budget, in bytes: memtables, caches, open transactions, connections.
     pub memory_bytes: usize,
-    /// Bytes of one transaction's writes that are kept in memory, estimated; what is more is spilled to
+    /// Estimated bytes of one transaction's writes that are kept in memory. The rest is spilled to
     /// data files until the commit. `None` for a sixteenth of the memory.
     pub transaction_bytes_max: Option<usize>,
     /// Cores to use for background work.
     pub cores: usize,
-    /// When a commit is acknowledged, unless its transaction says otherwise.
+    /// When a commit is acknowledged, unless its transaction sets it.
     pub durability: Durability,
     /// How long a transaction waits for a lock, unless it says otherwise.
     pub lock_wait: Duration,
-    /// The log's folder, which may be on a device of its own; `None` for the folder `log` in the database's own. A
-    /// database is opened with the same one each time, or with that one moved, and with no other.
+    /// The log's folder, for example on a device of its own; `None` for the folder `log` in the
+    /// database's own. Each opening must use the same folder, or that folder moved.
     pub log_dir: Option<PathBuf>,
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
-    /// Lanes of the log: queues of commits, each with files of its own that are written and synced by themselves. May
-    /// differ from one opening to the next. `None` for one to eight cores, as far as the log's device gains by more
-    /// than one, which [`crate::Database::open`] tries out.
+    /// Lanes of the log: queues of commits, each with files of its own that are written and synced
+    /// separately. May differ from one opening to the next. `None` for one lane for eight cores, as
+    /// far as the log's device gains by more than one, which [`crate::Database::open`] measures.
     pub log_lanes: Option<usize>,
     /// Threads that read the log back at an opening.
     pub recovery_threads: usize,
@@ -42,34 +42,43 @@ pub struct Settings {
     pub background_threads: bool,
     /// What is left out, to measure what it brings.
     pub without: Vec<Mechanism>,
-    /// Folders for data files on devices of other classes, one of each class; see [`crate::Tier`]. The data folder is the `ssd` unless another is
-    /// given. What is written often is on the fastest, and Level2, where nearly all data is, on the slowest; where a device is
-    /// full, on another. A folder that is not named any more is used until it is empty.
+    /// Folders for data files on devices of other classes, one of each class; see [`crate::Tier`].
+    /// The data folder is the `ssd` unless another is given. Level0 and Level1, which are written
+    /// often, are on the fastest, and Level2, which has nearly all data, on the slowest; if a
+    /// device is full, its data goes to another. A folder that is no longer given is used until it
+    /// is empty.
     pub tiers: Vec<Tier>,
-    /// How data is compressed that was written lately: Level0 and Level1.
+    /// Compression of recently written data: Level0 and Level1.
     pub hot_compression: Compression,
-    /// How all other data is compressed: Level2.
+    /// Compression of all other data: Level2.
     pub cold_compression: Compression,
-    /// The ceiling on space amplification, between 1.1 and 10: bytes that a table's extents may take for each byte that is in use in Level2, which has
-    /// about one version of each row; six memtables more are no matter. A quarter of what is over 1 may be dead in Level2, where compactions
-    /// put extents in order ([`CompactionKind::SelfMajor`]), and the rest newer versions above it, which go down sooner. Nearer to 1 less space is
-    /// taken, and several times as much is written; from 2 on what is above Level2 is what serves best, and more may be dead.
+    /// The ceiling on space amplification, between 1.1 and 10: bytes that a table's extents may
+    /// take for each byte in use in Level2, which has about one version of each row; six memtables
+    /// more are allowed. Of what is over 1, a quarter may be dead in Level2, where compactions
+    /// merge extents ([`CompactionKind::SelfMajor`]), and the rest may be newer versions above it,
+    /// which go down sooner. Nearer to 1, less space is taken, and several times as much is
+    /// written. From 2 on, what is above Level2 is what serves best, and more may be dead.
     pub space_max: f64,
-    /// The kinds of compactions, those that are chosen first in front, where several are due (X-Engine, section 3.3.3). Those of
-    /// [`CompactionKind::ORDER`] that are not named come after them, in that order, and what writers would soon be slowed without comes before all.
+    /// Kinds of compactions to choose first if several are due (X-Engine, section 3.3.3). The
+    /// others of [`CompactionKind::ORDER`] follow, in that order. Compactions without which writers
+    /// would soon be slowed always come first.
     pub compaction_order: Vec<CompactionKind>,
-    /// Rows that were deleted, in 2 MB, from which on they are compacted for their own sake, where they are a quarter of what is there: at least 1.
-    /// With fewer, what was deleted goes sooner, and more is written.
+    /// Deleted rows in 2 MB from which on they are compacted for their own sake, if they are a
+    /// quarter of the rows there: at least 1. A lower number frees space sooner and writes more.
     pub deletions_min: u64,
-    /// How long a table is not to be written to until what of it is above Level2 is compressed as Level2 is. [`Duration::MAX`] for never.
+    /// Time without writes to a table after which everything above Level2 is compressed as Level2
+    /// is. [`Duration::MAX`] for never.
     pub settle_after: Duration,
-    /// Whether all that flushes and compactions merge is merged a second time in another way, and the outcomes are compared byte by byte, for about three
-    /// times the processor's time: for who changes how it is done, or does not trust a machine. `tiered_checked_merges_total` counts those that agree,
-    /// `tiered_refused_merges_total` those that do not, of which the status of a table tells the last.
+    /// Whether flushes and compactions merge everything a second time in another way and compare
+    /// the results byte by byte, for about three times the processor time. Use it when you change
+    /// merging or distrust a machine. `tiered_checked_merges_total` counts the merges that agree,
+    /// `tiered_refused_merges_total` those that do not; the status of a table shows the last of
+    /// those.
     pub check_merges: bool,
-    /// Whether reads of data files go past the system's page cache, where the file system can: what is in memory is in the budget then, once,
-    /// and a read that needs its device takes half of the system's time. Without it the system keeps what was read lately in
-    /// memory that nobody else needs, beside the budget.
+    /// Whether reads of data files bypass the system's page cache, if the file system can. Data is
+    /// then in memory once, within the budget, and a read that needs its device takes half of the
+    /// system time. Without it the system caches recently read data in free memory, beside the
+    /// budget.
     pub direct_reads: bool,
     /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
     /// tests.
