@@ -26,8 +26,8 @@ use rocks::{RocksRecovery, RocksStores, Way};
 use rocks_runs::RocksRuns;
 use rocks_txn::RocksTxnStores;
 
-/// Spillway beside RocksDB, in one run with equal durability and equal memory. docs/benchmarks.md tells how to read
-/// what it prints.
+/// Spillway beside RocksDB, in one run with equal durability and equal memory. docs/benchmarks.md says how to read
+/// the output.
 #[derive(Parser)]
 #[command(after_help = "Examples:
   spillway-peers kv --workloads fillrandom --value-bytes 10
@@ -45,23 +45,23 @@ enum What {
     Commits(CommitsArgs),
     /// One durable writer beside raw writes of the same bytes
     Lone(LoneArgs),
-    /// A step of load over data larger than memory, second by second
+    /// A load step over data larger than memory, second by second
     Wave(WaveArgs),
-    /// Opening after a crash, with so much log to read
+    /// Opening after a crash, by the size of the log
     Recovery(RecoveryArgs),
     /// One compaction of two runs of keys
     Compaction(CompactionArgs),
-    /// Bytes written and read for each operation of a mix that writes much
+    /// Bytes written and read for each operation of a write-heavy mix
     Amplification(AmplificationArgs),
     /// A table used as a queue
     Queue(QueueArgs),
-    /// Point reads of data larger than memory, from all rows alike to a few rows mostly
+    /// Point reads of data larger than memory, from uniform to very skewed
     Skew(SkewArgs),
-    /// Reads whose hot rows become others all of a sudden
+    /// Reads whose hot rows change suddenly
     Moving(MovingArgs),
     /// A fill at full speed, second by second
     Fill(FillArgs),
-    /// Gets and durable puts with compactions in the background and without
+    /// Gets and durable puts beside compactions and without
     Pressure(PressureArgs),
     /// Scans forward and backward, and gets of many keys at once
     Scan(ScanArgs),

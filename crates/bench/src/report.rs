@@ -243,13 +243,13 @@ impl fmt::Display for Report {
 /// What every run over stores has.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
-    /// What all random choices come from
+    /// Seed of all random choices
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
-    /// Where to put the stores' folders and other files, which are removed as soon as they are not needed
+    /// Folder for the stores' data and other files, which are removed when no longer needed
     #[arg(long, default_value = ".bench")]
     pub dir: PathBuf,
-    /// Where the report goes
+    /// Files for the report
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -37,13 +37,13 @@ pub enum Of {
     Any,
 }
 
-/// Servers that keep statements to the cores of their data, and servers that do not.
+/// Servers with and without statements at the home cores of their data.
 #[derive(Args, Clone, Debug)]
 pub struct AffinityArgs {
-    /// What statements do
+    /// The kinds of statements
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["select", "update"])]
     pub kinds: Vec<Statement>,
-    /// Whose rows a connection asks for
+    /// The tables whose rows a connection asks for
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["own", "any"])]
     pub of: Vec<Of>,
     /// Connections

@@ -12,13 +12,13 @@ use crate::measure::{progress, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
-/// Bytes written and read for each operation of a mix that writes much, after figure 20 of the X-Engine paper.
+/// Bytes written and read for each operation of a write-heavy mix, after figure 20 of the X-Engine paper.
 #[derive(Args, Clone, Debug)]
 pub struct AmplificationArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 4.0)]
     pub data_times: f64,
     /// Bytes of each value
@@ -33,19 +33,19 @@ pub struct AmplificationArgs {
     /// Shares of point gets, gets of 20 rows, updates and inserts
     #[arg(long, value_delimiter = ',', default_values_t = [42, 10, 32, 16])]
     pub mix: Vec<u64>,
-    /// How few rows are asked for mostly: 0 for all alike, 0.99 as YCSB's Zipf distribution
+    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Of a hundred rows asked for, how many were inserted lately; the others are of a hot set
+    /// Percent of the rows asked for that were inserted lately; the others are of a hot set
     #[arg(long, default_value_t = 50)]
     pub recent_percent: u64,
-    /// Writes of a thread of which one is waited for to be durable; 0 for none
+    /// Wait for every Nth write of a thread to be durable; 0 for none
     #[arg(long, value_delimiter = ',', default_values_t = [0, 100])]
     pub sync_every: Vec<u64>,
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// A little of everything, once: whether it runs
+    /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
@@ -57,7 +57,7 @@ pub struct AmplificationArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write what it gave to a file: what each run does in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "SYNC", "FILE"])]
     pub child: Vec<String>,
 }

@@ -15,16 +15,16 @@ use crate::report::{Figure, OutputArgs, Report, Row};
 /// Data blocks beside blocks of prefixes and restarts.
 #[derive(Args, Clone, Debug)]
 pub struct BlocksArgs {
-    /// What keys are [default: all]
+    /// Kinds of keys [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub keys: Vec<Keys>,
     /// Bytes of each value
     #[arg(long, value_delimiter = ',', default_values_t = [8, 100, 500])]
     pub value_bytes: Vec<usize>,
-    /// Blocks that are near: as many as fit into a core's own cache
+    /// Near blocks: as many as fit into a core's own cache
     #[arg(long, default_value_t = 24)]
     pub near: usize,
-    /// Blocks that are far: more than caches hold
+    /// Far blocks: more than caches hold
     #[arg(long, default_value_t = 4096)]
     pub far: usize,
     /// Seeks of a turn
@@ -33,13 +33,13 @@ pub struct BlocksArgs {
     /// Rounds, in which the subjects take turns; the report gives medians over them
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Only subjects whose names begin so
+    /// Only subjects whose names begin with this
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// What all random choices come from
+    /// Seed of all random choices
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
-    /// Where the report goes
+    /// Files for the report
     #[command(flatten)]
     pub output: OutputArgs,
 }

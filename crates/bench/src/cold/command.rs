@@ -43,7 +43,7 @@ pub enum Kind {
 /// Random rows that are on a device only, one statement in flight on each connection.
 #[derive(Args, Clone, Debug)]
 pub struct ColdArgs {
-    /// Folders of their data files, which are dropped from the page cache all the time
+    /// Folders of their data files, whose pages are dropped from the page cache all the time
     #[arg(long, value_name = "FOLDER")]
     pub folder: Vec<PathBuf>,
     /// Connections
@@ -52,16 +52,17 @@ pub struct ColdArgs {
     /// Rows
     #[arg(long, default_value_t = 2_000_000)]
     pub rows: u64,
-    /// What a statement asks for; lists and ranges have the same table, and rows by themselves one without an index
+    /// What a statement asks for; lists and ranges use the same table, single rows one without an
+    /// index
     #[arg(long, value_enum, default_value_t = Kind::Row)]
     pub kind: Kind,
-    /// Rows of a list or of a range, where these are as random as the others on the average
+    /// Rows of a list, or of a range on average
     #[arg(long, default_value_t = 50)]
     pub many: u64,
-    /// Bytes of a row's value, which cannot be compressed much
+    /// Bytes of a row's value, which compresses little
     #[arg(long, default_value_t = 400)]
     pub value_bytes: usize,
-    /// Whether the rows are there from a run before
+    /// Use the rows of an earlier run
     #[arg(long)]
     pub loaded: bool,
     /// Which servers take turns, and how long each turn is.

@@ -19,10 +19,10 @@ pub struct CommitsArgs {
     /// Rows of each transaction
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
     pub rows: Vec<usize>,
-    /// Threads that keep asynchronous commits in flight, at most, and that many who wait for each
+    /// Threads that keep asynchronous commits in flight, at most, and as many that wait for each
     #[arg(long, value_delimiter = ',', default_values_t = [2])]
     pub threads: Vec<usize>,
-    /// Lanes of Spillway's log to measure besides those that it has by default [default: 1, or 4 where 1 is the default]
+    /// Numbers of lanes to measure besides the default [default: 1, or 4 if 1 is the default]
     #[arg(long, value_delimiter = ',')]
     pub lanes: Vec<usize>,
     /// Distinct keys
@@ -31,7 +31,7 @@ pub struct CommitsArgs {
     /// Bytes of each value
     #[arg(long, default_value_t = 10)]
     pub value_bytes: usize,
-    /// Seconds of each cell that are measured, after a fifth of them that is not
+    /// Seconds of each cell that are measured, after a warm-up of a fifth of them
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
     /// Commits of each cell, instead of seconds

@@ -21,22 +21,23 @@ pub struct CompactionArgs {
     /// Rows of the lower run
     #[arg(long, default_value_t = 50_000_000)]
     pub lower: u64,
-    /// Of a hundred keys of the upper run, how many the lower one does not have
+    /// Percent of the upper run's keys that the lower one does not have
     #[arg(long, value_delimiter = ',', default_values_t = [70, 80, 90, 99])]
     pub distinct: Vec<u64>,
-    /// Consecutive keys of a group; groups lie anywhere. With 1 all blocks interleave, and none can be left alone
+    /// Consecutive keys of a group; groups lie anywhere. With 1 all blocks interleave, and none can
+    /// be reused
     #[arg(long, value_delimiter = ',', default_values_t = [1, 100, 10_000])]
     pub group: Vec<u64>,
     /// Bytes of each value
     #[arg(long, default_value_t = 10)]
     pub value_bytes: usize,
-    /// Rows that are got by their keys afterwards; all are compared
+    /// Rows to get by their keys afterwards; all rows are compared
     #[arg(long, default_value_t = 10_000)]
     pub gets: u64,
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// 20,000 into 200,000 rows, once: whether it runs
+    /// Compact 20,000 into 200,000 rows once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Only stores of these names

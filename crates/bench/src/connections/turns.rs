@@ -15,10 +15,10 @@ pub struct TurnsArgs {
     /// A server as NAME=SOCKET; its root has no password. May be given more than once
     #[arg(long = "server", value_name = "NAME=SOCKET", required = true, value_parser = server)]
     pub servers: Vec<(String, PathBuf)>,
-    /// Measure connections by TCP, on this machine, and not by the sockets
+    /// Connect by TCP on this machine instead of the sockets
     #[arg(long)]
     pub tcp: bool,
-    /// Seconds of each cell that are measured, after a fifth of them that is not
+    /// Seconds of each cell that are measured, after a warm-up of a fifth of them
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
     /// Statements of each cell, instead of seconds
@@ -27,10 +27,10 @@ pub struct TurnsArgs {
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// What all random choices come from
+    /// Seed of all random choices
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
-    /// Where the report goes
+    /// Files for the report
     #[command(flatten)]
     pub output: OutputArgs,
 }

@@ -8,19 +8,19 @@ use crate::machine;
 use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
 
-/// Hit rates of ways to evict blocks, over traces.
+/// Hit rates of eviction policies, over traces.
 #[derive(Args, Clone, Debug)]
 pub struct EvictionArgs {
     /// All blocks
     #[arg(long, default_value_t = 100_000)]
     pub blocks: u64,
-    /// Of a hundred blocks, how many fit
+    /// Percent of the blocks that fit
     #[arg(long, value_delimiter = ',', default_values_t = [10, 2])]
     pub fit_percent: Vec<u64>,
     /// Reads of a trace; hits are counted in its second half
     #[arg(long, default_value_t = 4_000_000)]
     pub reads: u64,
-    /// How few blocks are read mostly: 0 for all alike
+    /// Skew of the blocks read: 0 for uniform
     #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.8, 0.9, 0.99, 1.1, 1.2])]
     pub skew: Vec<f64>,
     /// Seed, folder and report

@@ -20,7 +20,7 @@ pub struct ExtentsArgs {
     /// Depths of the queues
     #[arg(long, value_delimiter = ',', default_value = "1,4,8")]
     pub depths: Vec<usize>,
-    /// Checksums over each extent that stand for a compaction's work on it
+    /// Checksums over each extent, in place of a compaction's work on it
     #[arg(long, default_value_t = 16)]
     pub passes: u32,
     /// Seed, folder and report

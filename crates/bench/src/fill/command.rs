@@ -25,16 +25,16 @@ pub struct FillArgs {
     /// Threads
     #[arg(long, default_value_t = 2)]
     pub threads: u64,
-    /// In which order rows come
+    /// The order of the rows
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Order::Random, Order::Sequential])]
     pub order: Vec<Order>,
-    /// Rows that are read back afterwards
+    /// Rows to read back afterwards
     #[arg(long, default_value_t = 10_000)]
     pub gets: u64,
     /// Times to run everything, the stores in turn; the report gives medians over them
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// 100 MiB into 32 MiB of memory, once: whether it runs
+    /// Fill 100 MiB with 32 MiB of memory once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
@@ -46,7 +46,7 @@ pub struct FillArgs {
     /// Seed, folder and report; the files get every second of every run
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write what it gave to a file: what each run does in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "ORDER", "FILE"])]
     pub child: Vec<String>,
 }

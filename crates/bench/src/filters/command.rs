@@ -11,7 +11,7 @@ use crate::machine;
 use crate::measure::{key, progress};
 use crate::report::{CommonArgs, Figure, Report, Row};
 
-/// Sizes, mistakes and times of filters.
+/// Sizes, false positives and times of filters.
 #[derive(Args, Clone, Debug)]
 pub struct FiltersArgs {
     /// Keys of each filter: of a block with 500 B, 100 B and 10 B values, and of an extent

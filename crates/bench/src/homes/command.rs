@@ -9,7 +9,7 @@ use crate::measure::{fresh_folder, in_turns, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::SpillwayStores;
 
-/// Threads that keep to cores and tables, and threads that do not.
+/// Threads with and without cores and tables of their own.
 #[derive(Args, Clone, Debug)]
 pub struct HomesArgs {
     /// Tables
@@ -30,7 +30,7 @@ pub struct HomesArgs {
     /// Memory budget, in MiB
     #[arg(long, default_value_t = 1024)]
     pub memory_mib: usize,
-    /// Times that all take turns; the report gives medians over them
+    /// Rounds in which all take turns; the report gives medians over them
     #[arg(long, default_value_t = 7)]
     pub rounds: usize,
     /// Seed, folder and report

@@ -85,7 +85,7 @@ pub struct Plan {
     pub rounds: usize,
     /// The memory budget of each store, in bytes.
     pub memory_bytes: usize,
-    /// What all random choices come from.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 

@@ -32,7 +32,7 @@ pub struct MovingArgs {
     /// Memory budget of each store, in MiB; servers have what they were started with
     #[arg(long, default_value_t = 64)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 10.0)]
     pub data_times: f64,
     /// Bytes of each value
@@ -68,7 +68,7 @@ pub struct MovingArgs {
     /// Times to run everything, in turn; the report gives medians over them
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// A little of everything, once: whether it runs
+    /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Files for every window

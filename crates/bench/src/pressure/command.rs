@@ -19,7 +19,7 @@ pub struct PressureArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 4.0)]
     pub data_times: f64,
     /// Bytes of each value
@@ -49,7 +49,7 @@ pub struct PressureArgs {
     /// Times to run everything, the stores in turn; the report gives medians over them and their windows
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// A little of everything, once: whether it runs
+    /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Run Spillway without these as well, each by itself
@@ -61,7 +61,7 @@ pub struct PressureArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write what it gave to a file: what each run does in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its own
     #[arg(long, hide = true, num_args = 2, value_names = ["STORE", "FILE"])]
     pub child: Vec<String>,
 }

@@ -19,7 +19,7 @@ pub struct RecoveryArgs {
     /// Threads that Spillway opens with [default: all cores, and 1]
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
-    /// Lanes of Spillway's log [default: as many as it has by default]
+    /// Lanes of Spillway's log [default: as Spillway chooses]
     #[arg(long)]
     pub lanes: Option<usize>,
     /// Bytes of each value

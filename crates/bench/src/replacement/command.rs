@@ -21,7 +21,7 @@ pub struct ReplacementArgs {
     /// Memory budget, in MiB
     #[arg(long, default_value_t = 64)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 4.0)]
     pub data_times: f64,
     /// Bytes of each value
@@ -30,10 +30,10 @@ pub struct ReplacementArgs {
     /// Operations, over all threads
     #[arg(long, default_value_t = 4_000_000)]
     pub operations: u64,
-    /// Shares of the operations after each of which it is noted how many blocks were found
+    /// Shares of the operations; the hits are recorded after each
     #[arg(long, default_value_t = 100)]
     pub shares: u64,
-    /// Shares at the begin of which no dip is told, while the cache and Level0 fill
+    /// Shares at the start for which no dip is reported, while the cache and Level0 fill
     #[arg(long, default_value_t = 10)]
     pub filling: usize,
     /// Threads
@@ -42,10 +42,10 @@ pub struct ReplacementArgs {
     /// Shares of point gets, gets of 20 rows, updates and inserts
     #[arg(long, value_delimiter = ',', default_values_t = [42, 10, 32, 16])]
     pub mix: Vec<u64>,
-    /// How few rows are asked for mostly: 0 for all alike, 0.99 as YCSB's Zipf distribution
+    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Of a hundred rows asked for, how many were inserted lately; the others are of a hot set
+    /// Percent of the rows asked for that were inserted lately; the others are of a hot set
     #[arg(long, default_value_t = 50)]
     pub recent_percent: u64,
     /// Run both without these as well
@@ -54,7 +54,7 @@ pub struct ReplacementArgs {
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// A little of everything, once: whether it runs
+    /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Files for the hit rate of each share
@@ -63,7 +63,8 @@ pub struct ReplacementArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this subject alone and write what it gave to a file: what each run does in a process of its own
+    /// Run this subject alone and write its results to a file; each run does so in a process of its
+    /// own
     #[arg(long, hide = true, num_args = 2, value_names = ["SUBJECT", "FILE"])]
     pub child: Vec<String>,
 }

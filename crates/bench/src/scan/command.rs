@@ -32,25 +32,26 @@ pub struct ScanArgs {
     /// Rows read from each
     #[arg(long, default_value_t = 100)]
     pub nexts: usize,
-    /// Keys of a turn that are got
+    /// Keys to get in a turn
     #[arg(long, default_value_t = 200_000)]
     pub gets: u64,
     /// How many of them at once
     #[arg(long, value_delimiter = ',', default_values_t = [100])]
     pub at_once: Vec<usize>,
-    /// Threads that share the gets, of one key and of many at once; all else is done by one
+    /// Threads that share the gets, of one key and of many at once; one thread does the rest
     #[arg(long, value_delimiter = ',', default_values_t = [1])]
     pub threads: Vec<u64>,
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 2048)]
     pub memory_mib: usize,
-    /// Have the system forget the store's files before each turn: give less memory than there are rows, too
+    /// Drop the store's files from the page cache before each turn; use less memory than rows, too
     #[arg(long)]
     pub cold: bool,
     /// Run Spillway with reads past the system's page cache as well, as "spillway direct"
     #[arg(long)]
     pub direct: bool,
-    /// Turns of each task in a round: in memory the first fills caches, and is not counted where there are more
+    /// Turns of each task in a round. If there are several, the first one fills caches and is not
+    /// counted
     #[arg(long, default_value_t = 2)]
     pub turns: usize,
     /// Times to run everything; the report gives medians over them

@@ -78,7 +78,7 @@ pub(super) struct Plan {
     /// Seeks of a turn, and rows read from each.
     pub(super) seeks: u64,
     pub(super) nexts: usize,
-    /// Keys of a turn that are got, and how many of them at once.
+    /// Keys to get in a turn, and how many of them at once.
     pub(super) gets: u64,
     pub(super) at_once: usize,
     /// Who gets them.

@@ -9,19 +9,20 @@ use crate::measure::{in_turns, progress, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
-/// Point reads of data larger than memory, from all rows alike to a few rows mostly: how many, and what was found in which cache.
+/// Point reads of data larger than memory, from uniform to very skewed: rates, and hits of each
+/// cache.
 #[derive(Args, Clone, Debug)]
 pub struct SkewArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 64)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 10.0)]
     pub data_times: f64,
     /// Bytes of each value
     #[arg(long, default_value_t = 200)]
     pub value_bytes: usize,
-    /// How few rows are asked for mostly: the exponents of Zipf distributions, 0 for all alike
+    /// Exponents of Zipf distributions of the rows asked for; 0 for uniform
     #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.6, 0.8, 0.99, 1.2])]
     pub skew: Vec<f64>,
     /// Reads before those that are measured, over all threads
@@ -42,7 +43,7 @@ pub struct SkewArgs {
     /// Times to run everything, the stores in turn; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// A little of everything, once: whether it runs
+    /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Seed, folder and report

@@ -10,19 +10,20 @@ use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::SpillwayStores;
 
-/// What it brings to know how often extents are read: reads of devices, and bytes written, with and without.
+/// The effect of tracking how often extents are read: reads of devices, and bytes written, with and
+/// without.
 #[derive(Args, Clone, Debug)]
 pub struct TemperatureArgs {
     /// Memory budget, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 4.0)]
     pub data_times: f64,
     /// Bytes of each value
     #[arg(long, default_value_t = 200)]
     pub value_bytes: usize,
-    /// Operations of each half, over all threads: the first is there to be learned from
+    /// Operations of each half, over all threads; the engine learns from the first
     #[arg(long, default_value_t = 4_000_000)]
     pub operations: u64,
     /// Threads
@@ -31,10 +32,10 @@ pub struct TemperatureArgs {
     /// Shares of gets, updates and inserts
     #[arg(long, value_delimiter = ',', default_values_t = [70, 25, 5])]
     pub mix: Vec<u64>,
-    /// How few rows are asked for mostly: 0 for all alike, 0.99 as YCSB's Zipf distribution
+    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Neighbours that are hot together, where they are
+    /// Neighbours that are hot together, for the lines that have such
     #[arg(long, default_value_t = 10_000)]
     pub together: u64,
     /// Which of them to run
@@ -43,13 +44,13 @@ pub struct TemperatureArgs {
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// A little of everything, once: whether it runs
+    /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this line alone and write what it gave to a file: what each run does in a process of its own
+    /// Run this line alone and write its results to a file; each run does so in a process of its own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "CASE", "FILE"])]
     pub child: Vec<String>,
 }

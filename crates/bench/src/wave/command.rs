@@ -14,13 +14,13 @@ use crate::machine;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
-/// A step of load over data larger than memory, second by second.
+/// A load step over data larger than memory, second by second.
 #[derive(Args, Clone, Debug)]
 pub struct WaveArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// How many times the memory the data is
+    /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 4.0)]
     pub data_times: f64,
     /// Rows, instead
@@ -29,7 +29,7 @@ pub struct WaveArgs {
     /// Bytes of each value
     #[arg(long, default_value_t = 400)]
     pub value_bytes: usize,
-    /// How few rows are asked for mostly: 0 for all alike, 0.99 as YCSB's Zipf distribution
+    /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
     /// Reads of a hundred operations; the others are durable writes
@@ -41,19 +41,19 @@ pub struct WaveArgs {
     /// Seconds of the step
     #[arg(long, default_value_t = 60)]
     pub seconds: usize,
-    /// How many times the rate before it the step is
+    /// The step's rate, as a multiple of the rate before
     #[arg(long, default_value_t = 122.0)]
     pub step: f64,
-    /// Operations a second in the step [default: a share of what the first store bears]
+    /// Operations a second in the step [default: a share of what the first store sustains]
     #[arg(long)]
     pub rate: Option<f64>,
-    /// The share of what the first store bears in a closed loop
+    /// That share of what the first store sustains in a closed loop
     #[arg(long, default_value_t = 0.6)]
     pub share: f64,
     /// Seconds of that closed loop, of which the later half counts
     #[arg(long, default_value_t = 30)]
     pub capacity_seconds: u64,
-    /// Threads of stores whose commits do not keep their thread
+    /// Threads of stores whose commits do not block their thread
     #[arg(long, default_value_t = 8)]
     pub threads: usize,
     /// Threads of other stores
@@ -77,7 +77,7 @@ pub struct WaveArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write what it gave to a file: what each run does in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "RATE", "FILE"])]
     pub child: Vec<String>,
 }

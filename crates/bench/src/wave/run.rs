@@ -28,7 +28,7 @@ pub(super) struct Plan {
     /// How many times the quiet rate the step is.
     pub(super) times: f64,
     pub(super) rate: Rate,
-    /// Threads of stores whose commits do not keep their thread, and of others.
+    /// Threads of stores whose commits do not block their thread, and of others.
     pub(super) threads: usize,
     pub(super) waiting_threads: usize,
     /// Threads of the closed loop before the step.
