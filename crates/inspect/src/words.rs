@@ -118,7 +118,7 @@ pub(crate) fn done(record: &CompactionRecord) -> String {
 
 /// Why nothing is told of recent compactions.
 pub(crate) const NOT_KNOWN: &str =
-    "not known: nobody has the database open, and who had it has not put them down";
+    "not known: nobody has the database open, and its last process did not record them";
 
 /// What is told of recent compactions where there are none.
 pub(crate) fn no_compactions(inspection: &Inspection) -> &'static str {

@@ -35,7 +35,7 @@ const REQUEST_MAX: usize = 8 << 10;
 /// Read at once.
 const PART: usize = 1 << 10;
 
-const BUSY: &str = "somebody else is being told just now; ask again in some seconds\n";
+const BUSY: &str = "another request is being answered; try again in a few seconds\n";
 
 /// A page, or why there is none.
 pub(crate) struct Page {

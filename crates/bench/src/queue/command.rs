@@ -50,7 +50,7 @@ pub struct QueueArgs {
     /// Times to run everything, the stores in turn; the report gives medians over them
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// 10,000 and 50,000 inserts and deletes, once: whether it runs
+    /// Do 10,000 and 50,000 inserts and deletes once, to check that it works
     #[arg(long)]
     pub quick: bool,
     /// Only stores of these names
