@@ -7,7 +7,7 @@ PORT ?= 3306
 
 .PHONY: help run test lint unit clients differential loom sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
-help: ## Show what there is to make
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install the system packages that building needs
@@ -42,7 +42,7 @@ differential: setup ## Compare answers to random statements with MariaDB's (SEED
 	cargo build --quiet --bin spillway
 	tests/differential/run target/debug/spillway
 
-crash: setup ## Kill a loaded server again and again and look for anything lost (KILLS=)
+crash: setup ## Kill a loaded server repeatedly and check that nothing is lost (KILLS=)
 	@scripts/setup clients
 	cargo build --quiet --bin spillway
 	tests/crash/run target/debug/spillway $(or $(KILLS),10)
@@ -66,7 +66,7 @@ check-aarch64: setup ## Check that everything builds for 64-bit ARM (gets its st
 	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc cargo check --quiet --workspace --all-targets \
 		--target aarch64-unknown-linux-gnu --target-dir target/aarch64
 
-fuzz: setup ## Fuzz every decoder, and SQL: SECONDS each (60), TARGETS of them (all) (nightly)
+fuzz: setup ## Fuzz every decoder, and SQL (SECONDS=60 for each, TARGETS=all) (nightly)
 	scripts/fuzz "$(or $(SECONDS),60)" $(TARGETS)
 
 bench: bench-kv bench-commits bench-lone bench-wave bench-recovery bench-sysbench bench-hot-row bench-connections ## Run every comparison and print its table (docs/benchmarks.md)
@@ -84,7 +84,7 @@ bench-commits: peers ## Durable commits with 1 to 512 in flight, beside RocksDB 
 bench-lone: peers ## One durable writer beside raw writes and RocksDB (LONE_ARGS=)
 	peers/target/release/spillway-peers lone $(LONE_ARGS)
 
-bench-wave: peers ## A step of load over data larger than memory, beside RocksDB, with a picture (WAVE_ARGS=)
+bench-wave: peers ## A load step over data larger than memory, beside RocksDB, with a picture (WAVE_ARGS=)
 	peers/target/release/spillway-peers wave --plot wave.svg $(WAVE_ARGS)
 
 bench-recovery: peers ## Opening after a kill with 1, 4 and 8 GiB of log, beside RocksDB (RECOVERY_ARGS=)
@@ -93,16 +93,16 @@ bench-recovery: peers ## Opening after a kill with 1, 4 and 8 GiB of log, beside
 bench-compaction: peers ## One compaction of two runs of keys, with and without data reuse, beside RocksDB (COMPACTION_ARGS=)
 	peers/target/release/spillway-peers compaction $(COMPACTION_ARGS)
 
-bench-amplification: peers ## Bytes written and read for each operation of a mix that writes much, beside RocksDB (AMPLIFICATION_ARGS=)
+bench-amplification: peers ## Bytes written and read for each operation of a write-heavy mix, beside RocksDB (AMPLIFICATION_ARGS=)
 	peers/target/release/spillway-peers amplification $(AMPLIFICATION_ARGS)
 
 bench-queue: peers ## A table used as a queue, after 1 M and 50 M inserts and deletes, beside RocksDB (QUEUE_ARGS=)
 	peers/target/release/spillway-peers queue $(QUEUE_ARGS)
 
-bench-skew: peers ## Point reads of data larger than memory, from all rows alike to a few mostly, beside RocksDB (SKEW_ARGS=)
+bench-skew: peers ## Point reads of data larger than memory, from uniform to very skewed, beside RocksDB (SKEW_ARGS=)
 	peers/target/release/spillway-peers skew $(SKEW_ARGS)
 
-bench-moving: peers ## Reads whose hot rows become others all of a sudden, beside RocksDB, and through servers beside InnoDB (MOVING_ARGS=)
+bench-moving: peers ## Reads whose hot rows change suddenly, beside RocksDB, and through servers beside InnoDB (MOVING_ARGS=)
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway --bin spillway-bench
 	peers/target/release/spillway-peers moving $(MOVING_ARGS)
@@ -111,17 +111,17 @@ bench-moving: peers ## Reads whose hot rows become others all of a sudden, besid
 bench-fill: peers ## A fill at full speed to 20 GiB with 1 GiB of memory, beside RocksDB (FILL_ARGS=)
 	peers/target/release/spillway-peers fill $(FILL_ARGS)
 
-bench-pressure: peers ## Gets and durable puts with compactions in the background and without, beside RocksDB (PRESSURE_ARGS=)
+bench-pressure: peers ## Gets and durable puts beside compactions and without, beside RocksDB (PRESSURE_ARGS=)
 	peers/target/release/spillway-peers pressure $(PRESSURE_ARGS)
 
 bench-scan: peers ## Scans forward and backward, and gets of many keys at once, beside RocksDB (SCAN_ARGS=)
 	peers/target/release/spillway-peers scan $(SCAN_ARGS)
 
-bench-metadata: setup ## What the metadata of 1 TB costs: opening, changing, writing it (METADATA_ARGS=)
+bench-metadata: setup ## The metadata of 1 TB: opening, changing, writing it (METADATA_ARGS=)
 	cargo build --release --quiet --bin spillway-bench
 	target/release/spillway-bench metadata $(METADATA_ARGS)
 
-bench-statement: setup ## What a statement costs from packet to packet: time, memory it asks for, instructions (STATEMENT_ARGS=)
+bench-statement: setup ## A statement from packet to packet: time, allocations, instructions (STATEMENT_ARGS=)
 	@scripts/setup statement
 	cargo bench --quiet -p spillway-server --bench statement
 	scripts/bench-statement $(STATEMENT_ARGS)
@@ -151,7 +151,7 @@ bench-large-update: setup ## One UPDATE of every row of a table larger than memo
 	cargo build --release --quiet --bin spillway
 	scripts/bench-large-update
 
-bench-memory: setup ## The process's memory beside its budget, from 128 MiB to 4 GiB (MEMORIES_MIB=, ROWS=)
+bench-memory: setup ## The process's memory compared with its budget, from 128 MiB to 4 GiB (MEMORIES_MIB=, ROWS=)
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-memory
@@ -161,17 +161,17 @@ bench-hot-row: setup ## One hot row beside the same updates over a million, besi
 	cargo build --release --quiet --bin spillway
 	scripts/bench-hot-row $(HOT_ROW_ARGS)
 
-bench-space: setup ## What tables take on disk after a load and an hour's worth of updates, beside InnoDB and MyRocks (SPACE_ARGS=)
+bench-space: setup ## Disk space of tables after a load and an hour's worth of updates, beside InnoDB and MyRocks (SPACE_ARGS=)
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway
 	scripts/bench-space $(SPACE_ARGS)
 
-bench-cold: setup ## Random rows that are on a device only, through a server, beside what the device does by itself (COLD_ARGS=)
+bench-cold: setup ## Random rows on a device, through a server, beside the device alone (COLD_ARGS=)
 	@scripts/setup cold
 	cargo build --release --quiet --bin spillway --bin spillway-bench
 	scripts/bench-cold $(COLD_ARGS)
 
-bench-affinity: setup ## Servers with and without --affinity in turn, and the library's threads with and without cores of their own (AFFINITY_ARGS=)
+bench-affinity: setup ## Servers with and without --affinity, and the library's threads with and without own cores (AFFINITY_ARGS=)
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway --bin spillway-bench
 	target/release/spillway-bench homes

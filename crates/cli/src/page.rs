@@ -57,7 +57,7 @@ impl Address {
             let status = answer.status.clone();
             let mut told = [0; HEAD_MAX as usize];
             let mut room = &mut told[..];
-            // What can be read of it is told, and what there is room for.
+            // As much of it as can be read is shown, as far as there is room.
             let _ = answer.copy(&mut room);
             let left = room.len();
             let told = String::from_utf8_lossy(&told[..told.len() - left]).into_owned();

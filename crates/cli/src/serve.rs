@@ -257,7 +257,8 @@ fn show_metrics(
     Ok(page)
 }
 
-/// Tells whoever started the server. That nobody listens any more is no reason to stop, or to stop badly.
+/// Prints to whoever started the server. A closed output is no reason to stop, or to exit with a
+/// failure.
 fn say(line: std::fmt::Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -116,11 +116,11 @@ pub(crate) fn done(record: &CompactionRecord) -> String {
     )
 }
 
-/// Why nothing is told of recent compactions.
+/// Why recent compactions are unknown.
 pub(crate) const NOT_KNOWN: &str =
     "not known: nobody has the database open, and its last process did not record them";
 
-/// What is told of recent compactions where there are none.
+/// The text for no recent compactions.
 pub(crate) fn no_compactions(inspection: &Inspection) -> &'static str {
     match inspection.as_of {
         None => "none since the database was opened",

@@ -610,7 +610,7 @@ mod tests {
     #[test]
     fn a_page_is_told_as_it_is_made_and_one_can_tell_that_it_is_whole() {
         let page = start(PATIENCE, 3 << 20);
-        // Whoever has all of it may ask for the next at once.
+        // A client that has all of it may ask for the next at once.
         for _ in 0..20 {
             let whole = ask(&page, b"GET /made HTTP/1.1\r\n\r\n");
             let (head, body) = whole.split_once("\r\n\r\n").unwrap();

@@ -219,7 +219,7 @@ impl SocketFile {
         if let Ok(file) = fs::symlink_metadata(&self.path)
             && (file.dev(), file.ino()) == self.identity
         {
-            // Whoever starts next finds a socket that nobody answers on, and removes that.
+            // The next start finds a socket that nobody answers on, and removes it.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -321,7 +321,7 @@ impl Listeners {
     fn refuse(&self, socket: Socket, error: &SqlError) {
         let budget = self.shared.instance.database().budget().clone();
         let mut packets = Packets::new(socket, 0, budget);
-        // Whoever does not hear it finds the connection closed.
+        // A client that does not receive it finds the connection closed.
         let _ = packets.packet(|out| put_early_error(out, error)).and_then(|()| packets.send());
     }
 }

@@ -82,7 +82,7 @@ impl Transport for Pipe {
     }
 }
 
-/// Wakes whoever made the client, and waits for a row.
+/// Wakes the thread that made the client and waits for a row.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -85,7 +85,7 @@ impl Counter {
 /// What is counted of connections.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// Connections that came.
+    /// Connections accepted.
     pub(crate) connections: Counter,
     /// Clients that did not get as far as their first command.
     pub(crate) aborted_connects: Counter,
@@ -93,7 +93,7 @@ pub(crate) struct Counters {
     pub(crate) denied: Counter,
     /// Clients that went without saying so.
     pub(crate) aborted_clients: Counter,
-    /// Clients that were one too many.
+    /// Connections refused because of max_connections.
     pub(crate) refused: Counter,
     /// Connections that could not be accepted.
     pub(crate) accept_errors: Counter,
@@ -229,7 +229,7 @@ impl Shared {
         clients.is_empty()
     }
 
-    /// The figures of the server, as the metrics page names them.
+    /// The server's metrics, by the names of the metrics page.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let traffic = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let connected = self.clients.sockets.lock().len() as u64;

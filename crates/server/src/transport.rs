@@ -74,7 +74,7 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// A socket that whoever serves its connection reads and writes, and others may shut.
+/// A socket that the connection's worker reads and writes, and that others may shut.
 pub(crate) struct Raw {
     stream: Stream,
     /// Whether the client is on this machine, and comes by a network's protocol all the same.
@@ -130,7 +130,7 @@ impl Raw {
 
     /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the client takes nothing.
     pub(crate) fn wake(&self) {
-        // Whoever comes to wait after this look finds it there.
+        // A waiter that comes after this check finds it there.
         self.woken.store(true, Ordering::SeqCst);
         self.shut(if self.writing.load(Ordering::SeqCst) {
             Shutdown::Both

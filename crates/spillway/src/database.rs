@@ -41,7 +41,7 @@ const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {
     background: Option<Background>,
-    /// Threads that stop when they are told to.
+    /// Threads that stop on request.
     care: Vec<std::thread::JoinHandle<()>>,
     /// Of the data folder, and of the log's where that is elsewhere.
     locks: Vec<Box<dyn DiskLock>>,

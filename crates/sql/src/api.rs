@@ -72,7 +72,7 @@ pub struct Outcome {
     pub info: Info,
 }
 
-/// What people are told of a statement that changed rows.
+/// The message for a statement that changed rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Info {
     /// Nothing.

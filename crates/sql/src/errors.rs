@@ -26,7 +26,7 @@ pub struct SqlError {
     pub(crate) ends_transaction: bool,
     /// Whether nothing failed: the statement stands in line for a row.
     pub(crate) waits: bool,
-    /// The key space whose data is damaged, or where a row has changed, until its name is told.
+    /// The key space whose data is damaged, or where a row has changed, until its name is looked up.
     pub(crate) table: Option<Table>,
 }
 

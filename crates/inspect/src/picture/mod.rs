@@ -20,7 +20,7 @@ use crate::words::{
 };
 pub(crate) use measure::Measure;
 
-/// Tables that are drawn, the largest; all are told of in text.
+/// How many tables are drawn, the largest; the text has all of them.
 const TABLES_DRAWN: usize = 40;
 
 /// The width of pictures.

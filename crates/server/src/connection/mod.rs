@@ -94,7 +94,7 @@ enum Stage<T> {
     Gone,
 }
 
-/// A client, served step by step: whoever calls does not wait for it between its commands.
+/// A client, served step by step: the caller does not wait for it between its commands.
 pub(crate) struct Client<T> {
     stage: Stage<T>,
     shared: Arc<Shared>,
@@ -210,7 +210,7 @@ impl<T: Transport> Client<T> {
             Stage::Known(connection) => {
                 let why = if connection.begun { ReadError::Stalled } else { ReadError::Silent };
                 connection.packets.answer_early();
-                // Whoever does not hear it finds the connection closed.
+                // A client that does not receive it finds the connection closed.
                 let _ = tell(&mut connection.packets, &why);
                 self.shared.counters.aborted_clients.add();
                 Step::End
@@ -236,7 +236,7 @@ impl<T: Transport> Client<T> {
                 Connection::begin(packets, shared, peer, waker, login?).ok().flatten()
             }
             Err(error) => {
-                // Whoever is there learns why, if it still listens.
+                // A client that still listens learns why.
                 let a_little = clock::now() + Duration::from_secs(1);
                 packets.transport().set_deadline(Some(a_little));
                 let _ = tell(&mut packets, &error);

@@ -44,7 +44,7 @@ impl Outlet {
         Outlet { pieces, made, permit, piece: Vec::new(), with_body, is_chunked }
     }
 
-    /// One whose pieces, so many at once, are whoever's that calls.
+    /// One whose pieces, so many at once, belong to the caller.
     #[cfg(test)]
     pub(crate) fn to_nobody(room: usize) -> (Outlet, std::sync::mpsc::Receiver<Vec<u8>>) {
         let (to, pieces) = std::sync::mpsc::sync_channel(room);
@@ -58,7 +58,7 @@ impl Outlet {
         if self.with_body {
             whole.push_str(&page.body);
         }
-        // Whoever has all of it may ask again.
+        // A client that has all of it may ask again.
         self.permit = None;
         self.send(whole.into_bytes());
     }

@@ -6,7 +6,7 @@ use spillway_base::Result;
 use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
 
-/// Whoever ends a backup waits no longer than that.
+/// The end of a backup waits no longer than this.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Keeps work at a number of bytes a second, where one is set.

@@ -32,7 +32,7 @@ pub(crate) struct Alteration {
     pub(super) renumber: bool,
     /// Constraints that the rows are held to.
     pub(super) validate: Vec<String>,
-    /// Whether the AUTO_INCREMENT column is told what comes next.
+    /// Whether the statement sets the next AUTO_INCREMENT number.
     pub(super) restart: bool,
     renames: Vec<(String, String)>,
     checks: Vec<NewCheck>,
@@ -62,7 +62,7 @@ impl Alteration {
             widens: false,
             demands: Demands::default(),
         };
-        // Whoever was building indexes is gone, or would have the definition.
+        // No builder of indexes is left, or it would hold the definition.
         plan.after.becoming = None;
         plan.after.building.clear();
         operations.iter().try_for_each(|operation| plan.apply(terms, operation))?;

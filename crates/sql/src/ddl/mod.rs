@@ -217,7 +217,7 @@ impl Ddl<'_> {
         change.put_table(&table)
     }
 
-    /// Takes back that a table becomes one with more indexes, where whoever built them is gone.
+    /// Cancels an index build whose builder is gone.
     fn forget_building(&self, table: &mut TableDef) -> Result<()> {
         if table.becoming.take().is_some() {
             table.building.clear();

@@ -73,7 +73,7 @@ impl Pass<'_> {
 
     /// Has rows be as they are after a crash, too, once all were visited: to be done before it is noted ([`finish`]).
     pub(crate) fn persist(&self) -> Result<()> {
-        // Whoever serves clients with this thread can do so with another meanwhile.
+        // The pool can serve clients with another thread meanwhile.
         Ok(blocking(|| self.db.persist())?)
     }
 }

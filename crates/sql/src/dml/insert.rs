@@ -409,7 +409,7 @@ impl Writer<'_> {
             self.changed.affected += u64::from(context.variables.borrow().found_rows_flag);
             return Ok(());
         }
-        // The client is told of the row that was changed; LAST_INSERT_ID() is not.
+        // The client gets the number of the changed row; LAST_INSERT_ID() does not.
         if let Some(column) = self.plan.rules.auto {
             let id = to_i128(&row[column].as_ref()).unwrap_or(0);
             self.explicit_id = u64::try_from(id).unwrap_or(0);

@@ -31,7 +31,7 @@ use crate::store;
 pub(crate) struct Changed {
     pub(crate) affected: u64,
     pub(crate) insert_id: u64,
-    /// What a client is told where `insert_id` has nothing; LAST_INSERT_ID() does not see it.
+    /// What the client gets if `insert_id` is empty; LAST_INSERT_ID() does not see it.
     pub(crate) explicit_id: u64,
     pub(crate) info: Info,
     /// Whether it went straight to the one row that it is about.

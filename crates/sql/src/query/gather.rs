@@ -30,7 +30,7 @@ pub(crate) struct Gathering {
     pub(crate) shown: usize,
     /// The order, by places among the columns; none where rows may go as they come.
     pub(crate) order: Vec<Key>,
-    /// Whether rows come once, and by which collations they are told apart.
+    /// Whether rows are distinct, and by which collations.
     pub(crate) once: Option<Vec<Collation>>,
 }
 
@@ -85,7 +85,7 @@ enum HeadKind {
     Other,
 }
 
-/// How rows that come once are told apart.
+/// How distinct rows are compared.
 enum Once {
     /// They need not be.
     No,

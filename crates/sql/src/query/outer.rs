@@ -81,7 +81,7 @@ fn may_keep(sources: &[Source]) -> bool {
         })
 }
 
-/// Whether to find out what an expression is does nothing, and hangs on nothing but the row.
+/// Whether evaluating an expression has no side effect and depends on nothing but the row.
 fn is_plain(expr: &Expr) -> bool {
     let mut plain = true;
     expr.walk(&mut |part| {

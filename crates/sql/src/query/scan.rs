@@ -181,7 +181,7 @@ pub(crate) fn delete_rows(
     Ok(Some(deleted))
 }
 
-/// Whether what an expression is hangs on more than a row.
+/// Whether an expression depends on more than a row.
 fn looks_around(expr: &Expr) -> bool {
     let mut looks = false;
     expr.walk(&mut |part| looks |= matches!(part, Expr::Subquery { .. } | Expr::Assign(..)));
@@ -466,7 +466,7 @@ impl Fetched<'_> {
     fn read(&mut self, stored: &Stored<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
         if row.len() < offset + self.source.width {
-            // Whoever took the row before has kept it.
+            // The receiver of the row before has kept it.
             row.resize(offset + self.source.width, Value::Null);
         }
         let mut column = |at: usize| -> Result<()> {

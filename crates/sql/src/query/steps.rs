@@ -436,7 +436,7 @@ fn gathering(
     sorted: bool,
     column: impl Fn(&Expr) -> Option<usize>,
 ) -> Option<Gathering> {
-    // What these are compared as hangs on more than what is stored.
+    // Their comparison depends on more than what is stored.
     let plain = |at: &usize| {
         !matches!(
             table.columns[*at].ty,

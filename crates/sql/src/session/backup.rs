@@ -65,7 +65,7 @@ impl Session {
             true => Err(Error::new(ErrorKind::Interrupted, "the backup was interrupted")),
             false => Ok(()),
         };
-        // Whoever serves clients with this thread can do so with another meanwhile.
+        // The pool can serve clients with another thread meanwhile.
         let backup = blocking(|| {
             let repository =
                 Repository::open_or_make(&folder).map_err(|error| match error.kind() {

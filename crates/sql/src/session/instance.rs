@@ -367,7 +367,7 @@ impl Instance {
         (processes.len(), sum)
     }
 
-    /// How many statements were look-ups of one row that went round what statements in general need.
+    /// How many statements were lookups of one row that took the shorter path.
     #[must_use]
     pub fn point_reads(&self) -> u64 {
         self.asked().1.points.into_inner()
@@ -475,7 +475,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Has sessions see another catalog. Whoever changes a table has it alone until this returns.
+    /// Switches sessions to another catalog. A changer of a table holds it exclusively until this
+    /// returns.
     fn replace_catalog(&self, fresh: Catalog) {
         let version = fresh.version;
         self.0.catalog.store(Arc::new(fresh));

@@ -563,7 +563,7 @@ impl Session {
             self.check_table(&["SELECT"], &name.0, Some(&name.1))?;
             catalog.table(&name.0, &name.1)?;
             if mode == Mode::Alone {
-                // It may change them, and whoever has a definition may wait for the table.
+                // It may change them, and the holder of a definition may wait for the table.
                 names.extend(
                     definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()),
                 );

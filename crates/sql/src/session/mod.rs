@@ -72,7 +72,8 @@ pub(crate) use self::variables::{FULL_GROUP_BY, INDEX_ONLY, LITERALS, Variables}
 /// A text of no more bytes takes no longer to be parsed than a row to be looked up on a device.
 const BRIEF_TEXT: usize = 128;
 
-/// What clients are told of the version. Clients look at the number before the first dash to learn which SQL they may use.
+/// The version that clients see. They read the number before the first dash to learn which SQL they
+/// may use.
 pub const VERSION: &str = "8.0.36-Spillway-0.1.0";
 
 /// A session: one client's transactions, variables and prepared statements.
@@ -173,7 +174,7 @@ impl Session {
                 &text
             };
             if at > 0 {
-                // Whoever the statement before has made ready does not wait for this one.
+                // Statements that the one before has made ready do not wait for this one.
                 spillway_base::thread::blocking(|| ());
             }
             let bound = parse::Depth::of_tokens(&tokens).inspect_err(|error| {

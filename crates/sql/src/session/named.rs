@@ -278,7 +278,7 @@ impl OwnLocks {
         count
     }
 
-    /// The connection of whoever has a lock.
+    /// The connection that holds a lock.
     pub(crate) fn holder(&self, name: &str) -> Option<u64> {
         self.locks.state.lock().locks.get(name).map(|lock| lock.holder.connection_id)
     }

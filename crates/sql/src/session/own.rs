@@ -89,7 +89,7 @@ impl Session {
                 }
                 self.check_everywhere(&["RELOAD"])?;
                 if named {
-                    // Whoever serves clients with this thread can do so with another meanwhile.
+                    // The pool can serve clients with another thread meanwhile.
                     blocking(|| self.instance.0.db.flush())?;
                 }
             }

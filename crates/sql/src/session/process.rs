@@ -202,7 +202,7 @@ impl Process {
     /// Takes back what was asked of earlier phases than this one.
     #[cold]
     fn take_back(&self, phase: u64) {
-        // Whoever asks is done then.
+        // The killer is done then.
         let doing = self.doing.lock();
         if doing.killed == phase || self.stop.killed.load(Ordering::Acquire) {
             // It was meant for this one, and is for the next to take back; or for all.
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(wrong.into_inner(), 0, "of {kept:?} that were killed");
     }
 
-    /// Whoever was killed while it began stays so, and the next one is not.
+    /// A statement that was killed while it began stays killed, and the next one is not.
     #[test]
     fn a_kill_that_comes_while_a_statement_begins_is_kept() {
         let process = Process::new("root", "localhost", "%");

@@ -312,7 +312,7 @@ impl Instance {
     fn passed(&self, refreshing: &Refreshing) {
         let mut state = self.0.refreshing.state.lock();
         (state.failed, state.pauses) = (0, 0);
-        // Whoever changes the table later than this is seen here finds that nobody passes over it.
+        // A later change of the table finds that no pass runs over it.
         match refreshing.table(self).filter(|table| is_crowded(table)) {
             Some(table) => state.waiting.push_back(Refreshing::new(&table)),
             None => drop(state.tables.remove(&refreshing.written.id)),

@@ -407,7 +407,7 @@ pub(super) struct Telling<'t> {
     /// Whether it was told of anything.
     told: &'t Cell<bool>,
     plan: &'t query::QueryPlan,
-    /// So many are told at the most.
+    /// The most that are reported.
     most: u64,
     count: u64,
     sink: &'t mut dyn ResultSink,

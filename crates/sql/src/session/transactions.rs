@@ -12,7 +12,7 @@ use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parse::word;
 
-/// Savepoints are told apart without regard to case.
+/// Names of savepoints are compared without regard to case.
 fn savepoint_name(token: Option<&Token>) -> String {
     name_of(token).to_lowercase()
 }

@@ -189,7 +189,7 @@ impl Stored {
     }
 }
 
-/// Keeps what is told of some key spaces.
+/// Keeps the rows of some key spaces.
 fn retain(inspection: &mut Inspection, keep: &mut dyn FnMut(Table) -> bool) {
     inspection.tables.retain(|table| keep(table.space.table));
     if let Some(compactions) = &mut inspection.compactions {
