@@ -10,7 +10,7 @@ pub enum Format {
     Text,
     /// Everything, single slices too, for programs.
     Json,
-    /// A picture, as a page that needs nothing from elsewhere.
+    /// A picture, as a self-contained page.
     Html,
 }
 
@@ -18,7 +18,7 @@ impl Format {
     /// All of them.
     pub const ALL: [Format; 3] = [Format::Text, Format::Json, Format::Html];
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Format {
         }
     }
 
-    /// What HTTP calls it.
+    /// Its content type in HTTP.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {

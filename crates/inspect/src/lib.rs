@@ -20,7 +20,7 @@ use spillway::{Inspection, Table, TableInspection};
 pub use format::Format;
 pub use words::utc;
 
-/// What tables and keys are called.
+/// Names of tables and keys.
 pub trait Names {
     /// What a table is called.
     fn table(&self, table: Table) -> String;
@@ -32,7 +32,7 @@ pub trait Names {
     }
 }
 
-/// Where nobody knows names: tables have numbers.
+/// Names for a database whose names are unknown: tables have numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbered;
 
@@ -42,14 +42,14 @@ impl Names for Numbered {
     }
 }
 
-/// What is to be told.
+/// A report to render.
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
-    /// What there is.
+    /// What is in the database.
     pub inspection: &'a Inspection,
-    /// What it is called.
+    /// The names of its tables and keys.
     pub names: &'a dyn Names,
-    /// Whose it is: a folder, a server.
+    /// The source: a folder or a server.
     pub title: &'a str,
 }
 

@@ -13,13 +13,13 @@ pub enum Affinity {
     Off,
     /// Each worker has a core; statements run on any.
     Cores,
-    /// Each worker has a core, each sub-table has one of them as its home, and the statements of a connection whose rows are mostly at one
-    /// home run there where they can without waiting for it.
+    /// Each worker has a core, and each sub-table has one of these cores as its home. Statements of
+    /// a connection whose rows are mostly at one home run there if they need not wait for that.
     Homes,
 }
 
 impl Affinity {
-    /// All there are.
+    /// All values.
     pub const ALL: [Affinity; 3] = [Affinity::Off, Affinity::Cores, Affinity::Homes];
 
     /// Its name, as it is parsed.

@@ -102,7 +102,7 @@ impl Server {
         self.pool.unbound()
     }
 
-    /// A source of the figures of its connections.
+    /// A source of metrics about its connections.
     pub fn metrics(&self) -> impl Fn() -> Vec<Metric> + Send + Sync + 'static {
         let (shared, pool) = (Arc::downgrade(&self.shared), Arc::downgrade(&self.pool));
         move || {

@@ -19,7 +19,7 @@ use crate::inspection::Inspections;
 /// A source of figures, asked each time that somebody wants to see them.
 type Source = Box<dyn Fn() -> Vec<Metric> + Send + Sync>;
 
-/// A page of figures at `/metrics`, and one of what is stored at `/inspect`.
+/// Serves metrics at `/metrics`, and what is stored at `/inspect`.
 pub struct MetricsPage(Answering);
 
 /// Who asks has so long for its request, and for each piece of the answer.

@@ -21,24 +21,26 @@ use crate::login::too_many;
 use crate::tls::TlsFiles;
 use crate::transport::{Raw, Traffic};
 
-/// Where to listen, and for whom.
+/// Addresses and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// The address.
     pub bind: IpAddr,
-    /// The port; 0 for any that is free.
+    /// The port; 0 for any free port.
     pub port: u16,
-    /// A Unix socket beside it.
+    /// A Unix socket to listen on as well.
     pub socket: Option<PathBuf>,
-    /// Clients at once; `root` may be one more. `max_connections` says so from then on, and can be set.
+    /// Clients at once; `root` may have one more. The initial value of `max_connections`, which can
+    /// be set.
     pub connections_max: usize,
-    /// Threads that run statements at once; others wait in line, but for those that wait for a lock.
+    /// Threads that run statements at once. Other statements are queued, except those that wait for
+    /// a lock.
     pub workers: usize,
-    /// Whether those keep to cores, and statements to the workers of their data.
+    /// Whether workers keep to cores, and statements to the workers of their data.
     pub affinity: Affinity,
     /// The certificate and key for TLS; none for no TLS.
     pub tls: Option<TlsFiles>,
-    /// Whether clients over a network must use TLS.
+    /// Whether network clients must use TLS.
     pub require_secure_transport: bool,
 }
 

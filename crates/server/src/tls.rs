@@ -10,7 +10,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Where the server's certificate and key are.
+/// The paths of the server's certificate and key.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// The certificate and those that vouch for it, in PEM.

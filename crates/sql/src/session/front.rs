@@ -133,7 +133,7 @@ impl Instance {
 }
 
 impl Session {
-    /// The limits that its variables put on its connection.
+    /// The limits that the session's variables put on its connection.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let variables = self.variables.borrow();

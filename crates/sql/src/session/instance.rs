@@ -98,8 +98,9 @@ impl Drop for Inner {
 pub struct Instance(pub(super) Arc<Inner>);
 
 impl Instance {
-    /// Opens the catalog of a database, and begins one where there is none: with a user `root` that has no password, and a
-    /// database `test`. One instance at a time is open over a database: an opening removes what an earlier one left unfinished.
+    /// Opens the catalog of a database. A new catalog has a user `root` without a password and a
+    /// database `test`. Only one instance at a time may be open over a database: an opening removes
+    /// what an earlier one left unfinished.
     ///
     /// # Errors
     /// What the database says, and 1034 for a damaged catalog.
@@ -164,13 +165,13 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The database beneath.
+    /// The database below.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.db
     }
 
-    /// What is stored, and what it is called: each sub-table as it is at one moment, which keeps nobody waiting.
+    /// What is stored, and its names: each sub-table at one moment. It delays nobody.
     #[must_use]
     pub fn inspect(&self) -> (Inspection, Labels) {
         (self.0.db.inspect(), Labels::of(&self.0.catalog.load()))

@@ -196,24 +196,26 @@ impl Session {
         Ok(())
     }
 
-    /// Has statements from now on leave their thread where they have to wait for a row, or where they look a row up that is on a device and
-    /// the database reads beside them ([`spillway::Database::overlap_reads`]). [`Session::query`] and
-    /// [`Session::execute`] then fail with nothing told to the sink, and [`Session::waits_until`] says that they only wait. When `waker` is
-    /// called, or the time is over, [`Session::resume`] goes on.
+    /// From now on, statements leave their thread if they have to wait for a row, or if they look
+    /// up a row on a device and the database reads beside them
+    /// ([`spillway::Database::overlap_reads`]). [`Session::query`] and [`Session::execute`] then
+    /// fail without having sent anything to the sink, and [`Session::waits_until`] says that they
+    /// only wait. When `waker` is called, or the time is over, [`Session::resume`] continues the
+    /// statement.
     pub fn set_waker(&mut self, waker: Waker) {
         self.process.cancel.set_waker(waker.clone());
         self.waker = Some(waker);
     }
 
-    /// Until when, of [`spillway_base::clock::now`], a statement waits that was left; the session has no other meanwhile. `None`
-    /// where there is none.
+    /// Until when, by [`spillway_base::clock::now`], a suspended statement waits; the session has
+    /// no other meanwhile. `None` if there is none.
     #[must_use]
     pub fn waits_until(&self) -> Option<Duration> {
         self.left.as_ref()?;
         Some(self.txn.as_ref().and_then(|txn| txn.waits_until()).unwrap_or_default())
     }
 
-    /// Goes on with the statement that was left.
+    /// Continues the suspended statement.
     ///
     /// # Errors
     /// As [`Session::query`]; it may be left again.
