@@ -1,20 +1,25 @@
 //! The one memory budget (DESIGN, D7).
 //!
-//! Everything that grows with load holds a [`Charge`] against the one [`Budget`] the user set.
-//! A charge is never refused silently: [`Budget::try_charge`] fails with
-//! [`ErrorKind::MemoryFull`], and [`Budget::charge`] is for memory that is already spent and must
-//! be seen (its owner then slows, flushes or evicts).
+//! Everything that grows with load holds a [`Charge`] against the one [`Budget`] that the user set.
+//! A charge is never refused silently: [`Budget::try_charge`] fails with [`ErrorKind::MemoryFull`],
+//! and [`Budget::charge`] is for memory that is already spent and must be seen (its owner then
+//! slows, flushes or evicts).
 //!
 //! # What gives way
 //!
-//! Memory that nobody else needs is worth most as a cache. Who holds some that can be done without says so
-//! ([`Budget::gives_way`]), may hold whatever is left, and is asked for it back:
+//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can do
+//! without registers itself ([`Budget::gives_way`]). It may hold whatever is left, and is asked for
+//! it back:
 //!
-//! - **Y1 (asked first).** [`Budget::try_charge`] fails only after all who give way were asked, and what they gave did not do.
-//! - **Y2 (asked then, too).** A charge that is past the limit and is not refused asks them before it returns.
-//! - **Y3 (not by itself).** [`Use::Caches`] is what gives way: a charge for it asks nobody, nor one for [`Use::FreePages`]. So a cache may
-//!   be charged for what it takes in while it holds its own locks.
-//! - **Y4 (no lock).** Nobody is asked with a lock of the budget held. Who charges may hold any but those that giving way takes.
+//! - **Y1 (asked first).** [`Budget::try_charge`] fails only after all registered holders were
+//!   asked, and what they gave was not enough.
+//! - **Y2 (asked then, too).** A charge that is past the limit and is not refused asks them before
+//!   it returns.
+//! - **Y3 (not by itself).** [`Use::Caches`] is the use that gives way: a charge for it asks
+//!   nobody, nor does one for [`Use::FreePages`]. So a cache may be charged for what it takes in
+//!   while it holds its own locks.
+//! - **Y4 (no lock).** No lock of the budget is held while holders are asked. A charger may hold
+//!   any locks but those that giving way takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};

@@ -23,36 +23,43 @@
 //! - **E5 (tables).** A table exists for snapshots from the CSN that created it up to, not including,
 //!   the one that dropped it. Its space comes back once no live snapshot or cursor can see it.
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
-//!   without the log. The figure never falls. An idle table does not hold it back. What the engine's files say of it, which may be less
-//!   until [`Engine::record_persisted`], an opening installs nothing at or below.
+//!   without the log. The figure never falls. An idle table does not hold it back. The engine's
+//!   files record a figure that may be lower until [`Engine::record_persisted`]; an opening
+//!   installs nothing at or below the recorded figure.
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
 //! - **E8 (failure).** `install` does not fail: what it needs was granted by [`Engine::admit`]. A
 //!   background failure leaves everything installed readable from memory, stops `persisted` from
 //!   rising, and is reported by [`Engine::health`]. Stored bytes that fail their checksum are
 //!   reported to the read that met them as [`crate::ErrorKind::Corruption`], and only to it.
-//! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it answers, or
-//!   fails with [`crate::ErrorKind::WouldBlock`]. One with [`Access::AtHand`] waits for no device either, and may take what the system has
-//!   in its memory, or ask it for that.
-//! - **E10 (ranges).** [`Op::DeleteRange`] hides from reads at its commit's CSN or above, of the keys in its range, all
-//!   versions up to its `upto`, which is below that CSN, and no other; [`Found::Deleted`] names the commit then, also for
-//!   keys that never were there. The caller installs such a commit only once all that it hides is installed (E2 holds for
+//! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it
+//!   answers, or fails with [`crate::ErrorKind::WouldBlock`]. A read with [`Access::AtHand`] waits
+//!   for no device either, and may take what the system has in its memory, or ask the system for
+//!   that.
+//! - **E10 (ranges).** [`Op::DeleteRange`] hides, from reads at its commit's CSN or above, all
+//!   versions of the keys in its range up to its `upto`, which is below that CSN, and no others.
+//!   [`Found::Deleted`] then names the commit, also for keys that never existed. The caller
+//!   installs such a commit only once everything that it hides is installed (E2 holds for
 //!   everything else).
-//! - **E11 (rewriting).** A table's values may be replaced, on their way through a flush or a compaction that takes them up anyway, by
-//!   what the table's [`Rewrite`] makes of them, from when the commit that it was given with is stable: reads at any snapshot, also older
-//!   ones, find either form. Keys and CSNs stay, and no value becomes longer, so that the work writes no more than it read. A crash
-//!   forgets the rewriter; and of what it made, it may bring back in the form in which it was written what is above what the files say is
-//!   persistent (E6), as the log has it. A form that was read before may be kept in a cache for as long as the version is the
-//!   newest, until [`Engine::forget_forms`].
-//! - **E12 (reads that go on).** What [`Engine::begin_read`] begins goes on beside its caller, once it is handed over to a device: it may
-//!   be kept for others to go along, as [`Engine::keeps_reads`] tells, and then waits for the next [`Engine::submit_reads`] or
-//!   [`Engine::end_reads`], by anybody, and for one more where the first answers `false`. Once it is over, whatever came of it, the next
-//!   call of [`Engine::end_reads`], by anybody, calls the waker; until then one of the descriptors that [`Engine::overlap_reads`] has
-//!   answered becomes readable. What was read is in memory then, for as long as it need not make room for others. What failed is told
-//!   of to nobody: the look-up that comes again with [`Access::Blocking`] meets it, and none is begun again for what was found damaged or
-//!   unreadable before that.
-//! - **E13 (recall).** What [`Engine::recall`] finds is what a read at that snapshot sees, whether or not the snapshot is live, as long as
-//!   the caller took its number, stable or installed, from the [`Horizon`] since the engine was opened. It may answer that it does not know, whatever
-//!   there is.
+//! - **E11 (rewriting).** A flush or a compaction that takes up a table's values anyway may replace
+//!   them by what the table's [`Rewrite`] makes of them, from when the commit that it was given
+//!   with is stable. Reads at any snapshot, also older ones, find either form. Keys and CSNs stay,
+//!   and no value becomes longer, so that the work writes no more than it read. A crash forgets the
+//!   rewriter. It may also bring a rewritten value back in the form in which it was written, from
+//!   the log, if its commit is above what the files record as persistent (E6). A cache may keep a
+//!   form that was read before for as long as the version is the newest, until
+//!   [`Engine::forget_forms`].
+//! - **E12 (reads that go on).** A read that [`Engine::begin_read`] begins continues beside its
+//!   caller once it is submitted to a device. It may be kept back to be submitted with others, as
+//!   [`Engine::keeps_reads`] says. It then waits for the next [`Engine::submit_reads`] or
+//!   [`Engine::end_reads`], by anybody, and for one more if the first returns `false`. Once it is
+//!   done, with whatever result, the next call of [`Engine::end_reads`], by anybody, calls the
+//!   waker; until then one of the descriptors that [`Engine::overlap_reads`] returned becomes
+//!   readable. The data is in memory then, for as long as it need not make room for others. A
+//!   failure is reported to nobody: the lookup that comes again with [`Access::Blocking`] meets it,
+//!   and no read begins again for what was found damaged or unreadable before that.
+//! - **E13 (recall).** What [`Engine::recall`] finds is what a read at that snapshot sees, whether
+//!   or not the snapshot is live, if the caller took its number, stable or installed, from the
+//!   [`Horizon`] since the engine was opened. It may always answer that it does not know.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

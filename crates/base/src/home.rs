@@ -1,12 +1,15 @@
-//! Where the data is at home that a thread has just used.
+//! The home core of the data that a thread has just used.
 //!
-//! Whoever keeps data in parts gives each part a [`Place`], and says on each use which it was ([`Place::touch`]). Whoever runs
-//! something that may use data, and would rather run the like of it on one of several cores, asks where it went ([`within`]): each place has one
-//! of those cores as its home. Neither knows of the other; a use that nobody asks about costs one look at a word of the thread.
+//! An owner of data in parts gives each part a [`Place`], and reports each use ([`Place::touch`]).
+//! A runner of work that may use data, which prefers to run similar work on one of several cores,
+//! asks where the uses went ([`within`]): each place has one of those cores as its home. Neither
+//! knows the other. A use that nobody asks about costs one read of a thread-local word.
 //!
-//! - **Z1.** A place has one home among so many cores, the same for whoever asks, and after a restart; no table of them is kept.
-//! - **Z2.** Of places numbered one after another, and of every second or third of them, each core is the home of its share, within a few.
-//! - **Z3.** What [`within`] answers is of uses by its own thread during its own call.
+//! - **Z1.** For a number of cores, a place has one home, the same for every caller, and after a
+//!   restart; there is no table of homes.
+//! - **Z2.** Of places numbered one after another, and of every second or third of them, each core
+//!   is the home of its share, within a few.
+//! - **Z3.** [`within`] returns the uses by its own thread during its own call.
 
 use std::cell::Cell;
 

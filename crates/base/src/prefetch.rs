@@ -1,5 +1,5 @@
-//! Asking the processor for memory before it is needed: the wait for one line then passes while others are waited for, or something is
-//! worked out. A hint, which never fails, and changes nothing but when things are done.
+//! Prefetches memory before it is needed, so that the wait for one cache line overlaps other waits
+//! or computation. A prefetch is a hint: it never fails, and changes nothing but timing.
 #![allow(unsafe_code)] // A leaf: one instruction.
 
 /// Bytes of a line of the processor's cache.

@@ -1,10 +1,11 @@
-//! Stalls: waits of those who write, their causes and how long they took (DESIGN, D7, D8).
+//! Stalls: waits of writers, their causes and their durations (DESIGN, D7, D8).
 //!
-//! A wait is counted twice. The part of the database that makes others wait has a [`Tally`], for what a whole database
-//! tells of itself. Who waits has a [`Ledger`], if somebody asks for it: it is [`attach`]ed to the thread for as long as a
-//! statement runs there, finds every wait of that thread, and tells others meanwhile what is being waited for.
+//! A wait is counted twice. The part of the database that makes others wait has a [`Tally`], which
+//! counts for the whole database. The waiting thread has a [`Ledger`], if a caller wants one: it is
+//! [`attach`]ed to the thread for as long as a statement runs there, records every wait of that
+//! thread, and shows others meanwhile what the thread waits for.
 //!
-//! Only who waits pays for it: a commit that is not held up reads no clock here.
+//! Only a waiter pays: a commit that is not delayed reads no clock here.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
