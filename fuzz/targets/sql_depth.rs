@@ -2,7 +2,7 @@
 //! Statements of expressions nested within each other any number of times: each runs or fails, and the process goes on.
 
 #[allow(dead_code)]
-#[path = "../../crates/sql/tests/common/deep.rs"]
+#[path = "../../crates/sql/tests/sql/common/deep.rs"]
 mod deep;
 
 use spillway::{Database, Settings};

@@ -1,6 +1,6 @@
-"""Runs the schedules of crates/sql/tests/schedules on Spillway and on MariaDB's InnoDB, and compares what each client is told.
+"""Runs the schedules of crates/sql/tests/sql/schedules on Spillway and on MariaDB's InnoDB, and compares what each client is told.
 
-`crates/sql/tests/schedules.rs` says how they are written. Usage: isolation.py [--rewrite] [--only PART_OF_A_NAME] FILE...
+`crates/sql/tests/sql/schedules.rs` says how they are written. Usage: isolation.py [--rewrite] [--only PART_OF_A_NAME] FILE...
 `--rewrite` writes what both servers tell into the files.
 """
 

@@ -7,7 +7,7 @@
 //!
 //! - **TEXT-1**: the tokens and the tree of a text of [`FREE_BYTES`] or more are charged to the
 //!   budget before they are made. A text that does not fit fails with 1041.
-//! - **TEXT-2**: parsing takes no more than is charged. `sql/tests/text_memory.rs` counts it.
+//! - **TEXT-2**: parsing takes no more than is charged. `parse/memory_tests.rs` counts it.
 //! - **TEXT-3**: the charge lasts as long as the statement.
 //!
 //! The weights below are sizes of `sqlparser`'s types. A list grows by doubling, so an element

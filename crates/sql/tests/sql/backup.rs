@@ -1,13 +1,10 @@
 //! BACKUP TO.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway::backup::Repository;
 use spillway::{Database, Settings};
 use spillway_base::thread;

@@ -9,14 +9,11 @@
 //! Under a step, `all= ` says what its client is told, or `LEVEL= ` at one level: rows, `none`, `ok` with how many rows it
 //! affected, or `error` with the number; `waits, then` before that. `innodb= ` and `innodb.LEVEL= ` say what InnoDB tells where
 //! that is something else. `tests/differential/isolation.py` plays the same files on both servers, and writes these lines.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::collections::HashMap;
 use std::sync::mpsc;
 
-use common::run;
+use crate::common::run;
 use spillway::{Database, Settings};
 use spillway_base::thread;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
@@ -184,7 +181,7 @@ fn play(instance: &Instance, schedule: &Schedule, level: &str) -> Vec<String> {
 /// NEWEST-1 to NEWEST-6: the outcomes that are written down, which InnoDB's were compared with.
 #[test]
 fn clients_are_told_what_schedules_say() {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schedules");
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/schedules");
     let database = Database::open_in_memory(Settings::default()).unwrap();
     let instance = Instance::open(database).unwrap();
     let mut played = 0;

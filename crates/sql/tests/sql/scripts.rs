@@ -1,6 +1,5 @@
 //! Scripts of SQL with what they answer. Each `scripts/*.sql` holds statements, and after each the lines it gave, behind `-- `.
 //! `SPILLWAY_REWRITE=1` writes what comes out.
-#![allow(missing_docs)]
 
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};
@@ -53,7 +52,7 @@ impl ResultSink for Lines {
 
 #[test]
 fn scripts_answer_what_they_say() {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/scripts");
     let mut paths: Vec<_> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -2,13 +2,10 @@
 //!
 //! Two databases are given the same tables, changes and queries; in one of them rows are looked up one by one. Each is opened anew for each round,
 //! so that nothing is in memory. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{Rows, code, run};
+use crate::common::{Rows, code, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};

@@ -1,10 +1,7 @@
 //! What is done with rows as they are stored, against the same over a derived table, whose rows are made into values: ORDER BY and DISTINCT (G1
 //! to G3), and conditions that the bounds of what is read answer.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{in_memory, run};
+use crate::common::{in_memory, run};
 use spillway_base::rng::Rng;
 
 const COLUMNS: [&str; 9] = ["id", "i", "u", "ci", "cs", "b", "d", "f", "t"];

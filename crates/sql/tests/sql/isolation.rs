@@ -1,12 +1,9 @@
 //! What each isolation level lets a client see (DESIGN, D12), by the names of Adya, in the schedules of Hermitage. A
 //! statement that another session's lock holds up runs beside the others.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{Hurried, Rows, code, in_memory, run};
+use crate::common::{Hurried, Rows, code, in_memory, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::thread;
 use spillway_sql::{Instance, Session};

@@ -1,10 +1,7 @@
 //! Whatever nests in a statement, and however deep: the statement runs or fails, and its session goes on (DEPTH-1 to DEPTH-3).
-#![allow(missing_docs)]
 
-mod common;
-
-use common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
-use common::{Rows, code, in_memory, run};
+use crate::common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
+use crate::common::{Rows, code, in_memory, run};
 use spillway_sql::Session;
 use spillway_types::Value;
 

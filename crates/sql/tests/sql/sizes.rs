@@ -1,11 +1,8 @@
 //! What is told of tables' sizes is what they take.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::fmt::Write;
 
-use common::{in_memory, run};
+use crate::common::{in_memory, run};
 use spillway_sql::Session;
 
 const SIZES: &str = "SELECT TABLE_ROWS, AVG_ROW_LENGTH, DATA_LENGTH, INDEX_LENGTH, DATA_FREE \

@@ -1,9 +1,6 @@
 //! DELETE of many rows, against DELETE of the same rows one by one.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
 

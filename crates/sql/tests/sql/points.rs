@@ -3,7 +3,6 @@
 //! Two databases are given the same tables, changes and queries; in one of them a statement about one row, by its key, goes the way of all
 //! statements. In each a reader is in and out of transactions while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a
 //! failure names its seed.
-#![allow(missing_docs)]
 
 use std::task::Waker;
 

@@ -2,11 +2,8 @@
 //!
 //! Two databases are given the same random tables, rows and changes; in one of them indexes are not read alone. Each random query is asked
 //! of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};

@@ -1,12 +1,9 @@
 //! What several sessions at once may rely on: what is unique stays so, and nothing that one committed is undone by another.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::sync::Arc;
 use std::task::Waker;
 
-use common::{Rows, code, in_memory as instance, run};
+use crate::common::{Rows, code, in_memory as instance, run};
 use spillway::{Database, Durability, Settings, TransactionOptions};
 use spillway_base::budget::Use;
 use spillway_base::{clock, thread};

@@ -1,12 +1,9 @@
 //! What a client is told of damaged data: which table or index it is of, in its own words, and where.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::{Rows, run};
+use crate::common::{Rows, run};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session};
 use spillway_storage::sim::SimDisk;

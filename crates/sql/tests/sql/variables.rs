@@ -1,9 +1,6 @@
 //! What a database was opened with is shown by its variables, and cannot be set by them.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, run};
+use crate::common::{code, run};
 use spillway::{CompactionKind, Compression, Database, Durability, Mechanism, Settings};
 use spillway_sql::Instance;
 

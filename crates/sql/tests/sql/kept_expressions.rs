@@ -1,9 +1,6 @@
 //! What DEFAULT and CHECK may name (`ddl/kept`, KEPT-1 and KEPT-2).
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, run};
+use crate::common::{code, run};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session};
 

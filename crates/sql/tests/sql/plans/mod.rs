@@ -7,7 +7,6 @@
 //! rows some of its rows.
 //!
 //! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
-#![allow(missing_docs)]
 
 mod generate;
 mod matrix;

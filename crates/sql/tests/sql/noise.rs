@@ -1,6 +1,5 @@
 //! Statements of the scripts with words taken out, doubled, swapped and put in from others: whatever comes, the session answers
 //! and goes on. `SPILLWAY_NOISE` says how many, `SPILLWAY_SEED` which.
-#![allow(missing_docs)]
 
 use spillway::{Database, Settings};
 use spillway_base::rng::Rng;
@@ -35,7 +34,7 @@ impl ResultSink for Checked {
 
 /// The statements of the scripts, in words.
 fn statements() -> Vec<Vec<String>> {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/scripts");
     let mut paths: Vec<_> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -1,9 +1,6 @@
 //! Statements that change more rows than memory holds: all or nothing, in any way that they find their rows.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, run};
+use crate::common::{code, run};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session};
 

@@ -3,7 +3,6 @@
 //! What a statement needs is written down beside it (`statements`), by what MySQL's manual says of
 //! it, and the answer is computed from that alone (`model`): the product's own ideas of rights are
 //! nowhere in it. Covers NEED-1 to NEED-4.
-#![allow(missing_docs)]
 
 #[path = "../common/mod.rs"]
 pub(crate) mod common;
@@ -12,7 +11,7 @@ mod model;
 mod statements;
 mod ways;
 
-use common::{code, run};
+use crate::common::{code, run};
 use model::{Held, USERS, allowed, interesting};
 use spillway_sql::{Instance, Session};
 use statements::{STATEMENTS, Statement};

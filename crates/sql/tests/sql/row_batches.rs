@@ -3,11 +3,8 @@
 //! Two databases are given the same tables, changes and queries; in one of them queries take rows one by one. In each a reader keeps its
 //! snapshot, and what it has written itself, while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names
 //! its seed.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};

@@ -1,13 +1,10 @@
 //! Indexes that are built while their table is read and written: guarantees O1 to O8 of `ddl/online`.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use common::{Hurried, code, in_memory, run};
+use crate::common::{Hurried, code, in_memory, run};
 use spillway::{
     Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings, Transaction,
     TransactionOptions,

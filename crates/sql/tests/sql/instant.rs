@@ -1,9 +1,6 @@
 //! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6 of `rows`.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};

@@ -1,9 +1,6 @@
 //! Accounts: who may change whom, what they are called, and who is left (ACCOUNT-1 to ACCOUNT-5, NAME-5).
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway::{Database, Settings, TransactionOptions};
 use spillway_sql::{Instance, Session};
 

@@ -1,9 +1,6 @@
 //! What sessions keep and what statements are made of counts against the memory budget (TEXT-1, TEXT-3, UVAR-1, LARGE-1).
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{Rows, code, run};
+use crate::common::{Rows, code, run};
 use spillway::{Budget, Database, Settings};
 use spillway_base::budget::Use;
 use spillway_sql::{Instance, Session};

@@ -1,10 +1,7 @@
 //! Who may do what. Each statement is run by a user without the right, who gets the error that MySQL gives, and again once the
 //! user has that right and no other.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway_sql::{Instance, Session};
 
 fn root(instance: &Instance) -> Session {

@@ -1,9 +1,6 @@
 //! Snapshots that move forward in place of error 1213 (`txn/transaction/refresh`), through SQL.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{code, in_memory, run};
+use crate::common::{code, in_memory, run};
 use spillway_sql::{Instance, Session};
 
 fn session(instance: &Instance, number: u64) -> Session {

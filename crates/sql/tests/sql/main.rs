@@ -1,0 +1,30 @@
+//! The SQL layer, tested through sessions. One binary, so that the tests of all files run beside each other.
+#![allow(missing_docs)]
+
+mod accounts;
+mod backup;
+mod bulk;
+mod common;
+mod damage;
+mod depth;
+mod gathered;
+mod index_only;
+mod instant;
+mod isolation;
+mod kept_expressions;
+mod lookups;
+mod memory;
+mod noise;
+mod online;
+mod plans;
+mod points;
+mod privileges;
+mod ranges;
+mod refresh;
+mod rights;
+mod row_batches;
+mod schedules;
+mod scripts;
+mod sessions;
+mod sizes;
+mod variables;
