@@ -380,7 +380,7 @@ fn a_limited_change_passes_over_what_does_not_fit_any_more() {
             let (mut two, _) = two.run_beside(sql, || {
                 // Once it has locked row 0 it knows which rows it wants.
                 let probe = "SELECT id FROM test WHERE id = 0 FOR UPDATE NOWAIT";
-                while common::code(&mut third.session, probe) != 3572 {
+                while crate::common::code(&mut third.session, probe) != 3572 {
                     std::thread::yield_now();
                 }
                 one.run("COMMIT");

@@ -10,7 +10,7 @@ fn root(instance: &Instance) -> Session {
 
 /// A database with a table that `u` may not read, and one of its own.
 fn instance() -> Instance {
-    let instance = common::in_memory();
+    let instance = crate::common::in_memory();
     let mut root = root(&instance);
     for sql in [
         "CREATE DATABASE secret; CREATE TABLE secret.s (v VARCHAR(50))",

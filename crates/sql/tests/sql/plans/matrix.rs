@@ -10,7 +10,7 @@ use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session, SqlError};
 use spillway_types::{Decimal, Value};
 
-use crate::Rows;
+use super::Rows;
 
 /// Which part of the pairs of columns and constants is tried; half of them of decimals that doubles cannot tell apart.
 /// `SPILLWAY_SEED` chooses another part.

@@ -4,8 +4,6 @@
 //! it, and the answer is computed from that alone (`model`): the product's own ideas of rights are
 //! nowhere in it. Covers NEED-1 to NEED-4.
 
-#[path = "../common/mod.rs"]
-pub(crate) mod common;
 mod definitions;
 mod model;
 mod statements;
@@ -27,7 +25,7 @@ struct Runner {
 }
 
 fn instance() -> Instance {
-    let instance = common::in_memory();
+    let instance = crate::common::in_memory();
     let mut root = instance.session("root", "localhost", 1);
     run(&mut root, "CREATE DATABASE mine").unwrap();
     run(&mut root, "CREATE TABLE mine.t (id INT PRIMARY KEY, a INT, om INT)").unwrap();
@@ -146,7 +144,7 @@ fn a_prepared_statement_is_asked_again() {
         run(&mut root, "CREATE USER v; GRANT ALL ON mine.* TO v; GRANT ALL ON d.* TO v").unwrap();
         let mut user = session(&instance, "v", 2, way);
         let Ok(prepared) = user.prepare(&sql) else { panic!("{sql}") };
-        let mut rows = common::Rows::default();
+        let mut rows = crate::common::Rows::default();
         run(&mut user, "BEGIN").unwrap();
         user.execute(prepared.id, &[], &mut rows).unwrap_or_else(|error| panic!("{sql}: {error}"));
         run(&mut user, "ROLLBACK").unwrap();
