@@ -1,12 +1,8 @@
 //! Accounts: who may change whom, what they are called, and who is left (ACCOUNT-1 to ACCOUNT-5, NAME-5).
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, root, run};
 use spillway::{Database, Settings, TransactionOptions};
 use spillway_sql::{Instance, Session};
-
-fn root(instance: &Instance) -> Session {
-    instance.session("root", "localhost", 1)
-}
 
 /// An instance with an administrator of accounts, who holds all rights but SYSTEM_USER, and another who holds it.
 fn instance() -> (Instance, Session) {

@@ -1,12 +1,8 @@
 //! Who may do what. Each statement is run by a user without the right, who gets the error that MySQL gives, and again once the
 //! user has that right and no other.
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, root, run};
 use spillway_sql::{Instance, Session};
-
-fn root(instance: &Instance) -> Session {
-    instance.session("root", "localhost", 1)
-}
 
 /// An instance with two databases of the same tables, and a user who may do everything in one of them, and is there.
 fn instance() -> (Instance, Session) {

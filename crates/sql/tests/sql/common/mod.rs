@@ -70,6 +70,11 @@ pub(crate) fn in_memory() -> Instance {
     Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
 }
 
+/// A session of root.
+pub(crate) fn root(instance: &Instance) -> Session {
+    instance.session("root", "localhost", 1)
+}
+
 pub(crate) fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
     let mut rows = Rows::default();
     session.query(sql, &mut rows)?;
