@@ -2,6 +2,11 @@
 //!
 //! Statements about rows say what they need as they are bound (`needs`). Statements that define tables name
 //! them by their paths alone, without aliases, and are looked through here before they do anything.
+//! The paths are those that the statement then acts on: `tables::path` makes both of the same name
+//! and the same current database, so there is no second resolution that could differ. Rights are
+//! held in databases, whose names do not change, so no wait between the check and the change moves
+//! a table out of the checked right. What DEFAULT and CHECK read is bound, and asks for its needs
+//! as any expression does.
 
 use std::borrow::Cow;
 
