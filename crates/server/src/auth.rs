@@ -1,12 +1,8 @@
 //! The handshake's packets, and the check that an answer proves knowledge of the password.
 //!
-//! The default plugin is `mysql_native_password`, which every client library in use supports on any
-//! transport. Both plugins store the hash of the password's hash. That is enough to check the fast
-//! answer of `caching_sha2_password` each time, so nothing has to be cached. In the slow exchange
-//! the client sends the password itself. The server asks for it only if the fast answer is wrong,
-//! and only over TLS or a Unix socket: some drivers compute the fast answer wrongly after a change
-//! of plugins, and rely on being asked again. MySQL's RSA exchange for open networks is not
-//! offered.
+//! The default plugin is `mysql_native_password`: every client library still in use has it, on any
+//! transport. It keeps the hash of the password's hash, which is enough to check each answer. The
+//! exchange of `caching_sha2_password` is in [`crate::caching`].
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
@@ -142,7 +138,8 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 
-/// Whether an answer proves that its sender knows the password.
+/// Whether an answer proves that its sender knows the password, of which `stored` is what the
+/// plugin checks it with: the hash of its hash.
 pub(crate) fn verify(plugin: &str, stored: &[u8], nonce: &Nonce, answer: &[u8]) -> bool {
     if stored.is_empty() {
         return answer.is_empty() || answer == [0];
@@ -159,12 +156,6 @@ pub(crate) fn verify(plugin: &str, stored: &[u8], nonce: &Nonce, answer: &[u8]) 
         }
         _ => false,
     }
-}
-
-/// Whether a password that was sent as it is, with a zero after it, is the one.
-pub(crate) fn verify_password(stored: &[u8], sent: &[u8]) -> bool {
-    let password = sent.strip_suffix(&[0]).unwrap_or(sent);
-    same(&Sha256::digest(Sha256::digest(password)), stored)
 }
 
 /// The client's side of both plugins.

@@ -23,6 +23,7 @@
 
 mod affinity;
 mod auth;
+mod caching;
 mod capabilities;
 mod codec;
 mod columns;

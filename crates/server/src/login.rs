@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use spillway_base::clock::{self, Clock};
 use spillway_base::thread::blocking;
-use spillway_sql::SqlError;
+use spillway_sql::{Account, SqlError};
 
 use crate::auth::{self, Hello, Nonce};
+use crate::caching;
 use crate::capabilities as can;
 use crate::packet::{Packets, ReadError};
 use crate::results::put_error;
@@ -54,6 +55,7 @@ impl Peer {
 /// A client that has proved who it is.
 pub(crate) struct Login {
     pub(crate) hello: Hello,
+    pub(crate) account: Account,
     pub(crate) host: String,
     pub(crate) nonce: Nonce,
 }
@@ -97,29 +99,17 @@ pub(crate) fn log_in<T: Transport>(
         return refuse(packets, &SqlError::new(3159, text));
     }
     let host = peer.host(shared, &hello.user);
-    let known = match shared.guard.begin(peer.address, &hello.user, clock::now()) {
-        None => Err(denied(&hello.user, &peer.shown(), true)),
-        Some(attempt) => {
-            if !attempt.wait.is_zero() {
-                blocking(|| Clock::system().sleep(attempt.wait));
-            }
-            let known = authenticate(packets, shared, peer, &host, &hello, &nonce)?;
-            attempt.ended(known.is_ok(), clock::now());
-            known
-        }
+    let known = prove(packets, shared, peer, &host, &hello, &nonce)?;
+    let account = match known {
+        Ok(account) => account,
+        Err(error) => return refuse(packets, &error),
     };
-    if let Err(error) = known {
-        shared.counters.denied.add();
-        // Names come from strangers, and the log goes to terminals.
-        tracing::warn!("{}", error.message.escape_debug());
-        return refuse(packets, &error);
-    }
     // One more than the limit are let in this far, so that root can always see what is going on.
     if shared.over_limit() && hello.user != "root" {
         shared.counters.refused.add();
         return refuse(packets, &too_many());
     }
-    Ok(Some(Login { hello, host, nonce }))
+    Ok(Some(Login { hello, account, host, nonce }))
 }
 
 pub(crate) fn too_many() -> SqlError {
@@ -143,18 +133,47 @@ fn denied(user: &str, host: &str, using_password: bool) -> SqlError {
     )
 }
 
-/// In place of what is stored of a user where there is none.
-const STRANGER: [u8; 32] = [0; 32];
-
-/// Checks who a client is, asking it for another plugin's answer where its user has another, or where `hello` names none.
-pub(crate) fn authenticate<T: Transport>(
+/// Which account a client is of that says `hello`, once its guesses were slowed, logged and
+/// counted.
+pub(crate) fn prove<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
     peer: &Peer,
     host: &str,
     hello: &Hello,
     nonce: &Nonce,
-) -> Result<Result<(), SqlError>, ReadError> {
+) -> Result<Result<Account, SqlError>, ReadError> {
+    let proved = match shared.guard.begin(peer.address, &hello.user, clock::now()) {
+        None => Err(denied(&hello.user, &peer.shown(), true)),
+        Some(attempt) => {
+            if !attempt.wait.is_zero() {
+                blocking(|| Clock::system().sleep(attempt.wait));
+            }
+            let proved = authenticate(packets, shared, peer, host, hello, nonce)?;
+            attempt.ended(proved.is_ok(), clock::now());
+            proved
+        }
+    };
+    if let Err(error) = &proved {
+        shared.counters.denied.add();
+        // Names come from strangers, and the log goes to terminals.
+        tracing::warn!("{}", error.message.escape_debug());
+    }
+    Ok(proved)
+}
+
+/// In place of what is stored of a user where there is none.
+const STRANGER: [u8; 32] = [0; 32];
+
+/// Checks who a client is, asking it for another plugin's answer where its user has another, or where `hello` names none.
+fn authenticate<T: Transport>(
+    packets: &mut Packets<T>,
+    shared: &Shared,
+    peer: &Peer,
+    host: &str,
+    hello: &Hello,
+    nonce: &Nonce,
+) -> Result<Result<Account, SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
     // Who is nobody is asked, checked and refused as if it were somebody: names of users are not to be guessed.
     let plugin = user
@@ -180,23 +199,19 @@ pub(crate) fn authenticate<T: Transport>(
         packets.send()?;
         packets.read(&mut answer)?;
     }
-    let mut known = auth::verify(plugin, stored, &nonce, &answer);
-    let caching = plugin == auth::CACHING && !no_password;
-    if caching && known {
-        // The fast exchange went well.
-        packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
-    } else if caching && answer.len() == 32 && packets.transport().security() != Security::Plain {
-        packets.packet(|out| out.extend_from_slice(&[1, 4]))?;
-        packets.send()?;
-        let mut sent = Vec::new();
-        packets.read(&mut sent)?;
-        known = auth::verify_password(stored, &sent);
+    let known = match plugin {
+        auth::CACHING if !no_password => {
+            caching::prove(packets, shared, user.as_ref(), &nonce, &answer)?
+        }
+        _ => auth::verify(plugin, stored, &nonce, &answer),
+    };
+    let known = known && !(no_password && hello.user == "root" && !near(peer));
+    let using = !answer.is_empty() && answer != [0];
+    let Some(user) = user else { return Ok(Err(denied(&hello.user, &peer.shown(), using))) };
+    if let Err(blocked) = shared.instance.tried(&user, &peer.shown(), known) {
+        return Ok(Err(blocked));
     }
-    if !known || user.is_none() || no_password && hello.user == "root" && !near(peer) {
-        let using = !answer.is_empty() && answer != [0];
-        return Ok(Err(denied(&hello.user, &peer.shown(), using)));
-    }
-    Ok(Ok(()))
+    if known { Ok(Ok(user.account())) } else { Ok(Err(denied(&hello.user, &peer.shown(), using))) }
 }
 
 /// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when the server started.

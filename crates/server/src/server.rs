@@ -16,6 +16,7 @@ use spillway_sql::{Front, Instance, SqlError};
 
 use crate::affinity::{Affinity, Ran, Tally};
 use crate::auth::{CACHING, NATIVE};
+use crate::caching::Caching;
 use crate::guard::Guard;
 use crate::login::too_many;
 use crate::tls::TlsFiles;
@@ -113,6 +114,7 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) counters: Counters,
     pub(crate) guard: Guard,
+    pub(crate) caching: Caching,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) homes: Tally,
     clients: Arc<Clients>,
@@ -171,6 +173,7 @@ impl Shared {
             tls,
             counters: Counters::default(),
             guard: Guard::default(),
+            caching: Caching::default(),
             traffic: Arc::default(),
             clients: Arc::default(),
             ids: AtomicU64::new(1),

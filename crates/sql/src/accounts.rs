@@ -12,19 +12,23 @@
 //!   name that is made later is another, and the session has none of its rights.
 //! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in their names.
 
+mod options;
 mod words;
 
 use std::collections::BTreeMap;
 
 use sqlparser::tokenizer::Token;
 
+use self::options::Options;
+pub(crate) use self::options::create_user;
 use self::words::Words;
+use crate::account_limits::Forget;
 use crate::catalog::{Catalog, Change, UserDef};
 use crate::errors::{Result, SqlError};
 use crate::grants::{self, ALL, GRANT_OPTION};
 use crate::names;
 use crate::parse::word;
-use crate::users::{NATIVE, stored_password};
+use crate::users::{stored_from_text, stored_password};
 
 /// Who runs a statement, and where.
 pub(crate) struct Asker<'a> {
@@ -40,6 +44,8 @@ struct Accounts<'a> {
     asker: &'a Asker<'a>,
     /// What the statement has made of accounts so far; `None` of those that are gone.
     changed: BTreeMap<(String, String), Option<UserDef>>,
+    /// What is to be forgotten of accounts once it has committed.
+    forget: Vec<Forget>,
 }
 
 /// How a statement that may hold a password is shown to others: up to there. `None` for any other.
@@ -72,15 +78,17 @@ fn failed(what: &str, name: &str, host: &str) -> SqlError {
     SqlError::new(1396, format!("Operation {what} failed for '{name}'@'{host}'"))
 }
 
-/// Runs a statement about accounts, for a user who must have the right to.
+/// Runs a statement about accounts, for a user who must have the right to. Answers what is to be
+/// forgotten of accounts once it has committed.
 pub(crate) fn execute(
     change: &Change<'_>,
     catalog: &Catalog,
     tokens: &[Token],
     asker: &Asker<'_>,
-) -> Result<()> {
+) -> Result<Vec<Forget>> {
     let words = Words { tokens: crate::parse::solid(tokens), at: 0 };
-    let mut accounts = Accounts { words, change, catalog, asker, changed: BTreeMap::new() };
+    let (changed, forget) = (BTreeMap::new(), Vec::new());
+    let mut accounts = Accounts { words, change, catalog, asker, changed, forget };
     let verb = accounts.words.word();
     let or_replace = accounts.words.eat("or") && accounts.words.eat("replace");
     if or_replace {
@@ -95,7 +103,8 @@ pub(crate) fn execute(
         _ => return Err(SqlError::unsupported(verb.to_ascii_uppercase())),
     }
     accounts.words.end()?;
-    accounts.keep_one(&verb)
+    accounts.keep_one(&verb)?;
+    Ok(accounts.forget)
 }
 
 /// The account that tokens name; `own` where they say CURRENT_USER.
@@ -154,6 +163,7 @@ impl Accounts<'_> {
 
     fn delete(&mut self, user: &UserDef) -> Result<()> {
         self.change.delete_user(user)?;
+        self.forget.extend([Forget::Hour(user.id), Forget::Failures(user.id)]);
         self.changed.insert((user.name.clone(), user.host.clone()), None);
         Ok(())
     }
@@ -185,6 +195,7 @@ impl Accounts<'_> {
             true
         };
         let what = if create { "CREATE USER" } else { "ALTER USER" };
+        let mut defined = Vec::new();
         loop {
             let (name, host) = self.account()?;
             if create || !self.is_asker(&name, &host) {
@@ -204,30 +215,36 @@ impl Accounts<'_> {
             };
             self.identified(&mut user)?;
             if !skip {
-                self.put(user)?;
+                self.put(user.clone())?;
+                defined.push((user.name, user.host));
             }
             if !self.words.take(&Token::Comma) {
                 break;
             }
         }
-        match self.words.tokens.get(self.words.at) {
-            None => Ok(()),
-            Some(token) => Err(SqlError::unsupported(format!("{token} in {what}"))),
+        let options = Options::read(&mut self.words, what)?;
+        self.with_options(&defined, &options)
+    }
+
+    /// Has accounts be as options say. One changes one's own password, and not one's own limits.
+    fn with_options(&mut self, accounts: &[(String, String)], options: &Options) -> Result<()> {
+        if !options.any() {
+            return Ok(());
         }
+        self.may_define()?;
+        for (name, host) in accounts {
+            let Some(mut user) = self.known(name, host) else { continue };
+            self.forget.extend(options.apply(&mut user));
+            self.put(user)?;
+        }
+        Ok(())
     }
 
     fn new_account(&self, name: String, host: String) -> Result<UserDef> {
-        Ok(UserDef {
-            id: self.change.next_account_id()?,
-            name,
-            host,
-            plugin: NATIVE.to_owned(),
-            stored: Vec::new(),
-            grants: BTreeMap::default(),
-        })
+        Ok(UserDef::new(self.change.next_account_id()?, name, host))
     }
 
-    /// `IDENTIFIED [WITH plugin] [BY 'password']`.
+    /// `IDENTIFIED [WITH plugin] [BY 'password' | AS 'hash']`.
     fn identified(&mut self, user: &mut UserDef) -> Result<()> {
         if !self.words.eat("identified") {
             return Ok(());
@@ -245,8 +262,9 @@ impl Accounts<'_> {
             user.stored = stored_password(&user.plugin, &self.words.text()?)?;
             return Ok(());
         }
-        if self.words.peek("as") {
-            return Err(SqlError::unsupported("IDENTIFIED WITH ... AS"));
+        if with && self.words.eat("as") {
+            user.stored = stored_from_text(&user.plugin, &self.words.bytes()?)?;
+            return Ok(());
         }
         if with { Ok(()) } else { Err(self.words.near()) }
     }
@@ -371,15 +389,26 @@ impl Accounts<'_> {
             return Err(self.words.near());
         }
         let accounts = self.account_list()?;
+        let mut options = Options::default();
         if grant && self.words.eat("with") {
-            if !(self.words.eat("grant") && self.words.eat("option")) {
+            let start = self.words.at;
+            loop {
+                if self.words.eat("grant") {
+                    if !self.words.eat("option") {
+                        return Err(self.words.near());
+                    }
+                    rights.push(GRANT_OPTION);
+                } else if !options.limit(&mut self.words)? {
+                    break;
+                }
+            }
+            if self.words.at == start {
                 let token = self.words.near_text();
                 return Err(SqlError::unsupported(format!("GRANT ... WITH {token}")));
             }
-            rights.push(GRANT_OPTION);
         }
         self.may_give(&scope, &rights)?;
-        for (name, host) in accounts {
+        for (name, host) in accounts.clone() {
             let mut user = self.known(&name, &host).ok_or_else(|| {
                 let text =
                     format!("You are not allowed to create a user with GRANT: '{name}'@'{host}'");
@@ -396,7 +425,7 @@ impl Accounts<'_> {
             }
             self.put(user)?;
         }
-        Ok(())
+        self.with_options(&accounts, &options)
     }
 
     /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM u`.

@@ -113,14 +113,8 @@ pub(crate) fn quote(name: &str) -> String {
 
 /// The owner of a data folder, who opens it without a server: it may do everything, whatever accounts there are (ACCOUNT-3).
 pub(crate) fn owner() -> &'static UserDef {
-    static OWNER: LazyLock<UserDef> = LazyLock::new(|| UserDef {
-        id: 0,
-        name: "root".to_owned(),
-        host: "%".to_owned(),
-        plugin: String::new(),
-        stored: Vec::new(),
-        grants: everything(),
-    });
+    static OWNER: LazyLock<UserDef> =
+        LazyLock::new(|| UserDef { grants: everything(), ..UserDef::new(0, "root", "%") });
     &OWNER
 }
 

@@ -12,9 +12,10 @@
 //!   index entries;
 //! - `ddl`: definitions of tables; `show`: SHOW and `information_schema`; `verify`: compares
 //!   indexes with rows;
-//! - `accounts`, `grants`, `users`: accounts, their rights and passwords;
+//! - `accounts`, `account_limits`, `grants`, `users`: accounts, their limits, rights and passwords;
 //! - `api`, `errors`: results and errors.
 
+mod account_limits;
 mod accounts;
 mod api;
 mod catalog;
@@ -42,5 +43,7 @@ pub use api::{ColumnFlags, Info, Outcome, PlanId, ResultColumn, ResultSink, Stat
 pub use catalog::UserDef;
 pub use errors::{Result, SqlError};
 pub use names::printable;
-pub use session::{Front, Instance, Limits, Prepared, Session, VERSION, parse as parse_durability};
+pub use session::{
+    Account, Front, Instance, Limits, Prepared, Session, VERSION, parse as parse_durability,
+};
 pub use show::Labels;

@@ -1,8 +1,14 @@
 //! Passwords, and what is stored of them.
+//!
+//! - **SECRET-1.** `mysql_native_password` stores SHA-1 of SHA-1 of a password, which is what its
+//!   protocol needs. `caching_sha2_password` stores what MySQL 8 does (`crypt`): with a salt of the
+//!   account's own, and 5,000 rounds, so that a guess costs much and serves one account.
+
+mod crypt;
 
 use sha1::{Digest, Sha1};
-use sha2::Sha256;
 
+use crate::catalog::unhex;
 use crate::errors::{Result, SqlError};
 
 pub(crate) const NATIVE: &str = "mysql_native_password";
@@ -41,15 +47,59 @@ pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     state.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The longest password that `caching_sha2_password` takes, in bytes: a hash takes time for each.
+const CACHING_MAX: usize = 256;
+
 /// What a plugin stores for a password.
 pub(crate) fn stored_password(plugin: &str, password: &str) -> Result<Vec<u8>> {
+    if ![NATIVE, CACHING].contains(&plugin) {
+        return Err(SqlError::new(1524, format!("Plugin '{plugin}' is not loaded")));
+    }
     if password.is_empty() {
         return Ok(Vec::new());
     }
+    if plugin == NATIVE {
+        return Ok(Sha1::digest(Sha1::digest(password)).to_vec());
+    }
+    if password.len() > CACHING_MAX {
+        let text = "Your password does not satisfy the current policy requirements";
+        return Err(SqlError::new(1819, text));
+    }
+    let mut random = [0; 20];
+    getrandom::fill(&mut random).map_err(|error| SqlError::new(1105, error.to_string()))?;
+    Ok(crypt::stored(password.as_bytes(), random))
+}
+
+/// Whether this password was stored by `caching_sha2_password`. Takes as long where it was not.
+pub(crate) fn is_password(stored: &[u8], password: &[u8]) -> bool {
+    password.len() <= CACHING_MAX && crypt::is_of(stored, password)
+}
+
+/// What a plugin stores, from its text in `IDENTIFIED WITH ... AS`.
+pub(crate) fn stored_from_text(plugin: &str, text: &[u8]) -> Result<Vec<u8>> {
+    let stored = match plugin {
+        _ if text.is_empty() => Some(Vec::new()),
+        NATIVE => std::str::from_utf8(text)
+            .ok()
+            .and_then(|text| text.strip_prefix('*'))
+            .filter(|hex| hex.len() == 40 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .map(unhex),
+        CACHING => crypt::is_stored(text).then(|| text.to_vec()),
+        _ => return Err(SqlError::new(1524, format!("Plugin '{plugin}' is not loaded"))),
+    };
+    let text = "The password hash doesn't have the expected format.";
+    stored.ok_or_else(|| SqlError::new(1827, text))
+}
+
+/// What a plugin stores, as text, for SHOW CREATE USER. Quoted: letters beyond ASCII as a number.
+pub(crate) fn stored_as_text(plugin: &str, stored: &[u8]) -> String {
+    let hex = || stored.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
     match plugin {
-        NATIVE => Ok(Sha1::digest(Sha1::digest(password)).to_vec()),
-        CACHING => Ok(Sha256::digest(Sha256::digest(password)).to_vec()),
-        other => Err(SqlError::new(1524, format!("Plugin '{other}' is not loaded"))),
+        NATIVE => format!("'*{}'", hex()),
+        _ if stored.iter().all(|byte| byte.is_ascii_graphic() && !b"'\\".contains(byte)) => {
+            format!("'{}'", String::from_utf8_lossy(stored))
+        }
+        _ => format!("0x{}", hex()),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::capabilities as can;
 use crate::codec::Take;
 use crate::columns::{Columns, put_column};
 use crate::escape::escape_bytes;
-use crate::login::{authenticate, too_many};
+use crate::login::{prove, too_many};
 use crate::packet::ReadError;
 use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof};
@@ -235,15 +235,18 @@ impl<T: Transport> Connection<T> {
         hello.plugin = if able { String::new() } else { NATIVE.to_owned() };
         let host = self.peer.host(&self.shared, &hello.user);
         let (packets, nonce) = (&mut self.packets, &self.nonce);
-        let mut proved = authenticate(packets, &self.shared, &self.peer, &host, &hello, nonce);
+        let mut proved = prove(packets, &self.shared, &self.peer, &host, &hello, nonce);
         // Root may be here in the place that there is for it alone.
         let from_root = self.user == "root" && hello.user != "root";
-        if matches!(proved, Ok(Ok(()))) && from_root && self.shared.over_limit() {
+        if matches!(proved, Ok(Ok(_))) && from_root && self.shared.over_limit() {
             self.shared.counters.refused.add();
             proved = Ok(Err(too_many()));
         }
-        match proved {
-            Ok(Ok(())) => {}
+        // Whichever account it becomes, the place that it has in this one's is free.
+        self.session.disconnect();
+        let connect = |account| self.shared.instance.connect(&account, &host, self.peer.id);
+        let session = match proved.map(|proved| proved.and_then(connect)) {
+            Ok(Ok(session)) => session,
             Ok(Err(error)) => {
                 self.error(&error)?;
                 return Ok(Next::End);
@@ -253,8 +256,8 @@ impl<T: Transport> Connection<T> {
                 tell(&mut self.packets, &why)?;
                 return Ok(Next::End);
             }
-        }
-        self.session = self.shared.instance.session(&hello.user, &host, self.peer.id);
+        };
+        self.session = session;
         self.user.clone_from(&hello.user);
         self.statements.clear();
         self.prepare_session()?;

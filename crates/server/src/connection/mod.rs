@@ -271,16 +271,24 @@ fn no_memory() -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Begins the session of a client that is known. `None` where it asks for a database that it cannot have, and was told.
+    /// Begins the session of a client that is known. `None` where its account has no more
+    /// connections, or it asks for a database that it cannot have, and was told.
     fn begin(
-        packets: Packets<T>,
+        mut packets: Packets<T>,
         shared: Arc<Shared>,
         peer: Peer,
         waker: Waker,
         login: Login,
     ) -> io::Result<Option<Connection<T>>> {
-        let Login { hello, host, nonce } = login;
-        let session = shared.instance.session(&hello.user, &host, peer.id);
+        let Login { hello, account, host, nonce } = login;
+        let session = match shared.instance.connect(&account, &host, peer.id) {
+            Ok(session) => session,
+            Err(error) => {
+                packets.packet(|out| put_error(out, &error))?;
+                packets.send()?;
+                return Ok(None);
+            }
+        };
         let mut connection = Connection {
             packets,
             shared,

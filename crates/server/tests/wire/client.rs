@@ -16,6 +16,8 @@ use mysql_common::packets::{
 use mysql_common::proto::{Binary, MyDeserialize, MySerialize, Text};
 use mysql_common::row::RowDeserializer;
 use mysql_common::value::{ServerSide, Value};
+use rsa::pkcs8::DecodePublicKey;
+use rsa::rand_core::{TryCryptoRng, TryRng};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 use spillway::{Database, Settings};
@@ -74,10 +76,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING: &str = "caching_sha2_password";
 
-/// What proves that a client knows a password.
+/// What proves that a client knows a password; of `password`, the password itself.
 pub(crate) fn proof(plugin: &[u8], password: &str, nonce: &[u8]) -> Vec<u8> {
     let xor = |a: &[u8], b: &[u8]| -> Vec<u8> { a.iter().zip(b).map(|(a, b)| a ^ b).collect() };
-    if password.is_empty() {
+    if plugin == b"password" {
+        [password.as_bytes(), b"\0"].concat()
+    } else if password.is_empty() {
         Vec::new()
     } else if plugin == NATIVE.as_bytes() {
         let once = Sha1::digest(password);
@@ -101,8 +105,8 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
 pub(crate) struct Options {
     pub(crate) user: &'static str,
     pub(crate) password: &'static str,
-    /// What is sent for it where it is asked for as it is.
-    pub(crate) password_sent: &'static [u8],
+    /// What is sent for it where it is asked for as it is, and another than it is.
+    pub(crate) password_sent: Option<&'static [u8]>,
     pub(crate) database: Option<&'static str>,
     pub(crate) plugin: Option<&'static str>,
     pub(crate) flags: Can,
@@ -114,7 +118,7 @@ impl Default for Options {
         Options {
             user: "root",
             password: "",
-            password_sent: b"not asked for",
+            password_sent: None,
             database: Some("test"),
             plugin: Some(NATIVE),
             flags: Can::CLIENT_PROTOCOL_41
@@ -149,11 +153,18 @@ impl Options {
     pub(crate) fn log_in_unix(&self, path: &std::path::Path) -> Result<Client, u16> {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        self.log_in_over(Box::new(stream))
+        self.log_in_as(Client { secure: true, ..self.client(Box::new(stream)) })
     }
 
     pub(crate) fn log_in_over(&self, stream: Box<dyn Stream>) -> Result<Client, u16> {
-        let mut client = Client { stream, sequence: 0, flags: self.flags, cache_metadata: false };
+        self.log_in_as(self.client(stream))
+    }
+
+    fn client(&self, stream: Box<dyn Stream>) -> Client {
+        Client { flags: self.flags, ..Client::new(stream) }
+    }
+
+    fn log_in_as(&self, mut client: Client) -> Result<Client, u16> {
         let greeting = client.greeting()?;
         if let Err(code) = client.say_hello(self, &greeting) {
             // Once the stream has ended its place is free again.
@@ -172,12 +183,8 @@ impl Options {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject;
         let mut tcp = server.tcp();
-        let mut plain = Client {
-            stream: Box::new(tcp.try_clone().unwrap()),
-            sequence: 0,
-            flags: self.flags | Can::CLIENT_SSL,
-            cache_metadata: false,
-        };
+        let mut plain = self.client(Box::new(tcp.try_clone().unwrap()));
+        plain.flags |= Can::CLIENT_SSL;
         let greeting = plain.greeting()?;
         let mut request = plain.flags.bits().to_le_bytes().to_vec();
         request.extend_from_slice(&[0, 0, 0, 1, 45]);
@@ -197,11 +204,38 @@ impl Options {
             tls.complete_io(&mut tcp).unwrap();
         }
         let stream = Box::new(rustls::StreamOwned::new(tls, tcp));
-        let mut client =
-            Client { stream, sequence: plain.sequence, flags: plain.flags, cache_metadata: false };
+        let mut client = Client { stream, secure: true, ..plain };
         client.say_hello(self, &greeting)?;
         Ok(client)
     }
+}
+
+/// Random bytes, as the RSA crate asks for them.
+struct Random;
+
+impl TryRng for Random {
+    type Error = getrandom::Error;
+
+    fn try_next_u32(&mut self) -> Result<u32, getrandom::Error> {
+        getrandom::u32()
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, getrandom::Error> {
+        getrandom::u64()
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), getrandom::Error> {
+        getrandom::fill(bytes)
+    }
+}
+
+impl TryCryptoRng for Random {}
+
+/// Bytes for the server alone, by the key that it told.
+fn encrypted(key: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let pem = std::str::from_utf8(key.strip_prefix(&[1]).unwrap()).unwrap();
+    let key = rsa::PublicKey::from_public_key_pem(pem).unwrap();
+    key.oaep_encrypt_with_rng::<Sha1, _>(&mut Random, bytes).unwrap()
 }
 
 /// What a command was answered.
@@ -272,6 +306,10 @@ pub(crate) struct Client {
     pub(crate) sequence: u8,
     flags: Can,
     cache_metadata: bool,
+    /// Whether nobody listens in.
+    secure: bool,
+    /// Of the last question for a proof.
+    nonce: Vec<u8>,
 }
 
 fn parse<'a, T: MyDeserialize<'a>>(bytes: &'a [u8], context: T::Ctx) -> T {
@@ -283,8 +321,18 @@ fn parse<'a, T: MyDeserialize<'a>>(bytes: &'a [u8], context: T::Ctx) -> T {
 
 impl Client {
     pub(crate) fn over(stream: TcpStream) -> Client {
-        let stream = Box::new(stream);
-        Client { stream, sequence: 0, flags: Can::CLIENT_PROTOCOL_41, cache_metadata: false }
+        Client::new(Box::new(stream))
+    }
+
+    fn new(stream: Box<dyn Stream>) -> Client {
+        Client {
+            stream,
+            sequence: 0,
+            flags: Can::CLIENT_PROTOCOL_41,
+            cache_metadata: false,
+            secure: false,
+            nonce: Vec::new(),
+        }
     }
 
     /// Reads the greeting; the number of the error in its place.
@@ -325,8 +373,9 @@ impl Client {
         let mut bytes = Vec::new();
         hello.serialize(&mut bytes);
         self.send(&bytes);
+        self.nonce = nonce;
         self.prove(|plugin, nonce| match plugin {
-            b"password" => options.password_sent.to_vec(),
+            b"password" if let Some(sent) = options.password_sent => sent.to_vec(),
             plugin => proof(plugin, options.password, nonce),
         })
     }
@@ -341,11 +390,22 @@ impl Client {
                 // The fast exchange went well.
                 1 if packet == [1, 3] => {}
                 // It did not, and the password itself is asked for.
-                1 if packet == [1, 4] => self.send(&proof(b"password", b"")),
+                1 if packet == [1, 4] && self.secure => self.send(&proof(b"password", b"")),
+                1 if packet == [1, 4] => {
+                    self.send(&[2]);
+                    let key = self.packet().expect("a public key");
+                    let masked: Vec<u8> = proof(b"password", b"")
+                        .iter()
+                        .zip(self.nonce.iter().cycle())
+                        .map(|(byte, mask)| byte ^ mask)
+                        .collect();
+                    self.send(&encrypted(&key, &masked));
+                }
                 0xFE => {
                     let zero = packet.iter().position(|byte| *byte == 0).unwrap();
                     let nonce = &packet[zero + 1..packet.len() - 1];
                     assert_eq!(nonce.len(), 20);
+                    self.nonce = nonce.to_vec();
                     self.send(&proof(&packet[1..zero], nonce));
                 }
                 other => panic!("{other:#x} in the login"),

@@ -8,7 +8,7 @@ use spillway_base::clock;
 use spillway_server::{Server, ServerSettings};
 use spillway_sql::Instance;
 
-use crate::client::{Answer, CACHING, Client, NATIVE, Options, TestServer, proof, shown};
+use crate::client::{Answer, CACHING, Client, NATIVE, Options, TestServer, proof, shown, until};
 
 fn with_users() -> TestServer {
     let server = TestServer::start();
@@ -81,7 +81,9 @@ fn asked_for(server: &TestServer, user: &str) -> Vec<u8> {
     client.send(&hello);
     let asked = std::cell::RefCell::new(Vec::new());
     let denied = client.prove(|plugin, nonce| {
-        asked.borrow_mut().extend_from_slice(plugin);
+        if plugin != b"password" {
+            asked.borrow_mut().extend_from_slice(plugin);
+        }
         proof(plugin, "guess", nonce)
     });
     assert_eq!(denied, Err(1045));
@@ -289,4 +291,101 @@ fn failed_logins_are_counted_and_slowed() {
     let stranger = || server.options().user("nobody", "wrong").log_in(&server).err().unwrap();
     (0..4).for_each(|_| assert_eq!(stranger(), 1045));
     assert_eq!(denied(&mut root), before + 8);
+}
+
+/// How a client of `caching_sha2_password` was let in, or not: by its fast answer alone?
+fn lets_in_by_fast_answer(server: &TestServer, user: &str, password: &str) -> Result<bool, u16> {
+    let mut client = Client::over(server.tcp());
+    client.greeting().unwrap();
+    let flags = Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION | Can::CLIENT_PLUGIN_AUTH;
+    let mut hello = flags.bits().to_le_bytes().to_vec();
+    hello.extend_from_slice(&[0; 28]);
+    hello.extend_from_slice(user.as_bytes());
+    hello.extend_from_slice(b"\0\x01xdialog\0");
+    client.send(&hello);
+    let fast = std::cell::Cell::new(true);
+    client.prove(|plugin, nonce| {
+        fast.set(fast.get() && plugin != b"password");
+        proof(plugin, password, nonce)
+    })?;
+    Ok(fast.get())
+}
+
+/// CACHING-2: once for each password and each account.
+#[test]
+fn a_fast_answer_is_enough_once_the_password_was_seen() {
+    let server = with_users();
+    let mut root = server.client();
+    let login = |password| lets_in_by_fast_answer(&server, "caching", password);
+    assert_eq!(login("guess"), Err(1045));
+    assert_eq!(login("secret"), Ok(false));
+    assert_eq!(login("secret"), Ok(true));
+    assert_eq!(login("guess"), Err(1045));
+    assert_eq!(login("secret"), Ok(true));
+    root.run("ALTER USER caching IDENTIFIED BY 'other'");
+    assert_eq!(login("secret"), Err(1045));
+    assert_eq!(login("other"), Ok(false));
+    assert_eq!(login("other"), Ok(true));
+    // The same password anew, and an account made anew.
+    root.run("ALTER USER caching IDENTIFIED BY 'other'");
+    assert_eq!(login("other"), Ok(false));
+    root.run("DROP USER caching");
+    assert_eq!(login("other"), Err(1045));
+    root.run("CREATE USER caching IDENTIFIED WITH caching_sha2_password BY 'other'");
+    assert_eq!(login("other"), Ok(false));
+}
+
+/// CACHING-1: over an open network a password is taken by the key that was told, and not in clear.
+#[test]
+fn a_password_in_clear_is_refused_over_an_open_network() {
+    let server = with_users();
+    for key_is_told in [false, true] {
+        let mut client = Client::over(server.tcp());
+        client.greeting().unwrap();
+        let flags =
+            Can::CLIENT_PROTOCOL_41 | Can::CLIENT_SECURE_CONNECTION | Can::CLIENT_PLUGIN_AUTH;
+        let mut hello = flags.bits().to_le_bytes().to_vec();
+        hello.extend_from_slice(&[0; 28]);
+        hello.extend_from_slice(b"caching\0\x01xdialog\0");
+        client.send(&hello);
+        assert_eq!(client.packet().unwrap()[0], 0xFE);
+        client.send(&[7; 32]);
+        assert_eq!(client.packet().unwrap(), [1, 4]);
+        if key_is_told {
+            client.send(&[2]);
+            assert!(client.packet().unwrap().starts_with(b"\x01-----BEGIN PUBLIC KEY-----\n"));
+        }
+        client.send(b"secret\0");
+        assert_eq!(client.answer().code(), 1045);
+    }
+}
+
+/// The limits of accounts, as clients meet them (QUOTA-2, LOCKOUT-1).
+#[test]
+fn an_account_has_as_many_connections_and_guesses_as_it_may() {
+    let server = with_users();
+    let mut root = server.client();
+    let options = |password| server.options().user("native", password);
+    root.run("ALTER USER native WITH MAX_USER_CONNECTIONS 1");
+    let mut only = options("secret").log_in(&server).unwrap();
+    assert_eq!(options("secret").log_in(&server).err(), Some(1226));
+    // A change of user gives the place back, also for the same account.
+    for (user, place) in [("native", Some(1226)), ("open", None)] {
+        only.command(0x11, &[user.as_bytes(), b"\0\0test\0\x2D\0dialog\0"].concat());
+        only.prove(|plugin, nonce| match user {
+            "open" => Vec::new(),
+            _ => proof(plugin, "secret", nonce),
+        })
+        .unwrap();
+        assert_eq!(options("secret").log_in(&server).err(), place, "{user}");
+    }
+    root.run("ALTER USER native FAILED_LOGIN_ATTEMPTS 2 PASSWORD_LOCK_TIME 1");
+    assert_eq!(options("guess").log_in(&server).err(), Some(1045));
+    assert_eq!(options("guess").log_in(&server).err(), Some(3955));
+    assert_eq!(options("secret").log_in(&server).err(), Some(3955));
+    root.run("ALTER USER native ACCOUNT UNLOCK");
+    until(|| options("secret").log_in(&server).is_ok());
+    root.run("ALTER USER native ACCOUNT LOCK");
+    assert_eq!(options("guess").log_in(&server).err(), Some(1045), "it tells nothing");
+    assert_eq!(options("secret").log_in(&server).err(), Some(3118));
 }

@@ -2,6 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
+use crate::catalog::unhex;
 use crate::errors::{Result, SqlError};
 use crate::parse::word;
 
@@ -63,6 +64,16 @@ impl Words {
         };
         self.at += 1;
         Ok(text)
+    }
+
+    /// A text, or bytes as a number in hexadecimal.
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+        let hex = match self.tokens.get(self.at) {
+            Some(Token::HexStringLiteral(hex)) => hex.clone(),
+            _ => return Ok(self.text()?.into_bytes()),
+        };
+        self.at += 1;
+        Ok(unhex(&hex))
     }
 
     /// Whether CURRENT_USER stands there, with parentheses or without.

@@ -15,6 +15,7 @@ mod definitions;
 mod hosts;
 #[cfg(test)]
 mod tests;
+mod user;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(crate) use self::definitions::{
     Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, Stage, TableDef,
     moved, shift_timestamps, unhex,
 };
+pub use self::user::UserDef;
+pub(crate) use self::user::{AccountLimits, LockTime, Lockout};
 use crate::errors::{Result, SqlError};
 use crate::grants;
 
@@ -46,24 +49,6 @@ pub(crate) const SYSTEM: [&str; 3] = ["information_schema", "mysql", "performanc
 pub(crate) struct DatabaseDef {
     pub(crate) name: String,
     pub(crate) collation: Collation,
-}
-
-/// A user, and how it proves to be it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct UserDef {
-    /// Tells it from accounts of the same name that were dropped. Catalogs from before there were ids have 0.
-    #[serde(default)]
-    pub(crate) id: u64,
-    /// The name.
-    pub name: String,
-    /// Where it may come from: `%` for anywhere.
-    pub host: String,
-    /// The authentication plugin.
-    pub plugin: String,
-    /// What the plugin stores; empty for an empty password.
-    pub stored: Vec<u8>,
-    /// Rights everywhere (`*`) and in databases.
-    pub(crate) grants: BTreeMap<String, Vec<String>>,
 }
 
 /// All of it, at one moment.
@@ -94,14 +79,7 @@ impl Catalog {
             Ok(space) => space,
             Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
                 let space = txn.create_table(CATALOG, spillway::EngineKind::Tiered)?;
-                let root = UserDef {
-                    id: 0,
-                    name: "root".to_owned(),
-                    host: "%".to_owned(),
-                    plugin: "mysql_native_password".to_owned(),
-                    stored: Vec::new(),
-                    grants: grants::everything(),
-                };
+                let root = UserDef { grants: grants::everything(), ..UserDef::new(0, "root", "%") };
                 let change = Change { txn: &txn, space };
                 change.put_user(&root)?;
                 change.put_database(&DatabaseDef {

@@ -245,12 +245,16 @@ impl Session {
     pub(super) fn accounts(&mut self, tokens: &[Token]) -> Result<()> {
         let account = self.as_user(|_| Ok(self.variables.borrow().session_account()))?;
         self.commit_before_change()?;
+        let mut forget = Vec::new();
         self.change_catalog(&[], |ddl| {
             // Its rights are those of now: others may have taken some while this waited.
             let user = account.find(ddl.terms.catalog).ok_or_else(|| account.denied())?;
             let asker = Asker { user, database: ddl.terms.database };
-            accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)
-        })
+            forget = accounts::execute(&Change::new(ddl.txn)?, ddl.terms.catalog, tokens, &asker)?;
+            Ok(())
+        })?;
+        self.instance.0.accounts.forget(&forget);
+        Ok(())
     }
 
     /// `ALTER DATABASE [name] [[DEFAULT] CHARACTER SET [=] c] [[DEFAULT] COLLATE [=] c]`.

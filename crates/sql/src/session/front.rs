@@ -39,6 +39,7 @@ const BOUNDS: &[(&str, u64, u64)] = &[
     ("max_allowed_packet", 1024, 1 << 30),
     ("max_connections", 1, 100_000),
     ("max_prepared_stmt_count", 0, 4_194_304),
+    ("max_user_connections", 0, 4_294_967_295),
     ("net_read_timeout", 1, 31_536_000),
     ("net_write_timeout", 1, 31_536_000),
     ("wait_timeout", 1, 31_536_000),
@@ -60,7 +61,7 @@ pub(super) fn check_limit(
             format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
         return Err(SqlError::new(1229, text));
     }
-    if !global && name == "max_allowed_packet" {
+    if !global && matches!(name, "max_allowed_packet" | "max_user_connections") {
         let text =
             format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
         return Err(SqlError::new(1621, text));

@@ -14,6 +14,7 @@ use spillway::{
     Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism, Transaction,
     TransactionOptions,
 };
+use spillway_base::clock::Clock;
 use spillway_base::stall::Waits;
 use spillway_types::Collation;
 
@@ -28,6 +29,7 @@ use super::system_variables::SystemVariables;
 use super::user_variables::UserVariables;
 use super::variables::{Often, VARIABLES, Variables, storage_settings};
 use super::{Session, building, durability};
+use crate::account_limits::AccountUse;
 use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
 use crate::errors::Result;
@@ -70,6 +72,8 @@ pub(super) struct Inner {
     /// Rows that are read at once at the most of those that queries look up.
     looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
+    /// What accounts have used of their limits.
+    pub(super) accounts: Arc<AccountUse>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
     /// The threads that go on with builds of indexes, or drop what they left, and the one that writes rows anew.
@@ -105,6 +109,14 @@ impl Instance {
     /// # Errors
     /// What the database says, and 1034 for a damaged catalog.
     pub fn open(db: Database) -> Result<Instance> {
+        Instance::open_with_clock(db, Clock::system())
+    }
+
+    /// As [`Instance::open`], with a clock by which the hours and days of accounts' limits pass.
+    ///
+    /// # Errors
+    /// As [`Instance::open`].
+    pub fn open_with_clock(db: Database, clock: Clock) -> Result<Instance> {
         let mut catalog = Catalog::load(&db)?;
         if refresh::forget_layouts(&db, &catalog)? {
             catalog = Catalog::load(&db)?;
@@ -145,6 +157,7 @@ impl Instance {
             ran: Ran::default(),
             started: spillway_base::clock::now(),
             front: Mutex::new(None),
+            accounts: Arc::new(AccountUse::new(clock)),
             closing: Arc::default(),
             builders: Mutex::default(),
             refreshing: Arc::default(),
@@ -309,6 +322,8 @@ impl Instance {
             told: std::cell::Cell::new(false),
             asked: std::cell::Cell::new(false),
             all_rights: std::cell::Cell::new(0),
+            limits_seen: std::cell::Cell::default(),
+            connected: None,
             waker: None,
             left: None,
             room: Room::default(),

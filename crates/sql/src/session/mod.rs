@@ -14,6 +14,7 @@ mod durability;
 mod front;
 mod instance;
 mod large_values;
+mod login;
 mod metadata;
 mod named;
 mod own;
@@ -53,7 +54,9 @@ use self::prepared::Stored;
 use self::process::{Called, Process};
 use self::run::Left;
 use self::warnings::Warning;
+use crate::account_limits::Connected;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
+use crate::catalog::AccountLimits;
 use crate::dml::{Changed, RowSource};
 use crate::errors::{Result, SqlError};
 use crate::expr::Room;
@@ -64,6 +67,7 @@ pub(crate) use self::counters::Step;
 pub use self::durability::parse;
 pub use self::front::{Front, Limits};
 pub use self::instance::Instance;
+pub use self::login::Account;
 pub(crate) use self::named::Patience;
 pub use self::prepared::Prepared;
 pub(crate) use self::tables::path_of;
@@ -118,6 +122,11 @@ pub struct Session {
     asked: Cell<bool>,
     /// The version of the catalog by which the account was last seen to hold every right; zero for none.
     all_rights: Cell<u64>,
+    /// The version of the catalog by which the account's limits were last looked up, and what they
+    /// are.
+    limits_seen: Cell<(u64, AccountLimits)>,
+    /// Its account's connection, where a client has connected.
+    connected: Option<Connected>,
     /// Where it is set, statements that have to wait for a row are left.
     waker: Option<Waker>,
     /// The one that was.
@@ -358,6 +367,7 @@ impl Session {
         if self.is_killed() {
             return Err(SqlError::new(1317, "Query execution was interrupted"));
         }
+        self.count_statement(slot)?;
         self.process.ran.begun();
         if rows.is_none()
             && let Some(outcome) = self.run_point(slot, params, more, sink)

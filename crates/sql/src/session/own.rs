@@ -77,8 +77,16 @@ impl Session {
                 return Err(SqlError::unsupported("FLUSH TABLES ... WITH READ LOCK"));
             }
             "flush"
-                if ["privileges", "tables", "status", "logs", "hosts", "table"]
-                    .contains(&at(1)) =>
+                if [
+                    "privileges",
+                    "tables",
+                    "status",
+                    "logs",
+                    "hosts",
+                    "table",
+                    "user_resources",
+                ]
+                .contains(&at(1)) =>
             {
                 let named = matches!(at(1), "tables" | "table");
                 for part in split_commas(&plain[2..]).iter().filter(|_| named) {
@@ -88,6 +96,11 @@ impl Session {
                     return Err(near(&plain, 2));
                 }
                 self.check_everywhere(&["RELOAD"])?;
+                match at(1) {
+                    "user_resources" => self.instance.0.accounts.forget_hours(),
+                    "privileges" => self.instance.0.accounts.forget_failures(),
+                    _ => {}
+                }
                 if named {
                     // The pool can serve clients with another thread meanwhile.
                     blocking(|| self.instance.0.db.flush())?;
@@ -118,7 +131,8 @@ impl Session {
         let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
         let owner = self.instance.owner_of(id).ok_or_else(unknown)?;
         let any = self.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
-        let own = owner.0 == self.variables.borrow().user_name;
+        // Nothing is its own any more once its account is gone (ACCOUNT-4).
+        let own = self.as_user(|user| Ok(owner.0 == user.name))?;
         let catalog = self.instance.0.catalog.load();
         let system = catalog.users.get(&owner).is_some_and(|user| user.may_everywhere(SYSTEM_USER));
         let reaches = !system || self.check_everywhere(&[SYSTEM_USER]).is_ok();

@@ -98,6 +98,7 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("max_connections", "512", Limit),
     ("max_execution_time", "0", Number(0, 4_294_967_295)),
     ("max_prepared_stmt_count", "16382", Limit),
+    ("max_user_connections", "0", Limit),
     ("net_buffer_length", "16384", Fixed),
     ("net_read_timeout", "30", Limit),
     ("net_retry_count", "10", Only(&["10"])),

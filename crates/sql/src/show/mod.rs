@@ -120,7 +120,7 @@ fn path_at(tokens: &[Token]) -> Vec<String> {
 fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let mut rest = match (at(0), at(1), at(2)) {
-        ("show", "grants" | "engine", _) => return Ok(()),
+        ("show", "grants" | "engine", _) | ("show", "create", "user") => return Ok(()),
         ("show", "create", _) => 3,
         ("show", "table" | "procedure" | "function" | "package", "status")
         | ("show", "character", "set")
@@ -171,6 +171,47 @@ fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<(
             ),
         )),
     }
+}
+
+/// The account that a SHOW names, or the asker's own where it names none.
+fn named_account<'c>(
+    catalog: &'c Catalog,
+    variables: &Variables,
+    asker: Option<&UserDef>,
+    named: Option<&[Token]>,
+) -> Result<&'c UserDef> {
+    let own = (variables.user_name.clone(), variables.user_host.clone());
+    let account = match named {
+        Some(named) => crate::accounts::named(named, &own)?,
+        None => own.clone(),
+    };
+    if let Some(asker) = asker
+        && account != own
+        && !asker.may_everywhere("SELECT")
+    {
+        return Err(grants::no_database(asker, "mysql"));
+    }
+    catalog.users.get(&account).ok_or_else(|| {
+        let (name, host) = account;
+        let text = format!("There is no such grant defined for user '{name}' on host '{host}'");
+        SqlError::new(1141, text)
+    })
+}
+
+/// SHOW CREATE USER. Hashes are for those who may change accounts.
+fn create_user_row(
+    catalog: &Catalog,
+    variables: &Variables,
+    asker: Option<&UserDef>,
+    named: &[Token],
+) -> Result<Shown> {
+    let named = Some(named).filter(|named| !named.is_empty());
+    let user = named_account(catalog, variables, asker, named)?;
+    let hidden = !asker
+        .is_some_and(|asker| asker.may_everywhere("SELECT") && asker.may_everywhere("CREATE USER"));
+    let title = format!("CREATE USER for {}@{}", user.name, user.host);
+    let made = crate::accounts::create_user(user, hidden);
+    Ok(shown(&[&title], vec![vec![text(made)]]))
 }
 
 /// Runs a SHOW, DESCRIBE or EXPLAIN of a table.
@@ -291,6 +332,7 @@ pub(crate) fn show(
             );
             shown(&["Database", "Create Database"], vec![vec![text(name), text(made)]])
         }
+        "create" if at(2) == "user" => create_user_row(catalog, variables, user, &plain[3..])?,
         "create" => {
             return Err(SqlError::unsupported(format!("SHOW CREATE {}", at(2).to_uppercase())));
         }
@@ -336,26 +378,9 @@ pub(crate) fn show(
             shown(&["Charset", "Description", "Default collation", "Maxlen"], charset_rows())
         }
         "grants" => {
-            let own = (variables.user_name.clone(), variables.user_host.clone());
-            let (name, host) = match after(&plain, &words, &["for"]) {
-                Some((_, rest)) => crate::accounts::named(rest, &own)?,
-                None => own,
-            };
-            let other = (&name, &host) != (&variables.user_name, &variables.user_host);
-            if let Some(asker) = user
-                && other
-                && !asker.may_everywhere("SELECT")
-            {
-                return Err(grants::no_database(asker, "mysql"));
-            }
-            let user = catalog.users.get(&(name.clone(), host.clone()));
-            let user = user.ok_or_else(|| {
-                SqlError::new(
-                    1141,
-                    format!("There is no such grant defined for user '{name}' on host '{host}'"),
-                )
-            })?;
-            let title = format!("Grants for {name}@{host}");
+            let rest = after(&plain, &words, &["for"]).map(|(_, rest)| rest);
+            let user = named_account(catalog, variables, user, rest)?;
+            let title = format!("Grants for {}@{}", user.name, user.host);
             shown(&[&title], user.grant_lines().into_iter().map(|line| vec![text(line)]).collect())
         }
         "plugins" => shown(&["Name", "Status", "Type", "Library", "License"], Vec::new()),

@@ -95,7 +95,10 @@ const VIRTUAL: &[(&str, &str)] = &[
     ("information_schema.tiered_slices", tiered::SLICES),
     ("information_schema.tiered_compactions", tiered::COMPACTIONS),
     ("information_schema.tiered_picture", tiered::PICTURE),
-    ("mysql.user", "Host User plugin authentication_string"),
+    (
+        "mysql.user",
+        "Host User max_questions# max_updates# max_connections# max_user_connections# plugin authentication_string account_locked",
+    ),
     ("mysql.proc", "db name type"),
     ("mysql.event", "db name"),
 ];
@@ -286,8 +289,13 @@ pub(crate) fn virtual_rows(
                 vec![
                     text(user.host.clone()),
                     text(user.name.clone()),
+                    int(user.limits.queries_per_hour),
+                    int(user.limits.updates_per_hour),
+                    int(user.limits.connections_per_hour),
+                    int(user.limits.user_connections),
                     text(user.plugin.clone()),
                     text(if user.stored.is_empty() { "" } else { "*" }),
+                    text(if user.locked { "Y" } else { "N" }),
                 ]
             })
             .collect(),

@@ -225,7 +225,7 @@ fn rights_are_given_and_taken_as_they_are_said() {
         ("GRANT RELOAD ON mine.* TO u", 1221),
         ("GRANT SELECT ON mine.* TO u IDENTIFIED BY 'x'", 1064),
         ("GRANT SELECT ON mine.* TO u AND SO ON", 1064),
-        ("GRANT SELECT ON mine.* TO u WITH MAX_QUERIES_PER_HOUR 1", 1235),
+        ("GRANT SELECT ON mine.* TO u WITH MAX_STATEMENT_TIME 1", 1235),
         ("GRANT SELECT ON mine.t TO u", 1235),
         ("GRANT SELECT (a) ON mine.t TO u", 1235),
         ("GRANT somebody TO u", 1235),

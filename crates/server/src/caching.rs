@@ -1,0 +1,160 @@
+//! The exchange of `caching_sha2_password`.
+//!
+//! What is stored of a password does not prove a client's fast answer, which needs
+//! SHA256(SHA256(password)). The server keeps that in memory from the first login on in which it saw
+//! the password itself.
+//!
+//! # Guarantees
+//!
+//! - **CACHING-1 (the password itself).** It is asked for where the fast answer cannot be checked or
+//!   is wrong, and comes in TLS, over a Unix socket, or encrypted by a public key of this process; a
+//!   password in clear over an open network is refused, whatever it is.
+//! - **CACHING-2 (the fast answer).** It is taken only for the password that is stored now: a changed
+//!   password, a dropped account and one made in its place need the password itself again.
+//! - **CACHING-3 (strangers).** A name without an account is asked the same, takes as long, and fails.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use rsa::PrivateKey;
+use rsa::pkcs8::{EncodePublicKey, LineEnding};
+use rsa::rand_core::{TryCryptoRng, TryRng};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use spillway_base::thread::blocking;
+use spillway_sql::UserDef;
+
+use crate::auth::{self, CACHING, Nonce};
+use crate::packet::{Packets, ReadError};
+use crate::server::Shared;
+use crate::transport::{Security, Transport};
+
+const KEY_BITS: usize = 2_048;
+/// The client asks for the public key.
+const WANTS_KEY: &[u8] = &[2];
+
+/// SHA256(SHA256(password)).
+type Twice = [u8; 32];
+
+/// What is known of passwords since the start.
+#[derive(Default)]
+pub(crate) struct Caching {
+    /// By name and host: what was stored when the password was seen, and what checks fast answers.
+    seen: Mutex<HashMap<(String, String), (Vec<u8>, Twice)>>,
+    /// Made when the first client asks for it; none where it could not be made.
+    key: OnceLock<Option<Key>>,
+}
+
+/// A key, and its public half as clients are told it.
+struct Key {
+    private: PrivateKey,
+    public: String,
+}
+
+impl Key {
+    fn make() -> Option<Key> {
+        let private = PrivateKey::new(&mut SystemRandom, KEY_BITS).ok()?;
+        let public = private.to_public_key().to_public_key_pem(LineEnding::LF).ok()?;
+        Some(Key { private, public })
+    }
+}
+
+/// Random bytes of the system's.
+struct SystemRandom;
+
+impl TryRng for SystemRandom {
+    type Error = getrandom::Error;
+
+    fn try_next_u32(&mut self) -> Result<u32, getrandom::Error> {
+        getrandom::u32()
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, getrandom::Error> {
+        getrandom::u64()
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), getrandom::Error> {
+        getrandom::fill(bytes)
+    }
+}
+
+impl TryCryptoRng for SystemRandom {}
+
+fn account(user: &UserDef) -> (String, String) {
+    (user.name.clone(), user.host.clone())
+}
+
+impl Caching {
+    /// What checks an account's fast answer, if its password was seen (CACHING-2).
+    fn twice(&self, user: &UserDef) -> Option<Twice> {
+        let seen = self.seen.lock();
+        // The salt tells one password from the same one that was set again.
+        seen.get(&account(user))
+            .filter(|(stored, _)| *stored == user.stored)
+            .map(|(_, twice)| *twice)
+    }
+
+    fn remember(&self, user: &UserDef, password: &[u8], shared: &Shared) {
+        let mut seen = self.seen.lock();
+        let (_, accounts) = shared.instance.accounts_with(CACHING);
+        if seen.len() as u64 > accounts {
+            // Some accounts are there no more.
+            seen.clear();
+        }
+        let twice = Sha256::digest(Sha256::digest(password)).into();
+        seen.insert(account(user), (user.stored.clone(), twice));
+    }
+
+    fn key(&self) -> Option<&Key> {
+        self.key.get_or_init(|| blocking(Key::make)).as_ref()
+    }
+}
+
+/// Asks a client, whose fast answer to `nonce` is `answer`, for as much as shows whether it knows the
+/// password of a user, or of nobody.
+pub(crate) fn prove<T: Transport>(
+    packets: &mut Packets<T>,
+    shared: &Shared,
+    user: Option<&UserDef>,
+    nonce: &Nonce,
+    answer: &[u8],
+) -> Result<bool, ReadError> {
+    if answer.len() != 32 {
+        return Ok(false);
+    }
+    let twice = user.and_then(|user| shared.caching.twice(user));
+    if twice.is_some_and(|twice| auth::verify(CACHING, &twice, nonce, answer)) {
+        packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
+        return Ok(true);
+    }
+    packets.packet(|out| out.extend_from_slice(&[1, 4]))?;
+    packets.send()?;
+    let mut sent = Vec::new();
+    packets.read(&mut sent)?;
+    if packets.transport().security() == Security::Plain {
+        if sent == WANTS_KEY {
+            let Some(key) = shared.caching.key() else { return Ok(false) };
+            packets.packet(|out| {
+                out.push(1);
+                out.extend_from_slice(key.public.as_bytes());
+            })?;
+            packets.send()?;
+            packets.read(&mut sent)?;
+        }
+        // A password in clear is longer or shorter than what the key makes of one, or makes no sense.
+        let key = shared.caching.key.get().and_then(Option::as_ref);
+        let opened = key.and_then(|key| {
+            key.private.oaep_decrypt_with_rng::<Sha1, _>(&mut SystemRandom, &sent).ok()
+        });
+        let Some(masked) = opened else { return Ok(false) };
+        sent.clear();
+        sent.extend(masked.iter().zip(nonce.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    }
+    let password = sent.strip_suffix(&[0]).unwrap_or(&sent);
+    let known = UserDef::has_password(user, password);
+    if let Some(user) = user.filter(|_| known) {
+        shared.caching.remember(user, password, shared);
+    }
+    Ok(known)
+}

@@ -1,0 +1,240 @@
+//! What accounts have used of their limits, and which of them failed logins block.
+//!
+//! Both are kept in memory, as MySQL keeps them: a restart begins anew. Time is that of the
+//! instance's clock.
+//!
+//! # Guarantees
+//!
+//! - **QUOTA-1 (an hour).** Statements, changes and connections of an account, from all of its
+//!   sessions together, are refused with 1226 past what it may have in an hour. The hour begins with
+//!   the first that is counted; an hour later all counts begin anew. A statement that is refused
+//!   does nothing.
+//! - **QUOTA-2 (at once).** An account has no more connections at once than its own
+//!   MAX_USER_CONNECTIONS (1226), or, where that is zero, than `max_user_connections` (1203); zero is
+//!   no limit. Connections from before a limit was set are counted.
+//! - **QUOTA-3 (anew).** FLUSH USER_RESOURCES forgets all counts of the hour, and setting a limit of
+//!   an account those of that account. Statements of running sessions meet new limits.
+//! - **LOCKOUT-1 (failures in a row).** An account with FAILED_LOGIN_ATTEMPTS n and a
+//!   PASSWORD_LOCK_TIME is blocked by n wrong passwords in a row: the last of them, and each login
+//!   from then on, with whatever password, fails with 3955. A right password before starts the count
+//!   anew.
+//! - **LOCKOUT-2 (the end of it).** It ends when so many days have passed, by ACCOUNT UNLOCK, by
+//!   setting either option, by FLUSH PRIVILEGES and by a restart. Other accounts notice nothing.
+//! - **LOCKOUT-3 (a dropped account).** An account that is dropped, and one that is made in its
+//!   place, share nothing: counts are kept by the account's number.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spillway_base::clock::Clock;
+
+use crate::catalog::{AccountLimits, LockTime, UserDef};
+use crate::errors::{Result, SqlError};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What one account has used.
+#[derive(Default)]
+struct Used {
+    /// Connections at once.
+    connected: u64,
+    hour: Option<Hour>,
+    /// Wrong passwords in a row.
+    failures: u16,
+    blocked_at: Option<Duration>,
+}
+
+/// The counts of an hour.
+struct Hour {
+    begun: Duration,
+    queries: u64,
+    updates: u64,
+    connections: u64,
+}
+
+impl Used {
+    fn hour(&mut self, now: Duration) -> &mut Hour {
+        let over = |hour: &Hour| now.saturating_sub(hour.begun) >= HOUR;
+        if self.hour.as_ref().is_none_or(over) {
+            self.hour = None;
+        }
+        self.hour.get_or_insert(Hour { begun: now, queries: 0, updates: 0, connections: 0 })
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.connected == 0
+            && self.hour.is_none()
+            && self.failures == 0
+            && self.blocked_at.is_none()
+    }
+}
+
+/// What is to be forgotten of accounts, once a statement about them has committed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Forget {
+    /// The counts of the hour.
+    Hour(u64),
+    /// Failed logins.
+    Failures(u64),
+}
+
+/// What the accounts of an instance have used.
+pub(crate) struct AccountUse {
+    clock: Clock,
+    /// By the accounts' numbers.
+    used: Mutex<HashMap<u64, Used>>,
+}
+
+/// A connection of an account. Dropping it ends it.
+pub(crate) struct Connected {
+    accounts: Arc<AccountUse>,
+    id: u64,
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let mut all = self.accounts.used.lock();
+        if let Some(used) = all.get_mut(&self.id) {
+            used.connected -= 1;
+            if used.is_nothing() {
+                all.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// 1226: past a limit of the account's own.
+#[cold]
+fn exceeded(name: &str, resource: &str, limit: u32) -> SqlError {
+    let text =
+        format!("User '{name}' has exceeded the '{resource}' resource (current value: {limit})");
+    SqlError::new(1226, text)
+}
+
+/// Counts one more, unless that is past a limit.
+fn count(name: &str, resource: &str, count: &mut u64, limit: u32) -> Result<()> {
+    if limit > 0 && *count >= u64::from(limit) {
+        return Err(exceeded(name, resource, limit));
+    }
+    *count += 1;
+    Ok(())
+}
+
+impl AccountUse {
+    pub(crate) fn new(clock: Clock) -> AccountUse {
+        AccountUse { clock, used: Mutex::default() }
+    }
+
+    /// An account connects; `most` is `max_user_connections`.
+    pub(crate) fn connect(self: &Arc<AccountUse>, user: &UserDef, most: u64) -> Result<Connected> {
+        let (name, limits) = (&user.name, &user.limits);
+        let mut all = self.used.lock();
+        let used = all.entry(user.id).or_default();
+        let own = limits.user_connections;
+        if own > 0 && used.connected >= u64::from(own) {
+            return Err(exceeded(name, "max_user_connections", own));
+        }
+        if own == 0 && most > 0 && used.connected >= most {
+            let text = format!(
+                "User {name} already has more than 'max_user_connections' active connections"
+            );
+            return Err(SqlError::new(1203, text));
+        }
+        if limits.connections_per_hour > 0 {
+            let connections = &mut used.hour(self.clock.now()).connections;
+            count(name, "max_connections_per_hour", connections, limits.connections_per_hour)?;
+        }
+        used.connected += 1;
+        Ok(Connected { accounts: self.clone(), id: user.id })
+    }
+
+    /// A session of an account begins a statement, or, where one runs another, only a change.
+    pub(crate) fn statement(
+        &self,
+        (id, name): (u64, &str),
+        limits: AccountLimits,
+        asked: bool,
+        changes: bool,
+    ) -> Result<()> {
+        let mut all = self.used.lock();
+        let hour = all.entry(id).or_default().hour(self.clock.now());
+        if asked && limits.queries_per_hour > 0 {
+            count(name, "max_queries_per_hour", &mut hour.queries, limits.queries_per_hour)?;
+        }
+        if changes && limits.updates_per_hour > 0 {
+            count(name, "max_updates_per_hour", &mut hour.updates, limits.updates_per_hour)?;
+        }
+        Ok(())
+    }
+
+    /// A client has proved to be of an account, or failed to. An error where the account is blocked.
+    pub(crate) fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
+        let lockout = user.lockout;
+        if !lockout.is_active() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let mut all = self.used.lock();
+        let used = all.entry(user.id).or_default();
+        let time = match lockout.time {
+            LockTime::Days(days) => Some(DAY * u32::from(days)),
+            LockTime::Unbounded => None,
+        };
+        if let (Some(at), Some(time)) = (used.blocked_at, time)
+            && now.saturating_sub(at) >= time
+        {
+            (used.blocked_at, used.failures) = (None, 0);
+        }
+        if used.blocked_at.is_none() {
+            used.failures = if known { 0 } else { used.failures.saturating_add(1) };
+            if used.failures >= lockout.attempts {
+                used.blocked_at = Some(now);
+            }
+        }
+        let Some(at) = used.blocked_at else { return Ok(()) };
+        let days = |time: Option<Duration>| match time {
+            None => "unlimited".to_owned(),
+            Some(time) => time.as_secs().div_ceil(DAY.as_secs()).to_string(),
+        };
+        let left = time.map(|time| time.saturating_sub(now.saturating_sub(at)));
+        let text = format!(
+            "Access denied for user '{}'@'{host}'. Account is blocked for {} day(s) ({} day(s) \
+             remaining) due to {} consecutive failed logins.",
+            user.name,
+            days(time),
+            days(left),
+            lockout.attempts
+        );
+        Err(SqlError::new(3955, text))
+    }
+
+    /// Forgets the counts of the hour of all accounts: FLUSH USER_RESOURCES.
+    pub(crate) fn forget_hours(&self) {
+        self.used.lock().values_mut().for_each(|used| used.hour = None);
+    }
+
+    /// Forgets all failed logins: FLUSH PRIVILEGES.
+    pub(crate) fn forget_failures(&self) {
+        let clear = |used: &mut Used| (used.failures, used.blocked_at) = (0, None);
+        self.used.lock().values_mut().for_each(clear);
+    }
+
+    /// Forgets what a statement about accounts has made void.
+    pub(crate) fn forget(&self, what: &[Forget]) {
+        let mut all = self.used.lock();
+        for what in what {
+            let (Forget::Hour(id) | Forget::Failures(id)) = what;
+            let Some(used) = all.get_mut(id) else { continue };
+            match what {
+                Forget::Hour(_) => used.hour = None,
+                Forget::Failures(_) => (used.failures, used.blocked_at) = (0, None),
+            }
+            if used.is_nothing() {
+                all.remove(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How a client's session begins, and what its account may use.
+//!
+//! A session is of the account whose password its client has proved, and never of one that got the
+//! same name meanwhile (ACCOUNT-4).
+
+use sqlparser::ast;
+
+use super::compiled::Slot;
+use super::{Instance, Session};
+use crate::catalog::{Catalog, UserDef};
+use crate::errors::{Result, SqlError};
+use crate::parse::Statement;
+
+/// An account that a client has proved to be of.
+#[derive(Clone, Debug)]
+pub struct Account {
+    name: String,
+    host: String,
+    id: u64,
+}
+
+impl UserDef {
+    /// Which account this is.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        Account { name: self.name.clone(), host: self.host.clone(), id: self.id }
+    }
+}
+
+impl Account {
+    /// The account, if it is still there.
+    fn find<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
+        let user = catalog.users.get(&(self.name.clone(), self.host.clone()))?;
+        (user.id == self.id).then_some(user)
+    }
+}
+
+impl Instance {
+    /// Notes that a client has proved to be of an account, or failed to; `host` is where it comes from.
+    ///
+    /// # Errors
+    /// 3955 where failed logins have blocked the account (LOCKOUT-1).
+    pub fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
+        self.0.accounts.tried(user, host, known)
+    }
+
+    /// Starts the session of a client that has proved to be of an account and comes from `host`.
+    ///
+    /// # Errors
+    /// 1045 where the account is there no more, 3118 where it is locked, 1203 and 1226 where it has as
+    /// many connections as it may.
+    pub fn connect(&self, account: &Account, host: &str, connection_id: u64) -> Result<Session> {
+        let catalog = self.0.catalog.load();
+        let denied = || {
+            let text = format!("Access denied for user '{}'@'{host}'", account.name);
+            SqlError::new(1045, text)
+        };
+        let user = account.find(&catalog).ok_or_else(denied)?;
+        if user.locked {
+            let text =
+                format!("Access denied for user '{}'@'{host}'. Account is locked.", account.name);
+            return Err(SqlError::new(3118, text));
+        }
+        let most = self.global_number("max_user_connections").unwrap_or(0);
+        let connected = self.0.accounts.connect(user, most)?;
+        let of = (user.host.clone(), user.id);
+        let mut session = self.session_of(&user.name, host, of, connection_id);
+        session.connected = Some(connected);
+        let own = user.limits.user_connections;
+        if own > 0 {
+            let system = &mut session.variables.borrow_mut().system;
+            system.insert("max_user_connections".to_owned(), own.to_string());
+        }
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Gives back the place among its account's connections: the client is about to take another.
+    pub fn disconnect(&mut self) {
+        self.connected = None;
+    }
+
+    /// Counts a statement that begins, where its account has a limit for that.
+    pub(super) fn count_statement(&self, slot: &Slot) -> Result<()> {
+        let version = self.instance.catalog_version();
+        let (seen, mut limits) = self.limits_seen.get();
+        if seen != version {
+            let catalog = self.instance.0.catalog.load();
+            let variables = self.variables.borrow();
+            let user = variables.account(&catalog).filter(|_| !variables.is_owner);
+            limits = user.map(|user| user.limits).unwrap_or_default();
+            self.limits_seen.set((version, limits));
+        }
+        if !limits.counts_statements() {
+            return Ok(());
+        }
+        let variables = self.variables.borrow();
+        // What a statement runs, as EXECUTE does, was asked for with it.
+        let asked = self.process.running().is_none();
+        let account = (variables.account_id, variables.user_name.as_str());
+        self.instance.0.accounts.statement(account, limits, asked, changes(&slot.statement))
+    }
+}
+
+/// Whether a statement changes data, definitions or accounts.
+fn changes(statement: &Statement) -> bool {
+    match statement {
+        Statement::Sql(sql) => !matches!(**sql, ast::Statement::Query(_)),
+        Statement::Own(first, _) => {
+            ["alter", "create", "drop", "grant", "rename", "revoke"].contains(&first.as_str())
+        }
+    }
+}
