@@ -1,6 +1,7 @@
 //! The SQL layer, tested through sessions. One binary, so that the tests of all files run beside each other.
 #![allow(missing_docs)]
 
+mod account_limits;
 mod accounts;
 mod backup;
 mod bulk;

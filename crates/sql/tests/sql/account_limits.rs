@@ -1,12 +1,9 @@
 //! What accounts may use, and when failed logins block them (QUOTA-1 to QUOTA-3, LOCKOUT-1 to
 //! LOCKOUT-3, ACCOUNT-4).
-#![allow(missing_docs)]
-
-mod common;
 
 use std::time::Duration;
 
-use common::{code, root, run};
+use crate::common::{code, root, run};
 use spillway::{Database, Settings};
 use spillway_base::clock::Clock;
 use spillway_sql::{Instance, Session, SqlError};
