@@ -26,6 +26,13 @@ pub(crate) fn pause(tries: &mut u32) {
     }
 }
 
+/// Stands between two accesses of one thread that are sequentially consistent. A model knows such
+/// fences, and takes such accesses for acquire and release only. Production needs no fence there.
+pub(crate) fn model_fence() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+}
+
 #[cfg(loom)]
 mod modelled {
     use std::ops::{Deref, DerefMut};

@@ -13,7 +13,7 @@ use spillway_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::closed;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, model_fence};
 
 /// Whether commits may be ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +45,7 @@ impl Gate {
 
     /// For a commit that has its place.
     pub(super) fn passage(&self) -> Passage {
+        model_fence();
         match self.passage.load(Ordering::SeqCst) {
             0 => Passage::Open,
             1 => Passage::Held,
@@ -61,6 +62,7 @@ impl Gate {
     pub(super) fn close(&self) {
         let _lock = self.lock.lock();
         self.passage.store(Passage::Closed as usize, Ordering::SeqCst);
+        model_fence();
     }
 
     /// Lets nothing pass but the caller's commit.
@@ -70,6 +72,7 @@ impl Gate {
             return Err(closed());
         }
         self.passage.store(Passage::Held as usize, Ordering::SeqCst);
+        model_fence();
         Ok(Held { passage: &self.passage, _lock: lock })
     }
 

@@ -243,3 +243,24 @@ fn loom_a_flusher_stands_by_for_every_commit() {
         assert!(task.is_some() || pipeline.stands_by(0), "nobody looks for the commit");
     });
 }
+
+/// A commit beside a close is refused, or has its CSN and is durable once close has returned.
+#[test]
+fn loom_pipe_1_nothing_is_ordered_after_a_close() {
+    model(3, || {
+        let pipeline = new();
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                let batch = WriteBatch::new();
+                let room = pipeline.lanes[0].admit(0).unwrap();
+                pipeline.enqueue(room, &batch, Terms::new(std::iter::empty(), &[]), |_| ()).ok()
+            })
+        };
+        pipeline.close().unwrap();
+        let durable = pipeline.durable();
+        if let Some(csn) = other.join().unwrap() {
+            assert!(csn <= durable, "{csn:?} was ordered, and close made {durable:?} durable");
+        }
+    });
+}

@@ -49,6 +49,12 @@
 //!   what is installed, an install does the reverse, and a fence between either's store and look lets one of
 //!   them see both. Two flushes of two lanes likewise.
 //! - A table's dropping commit is ordered while no other is: see [`gate`].
+//!
+//! # Guarantees
+//!
+//! - **PIPE-1 (close).** Once [`Pipeline::close`] has returned without an error, no commit gets a
+//!   CSN, and every commit that has one is durable. `close` shuts the gate and then waits for every
+//!   place that was reserved before: its owner may have found the gate open and not have its CSN.
 
 mod flusher;
 mod gate;
@@ -241,10 +247,11 @@ impl Pipeline {
         self.lanes[number % self.used].admit(batch_bytes)
     }
 
-    /// Orders no commit from now on, and makes those durable that were.
+    /// Orders no commit from now on, and makes those durable that were (PIPE-1).
     pub(crate) fn close(&self) -> Result<()> {
         self.gate.close();
-        self.flush()
+        // A place that is taken out of its queue has its CSN, or was left unused.
+        self.flush_lanes(|lane| lane.has_unflushed())
     }
 
     /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`]. `numbered` is

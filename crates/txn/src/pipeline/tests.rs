@@ -544,3 +544,32 @@ fn d6_a_place_that_is_never_filled_holds_nobody_up() {
     told.recv_timeout(HANG).expect("the flush ends");
     assert_eq!(pipeline.close().unwrap_err().kind(), ErrorKind::WritesStopped);
 }
+
+/// A thread has its place, has found the gate open, and has no CSN yet when the pipeline closes.
+#[test]
+fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
+    let (pipeline, log) = new();
+    let first = order(&pipeline);
+    pipeline.installed(first);
+    pipeline.wait(first).unwrap();
+    let late = batch(b"late");
+    let mut room = pipeline.admit(late.as_bytes().len()).unwrap();
+    let place = pipeline.lanes[0].reserve(&late);
+    assert_eq!(pipeline.gate.passage(), Passage::Open);
+    let (tell, told) = mpsc::channel();
+    let closer = pipeline.clone();
+    spillway_base::thread::spawn("closes", move || {
+        let _ = tell.send(closer.close());
+    })
+    .unwrap();
+    while pipeline.gate.passage() != Passage::Closed || pipeline.lanes[0].try_lock().is_some() {
+        assert!(told.try_recv().is_err(), "the place is reserved, and close has returned");
+        std::thread::yield_now();
+    }
+    let csn = Csn(pipeline.ordered.fetch_add(1, Ordering::SeqCst) + 1);
+    pipeline.lanes[0].put(place, csn, room.take(), &late);
+    told.recv_timeout(HANG).expect("close returns").unwrap();
+    assert_eq!(pipeline.durable(), csn);
+    let state = log.state.lock();
+    assert_eq!(state.durable, state.used);
+}
