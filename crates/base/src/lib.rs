@@ -22,6 +22,8 @@ pub mod engine;
 pub mod error;
 pub mod home;
 pub mod ids;
+#[cfg(loom)]
+pub mod modelled;
 pub mod prefetch;
 pub mod range;
 pub mod rng;

@@ -10,7 +10,7 @@ use spillway_base::sync::{hint, thread};
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
 #[cfg(loom)]
-pub(crate) use modelled::{Condvar, Mutex, MutexGuard};
+pub(crate) use spillway_base::modelled::{Condvar, Mutex, MutexGuard};
 
 /// Between two looks, once a wait is long.
 const NAP: Duration = Duration::from_micros(50);
@@ -31,67 +31,4 @@ pub(crate) fn pause(tries: &mut u32) {
 pub(crate) fn model_fence() {
     #[cfg(loom)]
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
-}
-
-#[cfg(loom)]
-mod modelled {
-    use std::ops::{Deref, DerefMut};
-    use std::time::Duration;
-
-    #[derive(Debug, Default)]
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-    /// Empty only inside [`Condvar::wait`].
-    pub(crate) struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
-
-    impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Mutex<T> {
-            Mutex(loom::sync::Mutex::new(value))
-        }
-
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            MutexGuard(Some(self.0.lock().expect("no thread panics with a lock")))
-        }
-
-        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            Some(MutexGuard(Some(self.0.try_lock().ok()?)))
-        }
-    }
-
-    impl<T> Deref for MutexGuard<'_, T> {
-        type Target = T;
-
-        fn deref(&self) -> &T {
-            self.0.as_ref().expect("a guard holds its lock")
-        }
-    }
-
-    impl<T> DerefMut for MutexGuard<'_, T> {
-        fn deref_mut(&mut self) -> &mut T {
-            self.0.as_mut().expect("a guard holds its lock")
-        }
-    }
-
-    #[derive(Debug, Default)]
-    pub(crate) struct Condvar(loom::sync::Condvar);
-
-    impl Condvar {
-        pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-            let inner = guard.0.take().expect("a guard holds its lock");
-            guard.0 = Some(self.0.wait(inner).expect("no thread panics with a lock"));
-        }
-
-        /// Time does not pass in a model.
-        pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: Duration) {
-            self.wait(guard);
-        }
-
-        pub(crate) fn notify_all(&self) {
-            self.0.notify_all();
-        }
-
-        pub(crate) fn notify_one(&self) {
-            self.0.notify_one();
-        }
-    }
 }

@@ -66,14 +66,20 @@ pub(crate) struct Lane {
 
 impl Lane {
     /// A lane over a log just opened, where every commit up to `last` is recovered.
-    pub(super) fn new(number: usize, plog: Box<dyn Plog>, ring_words: usize, last: Csn) -> Lane {
+    pub(super) fn new(
+        number: usize,
+        plog: Box<dyn Plog>,
+        ring_words: usize,
+        last: Csn,
+        segments: Segments,
+    ) -> Lane {
         Lane {
             number,
             plog,
             ring: Ring::new(ring_words),
             large: Mutex::default(),
             frame_bytes: FRAME_BYTES,
-            flushing: Mutex::default(),
+            flushing: Mutex::new(FlushState { segments, ..FlushState::default() }),
             durable_at: AtomicU64::new(0),
             durable_through: AtomicU64::new(last.0),
             counts: LaneCounts::default(),
@@ -160,10 +166,12 @@ impl Lane {
         if self.has_unflushed() { self.durable_through.load(Ordering::SeqCst) } else { ordered }
     }
 
+    /// For a [`super::Turn`] alone (PIPE-2).
     pub(super) fn lock(&self) -> MutexGuard<'_, FlushState> {
         self.flushing.lock()
     }
 
+    /// As [`Lane::lock`].
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, FlushState>> {
         self.flushing.try_lock()
     }

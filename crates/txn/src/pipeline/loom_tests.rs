@@ -101,13 +101,32 @@ fn loom_every_commit_is_acknowledged() {
 }
 
 #[test]
-fn loom_a_commit_is_acknowledged_beside_a_truncation() {
+fn loom_pipe_2_a_commit_is_acknowledged_beside_a_truncation() {
     model(3, || {
         let old = |segment| OldSegment { segment, newest: Csn::ZERO, discarded: false };
         let pipeline = with(1, &[old(0), old(1)]);
         let other = {
             let pipeline = pipeline.clone();
             loom::thread::spawn(move || pipeline.truncate(Csn::ZERO).unwrap())
+        };
+        let csn = order(&pipeline);
+        pipeline.installed(csn);
+        pipeline.wait(csn).unwrap();
+        other.join().unwrap();
+    });
+}
+
+/// Whoever found the turn taken by a thread that only looks through the segments is woken (PIPE-2).
+#[test]
+fn loom_pipe_2_a_commit_is_acknowledged_beside_a_look_at_segments() {
+    model(3, || {
+        let pipeline = new();
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                let mut turn = pipeline.turn(&pipeline.lanes[0]);
+                turn.state().segments.full().count()
+            })
         };
         let csn = order(&pipeline);
         pipeline.installed(csn);

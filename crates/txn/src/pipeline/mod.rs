@@ -55,6 +55,7 @@
 //! - **PIPE-1 (close).** Once [`Pipeline::close`] has returned without an error, no commit gets a
 //!   CSN, and every commit that has one is durable. `close` shuts the gate and then waits for every
 //!   place that was reserved before: its owner may have found the gate open and not have its CSN.
+//! - **PIPE-2 (turns).** Everybody who takes a lane's lock takes it as a [`Turn`], whatever for.
 
 mod flusher;
 mod gate;
@@ -202,14 +203,10 @@ impl Pipeline {
             .enumerate()
             .map(|(number, OpenedLane { plog, segments, used })| {
                 let words = if used { (ring_bytes / 8).next_power_of_two() } else { 4 };
-                let lane = Lane::new(number, plog, words, last);
-                lane.lock().segments = Segments::found(segments);
-                lane
+                Lane::new(number, plog, words, last, Segments::found(segments))
             })
             .collect();
-        // Where there is none now, a cut asks for it.
-        lanes[0].keep_room_for_note();
-        Pipeline {
+        let pipeline = Pipeline {
             flushers: Flushers::new(used),
             lanes,
             used,
@@ -221,7 +218,10 @@ impl Pipeline {
             waiters: Waiters::new(),
             failed: AtomicBool::new(false),
             counts: Counts::default(),
-        }
+        };
+        // Where there is none now, a cut asks for it.
+        pipeline.keep_room_for_note();
+        pipeline
     }
 
     /// Deals commits to the lanes in turn, whatever their threads: for simulations, which have one.

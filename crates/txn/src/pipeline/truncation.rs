@@ -83,7 +83,7 @@ impl Segments {
     }
 
     /// The segments that can be cut once their commits are persistent, with the newest commit of each.
-    fn full(&self) -> impl Iterator<Item = Csn> {
+    pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
         let current = self.current();
         let full = self.filled.iter().filter(move |filled| Some(filled.segment) != current);
         full.map(|filled| filled.newest)
@@ -108,21 +108,23 @@ impl Lane {
         state.segments.note(position, persisted);
         Ok(())
     }
-
-    /// Room for the next note: without it a log that is full could not be cut.
-    pub(super) fn keep_room_for_note(&self) {
-        if self.lock().note.is_some() {
-            return;
-        }
-        if let Ok(room) = self.plog.reserve(NOTE_BYTES as u64)
-            && let Some(other) = self.lock().note.replace(room)
-        {
-            self.plog.release(other);
-        }
-    }
 }
 
 impl Pipeline {
+    /// Keeps room for the next note: without it a log that is full could not be cut.
+    pub(super) fn keep_room_for_note(&self) {
+        let lane = &self.lanes[0];
+        if self.turn(lane).state().note.is_some() {
+            return;
+        }
+        if let Ok(room) = lane.plog.reserve(NOTE_BYTES as u64) {
+            let other = self.turn(lane).state().note.replace(room);
+            if let Some(other) = other {
+                lane.plog.release(other);
+            }
+        }
+    }
+
     /// Makes room in the logs ahead of the commits that will need it.
     pub(crate) fn prepare(&self) -> Result<()> {
         self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
@@ -149,7 +151,8 @@ impl Pipeline {
         let mut full: Vec<Csn> = Vec::new();
         let mut segments = 0;
         for lane in &self.lanes {
-            let state = lane.lock();
+            let mut turn = self.turn(lane);
+            let state = turn.state();
             segments += state.segments.filled.len() as u64;
             full.extend(state.segments.full());
         }
@@ -170,7 +173,8 @@ impl Pipeline {
     pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
         self.health()?;
         self.cut(persisted, false)?;
-        let left = |lane: &Lane| lane.lock().segments.filled.iter().any(|old| old.discarded);
+        let left =
+            |lane: &Lane| self.turn(lane).state().segments.filled.iter().any(|old| old.discarded);
         if self.lanes.iter().any(left) {
             return Ok(());
         }
@@ -178,7 +182,7 @@ impl Pipeline {
     }
 
     fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
-        let covered = |lane: &Lane| lane.lock().segments.covered(persisted, own) > 0;
+        let covered = |lane: &Lane| self.turn(lane).state().segments.covered(persisted, own) > 0;
         if self.lanes.iter().any(covered) {
             // The note that says why the logs begin where they will is in one lane for all.
             let mut turn = self.turn(&self.lanes[0]);
@@ -198,7 +202,7 @@ impl Pipeline {
             // What an earlier call failed to give back is asked for again.
             outcome = outcome.and(lane.plog.truncate_before(keep));
         }
-        self.lanes[0].keep_room_for_note();
+        self.keep_room_for_note();
         outcome
     }
 }

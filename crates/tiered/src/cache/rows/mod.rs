@@ -47,7 +47,7 @@ use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use spillway_base::budget::{Budget, Charge, Use};
 #[cfg(loom)]
-use spillway_base::sync::{Mutex, MutexGuard};
+use spillway_base::modelled::{Mutex, MutexGuard};
 use spillway_base::{Csn, TableId};
 
 use self::bucket::{Bucket, Held, WAYS};
@@ -157,24 +157,12 @@ pub(crate) struct RowCache {
     eras: AtomicU64,
 }
 
-#[cfg(not(loom))]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-#[cfg(not(loom))]
 fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock()
-}
-
-#[cfg(loom)]
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    mutex.try_lock().ok()
-}
-
-#[cfg(loom)]
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no thread panics with the lock")
 }
 
 impl RowCache {

@@ -1,0 +1,98 @@
+//! Locks for models, under `parking_lot`'s interface: loom's, made so that `try_lock` meets them.
+//!
+//! loom switches threads before operations that it sees, and the end of a lock is none. A critical
+//! section without such an operation would be atomic to it, and a `try_lock` of another thread would
+//! never fail. So a holder touches a counter of the lock once it has the lock, and `try_lock` before
+//! it looks: loom then tries the look before, within and after the section. These accesses are
+//! relaxed and order nothing.
+//!
+//! Code that only ever waits for a lock needs no such counter: where a section shows nothing that is
+//! looked at without its lock, nobody can tell whether it was interrupted.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+
+/// A mutex that does not poison.
+#[derive(Debug, Default)]
+pub struct Mutex<T> {
+    inner: loom::sync::Mutex<T>,
+    visits: AtomicUsize,
+}
+
+/// A held [`Mutex`]. Empty only inside [`Condvar::wait`].
+pub struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+
+impl<T> Mutex<T> {
+    /// A mutex around `value`.
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex { inner: loom::sync::Mutex::new(value), visits: AtomicUsize::new(0) }
+    }
+
+    fn visit(&self) {
+        self.visits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes the lock.
+    ///
+    /// # Panics
+    /// When a thread has panicked with the lock.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        let guard = self.inner.lock().expect("no thread panics with a lock");
+        self.visit();
+        MutexGuard(Some(guard))
+    }
+
+    /// Takes the lock where nobody has it.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.visit();
+        let guard = self.inner.try_lock().ok()?;
+        self.visit();
+        Some(MutexGuard(Some(guard)))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("a guard holds its lock")
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("a guard holds its lock")
+    }
+}
+
+/// A condition variable.
+#[derive(Debug, Default)]
+pub struct Condvar(loom::sync::Condvar);
+
+impl Condvar {
+    /// Waits to be notified.
+    ///
+    /// # Panics
+    /// When a thread has panicked with the lock.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let inner = guard.0.take().expect("a guard holds its lock");
+        guard.0 = Some(self.0.wait(inner).expect("no thread panics with a lock"));
+    }
+
+    /// As [`Condvar::wait`]: time does not pass in a model.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: Duration) {
+        self.wait(guard);
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    /// Wakes one of those who wait.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+}
