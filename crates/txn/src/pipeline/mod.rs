@@ -56,6 +56,9 @@
 //!   CSN, and every commit that has one is durable. `close` shuts the gate and then waits for every
 //!   place that was reserved before: its owner may have found the gate open and not have its CSN.
 //! - **PIPE-2 (turns).** Everybody who takes a lane's lock takes it as a [`Turn`], whatever for.
+//! - **PIPE-3 (cut).** A cut removes only segments that were covered when it looked, and it looks
+//!   before it writes the note. A commit may have its lane go on to another segment meanwhile; the
+//!   segment that it leaves waits for the next cut, which writes a note of its own.
 
 mod flusher;
 mod gate;

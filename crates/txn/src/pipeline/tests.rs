@@ -36,6 +36,8 @@ struct LogState {
 struct Log {
     state: Mutex<LogState>,
     changed: Condvar,
+    /// Called once, when segments are given back.
+    cuts: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Log {
@@ -103,6 +105,8 @@ impl Plog for FakePlog {
     }
 
     fn truncate_before(&self, _segment: u64) -> Result<()> {
+        let called = self.0.cuts.lock().take();
+        called.into_iter().for_each(|called| called());
         Ok(())
     }
 
@@ -572,4 +576,38 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
     assert_eq!(pipeline.durable(), csn);
     let state = log.state.lock();
     assert_eq!(state.durable, state.used);
+}
+
+/// A lane goes on to another segment between the look at it and its cut, beside a cut that wrote a note and beside
+/// one that had nothing to write it for.
+#[test]
+fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
+    let filled =
+        |segment, newest| Filled { segment, newest: Csn(newest), earlier: false, discarded: false };
+    for first in [vec![filled(1, 3), filled(2, 9)], vec![filled(2, 9)]] {
+        let noted = first.len() > 1;
+        let (pipeline, logs) = pipeline(2, Vec::new());
+        let pipeline = Arc::new(pipeline);
+        let put = |lane: usize, filled: &[Filled]| {
+            pipeline.lanes[lane].lock().segments.filled.extend(filled.iter().copied());
+        };
+        put(0, &first);
+        put(1, &[filled(1, 4)]);
+        let other = pipeline.clone();
+        let rotate = move || other.lanes[1].lock().segments.filled.push_back(filled(2, 9));
+        // The second pass is the one that cuts segments of this opening.
+        let hooked = logs[0].clone();
+        *logs[0].cuts.lock() = Some(Box::new(move || {
+            *hooked.cuts.lock() = Some(Box::new(rotate));
+        }));
+        let left = || {
+            let state = pipeline.lanes[1].lock();
+            state.segments.filled.iter().map(|filled| filled.segment).collect::<Vec<_>>()
+        };
+        pipeline.truncate(Csn(5)).unwrap();
+        assert_eq!((left(), logs[0].state.lock().arrived > 0), (vec![1, 2], noted));
+        pipeline.truncate(Csn(5)).unwrap();
+        assert_eq!(left(), [2]);
+        assert_eq!(logs[0].state.lock().arrived, 1 + usize::from(noted));
+    }
 }

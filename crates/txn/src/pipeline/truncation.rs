@@ -89,12 +89,17 @@ impl Segments {
         full.map(|filled| filled.newest)
     }
 
-    /// Forgets the covered segments. Answers the first that is kept.
-    fn cut(&mut self, persisted: Csn, own: bool) -> u64 {
-        let covered = self.covered(persisted, own);
-        let past = self.filled.drain(..covered).next_back().map(|last| last.segment + 1);
-        self.kept = self.kept.max(past.unwrap_or(0));
-        self.kept
+    /// Where a cut of the covered segments would have the log begin.
+    fn begin_of_rest(&self, persisted: Csn, own: bool) -> u64 {
+        let last = self.covered(persisted, own).checked_sub(1).map(|last| self.filled[last]);
+        last.map_or(self.kept, |last| self.kept.max(last.segment + 1))
+    }
+
+    /// Forgets the segments before this one.
+    fn cut_before(&mut self, segment: u64) {
+        let cut = self.filled.iter().take_while(|filled| filled.segment < segment).count();
+        self.filled.drain(..cut);
+        self.kept = self.kept.max(segment);
     }
 }
 
@@ -181,9 +186,20 @@ impl Pipeline {
         self.cut(persisted, true)
     }
 
+    /// Cuts what is covered now, and no more (PIPE-3).
     fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
-        let covered = |lane: &Lane| self.turn(lane).state().segments.covered(persisted, own) > 0;
-        if self.lanes.iter().any(covered) {
+        let mut any_covered = false;
+        let begins: Vec<u64> = self
+            .lanes
+            .iter()
+            .map(|lane| {
+                let mut turn = self.turn(lane);
+                let segments = &turn.state().segments;
+                any_covered |= segments.covered(persisted, own) > 0;
+                segments.begin_of_rest(persisted, own)
+            })
+            .collect();
+        if any_covered {
             // The note that says why the logs begin where they will is in one lane for all.
             let mut turn = self.turn(&self.lanes[0]);
             match self.lanes[0].put_note(turn.state(), persisted) {
@@ -196,11 +212,11 @@ impl Pipeline {
             }
         }
         let mut outcome = Ok(());
-        for lane in &self.lanes {
-            // Removing files takes a while, and no commit has to wait for it.
-            let keep = self.turn(lane).state().segments.cut(persisted, own);
-            // What an earlier call failed to give back is asked for again.
-            outcome = outcome.and(lane.plog.truncate_before(keep));
+        for (lane, begin) in self.lanes.iter().zip(begins) {
+            self.turn(lane).state().segments.cut_before(begin);
+            // Removing files takes a while, and no commit has to wait for it. What an earlier call
+            // failed to give back is asked for again.
+            outcome = outcome.and(lane.plog.truncate_before(begin));
         }
         self.keep_room_for_note();
         outcome
