@@ -371,6 +371,7 @@ impl Shared {
 
     /// Installs a commit that was ordered.
     pub(crate) fn install(&self, csn: Csn, batch: &WriteBatch) {
+        let guard = self.pipeline.guard("installing a commit");
         let start = csn.0.is_multiple_of(SAMPLE).then(|| self.clock.now());
         for engine in self.engines.iter() {
             engine.install(csn, batch);
@@ -379,14 +380,19 @@ impl Shared {
             let took = (self.clock.now() - start).as_nanos() as u64 * SAMPLE;
             self.pipeline.counts.install_ns.fetch_add(took, Ordering::Relaxed);
         }
+        drop(guard);
         self.pipeline.installed(csn);
     }
 
-    /// A snapshot number that covers every commit whose locks were given back before the call.
+    /// A snapshot number that covers every commit whose locks were given back before the call. Once a
+    /// panic has stopped the database, the newest that has no commit without its install.
     pub(crate) fn newest(&self) -> Csn {
         let ordered = self.pipeline.last_ordered();
-        self.snapshots.installed.wait(ordered);
-        ordered
+        if self.snapshots.installed.wait(ordered) {
+            ordered
+        } else {
+            self.snapshots.installed.prefix()
+        }
     }
 
     /// Asks that what is ordered now be flushed within `delay`, by the flusher threads.

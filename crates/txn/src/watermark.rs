@@ -10,6 +10,9 @@
 //! Whoever waits for a number polls: installs take microseconds, and a list of those who wait would be one more meeting
 //! place of all commits. Behind a large install it sleeps between its looks, and leaves the processor to it.
 //!
+//! An install that panicked is never over. Then the watermark is abandoned ([`Watermark::abandon`]): whoever waits
+//! for a number goes on, and the prefix stays below the one that is missing.
+//!
 //! Invariants: the prefix never falls; a number at or below the prefix is done; when no call of
 //! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one, take a
 //! thread that stored its number and found the prefix not there yet, and the thread that moves the prefix there.
@@ -17,7 +20,7 @@
 //! consistent fence in between: one of them sees the other.
 
 use spillway_base::Csn;
-use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
+use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crate::sync::pause;
 
@@ -31,6 +34,7 @@ const RING: usize = 4;
 pub(crate) struct Watermark {
     prefix: AtomicU64,
     ring: Box<[AtomicU64]>,
+    abandoned: AtomicBool,
 }
 
 impl Watermark {
@@ -39,6 +43,7 @@ impl Watermark {
         Watermark {
             prefix: AtomicU64::new(done.0),
             ring: (0..RING).map(|_| AtomicU64::new(0)).collect(),
+            abandoned: AtomicBool::new(false),
         }
     }
 
@@ -53,6 +58,9 @@ impl Watermark {
         let mut tries = 0;
         while csn.0 > self.prefix().0 + RING as u64 {
             // The slot still belongs to an older number.
+            if self.is_abandoned() {
+                return;
+            }
             pause(&mut tries);
         }
         self.slot(csn.0).store(csn.0, Ordering::Release);
@@ -67,12 +75,25 @@ impl Watermark {
         }
     }
 
-    /// Waits until every commit up to `csn` is finished.
-    pub(crate) fn wait(&self, csn: Csn) {
+    /// Waits until every commit up to `csn` is finished; `false` when that will never be.
+    pub(crate) fn wait(&self, csn: Csn) -> bool {
         let mut tries = 0;
         while self.prefix() < csn {
+            if self.is_abandoned() {
+                return false;
+            }
             pause(&mut tries);
         }
+        true
+    }
+
+    /// A commit under way will never be finished.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     /// Starts over from `done`. For recovery, before any commit.

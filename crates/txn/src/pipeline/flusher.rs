@@ -178,6 +178,7 @@ impl Pipeline {
     /// What a flusher's thread does until it is stopped.
     pub(crate) fn run_flusher(&self, index: usize, now: impl Fn() -> Duration) {
         let flusher = &self.flushers.each[index];
+        let _guard = self.guard("flushing the log in the background");
         while !self.flushers.stop.load(Ordering::Acquire) {
             if let Some(task) = self.next_task(index, now()) {
                 self.flush_lane(index, task);

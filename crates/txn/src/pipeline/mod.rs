@@ -59,9 +59,14 @@
 //! - **PIPE-3 (cut).** A cut removes only segments that were covered when it looked, and it looks
 //!   before it writes the note. A commit may have its lane go on to another segment meanwhile; the
 //!   segment that it leaves waits for the next cut, which writes a note of its own.
+//! - **PIPE-4 (panic).** A thread that panics between the reservation of a place and the end of its
+//!   install, or with a turn, stops the database: [`Pipeline::health`] says why, every commit above
+//!   the stable CSN resolves to that, and nothing more is written to the log. Waits for installs
+//!   end. A call that panics when it is told of its commit keeps nobody else from being told.
 
 mod flusher;
 mod gate;
+mod guard;
 mod lane;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -89,6 +94,7 @@ use crate::sync::{MutexGuard, pause};
 pub(crate) use flusher::{Flushers, Task, Urgency};
 pub(crate) use gate::Held;
 use gate::{Gate, Passage};
+use guard::Guard;
 pub(crate) use lane::Room;
 use lane::{FlushState, Lane, LaneCounts};
 use ring::Place;
@@ -142,6 +148,7 @@ struct Turn<'l> {
     pipeline: &'l Pipeline,
     lane: &'l Lane,
     state: Option<MutexGuard<'l, FlushState>>,
+    guard: Guard<'l>,
 }
 
 impl Turn<'_> {
@@ -152,6 +159,8 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        // Before another has the turn, which would take what is missing for written.
+        self.guard.look();
         self.state = None;
         // Who found the turn taken has queued its commit and registered before: this look finds both.
         fence(Ordering::SeqCst);
@@ -281,6 +290,7 @@ impl Pipeline {
         terms: Terms<'_, impl Iterator<Item = TableId>>,
         numbered: impl FnOnce(Csn),
     ) -> Result<Csn> {
+        let _guard = self.guard("ordering a commit");
         let lane = room.lane;
         let place = loop {
             self.health()?;
@@ -407,11 +417,15 @@ impl Pipeline {
     }
 
     fn turn<'l>(&'l self, lane: &'l Lane) -> Turn<'l> {
-        Turn { pipeline: self, lane, state: Some(lane.lock()) }
+        self.turn_with(lane, lane.lock())
     }
 
     fn try_turn<'l>(&'l self, lane: &'l Lane) -> Option<Turn<'l>> {
-        Some(Turn { pipeline: self, lane, state: Some(lane.try_lock()?) })
+        Some(self.turn_with(lane, lane.try_lock()?))
+    }
+
+    fn turn_with<'l>(&'l self, lane: &'l Lane, state: MutexGuard<'l, FlushState>) -> Turn<'l> {
+        Turn { pipeline: self, lane, state: Some(state), guard: self.guard("writing to the log") }
     }
 
     /// Stage three for the lanes that the caller needs, one after another.

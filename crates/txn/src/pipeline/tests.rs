@@ -30,6 +30,7 @@ struct LogState {
     /// Bytes of the largest frame.
     largest: usize,
     capacity: Option<u64>,
+    panics: bool,
 }
 
 #[derive(Default)]
@@ -65,6 +66,7 @@ impl Plog for FakePlog {
         assert!(payload.len() as u64 <= room.size());
         let mut state = self.0.state.lock();
         state.arrived += 1;
+        assert!(!state.panics, "the log panics");
         self.0.changed.notify_all();
         while state.closed {
             self.0.changed.wait(&mut state);
@@ -610,4 +612,100 @@ fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
         assert_eq!(left(), [2]);
         assert_eq!(logs[0].state.lock().arrived, 1 + usize::from(noted));
     }
+}
+
+/// Runs what panics in a thread of its own.
+fn panics(name: &str, body: impl FnOnce() + Send + 'static) {
+    let thread = spillway_base::thread::spawn(name, body).unwrap();
+    assert!(thread.join().is_err(), "{name} panics");
+}
+
+fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    spillway_base::thread::spawn("in time", move || tell.send(body())).unwrap();
+    told.recv_timeout(HANG).expect("an end")
+}
+
+fn assert_stopped<T>(outcome: Result<T>, doing: &str) {
+    let error = outcome.err().expect("writes have stopped");
+    assert_eq!(error.kind(), ErrorKind::WritesStopped);
+    assert!(error.to_string().contains(doing), "{error}");
+}
+
+#[test]
+fn pipe_4_those_behind_an_install_that_panics_are_told() {
+    let (pipeline, _log) = new();
+    let missing = order(&pipeline);
+    let second = order(&pipeline);
+    pipeline.installed(second);
+    let told = wait_later(&pipeline, second);
+    until_waiting(&pipeline, 1);
+    let snapshots = pipeline.snapshots.clone();
+    let waits = move || snapshots.installed.wait(missing);
+    let installed = spillway_base::thread::spawn("waits for an install", waits).unwrap();
+    let installing = pipeline.clone();
+    panics("installs", move || {
+        let _guard = installing.guard("installing a commit");
+        panic!("in an engine");
+    });
+    assert_stopped(told.recv_timeout(HANG).expect("an answer"), "installing a commit");
+    assert!(!installed.join().unwrap());
+    assert_stopped(pipeline.health(), "installing a commit");
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn::ZERO);
+}
+
+/// The place is reserved, and nobody will fill it.
+#[test]
+fn pipe_4_a_panic_before_the_csn_stops_commits() {
+    let (pipeline, _log) = new();
+    let ordering = pipeline.clone();
+    panics("orders", move || {
+        let batch = batch(b"v");
+        let room = ordering.admit(batch.as_bytes().len()).unwrap();
+        let check = || panic!("in a check");
+        let terms = Terms { check: &check, ..Terms::of(table(1)) };
+        let _ = ordering.enqueue(room, &batch, terms, |_| ());
+    });
+    assert_stopped(pipeline.admit(10).map(drop), "ordering a commit");
+    let flushing = pipeline.clone();
+    assert_stopped(in_time(move || flushing.flush()), "ordering a commit");
+    assert_stopped(in_time(move || pipeline.close()), "ordering a commit");
+}
+
+/// What was taken out of the queue and not written is not called durable by the next flush.
+#[test]
+fn pipe_4_a_panic_in_a_flush_loses_nothing_that_is_acknowledged() {
+    let (pipeline, log) = new();
+    let csn = order(&pipeline);
+    pipeline.installed(csn);
+    log.state.lock().panics = true;
+    let flushing = pipeline.clone();
+    panics("flushes", move || drop(flushing.flush()));
+    log.state.lock().panics = false;
+    let waiting = pipeline.clone();
+    assert_stopped(in_time(move || waiting.wait(csn)), "writing to the log");
+    assert_eq!(pipeline.snapshots.stable_csn(), Csn::ZERO);
+    assert!(log.state.lock().durable == 0);
+}
+
+#[test]
+fn pipe_4_a_call_that_panics_keeps_nobody_from_being_told() {
+    let (pipeline, _log) = new();
+    let csn = order(&pipeline);
+    pipeline.installed(csn);
+    let (tell, told) = mpsc::channel();
+    for number in 0..4 {
+        let tell = tell.clone();
+        let call = move |_| {
+            assert_ne!(number, 1, "a call panics");
+            let _ = tell.send(number);
+        };
+        pipeline.waiters.register_call(csn, Box::new(call));
+    }
+    let flushing = pipeline.clone();
+    panics("flushes", move || drop(flushing.flush()));
+    let mut all: Vec<i32> = told.try_iter().collect();
+    all.sort_unstable();
+    assert_eq!(all, [0, 2, 3]);
+    assert!(pipeline.health().is_ok() && pipeline.known(csn).is_some());
 }

@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -146,6 +147,21 @@ struct Threads {
     failure: Option<Error>,
 }
 
+/// Tells each of them, also where one panics: the panic goes on once all are told (PIPE-4).
+fn tell_each(waiting: Vec<Waiting>, outcome: impl Fn(Csn) -> Result<()>) {
+    let mut panicked = None;
+    for Waiting { csn, who } in waiting {
+        let tell = AssertUnwindSafe(|| who.tell(outcome(csn)));
+        if let Err(panic) = catch_unwind(tell) {
+            panicked.get_or_insert(panic);
+        }
+    }
+    // A thread that unwinds already would abort the process.
+    if let Some(panic) = panicked.filter(|_| !std::thread::panicking()) {
+        resume_unwind(panic);
+    }
+}
+
 /// Everyone who waits, and the failure that ended all waiting, if there was one.
 pub(super) struct Waiters {
     threads: Mutex<Threads>,
@@ -207,7 +223,7 @@ impl Waiters {
         }
         let mut ready = Vec::new();
         self.shards.iter().for_each(|shard| shard.ready(stable, &mut ready));
-        ready.into_iter().for_each(|waiting| waiting.who.tell(Ok(())));
+        tell_each(ready, |_| Ok(()));
     }
 
     fn note_least(&self, threads: &Threads) {
@@ -244,12 +260,10 @@ impl Waiters {
         sleeping.values().for_each(|signal| signal.wake());
         let mut waiting = Vec::new();
         self.shards.iter().for_each(|shard| shard.ready(Csn::MAX, &mut waiting));
-        for Waiting { csn, who } in waiting {
-            who.tell(match &failure {
-                Some(failure) if csn > stable => Err(failure.clone()),
-                _ => Ok(()),
-            });
-        }
+        tell_each(waiting, |csn| match &failure {
+            Some(failure) if csn > stable => Err(failure.clone()),
+            _ => Ok(()),
+        });
     }
 
     pub(super) fn failure(&self) -> Option<Error> {

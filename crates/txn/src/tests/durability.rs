@@ -715,3 +715,38 @@ fn a_log_is_cut_also_when_its_next_segment_cannot_be_made() {
     db.set("x", "after");
     assert_eq!(db.value("x").as_deref(), Some("after"));
 }
+
+/// Commits after an install that panicked are refused, whatever their durability, and the database says why (PIPE-4).
+#[test]
+fn pipe_4_a_panic_in_an_install_stops_the_database() {
+    let db = Arc::new(new());
+    db.set("x", "0");
+    let mut first = true;
+    db.engine.watch_install(move |_| assert!(!std::mem::take(&mut first), "an engine panics"));
+    let other = db.clone();
+    let panicked =
+        spillway_base::thread::spawn("panics", move || other.set("x", "1")).unwrap().join();
+    assert!(panicked.is_err());
+    let (tell, told) = std::sync::mpsc::channel();
+    let other = db.clone();
+    let commits = move || {
+        for durability in [Durability::Commit, Durability::Relaxed] {
+            let options = TransactionOptions::new().durability(durability);
+            let txn = other.manager.begin(options);
+            // Where the row is read at the newest snapshot, nobody waits for the install.
+            let mut value = Vec::new();
+            let _ = txn.get_locked(TABLE, b"x", LockMode::Exclusive, LockWait::NoWait, &mut value);
+            let wrote = txn.put(TABLE, b"y", b"1");
+            let _ = tell.send(wrote.and_then(|()| txn.commit().wait().map(drop)));
+        }
+        let _ = tell.send(other.manager.flush());
+    };
+    spillway_base::thread::spawn("commits", commits).unwrap();
+    for _ in 0..3 {
+        let outcome = told.recv_timeout(Duration::from_secs(60)).expect("an answer");
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::WritesStopped);
+    }
+    let health = db.manager.health().unwrap_err();
+    assert!(health.to_string().contains("panicked while installing a commit"), "{health}");
+    assert_eq!(db.value("x").as_deref(), Some("0"));
+}

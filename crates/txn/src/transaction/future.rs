@@ -57,7 +57,10 @@ impl CommitFuture {
         if let Some(delay) = relaxed {
             shared.flush_within(delay);
             // The session's own next snapshot must see it.
-            shared.snapshots.installed.wait(csn);
+            if !shared.snapshots.installed.wait(csn) {
+                let stopped = shared.pipeline.health().map(|()| csn);
+                return Some(CommitFuture::done(stopped));
+            }
         }
         Some(CommitFuture::done(Ok(csn)))
     }
