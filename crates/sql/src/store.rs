@@ -155,6 +155,27 @@ fn holder(
 ) -> Result<Option<Vec<u8>>> {
     let space = TableId(index.space);
     txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
+    let found = newest_locked(txn, index, prefix, own, guard)?;
+    if txn.options().isolation == Isolation::Serializable {
+        // The snapshot must agree who has the values, if anybody has, and remembers that it was asked (SSI-1).
+        let end = end_of(prefix);
+        let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
+        if other_than(scan, prefix, own)? != found {
+            return Err(conflict_with_newer(space));
+        }
+    }
+    Ok(found)
+}
+
+/// The primary key of another row that has an index's values in the newest state, after what `guard` says is locked.
+fn newest_locked(
+    txn: &Transaction,
+    index: &IndexDef,
+    prefix: &[u8],
+    own: &[u8],
+    guard: &Guard<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let space = TableId(index.space);
     while let Some(pk) = newest_holder(txn, index, prefix, own)? {
         match guard {
             Guard::Entry => {
@@ -171,14 +192,6 @@ fn holder(
         }
         if newest_holder(txn, index, prefix, own)?.as_ref() == Some(&pk) {
             return Ok(Some(pk));
-        }
-    }
-    if txn.options().isolation == Isolation::Serializable {
-        // The snapshot must agree that the values are free, and remembers that it was asked.
-        let end = end_of(prefix);
-        let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
-        if other_than(scan, prefix, own)?.is_some() {
-            return Err(conflict_with_newer(space));
         }
     }
     Ok(None)

@@ -7,6 +7,17 @@
 //! has one of each kind is not allowed to commit. Some that would have been harmless are refused as
 //! well; the caller runs them again.
 //!
+//! # Guarantees
+//!
+//! - **SSI-1 (outcomes are reads).** Whatever a client learns of rows is noted as a read at the
+//!   snapshot, found or not: values of gets and scans; whether a key was there for a locking read, an
+//!   insertion ([`ErrorKind::DuplicateKey`] or not, also one that a savepoint takes back), a change
+//!   or a deletion; the rows that a change or a deletion by range found. Where the newest version
+//!   has told, it is one that the snapshot has, or the transaction is refused.
+//! - Not noted: a blind `put` or `delete`, which tells nothing; whether a row is locked (NOWAIT, SKIP
+//!   LOCKED), which no serial order is about; and that a row is newer than the snapshot
+//!   ([`ErrorKind::WriteConflict`]), after which the transaction is to be run again.
+//!
 //! # What a scan has read
 //!
 //! A scan has read from where it began up to the row that it gave last, or the whole range once it has said that there are no more:

@@ -362,6 +362,62 @@ fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
     }
 }
 
+/// What tells that a row or a value is there, or is not, is a read too (SSI-1): a duplicate, a row that is passed over, an insertion
+/// that a savepoint takes back.
+#[test]
+fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
+    let by_savepoint = ["SAVEPOINT s", "INSERT INTO u VALUES (3, 30)", "ROLLBACK TO s"];
+    let looks: [(&[&str], &str); 8] = [
+        (&["INSERT INTO u VALUES (1, 99)"], "DELETE FROM u WHERE id = 1"),
+        (&["INSERT INTO u VALUES (9, 10)"], "DELETE FROM u WHERE id = 1"),
+        (&["UPDATE u SET value = 10 WHERE id = 2"], "UPDATE u SET value = 11 WHERE id = 1"),
+        (&["UPDATE u SET id = 1 WHERE id = 2"], "DELETE FROM u WHERE id = 1"),
+        (&["INSERT IGNORE INTO u VALUES (1, 99)"], "DELETE FROM u WHERE id = 1"),
+        (&["INSERT IGNORE INTO u VALUES (9, 10)"], "DELETE FROM u WHERE id = 1"),
+        (&by_savepoint, "INSERT INTO u VALUES (3, 31)"),
+        (&by_savepoint, "INSERT INTO u VALUES (4, 30)"),
+    ];
+    for (look, change) in looks {
+        // In the snapshot, and committed after it was taken.
+        for later in [false, true] {
+            let bench = Bench::new(SERIALIZABLE);
+            let mut first = Client { session: bench.session(), refused: false };
+            first.run("CREATE TABLE u (id INT PRIMARY KEY, value INT UNIQUE)");
+            first.run("INSERT INTO u VALUES (1, 10), (2, 20)");
+            let [mut one, mut two] = bench.clients();
+            let mut tell = |sql: &str| {
+                let mut rows = Rows::default();
+                if one.refused {
+                    return;
+                }
+                if let Err(error) = one.session.query(sql, &mut rows) {
+                    assert!([1062, 1213].contains(&error.code), "{sql}: {error:?}");
+                    one.refused |= error.code == 1213;
+                }
+            };
+            if later {
+                // `one` has not seen what `two` writes beside it, and is told of the rest.
+                tell("SELECT * FROM u WHERE id = 7");
+                two.run("INSERT INTO u VALUES (7, 70)");
+                two.run(change);
+                two.run("COMMIT");
+                look.iter().for_each(|sql| tell(sql));
+                one.run("INSERT INTO u VALUES (8, 80)");
+                one.run("COMMIT");
+                assert_eq!((one.refused, two.refused), (true, false), "{look:?}");
+            } else {
+                two.run("SELECT * FROM u WHERE id = 7");
+                look.iter().for_each(|sql| tell(sql));
+                one.run("INSERT INTO u VALUES (7, 70)");
+                one.run("COMMIT");
+                two.run(change);
+                two.run("COMMIT");
+                assert!(one.refused || two.refused, "{look:?}");
+            }
+        }
+    }
+}
+
 /// What a limited change with an order waited for is changed only if it fits yet; else the next that does takes its place.
 #[test]
 fn a_limited_change_passes_over_what_does_not_fit_any_more() {

@@ -26,6 +26,7 @@ mod rights;
 mod row_batches;
 mod schedules;
 mod scripts;
+mod serial;
 mod sessions;
 mod sizes;
 mod variables;

@@ -8,6 +8,7 @@ mod ranges;
 mod recovery;
 mod refresh;
 mod reserve;
+mod serial;
 mod spills;
 mod throttle;
 

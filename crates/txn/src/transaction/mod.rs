@@ -518,10 +518,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives `key` a value if it has none, after locking it.
+    /// Gives `key` a value if it has none, after locking it. Under SERIALIZABLE whether it had one is a read.
     ///
     /// # Errors
-    /// [`ErrorKind::DuplicateKey`], and as [`Transaction::put`].
+    /// [`ErrorKind::DuplicateKey`], and as [`Transaction::put`]; under SERIALIZABLE also as [`Transaction::get`].
     pub fn insert(&self, table: TableId, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_writable()?;
         self.acquire(table, key, LockMode::Exclusive, LockWait::Wait)?;
@@ -530,7 +530,11 @@ impl Transaction {
         let there = match self.own(table, key, &mut old)? {
             Some(there) => there,
             None if self.writes.borrow().created(table) => false,
-            None => self.get_newest(table, key, &mut old)?,
+            None => {
+                let there = self.get_newest(table, key, &mut old)?;
+                self.note_told(table, key)?;
+                there
+            }
         };
         if there {
             self.unchecked.set(true);
@@ -538,6 +542,17 @@ impl Transaction {
         }
         self.check_newest(table, key)?;
         self.buffer(table, key, Some(value))
+    }
+
+    /// Under SERIALIZABLE: notes that the client learns whether a key is there, which the newest version has told (SSI-1).
+    fn note_told(&self, table: TableId, key: &[u8]) -> Result<()> {
+        if !self.serializable() {
+            return Ok(());
+        }
+        // The snapshot must agree.
+        self.check_newest(table, key)?;
+        let snapshot = self.snapshot();
+        self.shared().serializable.read(self.owner.id(), snapshot, table, key)
     }
 
     /// A scan over a range at the statement's snapshot, with the transaction's own writes.
