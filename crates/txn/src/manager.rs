@@ -423,7 +423,7 @@ impl TransactionManager {
         let snapshots = pipeline.snapshots.clone();
         TransactionManager(Arc::new(Shared {
             settings,
-            serializable: Serializable::new(snapshots.clone()),
+            serializable: Serializable::new(snapshots.clone(), &budget),
             snapshots,
             engines,
             _queues: budget.charge(Use::Transactions, pipeline.queue_bytes()),

@@ -1,4 +1,5 @@
-//! What locks take of the memory budget: LOCK-5 and LOCK-8 as transactions see them.
+//! What locks take of the memory budget: LOCK-5 and LOCK-8 as transactions see them; and what
+//! SERIALIZABLE transactions read (SSI-2).
 
 use spillway_base::ErrorKind;
 use spillway_base::budget::{Budget, Use};
@@ -149,4 +150,52 @@ fn a_covered_row_is_compared_with_the_snapshot() {
     txn.commit().wait().unwrap();
     let reads = db.begin(Isolation::ReadCommitted);
     assert!(reads.get(TABLE, &key(778), &mut value).unwrap() && value == b"own");
+}
+
+/// SSI-2: notes of 131,072 reads would take 30 MiB. They fit 8 MiB, in any order, and are given back.
+#[test]
+fn ssi_2_a_transaction_reads_more_than_the_budget_has_notes_for() {
+    let budget = Budget::new(8 << 20);
+    let db = db(&budget);
+    let before = budget.used();
+    let long = |number: u32| [&[7; 90][..], &key(number)].concat();
+    for order in [(|number| number) as fn(u32) -> u32, scattered] {
+        let (reader, writer) =
+            (db.begin(Isolation::Serializable), db.begin(Isolation::Serializable));
+        let (mut most, mut value) = (0, Vec::new());
+        for number in (0..1 << 17).map(order) {
+            assert!(!reader.get(TABLE, &long(number), &mut value).unwrap());
+            most = most.max(budget.used_for(Use::Transactions));
+        }
+        assert!(most > 1 << 20 && most < 5 << 20, "{most}");
+        // What was folded counts: each reads what the other writes.
+        assert!(!writer.get(TABLE, b"x", &mut value).unwrap());
+        writer.put(TABLE, &long(77), b"1").unwrap();
+        let refused = reader.put(TABLE, b"x", b"1").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::SerializationFailure);
+        drop(reader);
+        writer.commit().wait().unwrap();
+        let clean = db.begin(Isolation::ReadCommitted);
+        clean.delete(TABLE, &long(77)).unwrap();
+        clean.commit().wait().unwrap();
+        // What has committed is forgotten with the next that ends.
+        db.begin(Isolation::Serializable).take_snapshot();
+        assert_eq!(budget.used(), before);
+    }
+}
+
+/// SSI-2: a read that memory has no room for is refused, and the transaction goes on.
+#[test]
+fn ssi_2_a_read_that_memory_has_no_room_for_is_refused() {
+    let budget = Budget::new(4 << 20);
+    let db = db(&budget);
+    let others = budget.charge(Use::Connections, budget.limit() - budget.used());
+    let txn = db.begin(Isolation::Serializable);
+    let mut value = Vec::new();
+    let refused = txn.get(TABLE, &[7; 40_000], &mut value).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::LockTableFull);
+    assert!((0..1000).all(|number| txn.get(TABLE, &key(number), &mut value).is_ok()), "folded");
+    drop(others);
+    assert!(!txn.get(TABLE, &[7; 40_000], &mut value).unwrap());
+    txn.commit().wait().unwrap();
 }

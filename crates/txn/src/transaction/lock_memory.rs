@@ -31,13 +31,11 @@ pub(super) struct LockMemory {
     /// Bytes that may be taken without another charge.
     room: Cell<usize>,
     charge: RefCell<Option<Charge>>,
-    /// Bytes noted beside the locks, for what is remembered of each row that they are on.
-    noted: Cell<usize>,
 }
 
 impl LockMemory {
     pub(super) fn new() -> LockMemory {
-        LockMemory { room: Cell::new(FREE_BYTES), charge: RefCell::default(), noted: Cell::new(0) }
+        LockMemory { room: Cell::new(FREE_BYTES), charge: RefCell::default() }
     }
 
     /// The transaction has given back its locks.
@@ -45,7 +43,6 @@ impl LockMemory {
         if self.room.replace(FREE_BYTES) != FREE_BYTES {
             self.charge.take();
         }
-        self.noted.set(0);
     }
 }
 
@@ -53,27 +50,11 @@ impl Transaction {
     /// Makes sure that one more lock, on a key of this length, has room.
     #[inline]
     pub(super) fn room_for_lock(&self, key_len: usize) -> Result<()> {
-        self.room_beside_locks(lock_bytes(key_len))
-    }
-
-    /// Charges for bytes that are remembered of a row which is locked.
-    pub(super) fn note_locked(&self, bytes: usize) -> Result<()> {
-        self.room_beside_locks(bytes)?;
-        self.lock_memory.noted.set(self.lock_memory.noted.get() + bytes);
-        Ok(())
-    }
-
-    #[inline]
-    fn room_beside_locks(&self, more: usize) -> Result<()> {
-        if self.lock_bytes() + more <= self.lock_memory.room.get() {
+        let more = lock_bytes(key_len);
+        if self.owner.bytes() + more <= self.lock_memory.room.get() {
             return Ok(());
         }
         self.make_lock_room(more)
-    }
-
-    /// Bytes of the locks, and of what is noted beside them.
-    fn lock_bytes(&self) -> usize {
-        self.owner.bytes() + self.lock_memory.noted.get()
     }
 
     #[cold]
@@ -84,7 +65,7 @@ impl Transaction {
             if worth {
                 self.shared().locks.fold(&self.owner);
             }
-            worth && self.lock_bytes() + more <= self.lock_memory.room.get()
+            worth && self.owner.bytes() + more <= self.lock_memory.room.get()
         };
         if fold(locks_max.clamp(FOLD_FROM, FOLD_BY)) {
             return Ok(());
@@ -102,7 +83,7 @@ impl Transaction {
     }
 
     fn charge_locks(&self, more: usize) -> Result<()> {
-        let want = (self.lock_bytes() + more).next_multiple_of(CHARGE_STEP);
+        let want = (self.owner.bytes() + more).next_multiple_of(CHARGE_STEP);
         let mut charge = self.lock_memory.charge.borrow_mut();
         let have = charge.as_ref().map_or(0, Charge::bytes);
         let step = self.shared().charge_transaction(want - have)?;

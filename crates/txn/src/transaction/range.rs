@@ -45,9 +45,6 @@ const RANGES_PER_DOUBLING: usize = 32;
 /// A transaction has no more ranges than this.
 const RANGES_MAX: usize = 256;
 
-/// What a serializable transaction's write takes beside its key, estimated: its table, the boxed key, the list of writers.
-const NOTED_BYTES: usize = 96;
-
 /// From how many rows on beside each other a range stands for them, if there are some already; never for `None`.
 fn at_once_from(ranges: usize) -> Option<usize> {
     (ranges < RANGES_MAX).then(|| AT_ONCE_FROM << (ranges / RANGES_PER_DOUBLING))
@@ -295,7 +292,6 @@ impl Transaction {
 
     fn note_deleted(&self, table: TableId, key: &[u8], snapshot: Csn) -> Result<()> {
         if self.serializable() {
-            self.note_locked(NOTED_BYTES + key.len())?;
             self.shared().serializable.write(self.owner.id(), snapshot, table, key)?;
         }
         Ok(())

@@ -17,6 +17,10 @@
 //! - Not noted: a blind `put` or `delete`, which tells nothing; whether a row is locked (NOWAIT, SKIP
 //!   LOCKED), which no serial order is about; and that a row is newer than the snapshot
 //!   ([`ErrorKind::WriteConflict`]), after which the transaction is to be run again.
+//! - **SSI-2 (memory).** What is noted of reads and writes, and of transactions, is charged to the
+//!   budget as long as it is kept. The notes of a transaction are folded into one range for each
+//!   table once they are many, and where memory is short; then also those of others. A request that
+//!   finds no room after that fails with [`ErrorKind::LockTableFull`] and notes nothing.
 //!
 //! # What a scan has read
 //!
@@ -32,23 +36,32 @@
 //! commit until no transaction that ran beside it is left, and none can come: a snapshot to come is at the stable CSN or
 //! above, and one that is being taken was announced ([`Serializable::enter`]).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod notes;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use spillway_base::budget::{Budget, Stepped, Use};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::snapshots::Snapshots;
+use notes::{Notes, POINT_BYTES};
+
+/// Bytes that a transaction takes beside its notes.
+const MEMBER_BYTES: usize = 384;
+
+/// A transaction's notes are folded once they take this part of the budget,
+const PART_NOTED: usize = 64;
+
+/// but never fewer than these,
+const FOLD_FROM: usize = 10_000;
+
+/// and always as many as these.
+const FOLD_BY: usize = 1_000_000;
 
 type Id = u64;
 type Point = (TableId, Box<[u8]>);
-
-struct RangeRead {
-    table: TableId,
-    start: Box<[u8]>,
-    end: Option<Box<[u8]>>,
-    reader: Id,
-}
 
 struct Member {
     /// Its snapshot, or what that cannot be below.
@@ -73,12 +86,13 @@ impl Member {
     }
 }
 
-#[derive(Default)]
 struct State {
     members: HashMap<Id, Member>,
-    point_reads: HashMap<Point, Vec<Id>>,
-    range_reads: Vec<RangeRead>,
-    writes: BTreeMap<Point, Vec<Id>>,
+    notes: Notes,
+    /// What both take.
+    memory: Stepped,
+    /// Notes of one transaction that are folded.
+    fold_from: usize,
 }
 
 /// The dependencies among SERIALIZABLE transactions.
@@ -153,28 +167,57 @@ impl State {
 
     fn forget_strangers(&mut self) {
         let known: HashSet<Id> = self.members.keys().copied().collect();
-        self.point_reads.retain(|_, readers| {
-            readers.retain(|id| known.contains(id));
-            !readers.is_empty()
-        });
-        self.range_reads.retain(|range| known.contains(&range.reader));
-        self.writes.retain(|_, writers| {
-            writers.retain(|id| known.contains(id));
-            !writers.is_empty()
-        });
+        self.notes.keep(&known);
+        // To count fewer never fails.
+        let _ = self.charge(0);
     }
-}
 
-fn add(ids: &mut Vec<Id>, id: Id) {
-    if !ids.contains(&id) {
-        ids.push(id);
+    /// Charges what is kept, and so much more.
+    fn charge(&mut self, more: usize) -> Result<()> {
+        let members = self.members.len() * MEMBER_BYTES;
+        self.memory.try_set(members + self.notes.bytes() + more)
+    }
+
+    /// Makes room for one more note of a transaction (SSI-2).
+    fn make_room(&mut self, id: Id, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        let more = Notes::most(start, end);
+        if self.notes.unfolded(id) >= self.fold_from {
+            self.notes.fold(id);
+        }
+        if self.charge(more).is_ok() {
+            return Ok(());
+        }
+        self.notes.fold(id);
+        if self.charge(more).is_ok() {
+            return Ok(());
+        }
+        for other in self.notes.foldable() {
+            self.notes.fold(other);
+        }
+        self.charge(more).map_err(|full| {
+            let message = "the memory budget has no room for another read of a SERIALIZABLE \
+                transaction; read fewer rows in one transaction, or let others end";
+            Error::with_source(ErrorKind::LockTableFull, message, full)
+        })
+    }
+
+    /// `id` has read what the others wrote.
+    fn depends_on(&mut self, id: Id, writers: Vec<Id>) -> Result<()> {
+        writers.into_iter().try_for_each(|writer| self.depends(id, id, writer))
     }
 }
 
 impl Serializable {
     /// Of a database with these snapshots.
-    pub(crate) fn new(snapshots: Arc<Snapshots>) -> Serializable {
-        Serializable { snapshots, state: Mutex::default() }
+    pub(crate) fn new(snapshots: Arc<Snapshots>, budget: &Budget) -> Serializable {
+        let fold_from = (budget.limit() / PART_NOTED / POINT_BYTES).clamp(FOLD_FROM, FOLD_BY);
+        let state = State {
+            members: HashMap::new(),
+            notes: Notes::default(),
+            memory: Stepped::new(budget, Use::Transactions),
+            fold_from,
+        };
+        Serializable { snapshots, state: Mutex::new(state) }
     }
 
     /// A transaction is about to take its snapshot: from now on nothing that it may run beside is forgotten.
@@ -204,10 +247,9 @@ impl Serializable {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
-        let point = (table, key.into());
-        let writers = state.writes.get(&point).cloned().unwrap_or_default();
-        add(state.point_reads.entry(point).or_default(), id);
-        writers.into_iter().try_for_each(|writer| state.depends(id, id, writer))
+        state.make_room(id, key, None)?;
+        let writers = state.notes.read(id, table, key);
+        state.depends_on(id, writers)
     }
 
     /// A transaction has read a range at its snapshot.
@@ -221,20 +263,9 @@ impl Serializable {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
-        let from: Point = (table, range.start.into());
-        let writers: Vec<Id> = state
-            .writes
-            .range(from..)
-            .take_while(|((at, key), _)| *at == table && range.end.is_none_or(|end| **key < *end))
-            .flat_map(|(_, writers)| writers.iter().copied())
-            .collect();
-        state.range_reads.push(RangeRead {
-            table,
-            start: range.start.into(),
-            end: range.end.map(Into::into),
-            reader: id,
-        });
-        writers.into_iter().try_for_each(|writer| state.depends(id, id, writer))
+        state.make_room(id, range.start, range.end)?;
+        let writers = state.notes.read_range(id, table, range);
+        state.depends_on(id, writers)
     }
 
     /// A transaction, which has a snapshot or takes one at `snapshot`, writes a key.
@@ -242,15 +273,8 @@ impl Serializable {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
-        let point = (table, Box::from(key));
-        let mut readers = state.point_reads.get(&point).cloned().unwrap_or_default();
-        readers.extend(state.range_reads.iter().filter_map(|range| {
-            let inside = range.table == table
-                && key >= &*range.start
-                && range.end.as_ref().is_none_or(|end| key < &**end);
-            inside.then_some(range.reader)
-        }));
-        add(state.writes.entry(point).or_default(), id);
+        state.make_room(id, key, None)?;
+        let readers = state.notes.write(id, table, key);
         readers.into_iter().try_for_each(|reader| state.depends(id, reader, id))
     }
 
@@ -294,6 +318,12 @@ impl Serializable {
     #[cfg(test)]
     pub(crate) fn numbers(&self) -> Vec<Csn> {
         self.state.lock().members.values().filter_map(|member| member.committed).collect()
+    }
+
+    /// Has notes folded from so many on.
+    #[cfg(test)]
+    pub(crate) fn fold_from(&self, notes: usize) {
+        self.state.lock().fold_from = notes;
     }
 
     /// Transactions remembered.

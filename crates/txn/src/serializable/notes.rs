@@ -1,0 +1,229 @@
+//! What SERIALIZABLE transactions have read and written: keys and ranges of tables, and who.
+//!
+//! A note of a key takes some 150 bytes, and a transaction may read millions. So a transaction whose
+//! notes are many has them folded: one range for each table from its first key to its last, for
+//! what it read and for what it wrote. A range says more than was read, so it refuses some that
+//! would have been harmless, and never lets pass what single keys would not (SSI-2).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use spillway_base::range::successor;
+use spillway_base::{KeyRange, TableId};
+
+use super::{Id, Point};
+
+/// Bytes that a note of a key takes beside the key: the key's place in a map with its free places,
+/// the list of transactions, and what the allocator adds.
+pub(super) const POINT_BYTES: usize = 144;
+
+/// Bytes that a note of a range takes beside its ends.
+const RANGE_BYTES: usize = 160;
+
+struct Span {
+    table: TableId,
+    start: Box<[u8]>,
+    /// `None` for the end of the table.
+    end: Option<Box<[u8]>>,
+    of: Id,
+}
+
+impl Span {
+    fn has(&self, table: TableId, key: &[u8]) -> bool {
+        self.table == table && *self.start <= *key && self.end.as_ref().is_none_or(|end| key < end)
+    }
+
+    fn meets(&self, table: TableId, range: KeyRange<'_>) -> bool {
+        self.table == table
+            && range.end.is_none_or(|end| *self.start < *end)
+            && self.end.as_ref().is_none_or(|end| range.start < &**end)
+    }
+
+    fn bytes(&self) -> usize {
+        RANGE_BYTES + self.start.len() + self.end.as_ref().map_or(0, |end| end.len())
+    }
+
+    /// Has it reach over another range of its table, too.
+    fn join(&mut self, start: &[u8], end: Option<&[u8]>) {
+        if start < &*self.start {
+            self.start = start.into();
+        }
+        self.end = match (self.end.take(), end) {
+            (Some(own), Some(end)) => Some(if *own < *end { end.into() } else { own }),
+            _ => None,
+        };
+    }
+}
+
+/// One range for each table.
+#[derive(Default)]
+struct Folded(BTreeMap<TableId, Span>);
+
+impl Folded {
+    fn add(&mut self, of: Id, table: TableId, start: &[u8], end: Option<&[u8]>) {
+        let new = || Span { table, start: start.into(), end: end.map(Into::into), of };
+        self.0.entry(table).or_insert_with(new).join(start, end);
+    }
+}
+
+/// Notes of one kind, reads or writes.
+#[derive(Default)]
+struct Kind {
+    points: BTreeMap<Point, Vec<Id>>,
+    ranges: Vec<Span>,
+    folded: Vec<Span>,
+}
+
+impl Kind {
+    fn all_ranges(&self) -> impl Iterator<Item = &Span> {
+        self.ranges.iter().chain(&self.folded)
+    }
+
+    /// Answers the bytes that the note takes.
+    fn note(&mut self, id: Id, point: Point) -> usize {
+        if self.folded.iter().any(|range| range.of == id && range.has(point.0, &point.1)) {
+            return 0;
+        }
+        let bytes = POINT_BYTES + point.1.len();
+        let ids = self.points.entry(point).or_default();
+        if ids.contains(&id) {
+            return 0;
+        }
+        ids.push(id);
+        bytes
+    }
+
+    fn of_point(&self, table: TableId, key: &[u8]) -> Vec<Id> {
+        let point = (table, key.into());
+        let mut ids = self.points.get(&point).cloned().unwrap_or_default();
+        let ranges = self.all_ranges().filter(|range| range.has(table, key));
+        ids.extend(ranges.map(|range| range.of));
+        ids
+    }
+
+    fn of_range(&self, table: TableId, range: KeyRange<'_>) -> Vec<Id> {
+        let from: Point = (table, range.start.into());
+        let points = self
+            .points
+            .range(from..)
+            .take_while(|((at, key), _)| *at == table && range.end.is_none_or(|end| **key < *end));
+        let mut ids: Vec<Id> = points.flat_map(|(_, ids)| ids.iter().copied()).collect();
+        let ranges = self.all_ranges().filter(|span| span.meets(table, range));
+        ids.extend(ranges.map(|span| span.of));
+        ids
+    }
+
+    fn keep(&mut self, known: impl Fn(Id) -> bool) {
+        self.points.retain(|_, ids| {
+            ids.retain(|id| known(*id));
+            !ids.is_empty()
+        });
+        self.ranges.retain(|range| known(range.of));
+        self.folded.retain(|range| known(range.of));
+    }
+
+    /// Folds what it has of a transaction. Answers the bytes that this takes then.
+    fn fold(&mut self, id: Id) -> usize {
+        let mut folded = Folded::default();
+        self.points.retain(|(table, key), ids| {
+            if let Some(at) = ids.iter().position(|other| *other == id) {
+                ids.swap_remove(at);
+                folded.add(id, *table, key, Some(&successor(key)));
+            }
+            !ids.is_empty()
+        });
+        for ranges in [&mut self.ranges, &mut self.folded] {
+            ranges.retain(|range| {
+                let own = range.of == id;
+                if own {
+                    folded.add(id, range.table, &range.start, range.end.as_deref());
+                }
+                !own
+            });
+        }
+        let bytes = folded.0.values().map(Span::bytes).sum();
+        self.folded.extend(folded.0.into_values());
+        bytes
+    }
+}
+
+/// The notes of all SERIALIZABLE transactions.
+#[derive(Default)]
+pub(super) struct Notes {
+    reads: Kind,
+    writes: Kind,
+    /// What they take, of each transaction that has some: bytes, and notes since its last fold.
+    taken: HashMap<Id, (usize, usize)>,
+    bytes: usize,
+}
+
+impl Notes {
+    fn took(&mut self, id: Id, bytes: usize) {
+        if bytes > 0 {
+            let (all, count) = self.taken.entry(id).or_default();
+            *all += bytes;
+            *count += 1;
+            self.bytes += bytes;
+        }
+    }
+
+    /// Bytes of all notes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The most that one more note may take: of a key, or a range with these ends.
+    pub(super) fn most(start: &[u8], end: Option<&[u8]>) -> usize {
+        RANGE_BYTES.max(POINT_BYTES) + start.len() + end.map_or(0, <[u8]>::len)
+    }
+
+    /// Notes of a transaction since its last fold.
+    pub(super) fn unfolded(&self, id: Id) -> usize {
+        self.taken.get(&id).map_or(0, |(_, count)| *count)
+    }
+
+    /// Those whose notes may be worth a fold.
+    pub(super) fn foldable(&self) -> Vec<Id> {
+        let many = self.taken.iter().filter(|(_, (_, count))| *count > 1);
+        many.map(|(id, _)| *id).collect()
+    }
+
+    /// `id` reads a key. Answers who wrote it.
+    pub(super) fn read(&mut self, id: Id, table: TableId, key: &[u8]) -> Vec<Id> {
+        let bytes = self.reads.note(id, (table, key.into()));
+        self.took(id, bytes);
+        self.writes.of_point(table, key)
+    }
+
+    /// `id` reads a range. Answers who wrote in it.
+    pub(super) fn read_range(&mut self, id: Id, table: TableId, range: KeyRange<'_>) -> Vec<Id> {
+        let end = range.end.map(Into::into);
+        let span = Span { table, start: range.start.into(), end, of: id };
+        let bytes = span.bytes();
+        self.reads.ranges.push(span);
+        self.took(id, bytes);
+        self.writes.of_range(table, range)
+    }
+
+    /// `id` writes a key. Answers who read it.
+    pub(super) fn write(&mut self, id: Id, table: TableId, key: &[u8]) -> Vec<Id> {
+        let bytes = self.writes.note(id, (table, key.into()));
+        self.took(id, bytes);
+        self.reads.of_point(table, key)
+    }
+
+    /// Folds the notes of a transaction (SSI-2).
+    pub(super) fn fold(&mut self, id: Id) {
+        let Some((before, count)) = self.taken.get_mut(&id) else { return };
+        let bytes = self.reads.fold(id) + self.writes.fold(id);
+        self.bytes = self.bytes - *before + bytes;
+        (*before, *count) = (bytes, 0);
+    }
+
+    /// Forgets all but those that are known.
+    pub(super) fn keep(&mut self, known: &HashSet<Id>) {
+        self.reads.keep(|id| known.contains(&id));
+        self.writes.keep(|id| known.contains(&id));
+        self.taken.retain(|id, _| known.contains(id));
+        self.bytes = self.taken.values().map(|(bytes, _)| bytes).sum();
+    }
+}
