@@ -9,9 +9,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// When a simulation begins, since the Unix epoch.
+#[cfg(spillway_sim)]
+const SIMULATED_EPOCH: Duration = Duration::from_secs(1_700_000_000);
+
 /// Nanoseconds since the process first asked, on the machine's monotonic clock.
 #[must_use]
 pub fn now() -> Duration {
+    #[cfg(spillway_sim)]
+    if let Some(now) = crate::scheduler::now() {
+        return now;
+    }
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
 }
@@ -19,6 +27,10 @@ pub fn now() -> Duration {
 /// Time since the Unix epoch, on the machine's wall clock.
 #[must_use]
 pub fn wall() -> Duration {
+    #[cfg(spillway_sim)]
+    if let Some(now) = crate::scheduler::now() {
+        return SIMULATED_EPOCH + now;
+    }
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
@@ -53,6 +65,8 @@ impl Clock {
     /// Waits for `duration`.
     pub fn sleep(&self, duration: Duration) {
         match &self.manual_ns {
+            #[cfg(spillway_sim)]
+            None if crate::scheduler::is_task() => crate::scheduler::sleep(duration),
             None => std::thread::sleep(duration),
             Some(_) => self.advance(duration),
         }

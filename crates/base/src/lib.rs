@@ -10,7 +10,8 @@
 //! - [`engine`]: the contract a table engine keeps;
 //! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their causes;
 //! - [`home`]: on which core the data is at home that a thread uses; [`prefetch`]: memory that will be needed soon;
-//! - [`clock`], [`rng`], [`thread`], [`sync`]: the seams a simulation takes over;
+//! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over; under `--cfg spillway_sim` its
+//!   deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.
 
 pub mod batch;
@@ -22,11 +23,14 @@ pub mod engine;
 pub mod error;
 pub mod home;
 pub mod ids;
+pub mod lock;
 #[cfg(loom)]
 pub mod modelled;
 pub mod prefetch;
 pub mod range;
 pub mod rng;
+#[cfg(spillway_sim)]
+pub mod scheduler;
 pub mod stall;
 pub mod sync;
 pub mod thread;

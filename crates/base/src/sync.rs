@@ -1,5 +1,6 @@
-//! Atomics and cells for the lock-free cores: `std` in production, loom's under `--cfg loom`, so
-//! that the code that is model-checked is the code that runs.
+//! Atomics and cells for the lock-free cores: `std` in production, loom's under `--cfg loom`, those of
+//! the deterministic scheduler under `--cfg spillway_sim`, so that the code that is checked is the
+//! code that runs.
 
 #[cfg(loom)]
 pub use loom::{
@@ -9,12 +10,167 @@ pub use loom::{
     thread,
 };
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, spillway_sim)))]
 pub use std::{
     hint,
     sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
     thread,
 };
+
+#[cfg(not(spillway_sim))]
+pub use std::sync::mpsc;
+
+#[cfg(spillway_sim)]
+pub use scheduled::{Mutex, MutexGuard, hint, mpsc, thread};
+#[cfg(spillway_sim)]
+pub use {crate::scheduler::atomic, std::sync::Arc};
+
+#[cfg(spillway_sim)]
+mod scheduled {
+    use std::convert::Infallible;
+
+    pub use crate::lock::MutexGuard;
+
+    /// A lock of the scheduler under `std`'s interface.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(crate::lock::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// A lock around `value`.
+        pub const fn new(value: T) -> Mutex<T> {
+            Mutex(crate::lock::Mutex::new(value))
+        }
+
+        /// Takes the lock.
+        ///
+        /// # Errors
+        /// None: a panic ends a simulation.
+        pub fn lock(&self) -> Result<MutexGuard<'_, T>, std::sync::PoisonError<MutexGuard<'_, T>>> {
+            Ok(self.0.lock())
+        }
+
+        /// Takes the value out.
+        ///
+        /// # Errors
+        /// None.
+        pub fn into_inner(self) -> Result<T, Infallible> {
+            Ok(self.0.into_inner())
+        }
+    }
+
+    /// Hints that another thread is waited for.
+    pub mod hint {
+        pub use crate::scheduler::spin as spin_loop;
+    }
+
+    /// Gives way to other threads.
+    pub mod thread {
+        pub use crate::scheduler::spin as yield_now;
+    }
+
+    /// Channels under the scheduler, with `std`'s interface.
+    pub mod mpsc {
+        use std::collections::VecDeque;
+        use std::sync::Arc;
+        pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError};
+        use std::time::Duration;
+
+        use crate::lock::{Condvar, Mutex};
+
+        struct Queue<T> {
+            sent: VecDeque<T>,
+            senders: usize,
+            has_receiver: bool,
+        }
+
+        type Shared<T> = Arc<(Mutex<Queue<T>>, Condvar)>;
+
+        /// The end that sends.
+        pub struct Sender<T>(Shared<T>);
+        /// The end that receives.
+        pub struct Receiver<T>(Shared<T>);
+
+        /// A channel without a bound.
+        #[must_use]
+        pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+            let queue = Queue { sent: VecDeque::new(), senders: 1, has_receiver: true };
+            let shared = Arc::new((Mutex::new(queue), Condvar::new()));
+            (Sender(shared.clone()), Receiver(shared))
+        }
+
+        impl<T> Sender<T> {
+            /// Sends a value.
+            ///
+            /// # Errors
+            /// The value, where nobody receives any more.
+            pub fn send(&self, value: T) -> Result<(), SendError<T>> {
+                let mut queue = self.0.0.lock();
+                if !queue.has_receiver {
+                    return Err(SendError(value));
+                }
+                queue.sent.push_back(value);
+                drop(queue);
+                self.0.1.notify_one();
+                Ok(())
+            }
+        }
+
+        impl<T> Clone for Sender<T> {
+            fn clone(&self) -> Sender<T> {
+                self.0.0.lock().senders += 1;
+                Sender(self.0.clone())
+            }
+        }
+
+        impl<T> Drop for Sender<T> {
+            fn drop(&mut self) {
+                self.0.0.lock().senders -= 1;
+                self.0.1.notify_all();
+            }
+        }
+
+        impl<T> Receiver<T> {
+            /// Waits for the next value.
+            ///
+            /// # Errors
+            /// When none is left and nobody sends any more.
+            pub fn recv(&self) -> Result<T, RecvError> {
+                let mut queue = self.0.0.lock();
+                loop {
+                    match queue.sent.pop_front() {
+                        Some(value) => return Ok(value),
+                        None if queue.senders == 0 => return Err(RecvError),
+                        None => self.0.1.wait(&mut queue),
+                    }
+                }
+            }
+
+            /// Waits for the next value, for so long at the most.
+            ///
+            /// # Errors
+            /// As [`Receiver::recv`], and when the time is over.
+            pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+                let until = crate::clock::now() + timeout;
+                let mut queue = self.0.0.lock();
+                loop {
+                    let left = until.saturating_sub(crate::clock::now());
+                    match queue.sent.pop_front() {
+                        Some(value) => return Ok(value),
+                        None if queue.senders == 0 => return Err(RecvTimeoutError::Disconnected),
+                        None if left.is_zero() => return Err(RecvTimeoutError::Timeout),
+                        None => drop(self.0.1.wait_for(&mut queue, left)),
+                    }
+                }
+            }
+        }
+
+        impl<T> Drop for Receiver<T> {
+            fn drop(&mut self) {
+                self.0.0.lock().has_receiver = false;
+            }
+        }
+    }
+}
 
 /// Checks a model over all orders of its threads' steps with at most this many preemptions. Without a bound there are more than can
 /// be tried; nearly every fault needs few.

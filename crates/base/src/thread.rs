@@ -6,9 +6,43 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 
 use crate::{Error, ErrorKind, Result};
+
+#[cfg(not(spillway_sim))]
+pub use std::thread::JoinHandle;
+
+/// A thread to join: by the scheduler first, where it is one of its tasks.
+#[cfg(spillway_sim)]
+#[derive(Debug)]
+pub struct JoinHandle<T> {
+    thread: std::thread::JoinHandle<T>,
+    task: Option<usize>,
+}
+
+#[cfg(spillway_sim)]
+impl<T> JoinHandle<T> {
+    /// Waits for the thread's end.
+    ///
+    /// # Errors
+    /// What it panicked with.
+    pub fn join(self) -> std::thread::Result<T> {
+        if let Some(task) = self.task {
+            crate::scheduler::join(task);
+        }
+        self.thread.join()
+    }
+
+    /// Whether the thread has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        match self.task {
+            Some(task) => crate::scheduler::is_done(task),
+            None => self.thread.is_finished(),
+        }
+    }
+}
 
 /// Starts a thread called `name` (at most 15 bytes are shown by the system's tools).
 ///
@@ -21,15 +55,25 @@ where
 {
     let name = name.into();
     let pool = POOL.with(|pool| pool.borrow().clone());
+    #[cfg(spillway_sim)]
+    let task = crate::scheduler::add(&name);
     let start = move || {
+        #[cfg(spillway_sim)]
+        task.inspect(|task| crate::scheduler::begin(*task));
         if let Some(pool) = pool {
             pool.started();
         }
         body()
     };
-    Builder::new().name(name.clone()).spawn(start).map_err(|source| {
+    let thread = Builder::new().name(name.clone()).spawn(start).map_err(|source| {
         Error::with_source(ErrorKind::MemoryFull, format!("cannot start thread {name}"), source)
-    })
+    });
+    #[cfg(spillway_sim)]
+    let thread = {
+        crate::scheduler::point();
+        thread.map(|thread| JoinHandle { thread, task })
+    };
+    thread
 }
 
 /// A pool, as a thread of it sees it. Its calls come in pairs, on that thread, but for the last.
@@ -113,9 +157,25 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
 pub fn together(threads: usize, body: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         let body = &body;
-        let running: Vec<_> =
-            (0..threads).map(|number| scope.spawn(move || body(number))).collect();
+        let start = |number| {
+            #[cfg(spillway_sim)]
+            let task = crate::scheduler::add("together");
+            let run = move || {
+                #[cfg(spillway_sim)]
+                task.inspect(|task| crate::scheduler::begin(*task));
+                body(number);
+            };
+            let thread = scope.spawn(run);
+            #[cfg(spillway_sim)]
+            let thread = (thread, task);
+            thread
+        };
+        let running: Vec<_> = (0..threads).map(start).collect();
         for thread in running {
+            #[cfg(spillway_sim)]
+            let (thread, task) = thread;
+            #[cfg(spillway_sim)]
+            task.into_iter().for_each(crate::scheduler::join);
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }

@@ -11,6 +11,8 @@ mod ddl_crashes;
 mod extents;
 #[cfg(test)]
 mod row_forms;
+#[cfg(spillway_sim)]
+pub mod simulation;
 #[cfg(test)]
 mod sql_crashes;
 #[cfg(test)]

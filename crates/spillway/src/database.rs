@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::budget::{Budget, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Access, Engine, Metric, RangeEstimate, Rewrite};
+use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
@@ -42,7 +42,7 @@ const CORES_PER_READ_QUEUE: usize = 4;
 struct Running {
     background: Option<Background>,
     /// Threads that stop on request.
-    care: Vec<std::thread::JoinHandle<()>>,
+    care: Vec<thread::JoinHandle<()>>,
     /// Of the data folder, and of the log's where that is elsewhere.
     locks: Vec<Box<dyn DiskLock>>,
 }
@@ -278,7 +278,7 @@ impl Database {
                 // A step that fails is tried again: the manager or the engine keeps the failure.
                 let step = || (manager.fold_step(), spillway_base::clock::now());
                 let began = spillway_base::clock::now();
-                let (worked, ended) = parking_lot::MutexGuard::unlocked(&mut stop, step);
+                let (worked, ended) = spillway_base::lock::MutexGuard::unlocked(&mut stop, step);
                 if *stop {
                     break;
                 }

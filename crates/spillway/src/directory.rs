@@ -3,8 +3,8 @@
 //! Rows are a table's name and its number (u32, little-endian). One more row, under the empty name, has the
 //! largest number reserved.
 
-use parking_lot::Mutex;
 use spillway_base::codec::Reader;
+use spillway_base::lock::Mutex;
 use spillway_base::{EngineKind, Result, TableId};
 use spillway_txn::{Frees, TransactionManager, TransactionOptions};
 

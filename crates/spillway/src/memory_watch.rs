@@ -17,13 +17,13 @@
 //! allocator holds free would not be counted.
 
 use std::fs;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spillway_base::budget::{Budget, Charge, GiveWay, Use};
+use spillway_base::lock::Mutex;
+use spillway_base::sync::mpsc::{self, RecvTimeoutError};
+use spillway_base::thread::JoinHandle;
 use spillway_base::{Result, clock, thread};
 
 use crate::Database;

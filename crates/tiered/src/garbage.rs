@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 
 /// Parts: a few microseconds where others have them too, some fifty where all of them go, and the slots with them. Tests have few parts.
 const FREED_AT_ONCE: usize = if cfg!(test) { 6 } else { 256 };

@@ -30,10 +30,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use memmap2::{Advice, MmapMut, UncheckedAdvice};
-#[cfg(not(loom))]
-use parking_lot::{Mutex, MutexGuard};
 use rustix::mm::{Advice as MadviseAdvice, madvise};
 use spillway_base::budget::{Budget, Charge, Use};
+#[cfg(not(loom))]
+use spillway_base::lock::{Mutex, MutexGuard};
 #[cfg(loom)]
 use spillway_base::sync::{Mutex, MutexGuard};
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use parking_lot::Mutex;
 use spillway_base::engine::{Access, Found};
 use spillway_base::home::Place;
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId, clock};
 
 use crate::engine::{Heat, Mix};

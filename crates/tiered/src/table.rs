@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
-use parking_lot::Mutex;
 use spillway_base::engine::Rewrite;
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, KeyRange, TableId};
 
 use crate::memtable::Memtable;

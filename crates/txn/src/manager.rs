@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Access, Debt, Engine, Horizon, Metric};
+use spillway_base::lock::Mutex;
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate};
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 
 type Versions = BTreeMap<Csn, Option<Vec<u8>>>;

@@ -33,9 +33,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spillway_base::checksum::crc32c;
 use spillway_base::codec::Reader;
+use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, File, OpenMode};
 

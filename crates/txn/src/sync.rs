@@ -7,7 +7,7 @@ use spillway_base::clock::Clock;
 use spillway_base::sync::{hint, thread};
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub(crate) use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 
 #[cfg(loom)]
 pub(crate) use spillway_base::modelled::{Condvar, Mutex, MutexGuard};

@@ -11,10 +11,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};
+use spillway_base::lock::Mutex;
 use spillway_base::thread;
 use spillway_types::Value;
 use sqlparser::ast;

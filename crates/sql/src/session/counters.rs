@@ -11,8 +11,8 @@
 
 use std::collections::HashMap;
 
-use parking_lot::Mutex;
 use spillway::{Database, Transaction, TransactionOptions};
+use spillway_base::lock::Mutex;
 
 use super::instance::{Inner, Instance};
 use crate::catalog::{Change, IndexPart, TableDef, unawaited};

@@ -4,18 +4,18 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use spillway::{
     Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism, Transaction,
     TransactionOptions,
 };
 use spillway_base::clock::Clock;
+use spillway_base::lock::Mutex;
 use spillway_base::stall::Waits;
+use spillway_base::thread::JoinHandle;
 use spillway_types::Collation;
 
 use super::compiled::{CommonShapes, Shapes};

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
+use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::thread::blocking;
 use sqlparser::tokenizer::Token;
 

@@ -10,10 +10,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway::Budget;
 use spillway_base::budget::{Stepped, Use};
 use spillway_base::clock;
+use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::thread::blocking;
 
 use super::process::Process;

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use spillway::CancelHandle;
+use spillway_base::lock::Mutex;
 use spillway_base::stall::{Cause, Ledger};
 
 /// What others ask of a session.

@@ -31,8 +31,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
 use spillway::{Csn, Mechanism, Transaction};
+use spillway_base::lock::{Condvar, Mutex};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance};

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use spillway_base::checksum::crc32c;
+use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::make::{Maker, Segment};

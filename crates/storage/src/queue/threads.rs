@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use parking_lot::{Condvar, Mutex};
+use spillway_base::lock::{Condvar, Mutex};
+use spillway_base::thread::JoinHandle;
 use spillway_base::{Result, thread};
 
 use super::operation::Operation;

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use spillway_base::clock::Clock;
+use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};

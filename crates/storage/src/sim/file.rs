@@ -50,6 +50,7 @@ impl SimFile {
 
     /// Waits where syncs are held up.
     fn pass_hold(&self) {
+        super::operation();
         let hold = self.disk.0.lock().hold.clone();
         if let Some(hold) = hold {
             hold.pass();
@@ -102,6 +103,7 @@ impl SimFile {
 
 impl File for SimFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        super::operation();
         let hold = self.disk.0.lock().hold_reads.clone();
         if let Some(hold) = hold {
             hold.pass();
@@ -110,6 +112,7 @@ impl File for SimFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        super::operation();
         let hook = self.with(|state| {
             self.write(state, offset, bytes)?;
             Ok(state.take_hook(&self.path))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use spillway_base::lock::{Condvar, Mutex};
 
 use super::SimDisk;
 

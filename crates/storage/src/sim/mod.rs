@@ -44,7 +44,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 
 use crate::queue::{IoQueue, QueueSettings};
@@ -54,6 +54,12 @@ pub use hold::HeldUp;
 use hold::{AfterWrite, Held, Hold};
 use queue::SimQueue;
 use state::{NameChange, State, not_there};
+
+/// An operation begins: under the deterministic scheduler it takes its time.
+fn operation() {
+    #[cfg(spillway_sim)]
+    spillway_base::scheduler::operation();
+}
 
 /// What befalls a numbered operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -219,6 +225,7 @@ impl SimDisk {
 
 impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        operation();
         let mut state = self.0.lock();
         let life = state.life;
         state.alive(life)?;
@@ -257,6 +264,7 @@ impl Disk for SimDisk {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
+        operation();
         let mut state = self.0.lock();
         state.alive(state.life)?;
         state.operation("remove a file")?;
@@ -268,6 +276,7 @@ impl Disk for SimDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        operation();
         let mut state = self.0.lock();
         state.alive(state.life)?;
         state.operation("rename a file")?;
@@ -287,6 +296,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
+        operation();
         let mut state = self.0.lock();
         state.alive(state.life)?;
         state.operation("sync a folder")?;

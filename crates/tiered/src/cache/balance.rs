@@ -28,7 +28,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 
 /// The least and the most that rows may have of what the budget leaves to caches.
 pub(super) const SHARE_LEAST: f64 = 1.0 / 64.0;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+use spillway_base::lock::RwLock;
 
 use super::epochs::Pin;
 use super::residence::{Held, Holder, Kept, Seat, Table};

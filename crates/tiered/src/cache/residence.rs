@@ -8,9 +8,9 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-#[cfg(not(loom))]
-use parking_lot::{Mutex, MutexGuard};
 use spillway_base::budget::{Budget, Charge, Use};
+#[cfg(not(loom))]
+use spillway_base::lock::{Mutex, MutexGuard};
 use spillway_base::sync::thread;
 #[cfg(loom)]
 use spillway_base::sync::{Mutex, MutexGuard};

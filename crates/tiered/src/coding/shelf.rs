@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use spillway_base::TableId;
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::lock::{Mutex, RwLock};
 
 use super::{Dictionary, DictionaryId};
 

@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use spillway_base::engine::Debt;
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Result};
 
 use super::Inner;

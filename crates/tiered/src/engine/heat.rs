@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 
 /// Keys of a flush that are remembered, which parts of about as many bytes begin with, and of the last flushes together.
 pub(super) const MARKS: usize = 8;

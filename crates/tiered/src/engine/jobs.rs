@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use spillway_base::budget::Use;
 use spillway_base::clock::{self, Clock};
 use spillway_base::stall::Cause;
+use spillway_base::thread::JoinHandle;
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 
 use super::pace::NO_REST;

@@ -47,7 +47,6 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
@@ -55,6 +54,7 @@ use spillway_base::clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Rewrite,
 };
+use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
@@ -358,7 +358,7 @@ impl Inner {
             }
             // One that was split or joined meanwhile has others in its place.
             let Some(bytes) = part.insert(key, csn, value) else {
-                std::hint::spin_loop();
+                spillway_base::sync::hint::spin_loop();
                 continue;
             };
             if let Some((rows, hash)) = rows {
@@ -403,7 +403,7 @@ impl Inner {
                 }
                 return;
             }
-            std::hint::spin_loop();
+            spillway_base::sync::hint::spin_loop();
         }
     }
 

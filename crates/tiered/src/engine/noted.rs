@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spillway_base::budget::Use;
 use spillway_base::clock;
+use spillway_base::lock::Mutex;
 
 use super::Inner;
 use crate::inspect::Recent;

@@ -15,8 +15,8 @@
 
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
 use spillway_base::clock::Clock;
+use spillway_base::lock::{Mutex, MutexGuard};
 
 /// The debt from which compactions do not rest: before writers begin to be slowed, at 0.5, all is done that can be.
 pub(super) const NO_REST: f64 = 0.35;

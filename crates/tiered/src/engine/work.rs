@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use parking_lot::MutexGuard;
 use rustc_hash::FxHashSet;
 use spillway_base::clock::{self, Clock};
 use spillway_base::engine::Access;
+use spillway_base::lock::MutexGuard;
 use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 

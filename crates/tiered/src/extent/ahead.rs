@@ -21,9 +21,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::Access;
+use spillway_base::lock::Mutex;
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
 use super::handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};

@@ -32,9 +32,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 use spillway_base::budget::Charge;
+use spillway_base::lock::Mutex;
 use spillway_base::thread;
 use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 

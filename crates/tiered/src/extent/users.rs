@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use spillway_base::Error;
+use spillway_base::lock::Mutex;
 
 use super::ExtentHandle;
 use crate::extent_meta::SliceMeta;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spillway_base::TableId;
 use spillway_base::clock::{now, wall};
+use spillway_base::lock::Mutex;
 
 use super::level_of;
 use crate::compaction::Tally;

@@ -22,7 +22,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
 

@@ -4,8 +4,8 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use parking_lot::Mutex;
 use spillway_base::budget::{Budget, Use};
+use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::pages::{PAGE_ALIGN, Page, PagePool};

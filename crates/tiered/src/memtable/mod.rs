@@ -18,7 +18,7 @@ use spillway_base::{Csn, Direction};
 
 use gate::{Gate, Inside};
 pub(crate) use key::VersionRef;
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 use tree::Tree;
 pub(crate) use tree::{Place, Places};
 

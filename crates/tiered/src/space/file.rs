@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::{AlignedBuffer, File};
 

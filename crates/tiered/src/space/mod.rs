@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spillway_base::budget::Budget;
+use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, OpenMode};
 

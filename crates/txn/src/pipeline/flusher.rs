@@ -9,11 +9,11 @@
 //! whether others have flushed what was there the last time, and flushes only where nobody has. As long as
 //! there is something in the queue it stays asked, and nobody has to wake it.
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use spillway_base::thread::JoinHandle;
 
 use super::Pipeline;
 use crate::sync::{Condvar, Mutex};

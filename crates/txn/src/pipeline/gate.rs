@@ -7,8 +7,8 @@
 //! at a word that hardly changes, after their place is reserved: whoever holds it then sees the place, or they
 //! see the gate.
 
-use parking_lot::RwLock;
 use rustc_hash::FxHashSet;
+use spillway_base::lock::RwLock;
 use spillway_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 

@@ -3,9 +3,9 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use parking_lot::Condvar;
 use spillway_base::EngineKind;
 use spillway_base::batch::Op;
+use spillway_base::lock::Condvar;
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
 use super::truncation::Filled;

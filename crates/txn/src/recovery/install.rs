@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicUsize};
 
-use parking_lot::Mutex;
 use spillway_base::batch::{Op, WriteBatch, ops};
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, TableId, thread};
 
 use super::order::{Ordered, Window};

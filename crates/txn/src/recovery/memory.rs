@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::lock::Mutex;
 
 use super::source::Logged;
 

@@ -5,10 +5,10 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 
-use parking_lot::{Condvar, Mutex};
 use spillway_base::batch::{Op, ops};
+use spillway_base::lock::{Condvar, Mutex};
+use spillway_base::sync::mpsc::{Receiver, channel};
 use spillway_base::{Csn, Error, ErrorKind, Result, thread};
 use spillway_storage::plog::{LogReader, Recovered};
 

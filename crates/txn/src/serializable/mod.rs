@@ -41,8 +41,8 @@ mod notes;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use spillway_base::budget::{Budget, Stepped, Use};
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::snapshots::Snapshots;

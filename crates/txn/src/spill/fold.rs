@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::engine::{Access, Found};
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result, TableId};
 
 use super::write_set::write;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use spillway_base::engine::{Access, Engine, Found};
+use spillway_base::lock::Mutex;
 use spillway_base::{Csn, KeyRange, Result, TableId};
 
 use super::{Layer, Record, SPILL, record_key, row_key, row_value};

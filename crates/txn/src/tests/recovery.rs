@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use spillway_base::Csn;
 use spillway_base::batch::Op;
 use spillway_base::budget::Use;
+use spillway_base::lock::Mutex;
 use spillway_base::rng::Rng;
 
 use super::durability::{Contents, contents};

@@ -1,9 +1,9 @@
 //! How writers are slowed.
 
-use parking_lot::Mutex;
 use spillway_base::ErrorKind;
 use spillway_base::budget::{Budget, Use};
 use spillway_base::engine::{Debt, Metric};
+use spillway_base::lock::Mutex;
 
 use super::*;
 

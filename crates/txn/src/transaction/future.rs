@@ -78,6 +78,16 @@ impl CommitFuture {
 }
 
 impl CommitFuture {
+    /// The commit's place in the order, where it has one: also of one that is never acknowledged.
+    #[cfg(spillway_sim)]
+    #[must_use]
+    pub fn ordered(&self) -> Option<Csn> {
+        match &self.state {
+            State::Done(outcome) => outcome.as_ref().ok().copied(),
+            State::Waiting(_, csn) => Some(*csn),
+        }
+    }
+
     /// What became of the commit, where that is known already.
     #[must_use]
     pub fn known(&self) -> Option<Result<Csn>> {

@@ -180,6 +180,13 @@ impl Transaction {
         self.options
     }
 
+    /// The commit as of which it reads, where it has read.
+    #[cfg(spillway_sim)]
+    #[must_use]
+    pub fn snapshot_csn(&self) -> Option<Csn> {
+        self.snapshot.borrow().as_ref().map(Live::csn)
+    }
+
     fn durability(&self) -> Durability {
         self.options.durability.unwrap_or(self.shared().settings.durability)
     }

@@ -43,9 +43,9 @@ mod worth;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
-#[cfg(not(loom))]
-use parking_lot::{Mutex, MutexGuard};
 use spillway_base::budget::{Budget, Charge, Use};
+#[cfg(not(loom))]
+use spillway_base::lock::{Mutex, MutexGuard};
 #[cfg(loom)]
 use spillway_base::modelled::{Mutex, MutexGuard};
 use spillway_base::{Csn, TableId};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::thread::ThreadId;
 
-use parking_lot::Condvar;
+use spillway_base::lock::Condvar;
 
 use super::*;
 use crate::block::BuiltBlock;

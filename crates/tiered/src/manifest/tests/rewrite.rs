@@ -1,6 +1,6 @@
 //! Rewrites beside edits: M2 to M5.
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 use spillway_base::thread;
 use spillway_storage::sim::Fault;
 

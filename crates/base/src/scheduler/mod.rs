@@ -1,0 +1,520 @@
+//! A deterministic scheduler: runs the threads of a process one at a time, in an order that a seed
+//! fixes. It exists under `--cfg spillway_sim` only; [`crate::lock`], [`crate::sync`],
+//! [`crate::thread`] and [`crate::clock`] call it then.
+//!
+//! Tasks are threads of the system that hand a baton to each other: the task that has it runs, all
+//! others sleep. Coroutines would switch faster, but would share the thread-locals that the code
+//! under test relies on.
+//!
+//! - **SCHED-1 (one seed, one history).** Which task runs is a function of the seed and of what the
+//!   tasks did so far: of no clock, no address, and no choice of the system's.
+//! - **SCHED-2 (random priorities).** The runnable task of the highest priority runs. At scheduling
+//!   points a seeded choice of distance apart, the running task draws another priority (after
+//!   Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
+//!   ASPLOS 2010; the distance is itself redrawn, as no one fits all faults).
+//! - **SCHED-3 (time).** Time moves only when no task is runnable, to the earliest deadline of
+//!   those that sleep. A task that spins counts as one that sleeps for a microsecond.
+//! - **SCHED-4 (no task waits for ever).** When every task waits and none has a deadline, the
+//!   history fails and names what each waits for. So it does past a number of steps or of seconds.
+//! - **SCHED-5 (panics).** A panic of any task fails the history.
+//!
+//! A failure ends the process, as most tasks could not be unwound: one process runs one history.
+
+pub mod atomic;
+pub mod lock;
+
+use std::cell::Cell;
+use std::io::Write;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::rng::Rng;
+
+/// What a history runs under.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Of all choices of the scheduler.
+    pub seed: u64,
+    /// Scheduling points after which a history counts as one that never ends.
+    pub steps_max: u64,
+    /// Simulated time after which it does.
+    pub time_max: Duration,
+    /// The longest that an operation of a disk takes; zero where none takes any time.
+    pub operation_max: Duration,
+    /// Whether failures say where each task waits, by its stack: slow.
+    pub stacks: bool,
+}
+
+/// What came of a history that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ran {
+    /// Scheduling points passed.
+    pub steps: u64,
+    /// Times that the baton went to another task.
+    pub switches: u64,
+    /// Tasks that there were.
+    pub tasks: usize,
+    /// Simulated time.
+    pub time: Duration,
+    /// Of the whole order of tasks: equal for equal histories (SCHED-1).
+    pub trace: u64,
+}
+
+/// The exit status of a process whose history failed.
+pub const FAILED: i32 = 70;
+
+/// What a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// A lock or a condition variable at this address.
+    At(&'static str, usize),
+    /// The end of a task.
+    Task(usize),
+    /// Time.
+    Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Status {
+    Runnable,
+    Blocked { on: Wait, until: Option<Duration>, at: &'static Location<'static> },
+    Done,
+}
+
+/// Wakes one thread.
+#[derive(Default)]
+struct Baton {
+    given: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Baton {
+    fn give(&self) {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_one();
+    }
+
+    fn take(&self) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        while !std::mem::take(&mut *given) {
+            given = self.changed.wait(given).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+struct Task {
+    name: String,
+    status: Status,
+    priority: u64,
+    baton: Arc<Baton>,
+    timed_out: bool,
+    stack: Option<String>,
+}
+
+struct Scheduler {
+    plan: Plan,
+    rng: Rng,
+    now: Duration,
+    tasks: Vec<Task>,
+    running: usize,
+    /// Lower than all priorities so far.
+    lowest: u64,
+    /// The mean distance of two points where a priority changes.
+    distance: u64,
+    steps: u64,
+    switches: u64,
+    trace: u64,
+}
+
+/// Mean distances of two changes of priority, in scheduling points.
+const DISTANCES: [u64; 8] = [2, 5, 15, 50, 150, 500, 2_000, 10_000];
+/// One change in so many redraws the distance.
+const REDRAW: u64 = 40;
+/// The time that a look at something that another task is to change takes.
+const SPIN: Duration = Duration::from_micros(1);
+/// Priorities of tasks that spin are below this, and those that are drawn above it.
+const DRAWN_FROM: u64 = 1 << 62;
+
+static SCHEDULER: Mutex<Option<Scheduler>> = Mutex::new(None);
+/// Points left until the scheduler looks at priorities again, and those that were dealt.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+static DEALT: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static TASK: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Ends the task after all other thread-locals of its thread: it is the first of them.
+    static END: End = const { End };
+}
+
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        finish();
+    }
+}
+
+fn scheduler() -> MutexGuard<'static, Option<Scheduler>> {
+    SCHEDULER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The calling thread's task, and the scheduler.
+fn with<T>(act: impl FnOnce(&mut Scheduler, usize) -> T) -> Option<T> {
+    let me = TASK.get()?;
+    let mut guard = scheduler();
+    let scheduler = guard.as_mut().expect("a task has a scheduler");
+    debug_assert_eq!(scheduler.running, me, "a task runs without the baton");
+    Some(act(scheduler, me))
+}
+
+/// Runs a history. Ends the process where it fails.
+pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
+    let mut rng = Rng::new(plan.seed);
+    let distance = DISTANCES[rng.below(DISTANCES.len() as u64) as usize];
+    let mut new = Scheduler {
+        plan,
+        rng,
+        // Code that takes no time for none is not misled.
+        now: Duration::from_secs(1),
+        tasks: Vec::new(),
+        running: 0,
+        lowest: DRAWN_FROM,
+        distance,
+        steps: 0,
+        switches: 0,
+        trace: 0,
+    };
+    new.add("root".to_owned());
+    new.deal();
+    assert!(scheduler().replace(new).is_none(), "one process runs one history");
+    TASK.set(Some(0));
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        if TASK.get().is_some() {
+            fail(&format!("a task panicked: {panic}"));
+        }
+    }));
+    let done = body();
+    let tasks = with(|scheduler, _| scheduler.tasks.len()).unwrap_or(0);
+    (1..tasks).for_each(join);
+    let ran = with(|scheduler, _| {
+        scheduler.count();
+        Ran {
+            steps: scheduler.steps,
+            switches: scheduler.switches,
+            tasks: scheduler.tasks.len(),
+            time: scheduler.now,
+            trace: scheduler.trace,
+        }
+    });
+    TASK.set(None);
+    *scheduler() = None;
+    (done, ran.expect("the root is a task"))
+}
+
+/// Whether the calling thread is a task.
+#[must_use]
+pub fn is_task() -> bool {
+    TASK.get().is_some()
+}
+
+/// A number of the calling task, from the scheduler's seed.
+#[must_use]
+pub fn random() -> u64 {
+    with(|scheduler, _| scheduler.rng.next_u64()).unwrap_or(0)
+}
+
+/// Simulated time, to a task.
+#[must_use]
+pub fn now() -> Option<Duration> {
+    with(|scheduler, _| scheduler.now)
+}
+
+/// An operation of a disk begins: it takes a seeded time.
+pub fn operation() {
+    point();
+    let most = with(|scheduler, _| scheduler.plan.operation_max.as_nanos() as u64).unwrap_or(0);
+    if most > 0 && random() & 1 == 0 {
+        sleep(Duration::from_nanos(random() % most));
+    }
+}
+
+/// Fails the history, and ends the process.
+pub fn fail(reason: &str) -> ! {
+    static FAILING: OnceLock<()> = OnceLock::new();
+    // A panic within this.
+    if FAILING.set(()).is_err() {
+        std::process::exit(FAILED);
+    }
+    let told = match SCHEDULER.try_lock() {
+        Ok(guard) => guard.as_ref().map(Scheduler::told).unwrap_or_default(),
+        Err(_) => String::new(),
+    };
+    let _ = writeln!(std::io::stdout(), "FAILED: {reason}\n{told}");
+    std::process::exit(FAILED);
+}
+
+/// A point where another task may come to run (SCHED-2).
+#[inline]
+pub fn point() {
+    if TASK.get().is_none() {
+        return;
+    }
+    let left = LEFT.load(Ordering::Relaxed);
+    if left > 0 {
+        LEFT.store(left - 1, Ordering::Relaxed);
+    } else {
+        change();
+    }
+}
+
+#[cold]
+fn change() {
+    switch(|scheduler, me| {
+        scheduler.tasks[me].priority = scheduler.draw();
+        if scheduler.rng.chance(1, REDRAW) {
+            let any = scheduler.rng.below(DISTANCES.len() as u64);
+            scheduler.distance = DISTANCES[any as usize];
+        }
+        scheduler.deal();
+        scheduler.check();
+    });
+}
+
+/// A point of a task that made another runnable.
+pub(crate) fn reschedule() {
+    switch(|_, _| ());
+}
+
+/// The task waits for another one without saying for which (SCHED-3).
+#[track_caller]
+pub fn spin() {
+    let at = Location::caller();
+    switch(|scheduler, me| {
+        scheduler.lowest -= 1;
+        scheduler.tasks[me].priority = scheduler.lowest;
+        let until = Some(scheduler.now + SPIN);
+        scheduler.tasks[me].status = Status::Blocked { on: Wait::Time, until, at };
+        scheduler.check();
+    });
+}
+
+/// The task sleeps.
+#[track_caller]
+pub fn sleep(duration: Duration) {
+    block(Wait::Time, Some(duration));
+}
+
+/// The task waits until it is woken, or for so long. Answers whether it was woken.
+#[track_caller]
+pub(crate) fn block(on: Wait, timeout: Option<Duration>) -> bool {
+    let at = Location::caller();
+    switch(|scheduler, me| {
+        let until = timeout.map(|timeout| scheduler.now + timeout);
+        let stack = scheduler.plan.stacks && timeout.is_none();
+        let task = &mut scheduler.tasks[me];
+        task.status = Status::Blocked { on, until, at };
+        task.timed_out = false;
+        task.stack = stack.then(|| std::backtrace::Backtrace::force_capture().to_string());
+        // One that spun before has its share again.
+        if task.priority < DRAWN_FROM {
+            scheduler.tasks[me].priority = scheduler.draw();
+        }
+    });
+    with(|scheduler, me| !std::mem::take(&mut scheduler.tasks[me].timed_out)).unwrap_or(true)
+}
+
+/// Makes those runnable that wait for this; with `one`, a seeded choice of them. The caller goes on; answers whether there was any.
+pub(crate) fn wake(on: Wait, one: bool) -> bool {
+    with(|scheduler, _| scheduler.wake(on, one)).unwrap_or(false)
+}
+
+/// A task for a thread that is being started.
+pub(crate) fn add(name: &str) -> Option<usize> {
+    with(|scheduler, _| scheduler.add(name.to_owned()))
+}
+
+/// Begins a task on its own thread.
+pub(crate) fn begin(task: usize) {
+    END.with(|_| ());
+    let baton = {
+        let guard = scheduler();
+        guard.as_ref().expect("a task has a scheduler").tasks[task].baton.clone()
+    };
+    baton.take();
+    TASK.set(Some(task));
+}
+
+/// Waits for the end of a task.
+#[track_caller]
+pub(crate) fn join(task: usize) {
+    let ended = || with(|scheduler, _| scheduler.tasks[task].status == Status::Done);
+    while ended() == Some(false) {
+        block(Wait::Task(task), None);
+    }
+}
+
+/// Whether a task has ended.
+pub(crate) fn is_done(task: usize) -> bool {
+    with(|scheduler, _| scheduler.tasks[task].status == Status::Done).unwrap_or(true)
+}
+
+/// Ends the calling thread's task, after what it has of thread-locals.
+fn finish() {
+    let next = with(|scheduler, me| {
+        scheduler.tasks[me].status = Status::Done;
+        scheduler.wake(Wait::Task(me), false);
+        scheduler.next()
+    });
+    TASK.set(None);
+    if let Some(next) = next {
+        hand(next);
+    }
+}
+
+/// Changes something about the calling task, and runs whom that makes the next one.
+fn switch(change: impl FnOnce(&mut Scheduler, usize)) {
+    let Some(me) = TASK.get() else { return };
+    let mut guard = scheduler();
+    let scheduler = guard.as_mut().expect("a task has a scheduler");
+    debug_assert_eq!(scheduler.running, me, "a task runs without the baton");
+    change(scheduler, me);
+    let next = scheduler.next();
+    let next = match next {
+        Ok((next, _)) if next == me => return,
+        next => next,
+    };
+    let mine = scheduler.tasks[me].baton.clone();
+    drop(guard);
+    hand(next);
+    mine.take();
+}
+
+fn hand(next: Result<(usize, Arc<Baton>), String>) {
+    match next {
+        Ok((_, baton)) => baton.give(),
+        Err(reason) => fail(&reason),
+    }
+}
+
+impl Scheduler {
+    fn add(&mut self, name: String) -> usize {
+        let priority = self.draw();
+        self.tasks.push(Task {
+            name,
+            status: Status::Runnable,
+            priority,
+            baton: Arc::default(),
+            timed_out: false,
+            stack: None,
+        });
+        self.tasks.len() - 1
+    }
+
+    fn draw(&mut self) -> u64 {
+        DRAWN_FROM + self.rng.below(DRAWN_FROM)
+    }
+
+    /// Counts the points passed since the last call, and deals the next ones.
+    fn deal(&mut self) {
+        self.count();
+        let left = self.rng.below(2 * self.distance);
+        DEALT.store(left + 1, Ordering::Relaxed);
+        LEFT.store(left, Ordering::Relaxed);
+    }
+
+    fn count(&mut self) {
+        let left = LEFT.load(Ordering::Relaxed);
+        self.steps += DEALT.load(Ordering::Relaxed).saturating_sub(left);
+        DEALT.store(left, Ordering::Relaxed);
+    }
+
+    /// SCHED-4: a history ends.
+    fn check(&self) {
+        if self.steps > self.plan.steps_max {
+            println!("FAILED: no end after {} steps\n{}", self.steps, self.told());
+            std::process::exit(FAILED);
+        }
+    }
+
+    fn wake(&mut self, on: Wait, one: bool) -> bool {
+        let waits = |task: &Task| matches!(task.status, Status::Blocked { on: of, .. } if of == on);
+        if !one {
+            let all = self.tasks.iter_mut().filter(|task| waits(task));
+            return all.map(|task| task.status = Status::Runnable).count() > 0;
+        }
+        let count = self.tasks.iter().filter(|task| waits(task)).count() as u64;
+        if count == 0 {
+            return false;
+        }
+        let chosen = self.rng.below(count) as usize;
+        let task = self.tasks.iter_mut().filter(|task| waits(task)).nth(chosen);
+        task.expect("it was counted").status = Status::Runnable;
+        true
+    }
+
+    /// The task that runs next, with its baton; moves the time where none is runnable.
+    fn next(&mut self) -> Result<(usize, Arc<Baton>), String> {
+        loop {
+            let runnable = (0..self.tasks.len())
+                .filter(|task| self.tasks[*task].status == Status::Runnable)
+                .max_by_key(|task| self.tasks[*task].priority);
+            if let Some(next) = runnable {
+                if next != self.running {
+                    self.running = next;
+                    self.switches += 1;
+                    let left = LEFT.load(Ordering::Relaxed);
+                    let word = (next as u64) << 48 ^ left << 24 ^ self.now.as_nanos() as u64;
+                    self.trace =
+                        (self.trace.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                }
+                return Ok((next, self.tasks[next].baton.clone()));
+            }
+            self.pass_time()?;
+        }
+    }
+
+    /// Moves the time to the earliest deadline.
+    fn pass_time(&mut self) -> Result<(), String> {
+        let until = |task: &Task| match task.status {
+            Status::Blocked { until, .. } => until,
+            _ => None,
+        };
+        let Some(next) = self.tasks.iter().filter_map(until).min() else {
+            return Err("every task waits for ever".to_owned());
+        };
+        self.now = self.now.max(next);
+        if self.now > self.plan.time_max {
+            return Err(format!("no end after {:?}", self.now));
+        }
+        for task in &mut self.tasks {
+            if until(task).is_some_and(|until| until <= self.now) {
+                task.status = Status::Runnable;
+                task.timed_out = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn told(&self) -> String {
+        let mut text = format!("after {:?}, {} switches:\n", self.now, self.switches);
+        for (number, task) in self.tasks.iter().enumerate() {
+            let what = match &task.status {
+                Status::Runnable if number == self.running => "runs".to_owned(),
+                Status::Runnable => "is runnable".to_owned(),
+                Status::Done => continue,
+                Status::Blocked { on, until, at } => {
+                    let until =
+                        until.map_or("for ever".to_owned(), |until| format!("until {until:?}"));
+                    format!("waits {until} at {at} for {on:?}")
+                }
+            };
+            text.push_str(&format!("  {number} {}: {what}\n", task.name));
+            text.push_str(task.stack.as_deref().unwrap_or_default());
+        }
+        text
+    }
+}

@@ -1,0 +1,343 @@
+//! Clients: random transactions, and what each of them saw.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use spillway::{
+    Csn, Database, Direction, Durability, ErrorKind, Isolation, KeyRange, LockMode, LockWait,
+    Table, Transaction, TransactionOptions,
+};
+use spillway_base::clock::Clock;
+use spillway_base::rng::Rng;
+
+use super::oracle::{Key, Read, ReadKind, Txn, Version, fail};
+use super::shape::Shape;
+
+/// The number of tables.
+pub const TABLES: usize = 2;
+
+/// What all clients of a life have in common.
+pub struct Life {
+    /// The database.
+    pub db: Database,
+    /// Its tables.
+    pub tables: [Table; TABLES],
+    /// What the history is made of.
+    pub shape: Shape,
+    /// What was seen so far. Held between no two scheduling points.
+    pub seen: Mutex<Seen>,
+}
+
+/// What the clients of a life saw.
+#[derive(Default)]
+pub struct Seen {
+    /// Transactions that ended.
+    pub transactions: Vec<Txn>,
+    /// Gets without a transaction: the key, what was acknowledged before, and what was found.
+    pub gets: Vec<(Key, Csn, Option<u64>)>,
+    /// The newest commit that was acknowledged once it was durable.
+    pub acknowledged: Csn,
+}
+
+impl Life {
+    /// What was seen so far.
+    pub fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes of a key.
+#[must_use]
+pub fn key_bytes(key: u64) -> [u8; 3] {
+    [b'k', b'0' + (key / 10) as u8, b'0' + (key % 10) as u8]
+}
+
+/// The number of a key by its bytes.
+#[must_use]
+pub fn key_number(bytes: &[u8]) -> u64 {
+    match bytes {
+        [b'k', tens, ones] => u64::from(tens - b'0') * 10 + u64::from(ones - b'0'),
+        _ => fail(&format!("there is a key {bytes:?}")),
+    }
+}
+
+/// The version that a value is of, after a look at all of its bytes.
+#[must_use]
+pub fn version_of(value: &[u8]) -> u64 {
+    let Some((number, rest)) = value.split_first_chunk::<8>() else {
+        fail(&format!("a value is {value:?}"))
+    };
+    let number = u64::from_le_bytes(*number);
+    if rest.iter().any(|byte| *byte != number as u8) {
+        fail(&format!("a value of version {number:x} is torn: {rest:?}"));
+    }
+    number
+}
+
+fn value_bytes(version: u64, len: u64) -> Vec<u8> {
+    let mut value = version.to_le_bytes().to_vec();
+    value.resize(value.len() + len as usize, version as u8);
+    value
+}
+
+struct Client {
+    life: Arc<Life>,
+    rng: Rng,
+    /// Of versions that it writes.
+    next: u64,
+}
+
+/// Runs a client's transactions until they are done, or the database takes no more.
+pub fn run(life: &Arc<Life>, number: u64, seed: u64) {
+    let mut client = Client { life: life.clone(), rng: Rng::new(seed), next: number << 32 };
+    for _ in 0..life.shape.transactions {
+        let pause = match client.rng.below(40) {
+            0 => Duration::from_millis(client.rng.below(700)),
+            1..8 => Duration::from_micros(client.rng.below(2000)),
+            _ => Duration::ZERO,
+        };
+        if !pause.is_zero() {
+            Clock::system().sleep(pause);
+        }
+        let goes_on = if client.rng.chance(1, 8) { client.get() } else { client.transaction() };
+        if !goes_on {
+            break;
+        }
+    }
+}
+
+/// Whether a failure of this kind leaves the database as good as before.
+fn goes_on(kind: ErrorKind) -> bool {
+    use ErrorKind::{
+        Deadlock, DiskFull, LockNotAvailable, LockTableFull, LockTimeout, MemoryFull, NotFound,
+        SerializationFailure, WriteConflict,
+    };
+    matches!(
+        kind,
+        Deadlock
+            | DiskFull
+            | LockNotAvailable
+            | LockTableFull
+            | LockTimeout
+            | MemoryFull
+            | NotFound
+            | SerializationFailure
+            | WriteConflict
+    )
+}
+
+impl Client {
+    fn key(&mut self) -> Key {
+        let table = self.rng.below(TABLES as u64) as usize;
+        (table, self.rng.below(self.life.shape.keys))
+    }
+
+    /// A get without a transaction.
+    fn get(&mut self) -> bool {
+        let key = self.key();
+        let before = self.life.seen().acknowledged;
+        let mut value = Vec::new();
+        let table = self.life.tables[key.0];
+        let options = TransactionOptions::new();
+        match self.life.db.get(options, table, &key_bytes(key.1), &mut value) {
+            Ok(there) => {
+                let found = there.then(|| version_of(&value));
+                self.life.seen().gets.push((key, before, found));
+                true
+            }
+            Err(error) => goes_on(error.kind()),
+        }
+    }
+
+    fn options(&mut self) -> TransactionOptions {
+        let isolation = match self.rng.below(100) {
+            share if share < self.life.shape.serializable => Isolation::Serializable,
+            _ => Isolation::RepeatableRead,
+        };
+        let durability = match self.rng.below(12) {
+            0 => Durability::Relaxed,
+            1 => Durability::Within(Duration::from_micros(1 + self.rng.below(3000))),
+            _ => Durability::Commit,
+        };
+        let options = TransactionOptions::new().isolation(isolation).durability(durability);
+        let options = options.lock_wait(Duration::from_millis(1 + self.rng.below(100)));
+        options.acts_on_newest(self.rng.chance(1, 4)).keeps_snapshot(self.rng.chance(1, 3))
+    }
+
+    /// A transaction. Answers whether the database takes more.
+    fn transaction(&mut self) -> bool {
+        let options = self.options();
+        let floor = self.life.seen().acknowledged;
+        let db = self.life.db.clone();
+        let inner = db.begin(options);
+        let mut run = Run { inner, reads: Vec::new(), writes: BTreeMap::new(), failed: None };
+        for _ in 0..1 + self.rng.below(5) {
+            if run.failed.is_none() {
+                self.operation(&mut run);
+            }
+        }
+        let mut txn = Txn {
+            serializable: options.isolation == Isolation::Serializable,
+            durable: options.durability == Some(Durability::Commit),
+            floor,
+            snapshot: run.inner.snapshot_csn(),
+            ..Txn::default()
+        };
+        if let Some(kind) = run.failed {
+            drop(run.inner);
+            return goes_on(kind);
+        }
+        (txn.reads, txn.writes) = (run.reads, run.writes);
+        if self.rng.chance(1, 10) {
+            run.inner.rollback();
+            return true;
+        }
+        self.commit(run.inner, txn)
+    }
+
+    fn commit(&mut self, inner: Transaction, mut txn: Txn) -> bool {
+        let future = inner.commit();
+        txn.ordered = future.ordered().filter(|_| !txn.writes.is_empty());
+        let clock = Clock::system();
+        let began = clock.now();
+        let outcome = match self.rng.below(10) {
+            // Told of by a call.
+            0 if txn.durable => {
+                let (tell, told) = spillway_base::sync::mpsc::channel();
+                future.then(move |outcome| drop(tell.send(outcome)));
+                told.recv().unwrap_or_else(|_| fail("a commit's call was dropped"))
+            }
+            _ => future.wait(),
+        };
+        txn.waited = clock.now() - began;
+        let mut seen = self.life.seen();
+        let goes_on = match outcome {
+            Ok(csn) => {
+                txn.acknowledged = true;
+                if txn.durable && !txn.writes.is_empty() {
+                    seen.acknowledged = seen.acknowledged.max(csn);
+                }
+                true
+            }
+            Err(error) => goes_on(error.kind()),
+        };
+        seen.transactions.push(txn);
+        goes_on
+    }
+
+    fn operation(&mut self, run: &mut Run) {
+        let key = self.key();
+        let table = self.life.tables[key.0];
+        let bytes = key_bytes(key.1);
+        let done = match self.rng.below(12) {
+            0..3 => run.get(table, key),
+            3 => self.scan(run, table, key),
+            4 => {
+                let mut value = Vec::new();
+                let mode = LockMode::Exclusive;
+                let got = run.inner.get_locked(table, &bytes, mode, LockWait::Wait, &mut value);
+                got.map(|there| {
+                    run.saw(key, ReadKind::Locked, Version::of(there.then(|| version_of(&value))));
+                })
+            }
+            5 | 6 => self.insert(run, table, key),
+            7 => run.inner.delete(table, &bytes).map(|()| {
+                run.writes.insert(key, None);
+            }),
+            8 => self.increment(run, table, key),
+            _ => self.put(run, table, key),
+        };
+        if let Err(error) = done {
+            run.failed = Some(error.kind());
+        }
+    }
+
+    fn version(&mut self) -> (u64, Vec<u8>) {
+        self.next += 1;
+        (self.next, value_bytes(self.next, self.rng.below(self.life.shape.value_bytes)))
+    }
+
+    fn put(&mut self, run: &mut Run, table: Table, key: Key) -> spillway::Result<()> {
+        let (version, value) = self.version();
+        run.inner.put(table, &key_bytes(key.1), &value)?;
+        run.writes.insert(key, Some(version));
+        Ok(())
+    }
+
+    fn insert(&mut self, run: &mut Run, table: Table, key: Key) -> spillway::Result<()> {
+        let (version, value) = self.version();
+        match run.inner.insert(table, &key_bytes(key.1), &value) {
+            Ok(()) => {
+                run.saw(key, ReadKind::Locked, Version::Absent);
+                run.writes.insert(key, Some(version));
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::DuplicateKey => {
+                run.saw(key, ReadKind::Locked, Version::Some);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the newest version, and puts another in its place.
+    fn increment(&mut self, run: &mut Run, table: Table, key: Key) -> spillway::Result<()> {
+        let mut value = Vec::new();
+        let there = run.inner.get_to_change(table, &key_bytes(key.1), false, &mut value)?;
+        run.saw(key, ReadKind::Locked, Version::of(there.then(|| version_of(&value))));
+        let (version, value) = self.version();
+        run.inner.put_locked(table, &key_bytes(key.1), Some(&value))?;
+        run.writes.insert(key, Some(version));
+        Ok(())
+    }
+
+    fn scan(&mut self, run: &mut Run, table: Table, from: Key) -> spillway::Result<()> {
+        let until = from.1 + 1 + self.rng.below(self.life.shape.keys);
+        let direction =
+            if self.rng.chance(1, 2) { Direction::Forward } else { Direction::Backward };
+        let (begin, end) = (key_bytes(from.1), key_bytes(until));
+        let mut found = BTreeMap::new();
+        let mut scan = run.inner.scan(table, KeyRange::new(&begin, Some(&end)), direction)?;
+        while scan.advance()? {
+            found.insert(key_number(scan.key()), version_of(scan.value()));
+        }
+        drop(scan);
+        for key in from.1..until.min(self.life.shape.keys) {
+            let version = Version::of(found.remove(&key));
+            run.saw((from.0, key), ReadKind::Snapshot, version);
+        }
+        if !found.is_empty() {
+            fail(&format!("a scan found {found:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// A transaction that runs.
+struct Run {
+    inner: Transaction,
+    reads: Vec<Read>,
+    writes: BTreeMap<Key, Option<u64>>,
+    failed: Option<ErrorKind>,
+}
+
+impl Run {
+    fn get(&mut self, table: Table, key: Key) -> spillway::Result<()> {
+        let mut value = Vec::new();
+        let there = self.inner.get(table, &key_bytes(key.1), &mut value)?;
+        self.saw(key, ReadKind::Snapshot, Version::of(there.then(|| version_of(&value))));
+        Ok(())
+    }
+
+    /// A read of a key that the transaction wrote is checked at once, any other by the oracle.
+    fn saw(&mut self, key: Key, kind: ReadKind, version: Version) {
+        match self.writes.get(&key) {
+            Some(own) if !version.is(*own) => {
+                fail(&format!("a transaction wrote {own:?} to {key:?} and read {version:?}"));
+            }
+            Some(_) => {}
+            None => self.reads.push(Read { key, kind, version }),
+        }
+    }
+}

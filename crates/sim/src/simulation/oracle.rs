@@ -1,0 +1,283 @@
+//! The judge: a model of every state in the order of commits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use spillway::Csn;
+
+use super::client::Seen;
+
+/// A table's number, and a key's.
+pub type Key = (usize, u64);
+
+/// All keys that are there, and the version of each.
+pub type State = BTreeMap<Key, u64>;
+
+/// SIMULATION-8: a wait for a commit takes no longer. Log care comes round after 500 ms, and must not be what a commit waits for.
+pub const WAIT_MAX: Duration = Duration::from_millis(300);
+
+/// Fails the history.
+pub fn fail(reason: &str) -> ! {
+    spillway_base::scheduler::fail(reason)
+}
+
+/// What a read found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// No such key.
+    Absent,
+    /// The key, with any value.
+    Some,
+    /// This version.
+    Is(u64),
+}
+
+impl Version {
+    /// Of a key with this version, or none.
+    #[must_use]
+    pub fn of(found: Option<u64>) -> Version {
+        found.map_or(Version::Absent, Version::Is)
+    }
+
+    /// Whether a state with this version, or none, gives what was found.
+    #[must_use]
+    pub fn is(self, there: Option<u64>) -> bool {
+        match self {
+            Version::Absent => there.is_none(),
+            Version::Some => there.is_some(),
+            Version::Is(version) => there == Some(version),
+        }
+    }
+}
+
+/// As of when a read is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadKind {
+    /// The transaction's snapshot.
+    Snapshot,
+    /// Just before its commit, as it holds the lock.
+    Locked,
+}
+
+/// One read of a key that the transaction had not written.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// The key.
+    pub key: Key,
+    /// As of when it is.
+    pub kind: ReadKind,
+    /// What it found.
+    pub version: Version,
+}
+
+/// A transaction that asked to commit.
+#[derive(Clone, Default, Debug)]
+pub struct Txn {
+    /// Whether it was SERIALIZABLE.
+    pub serializable: bool,
+    /// Whether it was acknowledged only once it was durable.
+    pub durable: bool,
+    /// What was acknowledged when it began.
+    pub floor: Csn,
+    /// Its snapshot, where it took one.
+    pub snapshot: Option<Csn>,
+    /// What it read.
+    pub reads: Vec<Read>,
+    /// What it wrote.
+    pub writes: BTreeMap<Key, Option<u64>>,
+    /// Its place in the order of commits, where it wrote and has one.
+    pub ordered: Option<Csn>,
+    /// Whether its commit was acknowledged.
+    pub acknowledged: bool,
+    /// How long it waited for that, or for a failure.
+    pub waited: Duration,
+}
+
+/// What is known of one life's commits.
+pub struct Model {
+    base: State,
+    /// The versions of each key in the order of commits, with the transaction that wrote it.
+    versions: BTreeMap<Key, Vec<(Csn, Option<u64>, usize)>>,
+}
+
+impl Model {
+    /// After `base`, which a life found, and the commits of its transactions up to `last`.
+    #[must_use]
+    pub fn new(base: &State, transactions: &[Txn], last: Csn) -> Model {
+        let mut versions: BTreeMap<Key, Vec<(Csn, Option<u64>, usize)>> = BTreeMap::new();
+        for (number, txn) in transactions.iter().enumerate() {
+            let Some(csn) = txn.ordered.filter(|csn| *csn <= last) else { continue };
+            for (key, version) in &txn.writes {
+                versions.entry(*key).or_default().push((csn, *version, number));
+            }
+        }
+        versions.values_mut().for_each(|all| all.sort_unstable());
+        Model { base: base.clone(), versions }
+    }
+
+    fn all(&self, key: Key) -> &[(Csn, Option<u64>, usize)] {
+        self.versions.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The version of a key at a commit.
+    fn at(&self, key: Key, csn: Csn) -> Option<u64> {
+        let newest = self.all(key).iter().rev().find(|(at, ..)| *at <= csn);
+        newest.map_or(self.base.get(&key).copied(), |(_, version, _)| *version)
+    }
+
+    /// The state at a commit.
+    #[must_use]
+    pub fn state(&self, csn: Csn) -> State {
+        let keys: BTreeSet<Key> = self.base.keys().chain(self.versions.keys()).copied().collect();
+        keys.into_iter().filter_map(|key| Some((key, self.at(key, csn)?))).collect()
+    }
+}
+
+/// Judges a life whose next opening recovered `recovered`, with `last` as its last commit. `clean` where it was closed.
+pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: bool) {
+    let transactions = &seen.transactions;
+    for txn in transactions {
+        if txn.waited > WAIT_MAX {
+            fail(&format!("SIMULATION-8: a commit waited for {:?}: {txn:?}", txn.waited));
+        }
+        let told = txn.acknowledged && (txn.durable || clean);
+        if told && txn.ordered.is_some_and(|csn| csn > last) {
+            fail(&format!("SIMULATION-4: {last:?} is the last commit recovered, without {txn:?}"));
+        }
+    }
+    let survived = Model::new(base, transactions, last);
+    let expected = survived.state(last);
+    if *recovered != expected {
+        let differs = |(key, version): &(&Key, &u64)| expected.get(key) != Some(version);
+        let more: Vec<_> = recovered.iter().filter(differs).collect();
+        let differs = |(key, version): &(&Key, &u64)| recovered.get(key) != Some(version);
+        let less: Vec<_> = expected.iter().filter(differs).collect();
+        fail(&format!("SIMULATION-5: at {last:?} there is {more:x?} in place of {less:x?}"));
+    }
+    let all = Model::new(base, transactions, Csn::MAX);
+    for txn in transactions {
+        check_reads(&all, txn, last);
+    }
+    for (key, before, found) in &seen.gets {
+        check_get(&all, *key, *before, *found);
+    }
+    check_serializable(&all, transactions, last);
+}
+
+/// SIMULATION-6.
+fn check_reads(model: &Model, txn: &Txn, last: Csn) {
+    // What one saw that ended without an acknowledgement, nobody was told.
+    if txn.snapshot.is_some_and(|snapshot| snapshot < txn.floor) {
+        fail(&format!("SIMULATION-6: a snapshot misses what was acknowledged before: {txn:?}"));
+    }
+    for read in &txn.reads {
+        let at = match (read.kind, txn.ordered) {
+            (ReadKind::Snapshot, _) => txn.snapshot,
+            (ReadKind::Locked, Some(csn)) => Some(Csn(csn.0 - 1)),
+            (ReadKind::Locked, None) => None,
+        };
+        let Some(at) = at else { continue };
+        let there = model.at(read.key, at);
+        if !read.version.is(there) {
+            fail(&format!(
+                "SIMULATION-6: at {at:?} {:?} is {there:x?}, but {read:x?} in {txn:x?}",
+                read.key
+            ));
+        }
+        let written = model.all(read.key).iter().rev().find(|(csn, ..)| *csn <= at);
+        if txn.acknowledged && txn.durable && written.is_some_and(|(csn, ..)| *csn > last) {
+            fail(&format!(
+                "SIMULATION-4: {last:?} is the last commit recovered, but {txn:?} saw more"
+            ));
+        }
+    }
+}
+
+/// A get without a transaction found a version that was not yet replaced when it began.
+fn check_get(model: &Model, key: Key, before: Csn, found: Option<u64>) {
+    if model.at(key, before) == found {
+        return;
+    }
+    let later = model.all(key).iter().filter(|(csn, ..)| *csn > before);
+    if !later.into_iter().any(|(_, version, _)| *version == found) {
+        fail(&format!("SIMULATION-6: a get of {key:?} after {before:?} found {found:x?}"));
+    }
+}
+
+/// SIMULATION-7: looks for a cycle of dependencies among the SERIALIZABLE transactions that committed.
+fn check_serializable(model: &Model, transactions: &[Txn], last: Csn) {
+    let committed = |txn: &Txn| match txn.ordered {
+        Some(csn) => txn.acknowledged || csn <= last,
+        None => txn.acknowledged,
+    };
+    let counts =
+        |number: usize| transactions[number].serializable && committed(&transactions[number]);
+    let mut edges: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); transactions.len()];
+    let mut add = |from: usize, to: usize| {
+        if from != to && counts(from) && counts(to) {
+            edges[from].insert(to);
+        }
+    };
+    for (number, txn) in transactions.iter().enumerate().filter(|(number, _)| counts(*number)) {
+        for read in &txn.reads {
+            let at = match (read.kind, txn.ordered) {
+                (ReadKind::Locked, Some(csn)) => Some(Csn(csn.0 - 1)),
+                (ReadKind::Locked, None) => txn.snapshot,
+                (ReadKind::Snapshot, _) => txn.snapshot,
+            };
+            let Some(at) = at else { continue };
+            let mut before = model.base.contains_key(&read.key);
+            for (csn, version, writer) in model.all(read.key) {
+                // Who was told that a key is there has not read its value.
+                let matters = read.version != Version::Some || before != version.is_some();
+                before = version.is_some();
+                if matters && *csn <= at {
+                    add(*writer, number);
+                } else if matters {
+                    add(number, *writer);
+                }
+            }
+        }
+    }
+    for all in model.versions.values() {
+        for (before, after) in all.iter().zip(all.iter().skip(1)) {
+            add(before.2, after.2);
+        }
+    }
+    if let Some(cycle) = cycle(&edges) {
+        let told: Vec<_> =
+            cycle.iter().map(|number| format!("{:x?}", transactions[*number])).collect();
+        fail(&format!("SIMULATION-7: a cycle:\n{}", told.join("\n")));
+    }
+}
+
+/// A cycle of a graph, if there is one.
+fn cycle(edges: &[BTreeSet<usize>]) -> Option<Vec<usize>> {
+    fn visit(
+        at: usize,
+        edges: &[BTreeSet<usize>],
+        state: &mut [u8],
+        path: &mut Vec<usize>,
+    ) -> bool {
+        state[at] = 1;
+        path.push(at);
+        for next in &edges[at] {
+            if state[*next] == 1 {
+                let begin = path.iter().position(|on| on == next).unwrap_or(0);
+                path.drain(..begin);
+                return true;
+            }
+            if state[*next] == 0 && visit(*next, edges, state, path) {
+                return true;
+            }
+        }
+        state[at] = 2;
+        path.pop();
+        false
+    }
+    let mut state = vec![0; edges.len()];
+    let mut path = Vec::new();
+    (0..edges.len())
+        .any(|at| state[at] == 0 && visit(at, edges, &mut state, &mut path))
+        .then_some(path)
+}

@@ -1,0 +1,145 @@
+//! What a history is made of: drawn from its seed, and overridden from the command line.
+
+use std::fmt;
+use std::time::Duration;
+
+use spillway_base::rng::Rng;
+
+/// What a history is made of. A shape that was made smaller still fails or does not by the same seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Times that the database is opened, but for the last look at it.
+    pub lives: u64,
+    /// Clients of a life.
+    pub clients: u64,
+    /// Transactions of a client.
+    pub transactions: u64,
+    /// Keys of each of the two tables.
+    pub keys: u64,
+    /// The largest value, in bytes.
+    pub value_bytes: u64,
+    /// Lanes of the log.
+    pub lanes: u64,
+    /// Bytes of a segment of the log, in KiB.
+    pub segment_kib: u64,
+    /// Cores that the database thinks it has: background threads follow.
+    pub cores: u64,
+    /// Which ways a life may end, and which faults it meets: see the constants.
+    pub faults: u64,
+    /// What runs beside the clients.
+    pub beside: u64,
+    /// The longest operation of the disk, in microseconds.
+    pub operation_us: u64,
+    /// Transactions of a hundred that are SERIALIZABLE.
+    pub serializable: u64,
+}
+
+/// A crash of the machine may end a life.
+pub const CRASH: u64 = 1;
+/// A kill of the process may.
+pub const KILL: u64 = 2;
+/// A close beside clients may.
+pub const CLOSE: u64 = 4;
+/// Operations fail.
+pub const FAIL: u64 = 8;
+/// Disks are full.
+pub const FULL: u64 = 16;
+/// Openings meet faults.
+pub const OPENING: u64 = 32;
+
+/// Flushes run beside clients.
+pub const FLUSH: u64 = 1;
+/// Compactions do.
+pub const COMPACT: u64 = 2;
+/// Backups do.
+pub const BACKUP: u64 = 4;
+
+impl Shape {
+    /// The shape of the history of this seed.
+    #[must_use]
+    pub fn drawn(seed: u64) -> Shape {
+        let mut rng = Rng::new(seed ^ 0x5348_4150_4500);
+        let mut any = |of: &[u64]| of[rng.below(of.len() as u64) as usize];
+        Shape {
+            lives: any(&[1, 2, 2, 3]),
+            clients: any(&[2, 2, 3, 4]),
+            transactions: any(&[4, 8, 15, 30]),
+            keys: any(&[2, 4, 8, 16]),
+            value_bytes: any(&[16, 16, 200, 1500]),
+            lanes: any(&[1, 1, 2, 3]),
+            segment_kib: any(&[8, 8, 16, 64]),
+            cores: any(&[1, 2, 4]),
+            faults: any(&[0, CRASH, CRASH, KILL, CLOSE, CLOSE, 7, 7, 63, 63, 47, FAIL, FULL]),
+            beside: any(&[0, FLUSH, FLUSH | COMPACT, 7]),
+            operation_us: any(&[0, 20, 100, 1000]),
+            serializable: any(&[0, 30, 100]),
+        }
+    }
+
+    /// The longest operation of the disk.
+    #[must_use]
+    pub fn operation_max(&self) -> Duration {
+        Duration::from_micros(self.operation_us)
+    }
+
+    fn fields(&mut self) -> [(&'static str, &mut u64); 12] {
+        [
+            ("lives", &mut self.lives),
+            ("clients", &mut self.clients),
+            ("transactions", &mut self.transactions),
+            ("keys", &mut self.keys),
+            ("value_bytes", &mut self.value_bytes),
+            ("lanes", &mut self.lanes),
+            ("segment_kib", &mut self.segment_kib),
+            ("cores", &mut self.cores),
+            ("faults", &mut self.faults),
+            ("beside", &mut self.beside),
+            ("operation_us", &mut self.operation_us),
+            ("serializable", &mut self.serializable),
+        ]
+    }
+
+    /// With one figure set, as `lives=1`.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn set(mut self, text: &str) -> Result<Shape, String> {
+        let (name, value) = text.split_once('=').ok_or(format!("{text} is not NAME=FIGURE"))?;
+        let value = value.parse().map_err(|error| format!("{text}: {error}"))?;
+        let field = self.fields().into_iter().find(|(field, _)| *field == name);
+        *field.ok_or(format!("a shape has no {name}"))?.1 = value;
+        Ok(self)
+    }
+
+    /// Shapes with one figure less each, those that leave out most first.
+    #[must_use]
+    pub fn smaller(&self) -> Vec<Shape> {
+        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0];
+        let mut all = Vec::new();
+        let mut this = *self;
+        let now = this.fields().map(|(_, value)| *value);
+        for (at, least) in least.into_iter().enumerate() {
+            let mut tries = vec![least, now[at] / 2, now[at].saturating_sub(1)];
+            if now[at] < 64 {
+                // Of those that are bits.
+                tries.extend((0..6).map(|bit| now[at] & !(1 << bit)));
+            }
+            tries.retain(|less| *less >= least && *less < now[at]);
+            tries.dedup();
+            for less in tries {
+                let mut smaller = *self;
+                *smaller.fields()[at].1 = less;
+                all.push(smaller);
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut this = *self;
+        let all = this.fields().map(|(name, value)| format!("{name}={value}"));
+        f.write_str(&all.join(" "))
+    }
+}

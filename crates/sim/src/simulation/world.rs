@@ -1,0 +1,354 @@
+//! The lives of one database folder.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway::backup::{BackupOptions, Repository};
+use spillway::{
+    Database, Direction, EngineKind, Error, KeyRange, Settings, Table, TransactionOptions,
+};
+use spillway_base::clock::Clock;
+use spillway_base::rng::Rng;
+use spillway_base::thread::{self, JoinHandle};
+use spillway_storage::Disk;
+use spillway_storage::sim::{Fault, SimDisk};
+
+use super::client::{self, Life, TABLES, key_number, version_of};
+use super::oracle::{State, WAIT_MAX, fail, judge};
+use super::shape::{self, Shape};
+
+const FOLDER: &str = "/db";
+const BACKUPS: &str = "/backups";
+/// Openings that meet faults, one after another, before one that meets none.
+const OPENINGS_MAX: u64 = 4;
+
+/// How a life ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// The machine crashes.
+    Crash,
+    /// The process is killed.
+    Kill,
+    /// It is closed beside clients.
+    Close,
+    /// It is closed once the clients have gone.
+    Quiet,
+}
+
+/// What a history did, for its figures.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Done {
+    /// Commits that were acknowledged.
+    pub commits: u64,
+    /// Openings that succeeded.
+    pub openings: u64,
+    /// Operations of the disk.
+    pub operations: u64,
+}
+
+struct World {
+    shape: Shape,
+    disk: SimDisk,
+    rng: Rng,
+    done: Done,
+    /// What the last opening found.
+    base: State,
+}
+
+/// A life that was left, and what its tasks do until they are done.
+struct Left {
+    life: Arc<Life>,
+    tasks: Vec<JoinHandle<()>>,
+    /// Whether it was closed, and nothing failed.
+    clean: bool,
+}
+
+/// Runs the history of this seed in this shape. A fault that it finds ends the process.
+#[must_use]
+pub fn run(seed: u64, shape: Shape) -> Done {
+    let mut world = World {
+        shape,
+        disk: SimDisk::new(seed),
+        rng: Rng::new(seed ^ 0x574F_524C_4400),
+        done: Done::default(),
+        base: State::new(),
+    };
+    let mut left = None;
+    for _ in 0..shape.lives {
+        let opened = world.open(left.take(), shape.faults & shape::OPENING != 0);
+        left = Some(world.live(opened));
+    }
+    let (db, _) = world.open(left, false);
+    if let Err(error) = db.close() {
+        fail(&format!("SIMULATION-9: the last close failed: {error}"));
+    }
+    drop(db);
+    let disk: Arc<dyn Disk> = Arc::new(world.disk.clone());
+    match spillway::check_on(&disk, Path::new(FOLDER), &mut |_, _| {}) {
+        Ok(report) if report.findings.is_empty() => {}
+        found => fail(&format!("SIMULATION-9: the check found {found:?}")),
+    }
+    world.done.operations = world.disk.operations();
+    world.done
+}
+
+impl World {
+    fn settings(&mut self) -> Settings {
+        let shape = self.shape;
+        let mut settings = Settings::default();
+        settings.memory_bytes = 16 << 20;
+        settings.cores = shape.cores as usize;
+        settings.recovery_threads = 1 + self.rng.below(2) as usize;
+        settings.log_lanes = Some(1 + self.rng.below(shape.lanes) as usize);
+        settings.log_segment_bytes = shape.segment_kib << 10;
+        settings.log_bytes_max = (shape.segment_kib << 10) * (1 + self.rng.below(4));
+        settings.slot_bytes = 16 << 10;
+        settings
+    }
+
+    /// Opens the database, faults and all, while what is left of its last life goes on; then judges that life.
+    fn open(&mut self, left: Option<Left>, has_faults: bool) -> (Database, [Table; TABLES]) {
+        let mut faults = if has_faults { self.rng.below(OPENINGS_MAX) } else { 0 };
+        loop {
+            let mut planned = None;
+            if faults > 0 {
+                faults -= 1;
+                planned = Some(self.fault());
+                let number = self.disk.operations() + 1 + self.rng.below(40);
+                self.disk.fail_operation(number, planned.unwrap_or(Fault::Io));
+            }
+            let settings = self.settings();
+            let disk = Arc::new(self.disk.clone());
+            let opened =
+                Database::open_on(disk, FOLDER, settings).and_then(|db| Ok((tables(&db)?, db)));
+            match opened {
+                Ok((tables, db)) => {
+                    self.disk.heal();
+                    if self.disk.is_crashed() {
+                        self.disk.restart();
+                        continue;
+                    }
+                    self.done.openings += 1;
+                    self.judge(&db, &tables, left);
+                    return (db, tables);
+                }
+                Err(_) if planned.is_some() => self.end_of_process(),
+                Err(error) => fail(&format!("SIMULATION-9: an opening failed: {error}")),
+            }
+        }
+    }
+
+    /// The process goes, and with it what was planned for it.
+    fn end_of_process(&mut self) {
+        if self.disk.is_crashed() {
+            self.disk.restart();
+        } else if self.rng.chance(1, 2) {
+            self.disk.crash();
+            self.disk.restart();
+        } else {
+            self.disk.heal();
+            self.disk.kill();
+        }
+    }
+
+    fn fault(&mut self) -> Fault {
+        [Fault::Crash, Fault::Io, Fault::ShortWrite, Fault::Full][self.rng.below(4) as usize]
+    }
+
+    fn judge(&mut self, db: &Database, tables: &[Table; TABLES], left: Option<Left>) {
+        let last = db.recovered().last;
+        let found = state(db, tables).unwrap_or_else(|error| {
+            fail(&format!("SIMULATION-9: what was opened cannot be read: {error}"))
+        });
+        if let Some(Left { life, tasks, clean }) = left {
+            for task in tasks {
+                let _ = task.join();
+            }
+            let seen = std::mem::take(&mut *life.seen());
+            self.done.commits +=
+                seen.transactions.iter().filter(|txn| txn.acknowledged).count() as u64;
+            judge(&self.base, &seen, &found, last, clean);
+        }
+        self.base = found;
+    }
+
+    fn end(&mut self) -> End {
+        let ends =
+            [(shape::CRASH, End::Crash), (shape::KILL, End::Kill), (shape::CLOSE, End::Close)];
+        let mut may: Vec<End> = ends
+            .into_iter()
+            .filter(|(bit, _)| self.shape.faults & bit != 0)
+            .map(|(_, end)| end)
+            .collect();
+        if may.is_empty() || self.rng.chance(1, 8) {
+            may = vec![End::Quiet];
+        }
+        may[self.rng.below(may.len() as u64) as usize]
+    }
+
+    /// Plans what the disk does to a life.
+    fn plan_faults(&mut self, end: End) {
+        let mut at = |most: u64| self.disk.operations() + 1 + self.rng.below(most);
+        if self.shape.faults & shape::FAIL != 0 {
+            let fault = if at(2) & 1 == 0 { Fault::Io } else { Fault::ShortWrite };
+            let count = at(3) % 3;
+            for _ in 0..count {
+                let number = at(400);
+                self.disk.fail_operation(number, fault);
+            }
+        }
+        if self.shape.faults & shape::FULL != 0 {
+            for _ in 0..3 {
+                let number = at(400);
+                self.disk.fail_operation(number, Fault::Full);
+            }
+        }
+        if end == End::Crash {
+            let number = at(300);
+            self.disk.fail_operation(number, Fault::Crash);
+        }
+    }
+
+    /// One life, until its end.
+    fn live(&mut self, (db, tables): (Database, [Table; TABLES])) -> Left {
+        let shape = self.shape;
+        let life = Arc::new(Life { db, tables, shape, seen: Default::default() });
+        let end = self.end();
+        self.plan_faults(end);
+        let mut tasks: Vec<JoinHandle<()>> = Vec::new();
+        for number in 0..shape.clients {
+            let (life, seed) = (life.clone(), self.rng.next_u64());
+            let number = self.done.openings * 16 + number;
+            tasks.push(start("client", move || client::run(&life, number, seed)));
+        }
+        self.start_beside(&life, &mut tasks);
+        let clean = match end {
+            End::Crash | End::Kill => {
+                // The crash comes by itself, where the life is long enough.
+                self.pause();
+                if end == End::Crash {
+                    self.disk.crash();
+                    self.disk.restart();
+                } else {
+                    self.disk.heal();
+                    self.disk.kill();
+                }
+                false
+            }
+            End::Close => {
+                self.pause();
+                self.close(&life)
+            }
+            End::Quiet => {
+                for task in tasks.drain(..) {
+                    let _ = task.join();
+                }
+                self.close(&life)
+            }
+        };
+        self.leave(life, tasks, clean)
+    }
+
+    /// Leaves a life: what it still does, it does to a disk that is gone.
+    fn leave(&mut self, life: Arc<Life>, mut tasks: Vec<JoinHandle<()>>, clean: bool) -> Left {
+        if self.rng.chance(1, 2) {
+            for task in tasks.drain(..) {
+                let _ = task.join();
+            }
+        }
+        let db = life.db.clone();
+        tasks.push(start("undertaker", move || drop(db.close())));
+        self.disk.set_capacity(None);
+        Left { life, tasks, clean }
+    }
+
+    fn close(&mut self, life: &Arc<Life>) -> bool {
+        let clock = Clock::system();
+        let began = clock.now();
+        let closed = life.db.close();
+        let took = clock.now() - began;
+        if took > WAIT_MAX {
+            fail(&format!("SIMULATION-8: a close took {took:?}"));
+        }
+        self.disk.heal();
+        closed.is_ok()
+    }
+
+    /// Sleeps for some time of any magnitude.
+    fn pause(&mut self) {
+        let most = [1, 30, 300, 3_000, 30_000, 1_500_000][self.rng.below(6) as usize];
+        Clock::system().sleep(Duration::from_micros(self.rng.below(most)));
+    }
+
+    fn start_beside(&mut self, life: &Arc<Life>, tasks: &mut Vec<JoinHandle<()>>) {
+        type Act = fn(&Database) -> Result<(), Error>;
+        let acts: [(u64, &str, Act); 2] = [
+            (shape::FLUSH, "flush", Database::flush),
+            (shape::COMPACT, "compact", Database::compact),
+        ];
+        for (bit, name, act) in acts {
+            if self.shape.beside & bit != 0 {
+                let (life, mut rng) = (life.clone(), Rng::new(self.rng.next_u64()));
+                tasks.push(start(name, move || {
+                    for _ in 0..1 + rng.below(4) {
+                        Clock::system().sleep(Duration::from_micros(rng.below(20_000)));
+                        if act(&life.db).is_err() {
+                            break;
+                        }
+                    }
+                }));
+            }
+        }
+        if self.shape.beside & shape::BACKUP != 0 {
+            let (life, disk) = (life.clone(), self.disk.clone());
+            let wait = Duration::from_micros(self.rng.below(20_000));
+            tasks.push(start("backup", move || {
+                Clock::system().sleep(wait);
+                let _ = back_up(&life.db, &disk);
+            }));
+        }
+    }
+}
+
+fn back_up(db: &Database, disk: &SimDisk) -> Result<(), Error> {
+    disk.create_dir_all(Path::new(BACKUPS))?;
+    let repository = Repository::open_on(Arc::new(disk.clone()), Path::new(BACKUPS), true)?;
+    db.backup(&repository, &BackupOptions::new(), &mut |_, _| Ok(()))?;
+    Ok(())
+}
+
+fn start(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::spawn(name, body).unwrap_or_else(|error| fail(&format!("no thread: {error}")))
+}
+
+/// The tables, made where they are not there.
+fn tables(db: &Database) -> Result<[Table; TABLES], Error> {
+    let mut tables = Vec::new();
+    for name in ["a", "b"] {
+        let txn = db.begin(TransactionOptions::new());
+        let table = match txn.table(name) {
+            Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
+                txn.create_table(name, EngineKind::Tiered)?
+            }
+            found => found?,
+        };
+        txn.commit().wait()?;
+        tables.push(table);
+    }
+    Ok([tables[0], tables[1]])
+}
+
+/// All that is in the tables.
+fn state(db: &Database, tables: &[Table; TABLES]) -> Result<State, Error> {
+    let txn = db.begin(TransactionOptions::new().read_only(true));
+    let mut state = State::new();
+    for (number, table) in tables.iter().enumerate() {
+        let mut scan = txn.scan(*table, KeyRange::ALL, Direction::Forward)?;
+        while scan.advance()? {
+            state.insert((number, key_number(scan.key())), version_of(scan.value()));
+        }
+    }
+    txn.commit().wait()?;
+    Ok(state)
+}
