@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint unit clients differential loom simulate simulate-short sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,17 @@ crash: setup ## Kill a loaded server repeatedly and check that nothing is lost (
 loom: setup ## Model-check the lock-free cores
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \
 		-p spillway-storage -p spillway-tiered -p spillway-txn --lib loom
+
+# Its own profile, so that no other build shares its folder.
+SIMULATE = RUSTFLAGS="--cfg spillway_sim" cargo build --quiet --profile simulate -p spillway-sim --bin simulate \
+	&& target/simulate/simulate --jobs=$(or $(JOBS),2)
+
+simulate: setup ## Run the whole database under a deterministic scheduler: SECONDS (600) or SEEDS histories, or the one of SEED (FROM=, FIGURES=)
+	$(SIMULATE) $(if $(SEED),--seed=$(SEED),--from=$(or $(FROM),1) \
+		$(if $(SEEDS),--seeds=$(SEEDS),--seconds=$(or $(SECONDS),600))) $(FIGURES)
+
+simulate-short: setup ## The same for 15 seconds, from a seed that changes with the commit
+	$(SIMULATE) --from=$$((16#$$(git rev-parse --short=9 HEAD))) --seconds=15
 
 sanitize: setup ## Run the concurrency tests under the address and the thread sanitizer (nightly)
 	CFLAGS=-fno-sanitize-address-use-after-scope \

@@ -3,7 +3,7 @@
 //! The library's own sweeps are with the library; here a client's statements go through a session, and what a client may
 //! rely on is checked after every crash.
 
-#[cfg(test)]
+#[cfg(any(test, spillway_sim))]
 mod client;
 #[cfg(test)]
 mod ddl_crashes;

@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use spillway_base::lock::Mutex;
 use spillway_base::clock::Clock;
 
 use crate::catalog::{AccountLimits, LockTime, UserDef};

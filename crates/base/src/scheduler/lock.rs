@@ -1,4 +1,5 @@
-//! Locks and condition variables under the scheduler, with `parking_lot`'s interface. Each call is a scheduling point.
+//! Locks and condition variables under the scheduler, with `parking_lot`'s interface. Each call is a scheduling point,
+//! and so is the moment after a lock was taken: a section that has none of its own would be atomic to the others.
 //!
 //! Only one task runs at a time, so a lock is a word and a list of those who wait. Threads that are no tasks, before and after a
 //! history, spin.
@@ -58,11 +59,15 @@ unsafe impl lock_api::RawMutex for RawMutex {
         while !self.take() {
             await_other(self.wait());
         }
+        // Others find it taken.
+        point();
     }
 
     fn try_lock(&self) -> bool {
         point();
-        self.take()
+        let taken = self.take();
+        point();
+        taken
     }
 
     unsafe fn unlock(&self) {
@@ -148,6 +153,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
         while !self.take_shared() {
             await_other(self.wait());
         }
+        point();
     }
 
     fn try_lock_shared(&self) -> bool {
@@ -164,13 +170,14 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     fn lock_exclusive(&self) {
         point();
         if self.exchange(0, WRITER) {
-            return;
+            return point();
         }
         self.writers_waiting.fetch_add(1, Ordering::Relaxed);
         while !self.exchange(0, WRITER) {
             await_other(self.wait());
         }
         self.writers_waiting.fetch_sub(1, Ordering::Relaxed);
+        point();
     }
 
     fn try_lock_exclusive(&self) -> bool {

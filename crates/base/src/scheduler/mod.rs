@@ -13,7 +13,8 @@
 //!   Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
 //!   ASPLOS 2010; the distance is itself redrawn, as no one fits all faults).
 //! - **SCHED-3 (time).** Time moves only when no task is runnable, to the earliest deadline of
-//!   those that sleep. A task that spins counts as one that sleeps for a microsecond.
+//!   those that sleep. A task that spins counts as one that sleeps for a microsecond. What is to
+//!   happen in the midst of others' steps waits for a number of them ([`wait_steps`]).
 //! - **SCHED-4 (no task waits for ever).** When every task waits and none has a deadline, the
 //!   history fails and names what each waits for. So it does past a number of steps or of seconds.
 //! - **SCHED-5 (panics).** A panic of any task fails the history.
@@ -74,6 +75,8 @@ pub(crate) enum Wait {
     Task(usize),
     /// Time.
     Time,
+    /// Steps of other tasks, up to this count of all.
+    Steps(u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,6 +124,8 @@ struct Scheduler {
     running: usize,
     /// Lower than all priorities so far.
     lowest: u64,
+    /// Lower than all priorities that were drawn.
+    lowest_drawn: u64,
     /// The mean distance of two points where a priority changes.
     distance: u64,
     steps: u64,
@@ -136,6 +141,8 @@ const REDRAW: u64 = 40;
 const SPIN: Duration = Duration::from_micros(1);
 /// Priorities of tasks that spin are below this, and those that are drawn above it.
 const DRAWN_FROM: u64 = 1 << 62;
+/// Room for priorities that are the lowest of all when they are given.
+const DRAWN_LOW: u64 = 1 << 61;
 
 static SCHEDULER: Mutex<Option<Scheduler>> = Mutex::new(None);
 /// Points left until the scheduler looks at priorities again, and those that were dealt.
@@ -181,6 +188,7 @@ pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
         tasks: Vec::new(),
         running: 0,
         lowest: DRAWN_FROM,
+        lowest_drawn: DRAWN_FROM + DRAWN_LOW,
         distance,
         steps: 0,
         switches: 0,
@@ -274,7 +282,9 @@ pub fn point() {
 #[cold]
 fn change() {
     switch(|scheduler, me| {
-        scheduler.tasks[me].priority = scheduler.draw();
+        scheduler.count();
+        scheduler.tasks[me].priority = scheduler.draw_again();
+        scheduler.ring();
         if scheduler.rng.chance(1, REDRAW) {
             let any = scheduler.rng.below(DISTANCES.len() as u64);
             scheduler.distance = DISTANCES[any as usize];
@@ -306,6 +316,18 @@ pub fn spin() {
 #[track_caller]
 pub fn sleep(duration: Duration) {
     block(Wait::Time, Some(duration));
+}
+
+/// The task waits until others have taken so many steps, or can take none without time.
+#[track_caller]
+pub fn wait_steps(steps: u64) {
+    let at = Location::caller();
+    switch(|scheduler, me| {
+        scheduler.count();
+        let on = Wait::Steps(scheduler.steps + steps);
+        scheduler.tasks[me].status = Status::Blocked { on, until: None, at };
+        scheduler.deal();
+    });
 }
 
 /// The task waits until it is woken, or for so long. Answers whether it was woken.
@@ -415,13 +437,45 @@ impl Scheduler {
     }
 
     fn draw(&mut self) -> u64 {
-        DRAWN_FROM + self.rng.below(DRAWN_FROM)
+        DRAWN_FROM + DRAWN_LOW + self.rng.below(DRAWN_LOW)
+    }
+
+    /// Of a task that has run: often the lowest of all.
+    fn draw_again(&mut self) -> u64 {
+        if self.rng.chance(1, 2) {
+            return self.draw();
+        }
+        self.lowest_drawn -= 1;
+        self.lowest_drawn
+    }
+
+    /// The steps that tasks wait for, ascending.
+    fn awaited(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
+        let tasks = self.tasks.iter().enumerate();
+        tasks.filter_map(|(number, task)| match task.status {
+            Status::Blocked { on: Wait::Steps(until), .. } => Some((until, number)),
+            _ => None,
+        })
+    }
+
+    /// Wakes those that waited for steps which have been taken; they come first, for now.
+    fn ring(&mut self) {
+        let due: Vec<usize> = self
+            .awaited()
+            .filter(|(until, _)| *until <= self.steps)
+            .map(|(_, task)| task)
+            .collect();
+        for task in due {
+            self.tasks[task].status = Status::Runnable;
+            self.tasks[task].priority = u64::MAX - self.rng.below(1 << 20);
+        }
     }
 
     /// Counts the points passed since the last call, and deals the next ones.
     fn deal(&mut self) {
         self.count();
-        let left = self.rng.below(2 * self.distance);
+        let awaited = self.awaited().map(|(until, _)| until.saturating_sub(self.steps)).min();
+        let left = self.rng.below(2 * self.distance).min(awaited.unwrap_or(u64::MAX));
         DEALT.store(left + 1, Ordering::Relaxed);
         LEFT.store(left, Ordering::Relaxed);
     }
@@ -483,6 +537,13 @@ impl Scheduler {
             Status::Blocked { until, .. } => until,
             _ => None,
         };
+        // One that waits for steps sees some of the times at which no other can take any.
+        if let Some((_, first)) = self.awaited().min()
+            && (self.rng.chance(1, 16) || !self.tasks.iter().any(|task| until(task).is_some()))
+        {
+            self.tasks[first].status = Status::Runnable;
+            return Ok(());
+        }
         let Some(next) = self.tasks.iter().filter_map(until).min() else {
             return Err("every task waits for ever".to_owned());
         };

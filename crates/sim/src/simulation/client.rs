@@ -10,9 +10,14 @@ use spillway::{
 };
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
+use spillway_sql::Instance;
 
 use super::oracle::{Key, Read, ReadKind, Txn, Version, fail};
 use super::shape::Shape;
+use super::sql::{self, Ledger};
+
+/// Log care comes round so often.
+const PERIOD_MS: u64 = 500;
 
 /// The number of tables.
 pub const TABLES: usize = 2;
@@ -25,6 +30,12 @@ pub struct Life {
     pub tables: [Table; TABLES],
     /// What the history is made of.
     pub shape: Shape,
+    /// SQL over it, where clients are sessions.
+    pub sql: Option<Instance>,
+    /// What their transfers were.
+    pub ledger: Arc<Ledger>,
+    /// When it began.
+    pub began: Duration,
     /// What was seen so far. Held between no two scheduling points.
     pub seen: Mutex<Seen>,
 }
@@ -90,15 +101,14 @@ struct Client {
 
 /// Runs a client's transactions until they are done, or the database takes no more.
 pub fn run(life: &Arc<Life>, number: u64, seed: u64) {
+    if let Some(instance) = &life.sql {
+        let (count, accounts) = (life.shape.transactions, life.shape.keys);
+        return sql::run(instance, &life.ledger, number, seed, count, accounts);
+    }
     let mut client = Client { life: life.clone(), rng: Rng::new(seed), next: number << 32 };
     for _ in 0..life.shape.transactions {
-        let pause = match client.rng.below(40) {
-            0 => Duration::from_millis(client.rng.below(700)),
-            1..8 => Duration::from_micros(client.rng.below(2000)),
-            _ => Duration::ZERO,
-        };
-        if !pause.is_zero() {
-            Clock::system().sleep(pause);
+        if client.rng.chance(life.shape.pauses, 100) {
+            client.pause();
         }
         let goes_on = if client.rng.chance(1, 8) { client.get() } else { client.transaction() };
         if !goes_on {
@@ -128,6 +138,22 @@ fn goes_on(kind: ErrorKind) -> bool {
 }
 
 impl Client {
+    /// Sleeps: for a while, or until about when background threads look at the log.
+    fn pause(&mut self) {
+        let clock = Clock::system();
+        let sleep = match self.rng.below(4) {
+            0 => Duration::from_millis(self.rng.below(700)),
+            1 => {
+                let since = clock.now().saturating_sub(self.life.began);
+                let periods = since.as_millis() as u64 / PERIOD_MS + 1;
+                let until = self.life.began + Duration::from_millis(periods * PERIOD_MS);
+                until.saturating_sub(clock.now()) + Duration::from_micros(self.rng.below(500))
+            }
+            _ => Duration::from_micros(self.rng.below(2000)),
+        };
+        clock.sleep(sleep);
+    }
+
     fn key(&mut self) -> Key {
         let table = self.rng.below(TABLES as u64) as usize;
         (table, self.rng.below(self.life.shape.keys))

@@ -5,7 +5,7 @@
 //! background threads and callers of flush, compaction and backup, all of them tasks of
 //! [`spillway_base::scheduler`]. Locks, atomics of the lock-free cores and operations of the disk are
 //! scheduling points. [`shape`] draws what a history is made of, [`world`] runs its lives,
-//! [`client`] the transactions, [`oracle`] judges them, [`runner`] runs histories by the thousand
+//! [`client`] the transactions (or [`sql`] the sessions), [`oracle`] judges them, [`runner`] runs histories by the thousand
 //! and shrinks one that fails.
 //!
 //! # What is simulated
@@ -43,6 +43,10 @@
 //! - **SIMULATION-9 (openings).** An opening that meets no fault succeeds, and the files that a
 //!   history leaves pass the check of the whole folder.
 //!
+//! - **SIMULATION-10 (SQL).** In histories of SQL sessions, which move amounts between accounts and
+//!   note each transfer, accounts hold what the ledger says, at every look; every acknowledged
+//!   transfer is in it, and none that was refused or rolled back.
+//!
 //! # What is not simulated
 //!
 //! Weak memory orders (loom's), the server and its sockets, io_uring, and the memory watch.
@@ -51,4 +55,5 @@ pub mod client;
 pub mod oracle;
 pub mod runner;
 pub mod shape;
+pub mod sql;
 pub mod world;

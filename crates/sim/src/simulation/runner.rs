@@ -12,6 +12,8 @@ use super::world;
 const STEPS_MAX: u64 = 300_000_000;
 /// Simulated time after which it does.
 const TIME_MAX: Duration = Duration::from_secs(600);
+/// One history of so many is run twice (SIMULATION-1).
+const REPLAY_EACH: u64 = 64;
 /// Seeds that a smaller shape is tried with.
 const SHRINK_SEEDS: u64 = 60;
 
@@ -118,6 +120,16 @@ fn child(seed: u64, figures: &[String]) -> Result<Outcome, String> {
     Ok(Outcome { seed, text, failed: !output.status.success() })
 }
 
+/// Runs a history again, which fails where it is another (SIMULATION-1).
+fn replayed(first: Outcome, figures: &[String]) -> Result<Outcome, String> {
+    let again = child(first.seed, figures)?;
+    if again.text == first.text {
+        return Ok(first);
+    }
+    let text = format!("FAILED: SIMULATION-1: not the same\n{}{}", first.text, again.text);
+    Ok(Outcome { text, failed: true, ..first })
+}
+
 /// The first line that says why a history failed, without its figures.
 fn reason(text: &str) -> String {
     let line = text.lines().find(|line| line.starts_with("FAILED: ")).unwrap_or("it crashed");
@@ -141,7 +153,11 @@ fn many(wanted: &Wanted) -> Result<ExitCode, String> {
             if number >= wanted.seeds {
                 break;
             }
-            let outcome = child(wanted.seed.wrapping_add(number), &wanted.figures)?;
+            let seed = wanted.seed.wrapping_add(number);
+            let mut outcome = child(seed, &wanted.figures)?;
+            if !outcome.failed && number % REPLAY_EACH == 0 {
+                outcome = replayed(outcome, &wanted.figures)?;
+            }
             ran.fetch_add(1, Ordering::Relaxed);
             if outcome.failed {
                 let first = outcome.text.lines().find(|line| line.starts_with("FAILED"));

@@ -32,6 +32,10 @@ pub struct Shape {
     pub operation_us: u64,
     /// Transactions of a hundred that are SERIALIZABLE.
     pub serializable: u64,
+    /// Transactions of a hundred that a client sleeps before.
+    pub pauses: u64,
+    /// Whether clients are SQL sessions.
+    pub sql: u64,
 }
 
 /// A crash of the machine may end a life.
@@ -62,10 +66,10 @@ impl Shape {
         let mut any = |of: &[u64]| of[rng.below(of.len() as u64) as usize];
         Shape {
             lives: any(&[1, 2, 2, 3]),
-            clients: any(&[2, 2, 3, 4]),
+            clients: any(&[1, 2, 2, 3, 4]),
             transactions: any(&[4, 8, 15, 30]),
             keys: any(&[2, 4, 8, 16]),
-            value_bytes: any(&[16, 16, 200, 1500]),
+            value_bytes: any(&[16, 200, 1500, 3000]),
             lanes: any(&[1, 1, 2, 3]),
             segment_kib: any(&[8, 8, 16, 64]),
             cores: any(&[1, 2, 4]),
@@ -73,6 +77,8 @@ impl Shape {
             beside: any(&[0, FLUSH, FLUSH | COMPACT, 7]),
             operation_us: any(&[0, 20, 100, 1000]),
             serializable: any(&[0, 30, 100]),
+            pauses: any(&[3, 20, 60]),
+            sql: any(&[0, 0, 0, 1]),
         }
     }
 
@@ -82,7 +88,7 @@ impl Shape {
         Duration::from_micros(self.operation_us)
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 12] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 14] {
         [
             ("lives", &mut self.lives),
             ("clients", &mut self.clients),
@@ -96,6 +102,8 @@ impl Shape {
             ("beside", &mut self.beside),
             ("operation_us", &mut self.operation_us),
             ("serializable", &mut self.serializable),
+            ("pauses", &mut self.pauses),
+            ("sql", &mut self.sql),
         ]
     }
 
@@ -114,7 +122,7 @@ impl Shape {
     /// Shapes with one figure less each, those that leave out most first.
     #[must_use]
     pub fn smaller(&self) -> Vec<Shape> {
-        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0];
+        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0];
         let mut all = Vec::new();
         let mut this = *self;
         let now = this.fields().map(|(_, value)| *value);

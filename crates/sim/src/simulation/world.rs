@@ -10,13 +10,16 @@ use spillway::{
 };
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
+use spillway_base::scheduler;
 use spillway_base::thread::{self, JoinHandle};
+use spillway_sql::Instance;
 use spillway_storage::Disk;
 use spillway_storage::sim::{Fault, SimDisk};
 
 use super::client::{self, Life, TABLES, key_number, version_of};
 use super::oracle::{State, WAIT_MAX, fail, judge};
 use super::shape::{self, Shape};
+use super::sql::{self, Ledger};
 
 const FOLDER: &str = "/db";
 const BACKUPS: &str = "/backups";
@@ -54,6 +57,14 @@ struct World {
     done: Done,
     /// What the last opening found.
     base: State,
+    ledger: Arc<Ledger>,
+}
+
+/// What an opening gives.
+struct Opened {
+    db: Database,
+    tables: [Table; TABLES],
+    sql: Option<Instance>,
 }
 
 /// A life that was left, and what its tasks do until they are done.
@@ -73,13 +84,15 @@ pub fn run(seed: u64, shape: Shape) -> Done {
         rng: Rng::new(seed ^ 0x574F_524C_4400),
         done: Done::default(),
         base: State::new(),
+        ledger: Arc::default(),
     };
     let mut left = None;
     for _ in 0..shape.lives {
         let opened = world.open(left.take(), shape.faults & shape::OPENING != 0);
         left = Some(world.live(opened));
     }
-    let (db, _) = world.open(left, false);
+    let Opened { db, sql, .. } = world.open(left, false);
+    drop(sql);
     if let Err(error) = db.close() {
         fail(&format!("SIMULATION-9: the last close failed: {error}"));
     }
@@ -108,7 +121,7 @@ impl World {
     }
 
     /// Opens the database, faults and all, while what is left of its last life goes on; then judges that life.
-    fn open(&mut self, left: Option<Left>, has_faults: bool) -> (Database, [Table; TABLES]) {
+    fn open(&mut self, left: Option<Left>, has_faults: bool) -> Opened {
         let mut faults = if has_faults { self.rng.below(OPENINGS_MAX) } else { 0 };
         loop {
             let mut planned = None;
@@ -119,24 +132,37 @@ impl World {
                 self.disk.fail_operation(number, planned.unwrap_or(Fault::Io));
             }
             let settings = self.settings();
-            let disk = Arc::new(self.disk.clone());
-            let opened =
-                Database::open_on(disk, FOLDER, settings).and_then(|db| Ok((tables(&db)?, db)));
-            match opened {
-                Ok((tables, db)) => {
+            match self.try_open(settings) {
+                Ok(opened) => {
                     self.disk.heal();
                     if self.disk.is_crashed() {
                         self.disk.restart();
                         continue;
                     }
                     self.done.openings += 1;
-                    self.judge(&db, &tables, left);
-                    return (db, tables);
+                    event(|| format!("opened, with {:?}", opened.db.recovered()));
+                    self.judge(&opened, left);
+                    return opened;
                 }
-                Err(_) if planned.is_some() => self.end_of_process(),
+                Err(error) if planned.is_some() => {
+                    event(|| format!("not opened, as {planned:?} was planned: {error}"));
+                    self.end_of_process();
+                }
                 Err(error) => fail(&format!("SIMULATION-9: an opening failed: {error}")),
             }
         }
+    }
+
+    fn try_open(&self, settings: Settings) -> Result<Opened, String> {
+        let disk = Arc::new(self.disk.clone());
+        let told = |error: Error| error.to_string();
+        let db = Database::open_on(disk, FOLDER, settings).map_err(told)?;
+        let tables = tables(&db).map_err(told)?;
+        let sql = match self.shape.sql {
+            0 => None,
+            _ => Some(sql::open(&db, self.shape.keys).map_err(|error| error.message)?),
+        };
+        Ok(Opened { db, tables, sql })
     }
 
     /// The process goes, and with it what was planned for it.
@@ -156,9 +182,9 @@ impl World {
         [Fault::Crash, Fault::Io, Fault::ShortWrite, Fault::Full][self.rng.below(4) as usize]
     }
 
-    fn judge(&mut self, db: &Database, tables: &[Table; TABLES], left: Option<Left>) {
-        let last = db.recovered().last;
-        let found = state(db, tables).unwrap_or_else(|error| {
+    fn judge(&mut self, opened: &Opened, left: Option<Left>) {
+        let last = opened.db.recovered().last;
+        let found = state(&opened.db, &opened.tables).unwrap_or_else(|error| {
             fail(&format!("SIMULATION-9: what was opened cannot be read: {error}"))
         });
         if let Some(Left { life, tasks, clean }) = left {
@@ -171,6 +197,9 @@ impl World {
             judge(&self.base, &seen, &found, last, clean);
         }
         self.base = found;
+        if let Some(instance) = &opened.sql {
+            sql::judge(instance, &self.ledger);
+        }
     }
 
     fn end(&mut self) -> End {
@@ -211,10 +240,19 @@ impl World {
     }
 
     /// One life, until its end.
-    fn live(&mut self, (db, tables): (Database, [Table; TABLES])) -> Left {
+    fn live(&mut self, Opened { db, tables, sql }: Opened) -> Left {
         let shape = self.shape;
-        let life = Arc::new(Life { db, tables, shape, seen: Default::default() });
+        let life = Arc::new(Life {
+            db,
+            tables,
+            shape,
+            sql,
+            ledger: self.ledger.clone(),
+            began: Clock::system().now(),
+            seen: Default::default(),
+        });
         let end = self.end();
+        event(|| format!("a life that ends by {end:?}"));
         self.plan_faults(end);
         let mut tasks: Vec<JoinHandle<()>> = Vec::new();
         for number in 0..shape.clients {
@@ -271,12 +309,17 @@ impl World {
         if took > WAIT_MAX {
             fail(&format!("SIMULATION-8: a close took {took:?}"));
         }
+        event(|| format!("closed: {closed:?}"));
         self.disk.heal();
         closed.is_ok()
     }
 
-    /// Sleeps for some time of any magnitude.
+    /// Waits in the midst of what clients do, or sleeps, for some time of any magnitude.
     fn pause(&mut self) {
+        if self.rng.chance(2, 3) {
+            let most = [100, 1_000, 10_000, 100_000][self.rng.below(4) as usize];
+            return scheduler::wait_steps(self.rng.below(most));
+        }
         let most = [1, 30, 300, 3_000, 30_000, 1_500_000][self.rng.below(6) as usize];
         Clock::system().sleep(Duration::from_micros(self.rng.below(most)));
     }
@@ -291,8 +334,8 @@ impl World {
             if self.shape.beside & bit != 0 {
                 let (life, mut rng) = (life.clone(), Rng::new(self.rng.next_u64()));
                 tasks.push(start(name, move || {
-                    for _ in 0..1 + rng.below(4) {
-                        Clock::system().sleep(Duration::from_micros(rng.below(20_000)));
+                    for _ in 0..1 + rng.below(8) {
+                        pause(&mut rng);
                         if act(&life.db).is_err() {
                             break;
                         }
@@ -302,12 +345,28 @@ impl World {
         }
         if self.shape.beside & shape::BACKUP != 0 {
             let (life, disk) = (life.clone(), self.disk.clone());
-            let wait = Duration::from_micros(self.rng.below(20_000));
+            let mut rng = Rng::new(self.rng.next_u64());
             tasks.push(start("backup", move || {
-                Clock::system().sleep(wait);
+                pause(&mut rng);
                 let _ = back_up(&life.db, &disk);
             }));
         }
+    }
+}
+
+/// Waits before a call beside clients.
+fn pause(rng: &mut Rng) {
+    if rng.chance(1, 2) {
+        scheduler::wait_steps(rng.below(30_000));
+    } else {
+        Clock::system().sleep(Duration::from_micros(rng.below(20_000)));
+    }
+}
+
+/// Tells what happens, where `SPILLWAY_EVENTS` is set.
+fn event(what: impl FnOnce() -> String) {
+    if std::env::var_os("SPILLWAY_EVENTS").is_some() {
+        println!("{:?}: {}", Clock::system().now(), what());
     }
 }
 

@@ -1,0 +1,176 @@
+//! SQL sessions: clients that move amounts between accounts, and note each transfer in a ledger.
+//!
+//! What accounts hold follows from the ledger alone, so a look at both tells of anything that was
+//! done by halves, and the ledger of anything that was lost (SIMULATION-10).
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use spillway::Database;
+use spillway_base::rng::Rng;
+use spillway_sql::{Instance, Session, SqlError};
+
+use super::oracle::fail;
+use crate::client::ask;
+
+/// MySQL's error of a duplicate key.
+const DUPLICATE: u16 = 1062;
+/// MySQL's errors after which a transaction is run again: a lock that was not granted, a deadlock.
+const RETRIED: [u16; 3] = [1205, 1213, 3572];
+
+/// Transfers of all lives so far.
+#[derive(Default)]
+pub struct Ledger(Mutex<Transfers>);
+
+#[derive(Default)]
+struct Transfers {
+    acknowledged: BTreeSet<u64>,
+    /// Those whose commit was asked for.
+    asked: BTreeSet<u64>,
+}
+
+impl Ledger {
+    fn transfers(&self) -> std::sync::MutexGuard<'_, Transfers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn session(instance: &Instance) -> Result<Session, SqlError> {
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test")?;
+    Ok(session)
+}
+
+/// Opens SQL over a database, with its tables.
+///
+/// # Errors
+/// Those of the statements.
+pub fn open(db: &Database, accounts: u64) -> Result<Instance, SqlError> {
+    let instance = Instance::open(db.clone())?;
+    let mut session = session(&instance)?;
+    let run = |session: &mut Session, sql: &str| ask(session, sql).map(drop);
+    run(
+        &mut session,
+        "CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY, held INT NOT NULL)",
+    )?;
+    run(
+        &mut session,
+        "CREATE TABLE IF NOT EXISTS ledger (id BIGINT PRIMARY KEY, payer INT, payee INT, amount INT, \
+         KEY payer (payer))",
+    )?;
+    for id in 0..accounts {
+        run(&mut session, &format!("INSERT IGNORE INTO account VALUES ({id}, 0)"))?;
+    }
+    Ok(instance)
+}
+
+fn numbers(line: &str) -> Vec<i64> {
+    let number = |word: &str| word.parse().unwrap_or_else(|_| fail(&format!("not a row: {line}")));
+    line.split_whitespace().map(number).collect()
+}
+
+/// SIMULATION-10: accounts hold what the ledger says, and that has all acknowledged transfers and none that nobody asked for.
+pub fn judge(instance: &Instance, ledger: &Ledger) {
+    let look = || -> Result<(Vec<String>, Vec<String>), SqlError> {
+        let mut session = session(instance)?;
+        let transfers = ask(&mut session, "SELECT id, payer, payee, amount FROM ledger")?;
+        Ok((ask(&mut session, "SELECT id, held FROM account ORDER BY id")?, transfers))
+    };
+    let (accounts, lines) = look()
+        .unwrap_or_else(|error| fail(&format!("SIMULATION-10: no look at the tables: {error}")));
+    let mut held: Vec<i64> = vec![0; accounts.len()];
+    let mut found = BTreeSet::new();
+    for line in &lines {
+        let [id, payer, payee, amount] = numbers(line)[..] else { fail(line) };
+        found.insert(id as u64);
+        held[payer as usize] -= amount;
+        held[payee as usize] += amount;
+    }
+    let told: Vec<i64> = accounts.iter().map(|line| numbers(line)[1]).collect();
+    if told != held {
+        fail(&format!("SIMULATION-10: accounts hold {told:?}, by the ledger {held:?}"));
+    }
+    let transfers = ledger.transfers();
+    if let Some(lost) = transfers.acknowledged.difference(&found).next() {
+        fail(&format!("SIMULATION-10: transfer {lost:x} was acknowledged and is lost"));
+    }
+    if let Some(extra) = found.difference(&transfers.asked).next() {
+        fail(&format!("SIMULATION-10: transfer {extra:x} is there, and was not asked for"));
+    }
+}
+
+/// Runs a client's transactions until they are done, or the database takes no more.
+pub fn run(
+    instance: &Instance,
+    ledger: &Ledger,
+    number: u64,
+    seed: u64,
+    count: u64,
+    accounts: u64,
+) {
+    let Ok(mut session) = session(instance) else { return };
+    let mut rng = Rng::new(seed);
+    for next in 1..=count {
+        let done = match rng.below(4) {
+            0 => look(&mut session),
+            1 => insert_again(&mut session, ledger, &mut rng),
+            _ => transfer(&mut session, ledger, (number << 32) + next, accounts, &mut rng),
+        };
+        match done {
+            Ok(()) => {}
+            Err(error) if RETRIED.contains(&error.code) => drop(ask(&mut session, "ROLLBACK")),
+            Err(_) => return,
+        }
+    }
+}
+
+/// All accounts together hold nothing.
+fn look(session: &mut Session) -> Result<(), SqlError> {
+    let sum = ask(session, "SELECT SUM(held) FROM account")?;
+    if numbers(&sum[0]) != [0] {
+        fail(&format!("SIMULATION-10: accounts together hold {sum:?}"));
+    }
+    Ok(())
+}
+
+/// A transfer that was acknowledged is there.
+fn insert_again(session: &mut Session, ledger: &Ledger, rng: &mut Rng) -> Result<(), SqlError> {
+    let known = {
+        let transfers = ledger.transfers();
+        let count = transfers.acknowledged.len() as u64;
+        if count == 0 {
+            return Ok(());
+        }
+        transfers.acknowledged.iter().nth(rng.below(count) as usize).copied()
+    };
+    let Some(id) = known else { return Ok(()) };
+    match ask(session, &format!("INSERT INTO ledger VALUES ({id}, 0, 0, 0)")) {
+        Ok(_) => fail(&format!("SIMULATION-10: transfer {id:x} was not there")),
+        Err(error) if error.code == DUPLICATE => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn transfer(
+    session: &mut Session,
+    ledger: &Ledger,
+    id: u64,
+    accounts: u64,
+    rng: &mut Rng,
+) -> Result<(), SqlError> {
+    let (payer, payee, amount) = (rng.below(accounts), rng.below(accounts), 1 + rng.below(9));
+    ask(session, "BEGIN")?;
+    ask(session, &format!("UPDATE account SET held = held - {amount} WHERE id = {payer}"))?;
+    if rng.chance(1, 3) {
+        ask(session, "SELECT id FROM ledger WHERE payer = 1")?;
+    }
+    ask(session, &format!("UPDATE account SET held = held + {amount} WHERE id = {payee}"))?;
+    ask(session, &format!("INSERT INTO ledger VALUES ({id}, {payer}, {payee}, {amount})"))?;
+    if rng.chance(1, 10) {
+        return ask(session, "ROLLBACK").map(drop);
+    }
+    ledger.transfers().asked.insert(id);
+    ask(session, "COMMIT")?;
+    ledger.transfers().acknowledged.insert(id);
+    Ok(())
+}
