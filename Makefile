@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint unit clients differential loom simulate simulate-short sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint tidy unit clients differential loom simulate simulate-short sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-affinity bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,8 +19,9 @@ run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to 
 
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
 
-lint: setup ## Check formatting, lints, documentation links, scripts, and that models and fuzz targets build
+lint: setup ## Check formatting, lints, tidiness, documentation links, scripts, and that models and fuzz targets build
 	cargo fmt --all --check
+	cargo xtask tidy
 	! git grep -nE '^(<<<<<<<|>>>>>>>) '
 	for script in $$(git grep -lE '^#!.*sh$$' -- scripts tests .ci) scripts/bench-servers; do bash -n "$$script" || exit 1; done
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -28,6 +29,9 @@ lint: setup ## Check formatting, lints, documentation links, scripts, and that m
 	RUSTFLAGS="--cfg loom -D warnings" CARGO_TARGET_DIR=target/loom cargo check --quiet --tests \
 		-p spillway-storage -p spillway-tiered -p spillway-txn --lib
 	RUSTFLAGS="--cfg fuzzing" cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
+
+tidy: ## Check how code and pages are written: layers, lengths, labels, phrases, links (docs/testing.md)
+	cargo xtask tidy
 
 unit: setup ## Run the workspace's tests
 	cargo test --workspace --quiet
