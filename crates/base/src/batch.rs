@@ -40,7 +40,8 @@ pub enum Op<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// All versions up to a CSN of all keys of a range are gone. It has no say over what this very batch writes.
+    /// All versions up to a CSN of all keys of a range are gone. It has no say over what this very
+    /// batch writes.
     DeleteRange {
         /// Where.
         table: TableId,
@@ -74,8 +75,8 @@ const CREATE: u8 = 3;
 const DROP: u8 = 4;
 const DELETE_RANGE: u8 = 5;
 
-/// What an operation takes beside its key and value, at most: its kind, a table, two lengths, a CSN, and whether there is
-/// an end.
+/// What an operation takes beside its key and value, at most: its kind, a table, two lengths, a
+/// CSN, and whether there is an end.
 const OP_OVERHEAD_MAX: usize = 1 + 5 + 10 + 10 + 10 + 1;
 
 /// The writes of one transaction, in the order they take effect.

@@ -41,7 +41,8 @@ pub enum Use {
     Recovery,
     /// What flushes and compactions have read ahead, or are writing.
     Compactions,
-    /// Memory for cached blocks in which there is none now: the next ones come in there, so that it is no other use to a cache.
+    /// Memory for cached blocks in which there is none now: the next ones come in there, so that it
+    /// is no other use to a cache.
     FreePages,
     /// Memory of the process that nobody charges, as far as its resident memory tells.
     Other,
@@ -68,7 +69,8 @@ impl Use {
     }
 }
 
-/// How often those who give way are asked for one charge: others may be faster to take what they give.
+/// How often those who give way are asked for one charge: others may be faster to take what they
+/// give.
 const ASKED_AT_MOST: usize = 8;
 
 /// Holds memory that can be done without, charged as [`Use::Caches`] or [`Use::Other`].
@@ -154,7 +156,8 @@ impl Budget {
         self.0.used[what as usize].load(Ordering::Relaxed)
     }
 
-    /// Bytes that are neither charged for so many of a cache's own nor free for it: what a cache has to leave to others.
+    /// Bytes that are neither charged for so many of a cache's own nor free for it: what a cache
+    /// has to leave to others.
     #[must_use]
     pub fn used_beside(&self, own: usize) -> usize {
         self.used().saturating_sub(own).saturating_sub(self.used_for(Use::FreePages))
@@ -256,8 +259,8 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes that are counted finely and charged in steps, so that few changes touch the account that all share. The first
-/// step is free: its owner is charged for it otherwise.
+/// Bytes that are counted finely and charged in steps, so that few changes touch the account that
+/// all share. The first step is free: its owner is charged for it otherwise.
 #[derive(Debug)]
 pub struct Stepped {
     bytes: usize,
@@ -324,7 +327,8 @@ mod tests {
         assert_eq!((budget.used(), budget.used_for(Use::Memtables)), (0, 0));
     }
 
-    /// A cache that gives back what it is asked for, down to a floor, and counts how often it was asked.
+    /// A cache that gives back what it is asked for, down to a floor, and counts how often it was
+    /// asked.
     struct Cache {
         charge: std::sync::Mutex<Charge>,
         floor: usize,

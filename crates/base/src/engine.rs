@@ -12,16 +12,17 @@
 //!   Operations on other engines' tables are skipped. Later operations of a batch override earlier
 //!   ones on the same key.
 //! - **E2 (any order).** Installs of different CSNs may run at the same time and in any order. The
-//!   caller reads at a snapshot only once every commit up to it is installed. [`Engine::newest`] needs no
-//!   snapshot: what is installed on its key is seen, and nobody may be installing there.
+//!   caller reads at a snapshot only once every commit up to it is installed. [`Engine::newest`]
+//!   needs no snapshot: what is installed on its key is seen, and nobody may be installing there.
 //! - **E3 (idempotence).** Installing a commit again, or one whose effects are already persistent,
 //!   changes nothing. Operations on a table that does not exist are skipped: at recovery, the
 //!   commit that dropped it may be persistent already.
-//! - **E4 (reads).** A read at a snapshot sees, of each key, the newest version at or below it. Reads
-//!   never wait for writers. A snapshot's versions stay readable while [`Horizon`] reports it live;
-//!   a cursor's stay readable as long as the cursor.
-//! - **E5 (tables).** A table exists for snapshots from the CSN that created it up to, not including,
-//!   the one that dropped it. Its space comes back once no live snapshot or cursor can see it.
+//! - **E4 (reads).** A read at a snapshot sees, of each key, the newest version at or below it.
+//!   Reads never wait for writers. A snapshot's versions stay readable while [`Horizon`] reports it
+//!   live; a cursor's stay readable as long as the cursor.
+//! - **E5 (tables).** A table exists for snapshots from the CSN that created it up to, not
+//!   including, the one that dropped it. Its space comes back once no live snapshot or cursor can
+//!   see it.
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
 //!   without the log. The figure never falls. An idle table does not hold it back. The engine's
 //!   files record a figure that may be lower until [`Engine::record_persisted`]; an opening
@@ -111,7 +112,8 @@ pub enum Access {
     Blocking,
     /// Answer from memory, or fail with [`crate::ErrorKind::WouldBlock`].
     MemoryOnly,
-    /// Answer from memory, or from what the system has in its own, or fail with [`crate::ErrorKind::WouldBlock`].
+    /// Answer from memory, or from what the system has in its own, or fail with
+    /// [`crate::ErrorKind::WouldBlock`].
     AtHand,
 }
 
@@ -127,15 +129,17 @@ pub trait Horizon: Send + Sync {
     /// Every commit up to this CSN is installed.
     fn installed(&self) -> Csn;
 
-    /// Clears `out`, then fills it with the live snapshots, ascending and without repeats. The stable
-    /// CSN is always among them, for the snapshots yet to come.
+    /// Clears `out`, then fills it with the live snapshots, ascending and without repeats. The
+    /// stable CSN is always among them, for the snapshots yet to come.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
 }
 
-/// What the owner of a table makes of its values while they are moved anyway (E11). What comes of a value hangs on the value alone
-/// and means the same to everyone who reads it from now on; bytes that make no sense are left as they are.
+/// What the owner of a table makes of its values while they are moved anyway (E11). What comes of a
+/// value hangs on the value alone and means the same to everyone who reads it from now on; bytes
+/// that make no sense are left as they are.
 pub trait Rewrite: std::fmt::Debug + Send + Sync {
-    /// Appends another form of a value to `out`, and answers `true`; or `false` where it stays as it is, whatever `out` has then.
+    /// Appends another form of a value to `out`, and answers `true`; or `false` where it stays as
+    /// it is, whatever `out` has then.
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool;
 }
 
@@ -195,8 +199,8 @@ pub struct Metric {
 
 /// What reads ahead of gets ([`Engine::gets_ahead`]).
 pub trait GetsAhead {
-    /// The get of the key at this place comes next: waits until what it lacks has been read, as far as it could be, and begins to read what those
-    /// behind it lack. Places are not to go back.
+    /// The get of the key at this place comes next: waits until what it lacks has been read, as far
+    /// as it could be, and begins to read what those behind it lack. Places are not to go back.
     fn wait_for(&mut self, at: usize);
 }
 
@@ -212,8 +216,8 @@ pub trait Engine: Send + Sync {
     /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
     fn admit(&self, bytes: usize) -> Result<()>;
 
-    /// Waits for memory that the work in the background holds for a while, until `fits`: a bounded while, and only as long as it
-    /// holds any. Answers whether it fits.
+    /// Waits for memory that the work in the background holds for a while, until `fits`: a bounded
+    /// while, and only as long as it holds any. Answers whether it fits.
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
         fits()
     }
@@ -221,9 +225,10 @@ pub trait Engine: Send + Sync {
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
 
-    /// Installs puts and deletes of several commits, of single keys, which an opening has read back (E2, E3). Nothing is read meanwhile.
-    /// It is quickest in the order of tables and keys, and of one key in that of its CSNs. A write that a later one of
-    /// its key has made needless may be missing.
+    /// Installs puts and deletes of several commits, of single keys, which an opening has read back
+    /// (E2, E3). Nothing is read meanwhile. It is quickest in the order of tables and keys, and of
+    /// one key in that of its CSNs. A write that a later one of its key has made needless may be
+    /// missing.
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>);
 
     /// Reads one key at a snapshot, its value into `value`.
@@ -241,11 +246,13 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
-    /// As [`Engine::get`], at a snapshot that nobody was told of, where the engine knows that what it finds is right for it (E13); `None`
-    /// where it does not, also of a table that does not exist then.
+    /// As [`Engine::get`], at a snapshot that nobody was told of, where the engine knows that what
+    /// it finds is right for it (E13); `None` where it does not, also of a table that does not
+    /// exist then.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::WouldBlock`] (E9), [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::Io`].
+    /// [`crate::ErrorKind::WouldBlock`] (E9), [`crate::ErrorKind::Corruption`],
+    /// [`crate::ErrorKind::Io`].
     fn recall(
         &self,
         table: TableId,
@@ -258,16 +265,18 @@ pub trait Engine: Send + Sync {
         Ok(None)
     }
 
-    /// Brings what gets of these keys at a snapshot would wait for a device for into memory, as far as it knows a quicker way than one get after
-    /// another, and answers of how many keys they would wait for one. It waits for devices itself, and tells of no failure: what keeps it from reading
-    /// something, the get meets. It is none of the gets, for nobody who counts them.
+    /// Brings what gets of these keys at a snapshot would wait for a device for into memory, as far
+    /// as it knows a quicker way than one get after another, and answers of how many keys they
+    /// would wait for one. It waits for devices itself, and tells of no failure: what keeps it from
+    /// reading something, the get meets. It is none of the gets, for nobody who counts them.
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let _ = (table, keys, snapshot);
         0
     }
 
-    /// Gets of these keys at a snapshot are to come, one after the other: what later ones would wait for a device for is read while earlier ones go
-    /// on. `None` where the engine knows no such way. As with [`Engine::prefetch`], nobody is told of a failure that no get meets.
+    /// Gets of these keys at a snapshot are to come, one after the other: what later ones would
+    /// wait for a device for is read while earlier ones go on. `None` where the engine knows no
+    /// such way. As with [`Engine::prefetch`], nobody is told of a failure that no get meets.
     fn gets_ahead<'k>(
         &'k self,
         table: TableId,
@@ -278,20 +287,24 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// Asks the processor for what gets of these keys look at first, so that the waits for one key's memory pass while others' do. A hint: nothing is read
-    /// for it, nobody counts it, and no answer hangs on it.
+    /// Asks the processor for what gets of these keys look at first, so that the waits for one
+    /// key's memory pass while others' do. A hint: nothing is read for it, nobody counts it, and no
+    /// answer hangs on it.
     fn expect(&self, keys: &[&[u8]]) {
         let _ = keys;
     }
 
-    /// Has reads go on beside who needs them from now on (E12). Answers what is readable when some are over: somebody is to call
-    /// [`Engine::end_reads`] then, each time that one has become so. Nothing where the engine, or its device, knows no such way.
+    /// Has reads go on beside who needs them from now on (E12). Answers what is readable when some
+    /// are over: somebody is to call
+    /// [`Engine::end_reads`] then, each time that one has become so. Nothing where the engine, or
+    /// its device, knows no such way.
     fn overlap_reads(&self) -> Vec<OwnedFd> {
         Vec::new()
     }
 
-    /// Begins to read what a look-up of a key lacks, at a snapshot, which is [`Csn::MAX`] for [`Engine::newest`] (E12). `false` where it
-    /// has begun nothing and calls nobody: all is in memory, or whoever wants it has to wait for the device.
+    /// Begins to read what a look-up of a key lacks, at a snapshot, which is [`Csn::MAX`] for
+    /// [`Engine::newest`] (E12). `false` where it has begun nothing and calls nobody: all is in
+    /// memory, or whoever wants it has to wait for the device.
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
         let _ = (table, key, snapshot, waker);
         false
@@ -302,16 +315,18 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Hands over to devices what [`Engine::begin_read`] has kept, so that several reads go together (E12). `false` where a device takes some
-    /// only later: it is to be called again soon.
+    /// Hands over to devices what [`Engine::begin_read`] has kept, so that several reads go
+    /// together (E12). `false` where a device takes some only later: it is to be called again soon.
     fn submit_reads(&self) -> bool {
         true
     }
 
-    /// Takes what has been read into memory, and calls those who wait for it (E12). It waits for nothing.
+    /// Takes what has been read into memory, and calls those who wait for it (E12). It waits for
+    /// nothing.
     fn end_reads(&self) {}
 
-    /// Reads the newest installed version of one key, its value into `value`, whatever else is installed meanwhile.
+    /// Reads the newest installed version of one key, its value into `value`, whatever else is
+    /// installed meanwhile.
     ///
     /// # Errors
     /// As [`Engine::get`].
@@ -339,14 +354,14 @@ pub trait Engine: Send + Sync {
     /// Estimates a range from resident metadata; no device is read.
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate;
 
-    /// Has a table's values rewritten from when `since` is stable (E11), in place of what was said before; or, with `None`, no more.
-    /// An engine need not.
+    /// Has a table's values rewritten from when `since` is stable (E11), in place of what was said
+    /// before; or, with `None`, no more. An engine need not.
     fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         let _ = (table, since, rewrite);
     }
 
-    /// Has reads that begin later find each version of a table's values in the form in which it is stored then, and in none that it had
-    /// before (E11). An engine that keeps no other need not.
+    /// Has reads that begin later find each version of a table's values in the form in which it is
+    /// stored then, and in none that it had before (E11). An engine that keeps no other need not.
     fn forget_forms(&self, table: TableId) {
         let _ = table;
     }
@@ -360,13 +375,15 @@ pub trait Engine: Send + Sync {
     /// Has the engine's files say that commits up to one are persistent, as far as they are (E6).
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DiskFull`], after which it may be asked for again, and a failure of the engine (E8).
+    /// [`crate::ErrorKind::DiskFull`], after which it may be asked for again, and a failure of the
+    /// engine (E8).
     fn record_persisted(&self, csn: Csn) -> Result<()>;
 
     /// Asks that every commit up to `csn` become persistent soon, so that the log may be cut there.
     fn request_persist(&self, csn: Csn);
 
-    /// The disk is full, and a commit has freed something: has the engine give back free space that it keeps for later, soon.
+    /// The disk is full, and a commit has freed something: has the engine give back free space that
+    /// it keeps for later, soon.
     fn give_space(&self) {}
 
     /// Whether the background work met a full disk when it last wrote something.
@@ -377,7 +394,8 @@ pub trait Engine: Send + Sync {
     /// How far behind the background work is.
     fn debt(&self) -> Debt;
 
-    /// The newest commit that a flush waits for to be durable (E7); one that is so already, or none, where none waits.
+    /// The newest commit that a flush waits for to be durable (E7); one that is so already, or
+    /// none, where none waits.
     fn awaits_durable(&self) -> Csn {
         Csn::ZERO
     }
@@ -394,15 +412,16 @@ pub trait Engine: Send + Sync {
 
 /// A position in a scan. It starts before the first key.
 ///
-/// A cursor gives one row at a time, or several that lie together, as its caller asks from one step to the next:
+/// A cursor gives one row at a time, or several that lie together, as its caller asks from one step
+/// to the next:
 ///
 /// - **C1 (the same rows).** Both ways give the same rows in the same order, each once.
-/// - **C2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the rows that it gave: the next step goes on behind
-///   it, whether they were looked at or not.
-/// - **C3 (lent).** The rows stay where they lie, and are read when they are asked for. Until the next step they may be
-///   asked for again.
-/// - **C4 (no wait for more).** Rows are given together only as far as nothing has to be read from a device for it: a step that fails has
-///   given none.
+/// - **C2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the rows
+///   that it gave: the next step goes on behind it, whether they were looked at or not.
+/// - **C3 (lent).** The rows stay where they lie, and are read when they are asked for. Until the
+///   next step they may be asked for again.
+/// - **C4 (no wait for more).** Rows are given together only as far as nothing has to be read from
+///   a device for it: a step that fails has given none.
 pub trait Cursor: Send {
     /// Moves to the next key in the scan's direction; `false` past the last.
     ///
@@ -411,18 +430,19 @@ pub trait Cursor: Send {
     /// be asked again with another [`Access`].
     fn next(&mut self, access: Access) -> Result<bool>;
 
-    /// Moves to the next rows in the scan's direction: at least one and at most so many, as it is cheap. `most` is at least one. Answers how
-    /// many there are, which is none past the last.
+    /// Moves to the next rows in the scan's direction: at least one and at most so many, as it is
+    /// cheap. `most` is at least one. Answers how many there are, which is none past the last.
     ///
     /// # Errors
     /// As [`Cursor::next`].
     fn next_rows(&mut self, access: Access, most: usize) -> Result<usize>;
 
-    /// Gives the keys and values of the rows that the last step came to, in the scan's direction, until `take` answers `false`. Call it only
-    /// after a step that came to some.
+    /// Gives the keys and values of the rows that the last step came to, in the scan's direction,
+    /// until `take` answers `false`. Call it only after a step that came to some.
     fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool);
 
-    /// The key at the cursor: that of the last row that it gave. Call it only after a step that came to some.
+    /// The key at the cursor: that of the last row that it gave. Call it only after a step that
+    /// came to some.
     fn key(&self) -> &[u8];
 
     /// The value at the cursor. Call it only after a step that came to some.
@@ -431,6 +451,7 @@ pub trait Cursor: Send {
     /// The CSN of the version at the cursor. Call it only after a step that came to some.
     fn csn(&self) -> Csn;
 
-    /// The key of the last row that it gave, also after a step that failed or came to the end; `None` before the first.
+    /// The key of the last row that it gave, also after a step that failed or came to the end;
+    /// `None` before the first.
     fn last_key(&self) -> Option<&[u8]>;
 }

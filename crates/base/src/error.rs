@@ -54,7 +54,8 @@ pub enum ErrorKind {
     DiskFull,
     /// The memory budget has no room.
     MemoryFull,
-    /// The memory budget has no room for another row lock. The locks that the transaction holds stay.
+    /// The memory budget has no room for another row lock. The locks that the transaction holds
+    /// stay.
     LockTableFull,
 
     // Stop, and look at the machine or the files.

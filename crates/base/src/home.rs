@@ -43,7 +43,8 @@ thread_local! {
 }
 
 impl Place {
-    /// Its home among `cores`: a multiple of the golden section, so that any few places in a row are spread evenly.
+    /// Its home among `cores`: a multiple of the golden section, so that any few places in a row
+    /// are spread evenly.
     #[must_use]
     pub fn home(self, cores: u32) -> u32 {
         let part = self.0.wrapping_mul(0x9E37_79B9);
@@ -77,8 +78,8 @@ impl Place {
     }
 }
 
-/// Runs something, and answers where the data that it used is at home among `cores`; nothing is kept in mind where those are none.
-/// Calls are not within each other.
+/// Runs something, and answers where the data that it used is at home among `cores`; nothing is
+/// kept in mind where those are none. Calls are not within each other.
 pub fn within<T>(cores: u32, act: impl FnOnce() -> T) -> (T, Touched) {
     /// Forgets, however it ends.
     struct Forget;

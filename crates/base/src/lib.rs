@@ -8,10 +8,12 @@
 //! - [`codec`], [`checksum`]: bytes in and out, never trusting a length;
 //! - [`batch`]: what one transaction writes, as bytes that go to the log unchanged;
 //! - [`engine`]: the contract a table engine keeps;
-//! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their causes;
-//! - [`home`]: on which core the data is at home that a thread uses; [`prefetch`]: memory that will be needed soon;
-//! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over; under `--cfg spillway_sim` its
-//!   deterministic scheduler, `scheduler`;
+//! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their
+//!   causes;
+//! - [`home`]: on which core the data is at home that a thread uses; [`prefetch`]: memory that will
+//!   be needed soon;
+//! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over;
+//!   under `--cfg spillway_sim` its deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.
 
 pub mod batch;

@@ -61,8 +61,9 @@ impl<'a> KeyRange<'a> {
 
 /// Whether one key is smaller than another, as `one < two`, for where either is often empty.
 ///
-/// What is empty has no memory of its own, and glibc's `memcmp` for AVX-512 loads no bytes from where it would be: the fault that is
-/// not raised there takes some 75 ns (AMD EPYC, glibc 2.36), where a comparison takes one.
+/// What is empty has no memory of its own, and glibc's `memcmp` for AVX-512 loads no bytes from
+/// where it would be: the fault that is not raised there takes some 75 ns (AMD EPYC, glibc 2.36),
+/// where a comparison takes one.
 #[inline]
 #[must_use]
 pub fn precedes(one: &[u8], two: &[u8]) -> bool {
@@ -88,8 +89,8 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// Makes of a prefix, in place, what [`prefix_end`] answers, which is its first so many bytes then; `None` when there is none, and it
-/// is as it was.
+/// Makes of a prefix, in place, what [`prefix_end`] answers, which is its first so many bytes then;
+/// `None` when there is none, and it is as it was.
 pub fn raise_prefix(prefix: &mut [u8]) -> Option<usize> {
     let keep = prefix.iter().rposition(|&byte| byte != 0xFF)?;
     prefix[keep] += 1;

@@ -102,7 +102,8 @@ impl Tally {
         self.ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Runs `wait`, and counts it here and in the thread's ledger. The thread's pool is told that it waits.
+    /// Runs `wait`, and counts it here and in the thread's ledger. The thread's pool is told that
+    /// it waits.
     pub fn during<T>(&self, cause: Cause, clock: &Clock, wait: impl FnOnce() -> T) -> T {
         /// Counts however the wait ends.
         struct Waiting<'a> {
@@ -157,7 +158,8 @@ impl Waits {
         waits
     }
 
-    /// How often there was a cause to wait, and how long that took; causes that there were not are left out.
+    /// How often there was a cause to wait, and how long that took; causes that there were not are
+    /// left out.
     pub fn causes(&self) -> impl Iterator<Item = (Cause, u64, Duration)> {
         let all = Cause::ALL.into_iter().zip(self.of);
         let some = all.filter(|(_, (count, _))| *count > 0);
@@ -226,7 +228,8 @@ impl Ledger {
     }
 }
 
-/// A wait without a thread, of whoever's ledger was attached when it began. It may end on any thread.
+/// A wait without a thread, of whoever's ledger was attached when it began. It may end on any
+/// thread.
 #[must_use = "it ends, and is counted, when this is dropped"]
 pub struct Pending {
     ledger: Arc<Ledger>,
@@ -268,7 +271,8 @@ pub fn attach(ledger: Arc<Ledger>) -> Attached {
 }
 
 impl Attached {
-    /// Ends it as dropping it does, and gives the ledger back: who attaches it again and again need not count a reference each time.
+    /// Ends it as dropping it does, and gives the ledger back: who attaches it again and again need
+    /// not count a reference each time.
     pub fn detach(mut self) -> Option<Arc<Ledger>> {
         let ledger = self.end();
         // It has ended, and has nothing else.

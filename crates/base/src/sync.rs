@@ -1,6 +1,6 @@
-//! Atomics and cells for the lock-free cores: `std` in production, loom's under `--cfg loom`, those of
-//! the deterministic scheduler under `--cfg spillway_sim`, so that the code that is checked is the
-//! code that runs.
+//! Atomics and cells for the lock-free cores: `std` in production, loom's under `--cfg loom`, those
+//! of the deterministic scheduler under `--cfg spillway_sim`, so that the code that is checked is
+//! the code that runs.
 
 #[cfg(loom)]
 pub use loom::{
@@ -172,8 +172,8 @@ mod scheduled {
     }
 }
 
-/// Checks a model over all orders of its threads' steps with at most this many preemptions. Without a bound there are more than can
-/// be tried; nearly every fault needs few.
+/// Checks a model over all orders of its threads' steps with at most this many preemptions. Without
+/// a bound there are more than can be tried; nearly every fault needs few.
 #[cfg(loom)]
 pub fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

@@ -1,8 +1,9 @@
 //! Threads: named, started in one place (DESIGN, D9).
 //!
-//! A pool keeps about as many threads at work as there are processors. That goes wrong when its threads wait for each
-//! other: whoever would free them may be in line behind them. So code that may wait for long, wherever it is, does so
-//! within [`blocking`], and a thread's pool, if it has one, gives its place to another meanwhile.
+//! A pool keeps about as many threads at work as there are processors. That goes wrong when its
+//! threads wait for each other: whoever would free them may be in line behind them. So code that
+//! may wait for long, wherever it is, does so within [`blocking`], and a thread's pool, if it has
+//! one, gives its place to another meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -78,25 +79,27 @@ where
 
 /// A pool, as a thread of it sees it. Its calls come in pairs, on that thread, but for the last.
 pub trait Pool: Send + Sync {
-    /// The thread is about to wait, perhaps for long. It may hold any lock but those of the pool: the pool has others do what may ask for
-    /// one, such as to take in what has been read, or to call those who wait.
+    /// The thread is about to wait, perhaps for long. It may hold any lock but those of the pool:
+    /// the pool has others do what may ask for one, such as to take in what has been read, or to
+    /// call those who wait.
     fn leave(&self);
 
     /// The thread goes on.
     fn come_back(&self);
 
-    /// Whether all of the pool's threads but the calling one have nothing to do, and one of them would see what comes: to wait keeps nobody
-    /// waiting then, and wakes nobody. It may be otherwise by the time that it is answered.
+    /// Whether all of the pool's threads but the calling one have nothing to do, and one of them
+    /// would see what comes: to wait keeps nobody waiting then, and wakes nobody. It may be
+    /// otherwise by the time that it is answered.
     fn is_quiet(&self) -> bool {
         false
     }
 
-    /// The thread has something before it that may take long: whatever it holds back for others, so as to do it together with more, is not
-    /// to wait for that.
+    /// The thread has something before it that may take long: whatever it holds back for others, so
+    /// as to do it together with more, is not to wait for that.
     fn long_ahead(&self) {}
 
-    /// Called on a thread that one of the pool's has started, before anything else: what it has from that one beside its work, such as the
-    /// core to keep to, is not its own.
+    /// Called on a thread that one of the pool's has started, before anything else: what it has
+    /// from that one beside its work, such as the core to keep to, is not its own.
     fn started(&self) {}
 }
 
@@ -111,7 +114,8 @@ pub fn join_pool(pool: Arc<dyn Pool>) {
     POOL.with(|mine| *mine.borrow_mut() = Some(pool));
 }
 
-/// Whether the calling thread is one of a pool in which nothing else is to be done ([`Pool::is_quiet`]).
+/// Whether the calling thread is one of a pool in which nothing else is to be done
+/// ([`Pool::is_quiet`]).
 #[must_use]
 pub fn is_quiet() -> bool {
     POOL.with(|pool| pool.borrow().as_ref().is_some_and(|pool| pool.is_quiet()))
@@ -126,9 +130,11 @@ pub fn long_ahead() {
     });
 }
 
-/// Runs `wait`, which may block for long for others than the processor. A wait within it is part of it.
+/// Runs `wait`, which may block for long for others than the processor. A wait within it is part of
+/// it.
 ///
-/// The caller may hold locks of its own, a queue's or a table's: its pool is told with them held ([`Pool::leave`]).
+/// The caller may hold locks of its own, a queue's or a table's: its pool is told with them held
+/// ([`Pool::leave`]).
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     /// Comes back however the wait ends.
     struct Back(Arc<dyn Pool>);
@@ -149,8 +155,8 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     wait()
 }
 
-/// Runs `body` in this many threads at once, each with its number, and joins them. For tests: unlike the end of a
-/// scope, a join is something that the thread sanitizer sees.
+/// Runs `body` in this many threads at once, each with its number, and joins them. For tests:
+/// unlike the end of a scope, a join is something that the thread sanitizer sees.
 ///
 /// # Panics
 /// When a thread does.

@@ -1,4 +1,5 @@
-//! `spillway-bench kv` by itself, for profilers and for two builds in turn: little to compile and to load.
+//! `spillway-bench kv` by itself, for profilers and for two builds in turn: little to compile and
+//! to load.
 
 use std::process::ExitCode;
 

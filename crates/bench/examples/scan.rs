@@ -1,5 +1,5 @@
-//! `spillway-bench scan` by itself, for profilers: little to compile and to load (`scripts/bench-scan-instructions`,
-//! `scripts/bench-cache-misses`).
+//! `spillway-bench scan` by itself, for profilers: little to compile and to load
+//! (`scripts/bench-scan-instructions`, `scripts/bench-cache-misses`).
 
 use std::process::ExitCode;
 

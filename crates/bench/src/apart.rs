@@ -7,7 +7,8 @@ use std::process::Command;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Runs this program again, with its own arguments and `--child WORDS.. FILE`, and answers what that wrote to the file.
+/// Runs this program again, with its own arguments and `--child WORDS.. FILE`, and answers what
+/// that wrote to the file.
 pub(crate) fn run<T: DeserializeOwned>(dir: &Path, words: &[&str]) -> Result<T, String> {
     std::fs::create_dir_all(dir).map_err(|error| error.to_string())?;
     let file = dir.join("child.json");

@@ -10,8 +10,9 @@ pub(crate) enum Keys {
     Zipf(Zipf),
 }
 
-/// Zipf's distribution, of any exponent, drawn after Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
-/// discrete distributions" (1996); which rows are the popular ones is scattered.
+/// Zipf's distribution, of any exponent, drawn after Hörmann and Derflinger, "Rejection-inversion
+/// to generate variates from monotone discrete distributions" (1996); which rows are the popular
+/// ones is scattered.
 pub(crate) struct Zipf {
     rows: u64,
     exponent: f64,

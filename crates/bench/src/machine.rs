@@ -61,7 +61,8 @@ pub fn own_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Processor time of the calling thread, to a few milliseconds; nothing where the system does not tell.
+/// Processor time of the calling thread, to a few milliseconds; nothing where the system does not
+/// tell.
 #[must_use]
 pub fn thread_time() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -72,14 +73,15 @@ pub fn thread_time() -> Duration {
 /// What a process has read and written, in bytes, all its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Io {
-    /// By calls that read, from the page cache or a device. Reads through an `io_uring` are not counted.
+    /// By calls that read, from the page cache or a device. Reads through an `io_uring` are not
+    /// counted.
     pub read_calls_bytes: u64,
     /// By calls that write, likewise.
     pub write_calls_bytes: u64,
     /// From devices, whatever the way.
     pub device_read_bytes: u64,
-    /// To devices: what went past the page cache, and what of it was made dirty, by pieces of it that may be much larger than
-    /// what was written.
+    /// To devices: what went past the page cache, and what of it was made dirty, by pieces of it
+    /// that may be much larger than what was written.
     pub device_written_bytes: u64,
 }
 
@@ -121,7 +123,8 @@ pub fn resident_bytes() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Processes that want a processor, on average over the last minute: above what a run itself wants, others ran beside it.
+/// Processes that want a processor, on average over the last minute: above what a run itself wants,
+/// others ran beside it.
 #[must_use]
 pub fn load_average() -> String {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();

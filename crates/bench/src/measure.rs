@@ -41,7 +41,8 @@ pub(crate) fn rows_of(memory_mib: usize, data_times: f64, value_bytes: usize) ->
     ((memory_mib << 20) as f64 * data_times / row_bytes) as u64
 }
 
-/// Does something with each of several, so many times; the order turns with each round, so that none is always first.
+/// Does something with each of several, so many times; the order turns with each round, so that
+/// none is always first.
 pub(crate) fn in_turns<T>(
     rounds: usize,
     all: &[T],
@@ -82,9 +83,10 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<(), String> {
 /// Bytes of a file that are asked for at once where it is read whole.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Reads all files of a folder from begin to end, so that the system's page cache has them as it has what was read or written in order:
-/// in large pieces. Of what comes in by reads here and there it has single pages, and a later read of 16 KiB takes half as long again; then
-/// what is measured would hang on how a store wrote its files, past the page cache or not.
+/// Reads all files of a folder from begin to end, so that the system's page cache has them as it
+/// has what was read or written in order: in large pieces. Of what comes in by reads here and there
+/// it has single pages, and a later read of 16 KiB takes half as long again; then what is measured
+/// would hang on how a store wrote its files, past the page cache or not.
 pub(crate) fn read_through(folder: &Path) -> Result<(), String> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut read = || -> std::io::Result<()> {
@@ -120,8 +122,8 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Values of this size, of which every second hundred bytes repeat one, as db_bench's default compression ratio
-    /// has it.
+    /// Values of this size, of which every second hundred bytes repeat one, as db_bench's default
+    /// compression ratio has it.
     pub(crate) fn new(seed: u64, value_bytes: usize) -> Values {
         let mut bytes = vec![0; POOL_BYTES + value_bytes];
         let mut rng = Rng::new(seed);

@@ -27,9 +27,9 @@ pub struct Row {
     pub figures: Vec<f64>,
 }
 
-/// The rows of a run. Shown, it gives for each case and subject the median over the rounds of every figure,
-/// the lowest and highest of the first, and how many times each subject's median of the first figure goes into that of
-/// the first subject.
+/// The rows of a run. Shown, it gives for each case and subject the median over the rounds of every
+/// figure, the lowest and highest of the first, and how many times each subject's median of the
+/// first figure goes into that of the first subject.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     settings: Vec<(String, String)>,

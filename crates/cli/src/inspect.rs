@@ -129,7 +129,8 @@ fn write_to(
     }
 }
 
-/// Has a file written beside another, whose place it takes once it is whole. What was there stays until then.
+/// Has a file written beside another, whose place it takes once it is whole. What was there stays
+/// until then.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     // Where the name is a link's, what it leads to is replaced.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

@@ -71,7 +71,8 @@ impl Address {
         let mut stream = connect(&self.0)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        // A server that is none of HTTP may have closed already; what it has said before tells more.
+        // A server that is none of HTTP may have closed already; what it has said before tells
+        // more.
         let host = &self.0;
         let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         Answer::begin(BufReader::new(stream))

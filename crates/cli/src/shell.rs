@@ -130,7 +130,8 @@ fn run_one(session: &mut Session, sql: &str, table: bool) -> Result<(), String> 
     session.query(sql, &mut printer).map_err(|error| error.to_string())
 }
 
-/// Reads statements up to a semicolon at the end of a line. People go on after an error; programs stop.
+/// Reads statements up to a semicolon at the end of a line. People go on after an error; programs
+/// stop.
 fn read_loop(session: &mut Session, table: bool) -> Result<(), String> {
     let people = std::io::stdin().is_terminal();
     let mut statement = String::new();

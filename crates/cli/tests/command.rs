@@ -366,7 +366,8 @@ fn a_folder_is_inspected_without_opening_it() {
     let sql = "CREATE TABLE t (id INT PRIMARY KEY, word TEXT, KEY (word(9)));
                CREATE TABLE u (id INT); INSERT INTO t VALUES (1, 'one'), (2, 'two');";
     assert!(spillway(&["sql", "--data", data, "-e", sql]).status.success());
-    // Which tables there are is put down in the background, perhaps only by whoever opens the folder next.
+    // Which tables there are is put down in the background, perhaps only by whoever opens the
+    // folder next.
     let is_told = || text(&inspect(&[])).contains("test.u");
     let wait = ["sql", "--data", data, "-e", "SELECT SLEEP(0.1)"];
     assert!((0..100).any(|_| is_told() || !spillway(&wait).status.success()) && is_told());
@@ -491,7 +492,8 @@ fn files_of(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     all
 }
 
-/// A database that has tiers is backed up with no server, where they were and where they were moved to.
+/// A database that has tiers is backed up with no server, where they were and where they were moved
+/// to.
 #[test]
 fn a_backup_is_told_of_tiers_that_were_moved() {
     use spillway::{Database, DeviceClass, EngineKind, Settings, Tier, TransactionOptions};

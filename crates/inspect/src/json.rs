@@ -12,7 +12,8 @@ use spillway::{
 
 use crate::Report;
 
-/// Appends an object that has members, and a list as its last one, each of whose members is written by itself.
+/// Appends an object that has members, and a list as its last one, each of whose members is written
+/// by itself.
 fn with_list<T>(
     out: &mut dyn Write,
     object: &Value,

@@ -101,11 +101,13 @@ impl Report<'_> {
         out
     }
 
-    /// Writes all of it in a format, piece by piece, of which none grows with the number of slices. To draw them takes
+    /// Writes all of it in a format, piece by piece, of which none grows with the number of slices.
+    /// To draw them takes
     /// [`DRAWN_BYTES`] of memory for each of a table while it is drawn.
     ///
     /// # Errors
-    /// Where nobody takes it. Formats other than JSON may not tell; what is written then goes nowhere.
+    /// Where nobody takes it. Formats other than JSON may not tell; what is written then goes
+    /// nowhere.
     pub fn write(&self, format: Format, out: &mut dyn Write) -> fmt::Result {
         match format {
             Format::Text => self.text(out),

@@ -3,7 +3,8 @@
 
 use std::fmt::{Display, Write};
 
-/// A page that is being written. What cannot be written is left out, as is what comes after it: who takes the page knows of that.
+/// A page that is being written. What cannot be written is left out, as is what comes after it: who
+/// takes the page knows of that.
 pub(crate) struct Markup<'o>(&'o mut dyn Write);
 
 impl Markup<'_> {
@@ -72,7 +73,8 @@ impl Markup<'_> {
     }
 }
 
-/// Writes text so that it means itself, in an element or in an attribute. What XML has no room for is left out.
+/// Writes text so that it means itself, in an element or in an attribute. What XML has no room for
+/// is left out.
 struct Escaped<'a>(&'a mut dyn Write);
 
 impl Write for Escaped<'_> {

@@ -126,8 +126,8 @@ fn inspection(slices: usize, parts: usize, compactions: Option<u64>) -> Inspecti
     }
 }
 
-/// Panics unless every element is closed by its own name, and no text has markup in it. Answers how many elements there are of
-/// each name that is asked for.
+/// Panics unless every element is closed by its own name, and no text has markup in it. Answers how
+/// many elements there are of each name that is asked for.
 fn elements(page: &str, names: &[&str]) -> Vec<usize> {
     let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let mut open: Vec<String> = Vec::new();
@@ -177,8 +177,8 @@ fn a_page_is_well_formed_whatever_things_are_called() {
     assert_eq!(elements(&report.written(Format::Html), &["svg", "section"]), [0, 1]);
 }
 
-/// Every slice is in the picture, by itself where it can be seen and else in a box that counts it, and a picture of many is no
-/// larger than one of some.
+/// Every slice is in the picture, by itself where it can be seen and else in a box that counts it,
+/// and a picture of many is no larger than one of some.
 #[test]
 fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     let told = |slices: usize| {

@@ -10,7 +10,8 @@ use crate::words::{
 };
 use crate::{Report, shortened};
 
-/// Writes a line. What cannot be written is left out, as is what comes after it: who takes the text knows of that.
+/// Writes a line. What cannot be written is left out, as is what comes after it: who takes the text
+/// knows of that.
 fn line(out: &mut dyn Write, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }

@@ -69,7 +69,8 @@ pub(crate) fn asks_for_tls(payload: &[u8]) -> bool {
         && Take(payload).u32().is_some_and(|capabilities| capabilities & can::SSL != 0)
 }
 
-/// Reads a client's answer to the greeting; `None` where it makes no sense, or is of the protocol before 4.1.
+/// Reads a client's answer to the greeting; `None` where it makes no sense, or is of the protocol
+/// before 4.1.
 pub(crate) fn read_hello(payload: &[u8]) -> Option<Hello> {
     let mut take = Take(payload);
     let capabilities = take.u32()?;
@@ -119,8 +120,9 @@ pub(crate) fn read_change_user(payload: &[u8], capabilities: u32) -> Option<Hell
     Some(Hello { capabilities, extended: 0, collation, user, answer, database, plugin })
 }
 
-/// Whether text of a collation's character set is UTF-8 as it is, or bytes. By MySQL's numbers, which MariaDB adds to: those
-/// that pad nothing from 1024 on, and those after newer rules of Unicode from 2048 on.
+/// Whether text of a collation's character set is UTF-8 as it is, or bytes. By MySQL's numbers,
+/// which MariaDB adds to: those that pad nothing from 1024 on, and those after newer rules of
+/// Unicode from 2048 on.
 pub(crate) fn is_utf8(collation: u16) -> bool {
     match collation {
         // None, binary, ASCII.

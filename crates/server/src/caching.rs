@@ -1,17 +1,18 @@
 //! The exchange of `caching_sha2_password`.
 //!
 //! What is stored of a password does not prove a client's fast answer, which needs
-//! SHA256(SHA256(password)). The server keeps that in memory from the first login on in which it saw
-//! the password itself.
+//! SHA256(SHA256(password)). The server keeps that in memory from the first login on in which it
+//! saw the password itself.
 //!
 //! # Guarantees
 //!
-//! - **CACHING-1 (the password itself).** It is asked for where the fast answer cannot be checked or
-//!   is wrong, and comes in TLS, over a Unix socket, or encrypted by a public key of this process; a
-//!   password in clear over an open network is refused, whatever it is.
-//! - **CACHING-2 (the fast answer).** It is taken only for the password that is stored now: a changed
-//!   password, a dropped account and one made in its place need the password itself again.
-//! - **CACHING-3 (strangers).** A name without an account is asked the same, takes as long, and fails.
+//! - **CACHING-1 (the password itself).** It is asked for where the fast answer cannot be checked
+//!   or is wrong, and comes in TLS, over a Unix socket, or encrypted by a public key of this
+//!   process; a password in clear over an open network is refused, whatever it is.
+//! - **CACHING-2 (the fast answer).** It is taken only for the password that is stored now: a
+//!   changed password, a dropped account and one made in its place need the password itself again.
+//! - **CACHING-3 (strangers).** A name without an account is asked the same, takes as long, and
+//!   fails.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -111,8 +112,8 @@ impl Caching {
     }
 }
 
-/// Asks a client, whose fast answer to `nonce` is `answer`, for as much as shows whether it knows the
-/// password of a user, or of nobody.
+/// Asks a client, whose fast answer to `nonce` is `answer`, for as much as shows whether it knows
+/// the password of a user, or of nobody.
 pub(crate) fn prove<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -142,7 +143,8 @@ pub(crate) fn prove<T: Transport>(
             packets.send()?;
             packets.read(&mut sent)?;
         }
-        // A password in clear is longer or shorter than what the key makes of one, or makes no sense.
+        // A password in clear is longer or shorter than what the key makes of one, or makes no
+        // sense.
         let key = shared.caching.key.get().and_then(Option::as_ref);
         let opened = key.and_then(|key| {
             key.private.oaep_decrypt_with_rng::<Sha1, _>(&mut SystemRandom, &sent).ok()

@@ -34,6 +34,6 @@ pub(crate) const OURS: u32 = FOUND_ROWS
     | PLUGIN_AUTH_LENENC
     | DEPRECATE_EOF;
 
-/// MariaDB's extended capability `MARIADB_CLIENT_CACHE_METADATA`: a prepared statement that is run again sends its
-/// columns only where they have changed.
+/// MariaDB's extended capability `MARIADB_CLIENT_CACHE_METADATA`: a prepared statement that is run
+/// again sends its columns only where they have changed.
 pub(crate) const CACHE_METADATA: u32 = 1 << 4;

@@ -32,8 +32,8 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends what `write` writes with its length before it. Made for what is almost always short: one byte is set aside for
-/// the length, and what turns out longer is moved.
+/// Appends what `write` writes with its length before it. Made for what is almost always short: one
+/// byte is set aside for the length, and what turns out longer is moved.
 pub(crate) fn put_short(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
@@ -95,8 +95,8 @@ impl<'a> Take<'a> {
         match self.u8()? {
             0xFC => self.u16().map(u64::from),
             0xFD => self.array::<3>().map(|[a, b, c]| u64::from(u32::from_le_bytes([a, b, c, 0]))),
-            // The upper half is no part of it: a packet is shorter, and clients are known to fill it with
-            // something else, which MySQL does not look at either.
+            // The upper half is no part of it: a packet is shorter, and clients are known to fill
+            // it with something else, which MySQL does not look at either.
             0xFE => self.u64().map(|len| len & 0xFFFF_FFFF),
             0xFB | 0xFF => None,
             small => Some(u64::from(small)),

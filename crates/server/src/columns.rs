@@ -163,12 +163,14 @@ pub(crate) fn put_column(out: &mut Vec<u8>, column: &ResultColumn) {
 /// Longer sets of definitions are made anew each time, in one pass with their sending.
 const KEPT_MAX: usize = 32 << 10;
 
-/// The columns of a statement's last result. A statement that gives the same again has its definitions at hand.
+/// The columns of a statement's last result. A statement that gives the same again has its
+/// definitions at hand.
 #[derive(Default)]
 pub(crate) struct Columns {
     columns: Vec<ResultColumn>,
     forms: Vec<Form>,
-    /// The definitions as packets, the first of them numbered `first`; empty where they are not kept.
+    /// The definitions as packets, the first of them numbered `first`; empty where they are not
+    /// kept.
     packets: Vec<u8>,
     first: u8,
     /// Whether the client has been sent these definitions for an execution.
@@ -196,7 +198,8 @@ impl Columns {
         &self.forms
     }
 
-    /// The definitions as packets, the first with this number; empty where they are not worth keeping, or too many.
+    /// The definitions as packets, the first with this number; empty where they are not worth
+    /// keeping, or too many.
     pub(crate) fn packets(&mut self, first: u8) -> &[u8] {
         if self.first != first {
             self.packets.clear();

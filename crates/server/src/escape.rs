@@ -2,8 +2,8 @@
 
 use spillway_sql::SqlError;
 
-/// Makes text of a statement: a literal with bytes that are no UTF-8 becomes a hexadecimal one, which means the same bytes.
-/// `backslash` says whether one escapes what follows it.
+/// Makes text of a statement: a literal with bytes that are no UTF-8 becomes a hexadecimal one,
+/// which means the same bytes. `backslash` says whether one escapes what follows it.
 ///
 /// # Errors
 /// 1300 where such bytes are anywhere but in a literal or a comment.
@@ -74,7 +74,8 @@ fn put_hexadecimal(out: &mut String, content: &[u8]) {
     out.push('\'');
 }
 
-/// The bytes that a literal means, and where it ends. One that does not end goes to the end of the statement.
+/// The bytes that a literal means, and where it ends. One that does not end goes to the end of the
+/// statement.
 fn read_literal(sql: &[u8], start: usize, quote: u8, backslash: bool) -> (Vec<u8>, usize) {
     let mut content = Vec::new();
     let mut at = start + 1;

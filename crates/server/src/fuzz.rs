@@ -74,8 +74,8 @@ impl Fed {
         Fed(Arc::new(Shared::new(instance, ServerSettings::default(), None)))
     }
 
-    /// Serves a client that sends these bytes after the greeting, and is gone. What it was sent is packets, whole and
-    /// numbered.
+    /// Serves a client that sends these bytes after the greeting, and is gone. What it was sent is
+    /// packets, whole and numbered.
     ///
     /// # Panics
     /// Where it is not.

@@ -205,7 +205,8 @@ impl Listener {
                 let Ok(to) = stream.set_nonblocking(true).and_then(|()| stream.local_addr()) else {
                     return;
                 };
-                // Head and body are written one after the other. Without this the body may wait for the head's receipt.
+                // Head and body are written one after the other. Without this the body may wait for
+                // the head's receipt.
                 let _ = stream.set_nodelay(true);
                 if clients.len() == PLACES {
                     let oldest = clients.iter().position(|client| !client.is_kept_waiting());
@@ -297,8 +298,8 @@ enum Stage {
     /// What it has asked so far.
     Asks(Vec<u8>),
     IsTold(Answer),
-    /// It has its answer. What it still sends is read and dropped: a connection that is closed over unread bytes may
-    /// take the answer along.
+    /// It has its answer. What it still sends is read and dropped: a connection that is closed over
+    /// unread bytes may take the answer along.
     Leaves,
 }
 
@@ -406,7 +407,8 @@ impl Client {
         Ok(true)
     }
 
-    /// Turns to what comes next. A client has so long for each piece of its answer; what is being made is none of its own time.
+    /// Turns to what comes next. A client has so long for each piece of its answer; what is being
+    /// made is none of its own time.
     fn turn(&mut self, within: Duration) -> io::Result<()> {
         let Stage::IsTold(answer) = &mut self.stage else { return Ok(()) };
         if !answer.is_sent() {
@@ -448,7 +450,8 @@ fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Reque
     let mut host = None;
     for line in lines.take_while(|line| *line != Some("")) {
         let (name, value) = header(line?)?;
-        // What another reader of the same request may take for its host must not be overlooked here.
+        // What another reader of the same request may take for its host must not be overlooked
+        // here.
         if name.eq_ignore_ascii_case("host") && host.replace(value).is_some() {
             return None;
         }

@@ -92,8 +92,9 @@ fn bytes_of(inspection: &Inspection, format: Format) -> usize {
     inspection.bytes() + drawn
 }
 
-/// Whether somebody on the server's machine asks, by the machine's own name for itself. Over loopback: another address that is the same on
-/// both sides may be one that others were given on their way.
+/// Whether somebody on the server's machine asks, by the machine's own name for itself. Over
+/// loopback: another address that is the same on both sides may be one that others were given on
+/// their way.
 fn is_near(asked: &Asked<'_>) -> bool {
     let [client, server] = [asked.client, asked.server].map(|of| of.ip().to_canonical());
     client.is_loopback() && server.is_loopback() && asked.host.is_none_or(is_own_name)

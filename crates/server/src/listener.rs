@@ -47,8 +47,8 @@ impl Server {
     /// Starts to listen.
     ///
     /// # Errors
-    /// Where the address or socket cannot be had, or the certificate not be read; and for an address beyond this machine
-    /// while `root` has no password.
+    /// Where the address or socket cannot be had, or the certificate not be read; and for an
+    /// address beyond this machine while `root` has no password.
     pub fn start(instance: Instance, settings: ServerSettings) -> io::Result<Server> {
         if !settings.bind.is_loopback() && instance.root_password_is_empty() {
             let text = format!(
@@ -96,7 +96,8 @@ impl Server {
         self.address
     }
 
-    /// Why workers do not keep to cores, though the settings ask for it: the system does not let them. Everything else goes on.
+    /// Why workers do not keep to cores, though the settings ask for it: the system does not let
+    /// them. Everything else goes on.
     #[must_use]
     pub fn unbound(&self) -> Option<&str> {
         self.pool.unbound()
@@ -235,7 +236,8 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Accepts clients until the other end of `woken` is closed, and sees that none keeps quiet for too long.
+    /// Accepts clients until the other end of `woken` is closed, and sees that none keeps quiet for
+    /// too long.
     fn accept(self) {
         loop {
             let due = self.pool.sweep();
@@ -279,7 +281,8 @@ impl Listeners {
     fn accept_tcp(&self) -> bool {
         match self.tcp.accept() {
             Ok((stream, from)) => {
-                // Clients that have gone without a word are found out; short answers are not held back.
+                // Clients that have gone without a word are found out; short answers are not held
+                // back.
                 let ready = rustix::net::sockopt::set_socket_keepalive(&stream, true)
                     .map_err(io::Error::from)
                     .and_then(|()| stream.set_nodelay(true));
@@ -317,7 +320,8 @@ impl Listeners {
         }
     }
 
-    /// Tells a client that was not asked anything yet why it is not served. The few bytes fit an empty socket's buffer.
+    /// Tells a client that was not asked anything yet why it is not served. The few bytes fit an
+    /// empty socket's buffer.
     fn refuse(&self, socket: Socket, error: &SqlError) {
         let budget = self.shared.instance.database().budget().clone();
         let mut packets = Packets::new(socket, 0, budget);

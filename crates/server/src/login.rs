@@ -16,7 +16,8 @@ use crate::results::put_error;
 use crate::server::Shared;
 use crate::transport::{Security, Transport};
 
-/// The longest packet of a client that is not known yet: 64 KB of what it says of itself, and the rest.
+/// The longest packet of a client that is not known yet: 64 KB of what it says of itself, and the
+/// rest.
 pub(crate) const LOGIN_PACKET_MAX: usize = 80 << 10;
 
 /// Where a client comes from.
@@ -46,7 +47,8 @@ impl Peer {
 }
 
 impl Peer {
-    /// Where it comes from, as an error says it: by what anybody can see, and not by which accounts there are.
+    /// Where it comes from, as an error says it: by what anybody can see, and not by which accounts
+    /// there are.
     fn shown(&self) -> String {
         self.address.map_or_else(|| "localhost".to_owned(), |address| address.to_string())
     }
@@ -165,7 +167,8 @@ pub(crate) fn prove<T: Transport>(
 /// In place of what is stored of a user where there is none.
 const STRANGER: [u8; 32] = [0; 32];
 
-/// Checks who a client is, asking it for another plugin's answer where its user has another, or where `hello` names none.
+/// Checks who a client is, asking it for another plugin's answer where its user has another, or
+/// where `hello` names none.
 fn authenticate<T: Transport>(
     packets: &mut Packets<T>,
     shared: &Shared,
@@ -175,7 +178,8 @@ fn authenticate<T: Transport>(
     nonce: &Nonce,
 ) -> Result<Result<Account, SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
-    // Who is nobody is asked, checked and refused as if it were somebody: names of users are not to be guessed.
+    // Who is nobody is asked, checked and refused as if it were somebody: names of users are not to
+    // be guessed.
     let plugin = user
         .as_ref()
         .map_or_else(|| shared.plugin_of_stranger(&hello.user), |user| user.plugin.as_str());
@@ -214,7 +218,8 @@ fn authenticate<T: Transport>(
     if known { Ok(Ok(user.account())) } else { Ok(Err(denied(&hello.user, &peer.shown(), using))) }
 }
 
-/// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when the server started.
+/// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when
+/// the server started.
 fn near(peer: &Peer) -> bool {
     peer.address.is_none_or(|address| address.is_loopback())
 }

@@ -91,7 +91,8 @@ impl Wake for Unpark {
     }
 }
 
-/// `root`, connected to an instance from within its process. For one thread at a time: the one that made it.
+/// `root`, connected to an instance from within its process. For one thread at a time: the one that
+/// made it.
 pub struct Loopback {
     client: Client<Pipe>,
 }
@@ -121,7 +122,8 @@ impl Loopback {
         }
     }
 
-    /// Sends a command, its packets' heads not among the bytes, and gives the packets that answer it.
+    /// Sends a command, its packets' heads not among the bytes, and gives the packets that answer
+    /// it.
     ///
     /// # Errors
     /// Where the connection has ended.

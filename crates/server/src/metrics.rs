@@ -55,7 +55,8 @@ impl Collector for Figures {
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl MetricsPage {
-    /// Answers at an address: with what the source gives, each name with `spillway_` before it, and with what the instance has stored.
+    /// Answers at an address: with what the source gives, each name with `spillway_` before it, and
+    /// with what the instance has stored.
     ///
     /// # Errors
     /// Where the address cannot be had.

@@ -31,9 +31,11 @@ const FIRST: usize = 64 << 10;
 pub(crate) const LARGE: usize = 64 << 10;
 /// Responses that grow past this before they are sent are charged while they are.
 const LONG: usize = 256 << 10;
-/// What is larger is let go of when a command has ended: it is not part of what a connection is charged.
+/// What is larger is let go of when a command has ended: it is not part of what a connection is
+/// charged.
 pub(crate) const KEPT_BYTES: usize = 16 << 10;
-/// So much is kept of a command that does not fit the memory budget: enough to tell whether it is answered.
+/// So much is kept of a command that does not fit the memory budget: enough to tell whether it is
+/// answered.
 const KEPT: usize = 16;
 
 /// The bytes before a payload of this length.
@@ -53,7 +55,8 @@ pub(crate) enum ReadError {
     Stalled,
     /// The client sent more than it may. It was read and dropped.
     TooLarge,
-    /// The client sent more than fits the memory budget. It was read and dropped but for its first bytes.
+    /// The client sent more than fits the memory budget. It was read and dropped but for its first
+    /// bytes.
     NoMemory,
     /// A packet does not bear the number that is due.
     OutOfOrder,
@@ -167,7 +170,8 @@ impl<T: Transport> Packets<T> {
         Some(usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16)
     }
 
-    /// Whether the next command is here, as far as it fits the input. Waits for nothing; the client must be known.
+    /// Whether the next command is here, as far as it fits the input. Waits for nothing; the client
+    /// must be known.
     pub(crate) fn arrived(&mut self) -> Result<bool, ReadError> {
         loop {
             let need = 4 + self.announced().unwrap_or(0);
@@ -283,7 +287,8 @@ impl<T: Transport> Packets<T> {
         Ok(())
     }
 
-    /// Reads a command to its end and drops it, so that its sender comes to reading why. `left` bytes are left of the packet.
+    /// Reads a command to its end and drops it, so that its sender comes to reading why. `left`
+    /// bytes are left of the packet.
     fn drop_rest(&mut self, mut left: usize, mut last: bool) -> Result<(), ReadError> {
         if self.limits.is_none() {
             return Ok(());
@@ -333,7 +338,8 @@ impl<T: Transport> Packets<T> {
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Sends the one packet that is too long for one as several, with what is before it, without another copy of it.
+    /// Sends the one packet that is too long for one as several, with what is before it, without
+    /// another copy of it.
     #[cold]
     fn split(&mut self, start: usize) -> io::Result<()> {
         let _held = self.budget.charge(Use::Connections, self.output.len());
@@ -372,8 +378,8 @@ impl<T: Transport> Packets<T> {
         if self.output.len() >= SEND_AT { self.send() } else { Ok(()) }
     }
 
-    /// Has the next packet, the last of the response, stand only once a commit lasts. Gives the commit back where the
-    /// response is too long to be kept until then.
+    /// Has the next packet, the last of the response, stand only once a commit lasts. Gives the
+    /// commit back where the response is too long to be kept until then.
     pub(crate) fn unless_lost(&mut self, commit: CommitFuture) -> Option<CommitFuture> {
         if self.output.len() > SEND_AT / 2 {
             return Some(commit);
@@ -394,14 +400,16 @@ impl<T: Transport> Packets<T> {
         self.sequence = undo.sequence;
     }
 
-    /// The response, where it can be sent as it is ([`Transport::direct`]) and is no longer than that is worth.
+    /// The response, where it can be sent as it is ([`Transport::direct`]) and is no longer than
+    /// that is worth.
     pub(crate) fn parcel(&self) -> Option<Parcel<'_>> {
         let some = !self.output.is_empty() && self.output.len() <= INPUT;
         let raw = self.transport.direct().filter(|_| some)?;
         Some(Parcel::new(raw, &self.output))
     }
 
-    /// So much of [`Packets::parcel`] was sent. Whether that is all: [`Packets::send`] sends the rest, or says why not.
+    /// So much of [`Packets::parcel`] was sent. Whether that is all: [`Packets::send`] sends the
+    /// rest, or says why not.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         let sent = match sent {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),

@@ -22,7 +22,8 @@ pub(crate) struct Bound {
     values: Vec<Value>,
 }
 
-/// Texts up to this long keep their room from one execution to the next; so does a list of up to [`KEPT_COUNT`] parameters.
+/// Texts up to this long keep their room from one execution to the next; so does a list of up to
+/// [`KEPT_COUNT`] parameters.
 const KEPT_BYTES: usize = 512;
 const KEPT_COUNT: usize = 64;
 
@@ -90,10 +91,12 @@ impl Bound {
         }
     }
 
-    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE. [`Bound::give_back`] takes them again.
+    /// Reads the parameters after the fixed head of COM_STMT_EXECUTE. [`Bound::give_back`] takes
+    /// them again.
     ///
     /// # Errors
-    /// 1210 where they make no sense, 1292 for a time that there is not, and why a piece was not taken.
+    /// 1210 where they make no sense, 1292 for a time that there is not, and why a piece was not
+    /// taken.
     pub(crate) fn read(&mut self, bytes: &[u8], count: usize) -> Result<Vec<Value>, SqlError> {
         let mut long = None;
         if !self.long.is_empty() || self.refused.is_some() {
@@ -156,7 +159,8 @@ fn text(text: &str, before: &mut Value) -> Value {
     }
 }
 
-/// Whether what a parameter holds is text: blob types are bytes, where the driver says so; drivers send text as those as well.
+/// Whether what a parameter holds is text: blob types are bytes, where the driver says so; drivers
+/// send text as those as well.
 fn is_text(bytes: &[u8], kind: u8) -> bool {
     !(249..=252).contains(&kind) || !bytes.contains(&0)
 }

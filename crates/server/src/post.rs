@@ -74,27 +74,30 @@ impl Post {
 
 /// `None` where the system has none.
 fn ring(most: u32) -> Option<IoUring> {
-    // Nothing is left to be done later here, so the system need not get ready to interrupt anybody for it.
+    // Nothing is left to be done later here, so the system need not get ready to interrupt anybody
+    // for it.
     let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(most);
     quiet.or_else(|_| IoUring::new(most)).ok()
 }
 
-/// Hands as many parcels over as the ring has places. Whether it is good for more: it is not where the system left some of them in it.
+/// Hands as many parcels over as the ring has places. Whether it is good for more: it is not where
+/// the system left some of them in it.
 fn send_together(ring: &mut IoUring, parcels: &mut [Parcel<'_>]) -> bool {
     let mut pushed = 0;
     for parcel in parcels.iter() {
         let fd = Fd(parcel.raw.as_fd().as_raw_fd());
         let len = u32::try_from(parcel.bytes.len()).unwrap_or(u32::MAX);
         let send = opcode::Send::new(fd, parcel.bytes.as_ptr(), len).flags(FLAGS.bits() as i32);
-        // SAFETY: the bytes and the socket are borrowed until this function returns, which it does when all that the system took of these
-        // is completed.
+        // SAFETY: the bytes and the socket are borrowed until this function returns, which it does
+        // when all that the system took of these is completed.
         if unsafe { ring.submission().push(&send.build().user_data(pushed as u64)) }.is_err() {
             break;
         }
         pushed += 1;
     }
     let mut completed = 0;
-    // What may not wait is completed by the time that the call returns: it is waited for only in case that a system sees that otherwise.
+    // What may not wait is completed by the time that the call returns: it is waited for only in
+    // case that a system sees that otherwise.
     let mut wait_for = 0;
     loop {
         // Whatever it says, the ring tells what was done.
@@ -104,7 +107,8 @@ fn send_together(ring: &mut IoUring, parcels: &mut [Parcel<'_>]) -> bool {
             parcels[completion.user_data() as usize].sent = match usize::try_from(sent) {
                 Ok(sent) => Some(Ok(sent)),
                 Err(_) if sent == -Errno::AGAIN.raw_os_error() => Some(Err(Errno::AGAIN)),
-                // Sent nothing. Whether that is the client's fault or the ring's, a call by itself tells.
+                // Sent nothing. Whether that is the client's fault or the ring's, a call by itself
+                // tells.
                 Err(_) => None,
             };
             completed += 1;
@@ -125,7 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// With rings, where the system has them, as they are best and as older systems have them; and without.
+    /// With rings, where the system has them, as they are best and as older systems have them; and
+    /// without.
     fn posts() -> [Post; 3] {
         let older = IoUring::new(4).ok();
         [Post::new(4), Post { most: 4, ring: older }, Post { most: 4, ring: None }]
@@ -167,7 +172,8 @@ mod tests {
         }
     }
 
-    /// T4: a ring that the system takes nothing from is not asked again, and what is in it is sent all the same, once.
+    /// T4: a ring that the system takes nothing from is not asked again, and what is in it is sent
+    /// all the same, once.
     #[test]
     fn t4_what_a_ring_keeps_is_sent_without_it() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
@@ -188,8 +194,9 @@ mod tests {
         }
     }
 
-    /// T2: what was named to the system is other bytes once it has returned, whether all of it was sent, or some, or nothing. These go to nobody,
-    /// also when there is room for them and the system is called again.
+    /// T2: what was named to the system is other bytes once it has returned, whether all of it was
+    /// sent, or some, or nothing. These go to nobody, also when there is room for them and the
+    /// system is called again.
     #[test]
     fn t2_nothing_is_looked_at_once_it_returns() {
         for mut post in posts() {
@@ -224,7 +231,8 @@ mod tests {
         }
     }
 
-    /// T2: what a ring was given and the system did not take is not in it any more when it takes something again.
+    /// T2: what a ring was given and the system did not take is not in it any more when it takes
+    /// something again.
     #[test]
     fn t2_what_a_ring_keeps_is_forgotten() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };

@@ -73,8 +73,8 @@ pub(crate) fn put_error(out: &mut Vec<u8>, error: &SqlError) {
     put_error_text(out, error);
 }
 
-/// Appends the error packet that takes the greeting's place. It has no SQLSTATE: a client does not expect one before it knows
-/// the server's protocol.
+/// Appends the error packet that takes the greeting's place. It has no SQLSTATE: a client does not
+/// expect one before it knows the server's protocol.
 pub(crate) fn put_early_error(out: &mut Vec<u8>, error: &SqlError) {
     out.push(0xFF);
     out.extend_from_slice(&error.code.to_le_bytes());

@@ -73,7 +73,8 @@ pub(crate) fn put_binary_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: 
 /// The most whole numbers that are a [`Short`]: with more of them the bitmap is longer.
 const SHORT_MAX: usize = 6;
 
-/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put behind others as one.
+/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put
+/// behind others as one.
 pub(crate) struct Short {
     pub(crate) bytes: [u8; packet::HEAD + 2 + 8 * SHORT_MAX],
     /// How many of them it has.
@@ -81,7 +82,8 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// What [`put_binary_fields`] makes of a row; `None` where that is not of a few whole numbers alone.
+    /// What [`put_binary_fields`] makes of a row; `None` where that is not of a few whole numbers
+    /// alone.
     #[inline]
     pub(crate) fn of(fields: &[Field<'_>], forms: &[Form]) -> Option<Short> {
         let begins_so = matches!(fields, [Field::Int(_) | Field::UInt(_), ..]);

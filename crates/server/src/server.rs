@@ -60,8 +60,8 @@ impl Default for ServerSettings {
     }
 }
 
-/// How many workers so many processors keep busy. With one more, statements took a twentieth more of processor time on two; and
-/// one is too few, as it may be writing the log.
+/// How many workers so many processors keep busy. With one more, statements took a twentieth more
+/// of processor time on two; and one is too few, as it may be writing the log.
 #[must_use]
 pub fn workers_for(cores: usize) -> usize {
     cores.max(2)
@@ -134,8 +134,9 @@ struct Clients {
 /// What a connection costs before it does anything: its buffers and its session.
 const CONNECTION_BYTES: usize = 48 << 10;
 
-/// A client's place among those connected. Dropping it frees the place, however its thread ends; whoever waits for that may
-/// then count on nothing else being held by the thread, which drops it last.
+/// A client's place among those connected. Dropping it frees the place, however its thread ends;
+/// whoever waits for that may then count on nothing else being held by the thread, which drops it
+/// last.
 pub(crate) struct Slot {
     clients: Arc<Clients>,
     pub(crate) id: u64,
@@ -181,8 +182,9 @@ impl Shared {
         }
     }
 
-    /// The plugin of a name that no user has: the same each time, and each plugin as often among such names as among accounts, so
-    /// that the plugin tells nothing of whether there is an account.
+    /// The plugin of a name that no user has: the same each time, and each plugin as often among
+    /// such names as among accounts, so that the plugin tells nothing of whether there is an
+    /// account.
     pub(crate) fn plugin_of_stranger(&self, name: &str) -> &'static str {
         let (caching, all) = self.instance.accounts_with(CACHING);
         let place = self.strangers.hash_one(name) % all.max(1);
@@ -219,8 +221,8 @@ impl Shared {
         Ok(Slot { clients: self.clients.clone(), id, _charge: charge })
     }
 
-    /// Interrupts what clients run, and ends the connections once they are answered; cuts those off that take longer than `wait`.
-    /// Whether all have gone.
+    /// Interrupts what clients run, and ends the connections once they are answered; cuts those off
+    /// that take longer than `wait`. Whether all have gone.
     pub(crate) fn end_connections(&self, wait: Duration) -> bool {
         self.instance.shut_down();
         let mut clients = self.clients.sockets.lock();

@@ -25,8 +25,8 @@ fn named<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> io::Error {
 }
 
 impl TlsFiles {
-    /// A certificate that this server signed itself, in `folder`; made if there is none. It encrypts, and proves nothing to
-    /// a client that does not have a copy of it.
+    /// A certificate that this server signed itself, in `folder`; made if there is none. It
+    /// encrypts, and proves nothing to a client that does not have a copy of it.
     ///
     /// # Errors
     /// Where the files cannot be written, or there is a certificate without its key.

@@ -29,10 +29,12 @@ pub(crate) enum Security {
 
 /// A stream of bytes from and to a client. Reads and writes block, and tell the thread's pool so.
 pub(crate) trait Transport: Read + Write {
-    /// Something may have come that [`Transport::try_read`] has not seen; `ended` where nothing comes after it.
+    /// Something may have come that [`Transport::try_read`] has not seen; `ended` where nothing
+    /// comes after it.
     fn stir(&mut self, _ended: bool) {}
 
-    /// Reads what has come. [`io::ErrorKind::WouldBlock`] where that is nothing, and until [`Transport::stir`] from then on.
+    /// Reads what has come. [`io::ErrorKind::WouldBlock`] where that is nothing, and until
+    /// [`Transport::stir`] from then on.
     fn try_read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.read(buf)
     }
@@ -53,7 +55,8 @@ pub(crate) trait Transport: Read + Write {
 
     fn security(&self) -> Security;
 
-    /// Where bytes for the client can be sent as they are by whoever has them; what comes of it is told to [`Transport::posted`].
+    /// Where bytes for the client can be sent as they are by whoever has them; what comes of it is
+    /// told to [`Transport::posted`].
     fn direct(&self) -> Option<&Raw> {
         None
     }
@@ -121,14 +124,17 @@ impl Raw {
         };
     }
 
-    /// The core that the client last sent something from, where that is known: where it is one of this machine.
+    /// The core that the client last sent something from, where that is known: where it is one of
+    /// this machine.
     pub(crate) fn sent_from(&self) -> Option<usize> {
-        // Of others it would be the core that their network's interrupts go to, which may be one for all.
+        // Of others it would be the core that their network's interrupts go to, which may be one
+        // for all.
         let core = self.looped.then(|| socket_incoming_cpu(self))?;
         core.ok()?.try_into().ok()
     }
 
-    /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the client takes nothing.
+    /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the
+    /// client takes nothing.
     pub(crate) fn wake(&self) {
         // A waiter that comes after this check finds it there.
         self.woken.store(true, Ordering::SeqCst);
@@ -139,7 +145,8 @@ impl Raw {
         });
     }
 
-    /// Whether the client has closed its side, or the connection has failed. A look at the socket, whoever else listens to it.
+    /// Whether the client has closed its side, or the connection has failed. A look at the socket,
+    /// whoever else listens to it.
     pub(crate) fn is_gone(&self) -> bool {
         let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut looked = [PollFd::new(self, flags)];
@@ -178,12 +185,14 @@ pub(crate) struct Socket {
     raw: Arc<Raw>,
     tls: Option<Box<ServerConnection>>,
     deadline: Option<Duration>,
-    /// Whether a write failed. What the client would read next is cut off from what it has: nothing more is written, so
-    /// that the end of a connection does not wait for a client that takes nothing, TLS and its farewell included.
+    /// Whether a write failed. What the client would read next is cut off from what it has: nothing
+    /// more is written, so that the end of a connection does not wait for a client that takes
+    /// nothing, TLS and its farewell included.
     cut: bool,
     /// Whether all that came has been read.
     drained: bool,
-    /// Whether the client's end was seen: then an event will never again say that there is more to read.
+    /// Whether the client's end was seen: then an event will never again say that there is more to
+    /// read.
     ended: bool,
     traffic: Arc<Traffic>,
     /// The time that a read waits for something, as it was set.
@@ -194,7 +203,8 @@ pub(crate) struct Socket {
     sent: u64,
 }
 
-/// Whether [`Transport::try_read`] waits for something to come, and for how long at the most, which the system was told.
+/// Whether [`Transport::try_read`] waits for something to come, and for how long at the most, which
+/// the system was told.
 #[derive(Clone, Copy)]
 enum Linger {
     Never,
@@ -240,8 +250,9 @@ impl Socket {
         self.raw.clone()
     }
 
-    /// Has the next [`Transport::try_read`] wait until something comes, for so long at the most: one call that waits and reads costs
-    /// less than one that waits and one that reads. Not for TLS. Reads that block wait as long as they always do.
+    /// Has the next [`Transport::try_read`] wait until something comes, for so long at the most:
+    /// one call that waits and reads costs less than one that waits and one that reads. Not for
+    /// TLS. Reads that block wait as long as they always do.
     pub(crate) fn linger(&mut self, most: Duration) -> io::Result<()> {
         if self.lingers.most() != Some(most) {
             self.raw.set_read_timeout(most)?;

@@ -1,5 +1,6 @@
-//! A table that is altered instantly and indexed online, with the disk crashed at operation after operation: each statement happened or
-//! not, an index that was being built is whole or gone, and nothing is left over.
+//! A table that is altered instantly and indexed online, with the disk crashed at operation after
+//! operation: each statement happened or not, an index that was being built is whole or gone, and
+//! nothing is left over.
 
 use spillway::{Database, Direction, Durability, KeyRange, TransactionOptions, successor};
 use spillway_sql::Session;
@@ -135,8 +136,9 @@ impl Build {
         Some(Build::Partly(left))
     }
 
-    /// The commits that it takes to end a build for a statement: one for each batch of rows, one that says that all have their entries,
-    /// where duplicates matter, and one with which the indexes are there.
+    /// The commits that it takes to end a build for a statement: one for each batch of rows, one
+    /// that says that all have their entries, where duplicates matter, and one with which the
+    /// indexes are there.
     fn commits(self, statement: &str) -> u64 {
         let unique = u64::from(statement.contains("UNIQUE"));
         match self {
@@ -162,8 +164,9 @@ struct Found {
     resumed: Option<Build>,
 }
 
-/// Opens what is there. Every acknowledged step happened, and at most one more; a build of indexes that began goes on from where it was,
-/// and ends; indexes have what the rows say; and neither a key space nor a note of a build nor an extent is left over.
+/// Opens what is there. Every acknowledged step happened, and at most one more; a build of indexes
+/// that began goes on from where it was, and ends; indexes have what the rows say; and neither a
+/// key space nor a note of a build nor an extent is left over.
 fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> Found {
     let at = format!("after {told} steps and {} operations", disk.operations());
     verify_clean(disk, &at);
@@ -206,8 +209,9 @@ fn builds(step: &str) -> bool {
     step.contains("CREATE INDEX") || step.contains("ADD INDEX")
 }
 
-/// The operations that are to fail, by number: of those that the steps take on a disk that stays whole one of so many, or each in runs
-/// of several rounds; and the first of each step that builds indexes, among which are all of the build.
+/// The operations that are to fail, by number: of those that the steps take on a disk that stays
+/// whole one of so many, or each in runs of several rounds; and the first of each step that builds
+/// indexes, among which are all of the build.
 fn failing(prepared: &SimDisk, states: &[Vec<String>], stride: u64) -> Vec<u64> {
     let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|value| value.parse().ok());
     let stride = if rounds.unwrap_or(1) > 1 { 1 } else { stride };
@@ -269,7 +273,8 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
     assert!(resumed.iter().any(|(_, build)| *build == Build::Filled), "{resumed:?}");
 }
 
-/// The disk fails or is full once, the process is killed, and the next opening finds statements whole.
+/// The disk fails or is full once, the process is killed, and the next opening finds statements
+/// whole.
 #[test]
 fn a_fault_at_operation_after_operation_leaves_statements_whole() {
     let states = states();

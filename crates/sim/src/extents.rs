@@ -11,8 +11,9 @@ use spillway_storage::sim::SimDisk;
 /// Background jobs after which there must be nothing left to do.
 const JOBS_MAX: usize = 2000;
 
-/// What `spillway check` says of the folder, if there is one: every byte is as it was written, every table's extents are there and
-/// belong to a level, and no slot belongs to two of them. `at` says when that is.
+/// What `spillway check` says of the folder, if there is one: every byte is as it was written,
+/// every table's extents are there and belong to a level, and no slot belongs to two of them. `at`
+/// says when that is.
 pub(crate) fn verify_clean(disk: &SimDisk, at: &str) {
     // The folder of what is read is not to be locked for who opens it.
     let disk: Arc<dyn Disk> = Arc::new(disk.fork());
@@ -28,13 +29,15 @@ pub(crate) fn work(db: &Database) {
     assert!(jobs < JOBS_MAX, "the background work has no end");
 }
 
-/// Whether so much is looked at after this many operations: at some of them, for it takes longer than all else that is.
+/// Whether so much is looked at after this many operations: at some of them, for it takes longer
+/// than all else that is.
 pub(crate) fn looks_closely(operations: u64) -> bool {
     operations.is_multiple_of(5)
 }
 
-/// Brings the database to rest, and looks who has its space: of every device the slots in use are those of extents of tables that
-/// transactions see, and what is told of such tables on the disk is told of no others. `named` are the tables that have names.
+/// Brings the database to rest, and looks who has its space: of every device the slots in use are
+/// those of extents of tables that transactions see, and what is told of such tables on the disk is
+/// told of no others. `named` are the tables that have names.
 pub(crate) fn nothing_is_left_over(disk: &SimDisk, db: Database, named: usize, at: &str) {
     db.flush().unwrap();
     work(&db);

@@ -1,7 +1,7 @@
 //! Simulation: the whole database, SQL included, over a disk that crashes.
 //!
-//! The library's own sweeps are with the library; here a client's statements go through a session, and what a client may
-//! rely on is checked after every crash.
+//! The library's own sweeps are with the library; here a client's statements go through a session,
+//! and what a client may rely on is checked after every crash.
 
 #[cfg(any(test, spillway_sim))]
 mod client;
@@ -37,7 +37,8 @@ use spillway_storage::sim::SimDisk;
 const DEVICES: [(DeviceClass, &str); 2] =
     [(DeviceClass::Fast, "/fast"), (DeviceClass::Hdd, "/hdd")];
 
-/// An empty machine, of one device or with others of two more classes. Its choices come from `seed`.
+/// An empty machine, of one device or with others of two more classes. Its choices come from
+/// `seed`.
 #[cfg(test)]
 fn machine(seed: u64, has_tiers: bool) -> SimDisk {
     let disk = SimDisk::new(seed);
@@ -46,7 +47,8 @@ fn machine(seed: u64, has_tiers: bool) -> SimDisk {
     disk
 }
 
-/// A small database over all devices that there are, which does its background work when it is told to, and a session in it.
+/// A small database over all devices that there are, which does its background work when it is told
+/// to, and a session in it.
 #[cfg(test)]
 fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     let mut settings = settings(disk)?;
@@ -59,7 +61,8 @@ fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     Ok((db, session))
 }
 
-/// The same, before SQL has looked at it: what a crash cut off of a statement is as the crash left it.
+/// The same, before SQL has looked at it: what a crash cut off of a statement is as the crash left
+/// it.
 #[cfg(test)]
 fn open_database(disk: &SimDisk) -> Result<Database, SqlError> {
     Ok(Database::open_on(Arc::new(disk.clone()), "/db", settings(disk)?)?)

@@ -13,8 +13,8 @@ fn memtables_most(db: &Database) -> usize {
     tables.iter().map(of).max().unwrap_or(0)
 }
 
-/// A flush writes a row in the newest form, OPTIMIZE TABLE passes over it, and nobody knows the earlier form any more; but another table
-/// has the log kept, which has the row as it was.
+/// A flush writes a row in the newest form, OPTIMIZE TABLE passes over it, and nobody knows the
+/// earlier form any more; but another table has the log kept, which has the row as it was.
 #[test]
 fn no_row_comes_back_in_a_form_that_is_forgotten() {
     let disk = machine(1, false);

@@ -1,5 +1,5 @@
-//! Transfers between accounts in SQL, and between them a table that is altered, and rows that go by their range, with the disk crashed at operation after
-//! operation.
+//! Transfers between accounts in SQL, and between them a table that is altered, and rows that go by
+//! their range, with the disk crashed at operation after operation.
 
 use spillway::{Durability, TransactionOptions};
 use spillway_base::rng::Rng;
@@ -138,8 +138,9 @@ fn drive(disk: &SimDisk, seed: u64, mut told: Told, steps: u64) -> Told {
     told
 }
 
-/// What a client may rely on: the sum is conserved, indexes agree with rows, every acknowledged transfer is
-/// there, and at most the one under way besides, and no number is given twice. Answers what there is.
+/// What a client may rely on: the sum is conserved, indexes agree with rows, every acknowledged
+/// transfer is there, and at most the one under way besides, and no number is given twice. Answers
+/// what there is.
 fn check(disk: &SimDisk, told: Told) -> Told {
     let at = format!("{told:?}, after {} operations", disk.operations());
     verify_clean(disk, &at);
@@ -222,8 +223,8 @@ fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
     }
 }
 
-/// The disk fails or is full at operation after operation, and the process is killed. What is there when it is opened
-/// again stays there, also when the machine stops right after.
+/// The disk fails or is full at operation after operation, and the process is killed. What is there
+/// when it is opened again stays there, also when the machine stops right after.
 #[test]
 fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
     for seed in seeds() {

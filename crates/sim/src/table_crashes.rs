@@ -1,5 +1,6 @@
-//! Tables that come, go, are emptied and change their names, with indexes that come and go, and the disk crashed at operation after
-//! operation: what there is then is what a model says of the statements that happened, and no extent is leaked or lost.
+//! Tables that come, go, are emptied and change their names, with indexes that come and go, and the
+//! disk crashed at operation after operation: what there is then is what a model says of the
+//! statements that happened, and no extent is leaked or lost.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,7 +18,8 @@ use crate::{machine, open};
 const ROWS: u64 = 240;
 const TEXT_BYTES: u64 = 200;
 
-/// A table: the names of its secondary indexes, and the figures of its rows. The text of a row follows from its number.
+/// A table: the names of its secondary indexes, and the figures of its rows. The text of a row
+/// follows from its number.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Table {
     indexes: Vec<&'static str>,
@@ -163,8 +165,8 @@ fn is_as(session: &mut Session, tables: &Tables) -> bool {
     })
 }
 
-/// Verifies what is there, opens it, and looks at all of it. Every acknowledged step happened, and at most one more. Answers how many
-/// did.
+/// Verifies what is there, opens it, and looks at all of it. Every acknowledged step happened, and
+/// at most one more. Answers how many did.
 fn check(disk: &SimDisk, told: usize, states: &[Tables], at: &str) -> usize {
     verify_clean(disk, at);
     let disk = disk.fork();
@@ -233,7 +235,8 @@ fn a_crash_at_operation_after_operation_leaks_and_loses_no_extent() {
     }
 }
 
-/// The disk fails or is full once, the process is killed, and the next opening goes on with the steps that are left.
+/// The disk fails or is full once, the process is killed, and the next opening goes on with the
+/// steps that are left.
 #[test]
 fn a_fault_at_operation_after_operation_leaks_and_loses_no_extent() {
     let states = states();

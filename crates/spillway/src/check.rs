@@ -29,12 +29,12 @@ pub struct CheckReport {
     pub findings: Vec<Error>,
 }
 
-/// Reads every byte of a database's folder and verifies checksums, order and structure. `progress` is told the extents
-/// done and those there are.
+/// Reads every byte of a database's folder and verifies checksums, order and structure. `progress`
+/// is told the extents done and those there are.
 ///
 /// # Errors
-/// [`spillway_base::ErrorKind::InUse`] while a process has the folder open, and what else kept it from
-/// looking. What it found wrong is in the report.
+/// [`spillway_base::ErrorKind::InUse`] while a process has the folder open, and what else kept it
+/// from looking. What it found wrong is in the report.
 pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
     check_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path.as_ref(), progress)
 }

@@ -32,11 +32,13 @@ use crate::transaction::{Spare, Table, Transaction};
 
 /// How often the log is looked at, to cut it.
 const LOG_CARE: Duration = Duration::from_millis(500);
-/// How soon the folder of spilled writes looks again while readers, or the log, keep it from going on.
+/// How soon the folder of spilled writes looks again while readers, or the log, keep it from going
+/// on.
 const FOLD_NAP: Duration = Duration::from_millis(10);
 /// Who waits until commits are in data files looks so often.
 const PERSIST_NAP: Duration = Duration::from_millis(1);
-/// So many cores give one queue its reads: that is a system call for each, and those of one queue come one after another.
+/// So many cores give one queue its reads: that is a system call for each, and those of one queue
+/// come one after another.
 const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {
@@ -88,8 +90,10 @@ impl Database {
     /// Opens the database in a folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::InUse`] while another process has it, [`crate::ErrorKind::InvalidArgument`] for settings out of
-    /// bounds, [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::UnsupportedFormat`], [`crate::ErrorKind::DiskFull`],
+    /// [`crate::ErrorKind::InUse`] while another process has it,
+    /// [`crate::ErrorKind::InvalidArgument`] for settings out of bounds,
+    /// [`crate::ErrorKind::Corruption`], [`crate::ErrorKind::UnsupportedFormat`],
+    /// [`crate::ErrorKind::DiskFull`],
     /// [`crate::ErrorKind::Io`].
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Database> {
         Database::open_in(Arc::new(RealDisk), path.as_ref(), settings, true)
@@ -470,7 +474,8 @@ impl Database {
     /// databases that were opened without background threads.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], [`crate::ErrorKind::WritesStopped`],
+    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`],
+    /// [`crate::ErrorKind::WritesStopped`],
     /// [`crate::ErrorKind::Closed`].
     pub fn run_background_job(&self) -> Result<bool> {
         let _open = self.0.open()?;

@@ -1,7 +1,7 @@
 //! The directory of tables: a table of its own, from names to numbers.
 //!
-//! Rows are a table's name and its number (u32, little-endian). One more row, under the empty name, has the
-//! largest number reserved.
+//! Rows are a table's name and its number (u32, little-endian). One more row, under the empty name,
+//! has the largest number reserved.
 
 use spillway_base::codec::Reader;
 use spillway_base::lock::Mutex;
@@ -28,8 +28,9 @@ pub(crate) fn encode(table: TableId) -> [u8; 4] {
     table.0.to_le_bytes()
 }
 
-/// Gives numbers to new tables. A number is never given twice, also after a crash: they are reserved in blocks, by
-/// transactions of their own, so that creating tables at once does not conflict over a row.
+/// Gives numbers to new tables. A number is never given twice, also after a crash: they are
+/// reserved in blocks, by transactions of their own, so that creating tables at once does not
+/// conflict over a row.
 pub(crate) struct Numbers(Mutex<Block>);
 
 struct Block {

@@ -30,8 +30,9 @@ impl ClosedFolder {
     /// Takes a look at a folder.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::InUse`] while a process has it open, [`spillway_base::ErrorKind::InvalidArgument`] for one that
-    /// is no database's, [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
+    /// [`spillway_base::ErrorKind::InUse`] while a process has it open,
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for one that is no database's,
+    /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
     /// [`spillway_base::ErrorKind::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<ClosedFolder> {
         ClosedFolder::open_on(Arc::new(RealDisk), path.as_ref())
@@ -69,9 +70,9 @@ impl ClosedFolder {
         Ok(names)
     }
 
-    /// The rows of a table, from data files and log. Commits that were on their way when the database was left count as well: an
-    /// opening may find that they are not to be kept. All rows are held in memory; this is for small tables that say
-    /// what others are.
+    /// The rows of a table, from data files and log. Commits that were on their way when the
+    /// database was left count as well: an opening may find that they are not to be kept. All rows
+    /// are held in memory; this is for small tables that say what others are.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`];

@@ -1,8 +1,8 @@
 //! Charges the process's uncounted memory to its budget.
 //!
 //! Most memory is charged by its user, before it is taken. The rest cannot be counted: ends of the
-//! allocator's pages, pages that it has not returned yet, stacks, small allocations. The watch reads
-//! how much memory of the process is resident and charges the excess over the charges as
+//! allocator's pages, pages that it has not returned yet, stacks, small allocations. The watch
+//! reads how much memory of the process is resident and charges the excess over the charges as
 //! [`Use::Other`], so that caches give way to it and requests that would need more are refused.
 //!
 //! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not

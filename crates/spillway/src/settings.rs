@@ -9,7 +9,8 @@ use spillway_txn::{Durability, LOCK_WAIT};
 
 use crate::mechanism::Mechanism;
 
-/// Settings of a database. Memory and cores are enough to run well; the rest has defaults that follow.
+/// Settings of a database. Memory and cores are enough to run well; the rest has defaults that
+/// follow.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -37,8 +38,8 @@ pub struct Settings {
     pub recovery_threads: usize,
     /// Bytes of log past which the engines are asked to write what it holds.
     pub log_bytes_max: u64,
-    /// Whether background work runs on threads of the database. Without them, as in a simulation, the caller
-    /// runs [`crate::Database::run_background_job`].
+    /// Whether background work runs on threads of the database. Without them, as in a simulation,
+    /// the caller runs [`crate::Database::run_background_job`].
     pub background_threads: bool,
     /// What is left out, to measure what it brings.
     pub without: Vec<Mechanism>,
@@ -80,8 +81,8 @@ pub struct Settings {
     /// system time. Without it the system caches recently read data in free memory, beside the
     /// budget.
     pub direct_reads: bool,
-    /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default only pays in
-    /// tests.
+    /// Size of an extent's slot, in bytes. Fixed when the folder is made; smaller than the default
+    /// only pays in tests.
     pub slot_bytes: usize,
 }
 
@@ -120,7 +121,8 @@ impl Default for Settings {
     }
 }
 
-/// What the ceiling on space amplification may be: no extent is filled to its last block, and a tenth in use is no ceiling.
+/// What the ceiling on space amplification may be: no extent is filled to its last block, and a
+/// tenth in use is no ceiling.
 const SPACE_MAX: std::ops::RangeInclusive<f64> = 1.1..=10.0;
 /// The most lanes that a log can have.
 const LANES_MAX: usize = 64;
@@ -163,8 +165,9 @@ impl Settings {
         all
     }
 
-    /// Each by a name, with its units, and as text: what somebody is shown who asks what a database was opened with. How long transactions wait for
-    /// locks is not among them, for whoever begins them says so.
+    /// Each by a name, with its units, and as text: what somebody is shown who asks what a database
+    /// was opened with. How long transactions wait for locks is not among them, for whoever begins
+    /// them says so.
     #[must_use]
     pub fn shown(&self) -> Vec<(&'static str, String)> {
         let Settings {

@@ -143,8 +143,8 @@ fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
     db.flush().unwrap();
 }
 
-/// D11: a scan that would have to wait for a block, while a newer version of the row before is in memory, goes on
-/// where it was: nothing is skipped, also nothing that is written meanwhile.
+/// D11: a scan that would have to wait for a block, while a newer version of the row before is in
+/// memory, goes on where it was: nothing is skipped, also nothing that is written meanwhile.
 #[test]
 fn a_scan_that_would_block_goes_on_where_it_was() {
     let disk = SimDisk::new(1);
@@ -198,8 +198,8 @@ fn a_scan_that_would_block_goes_on_where_it_was() {
     assert!(blocked > rows, "{blocked}");
 }
 
-/// The folder is another's once the database is closed: nobody who still holds a handle writes to it, neither asked to nor
-/// to make room for a commit.
+/// The folder is another's once the database is closed: nobody who still holds a handle writes to
+/// it, neither asked to nor to make room for a commit.
 #[test]
 fn a_closed_database_does_no_work_on_its_folder() {
     for background_threads in [false, true] {
@@ -253,7 +253,8 @@ fn contents(db: &Database) -> Contents {
         .collect()
 }
 
-/// One transaction of a seeded history: tables created, dropped and written. Answers the contents after it.
+/// One transaction of a seeded history: tables created, dropped and written. Answers the contents
+/// after it.
 fn step(db: &Database, rng: &mut Rng, state: &Contents) -> Result<(CommitFuture, Contents)> {
     let txn = db.begin(TransactionOptions::new());
     let mut next = state.clone();
@@ -285,8 +286,8 @@ fn step(db: &Database, rng: &mut Rng, state: &Contents) -> Result<(CommitFuture,
     Ok((txn.commit(), next))
 }
 
-/// Runs a seeded history, with background work in between, until the disk stops it. Answers how many of
-/// `states` were acknowledged.
+/// Runs a seeded history, with background work in between, until the disk stops it. Answers how
+/// many of `states` were acknowledged.
 fn history(disk: &SimDisk, seed: u64, states: &mut Vec<Contents>, steps: u64) -> usize {
     let mut acknowledged = states.len() - 1;
     let Ok(db) = open(disk) else { return acknowledged };
@@ -309,8 +310,9 @@ fn history(disk: &SimDisk, seed: u64, states: &mut Vec<Contents>, steps: u64) ->
     acknowledged
 }
 
-/// The whole library crashed at every write and every sync of a history: what it holds afterwards is what the
-/// acknowledged transactions left, or that and the one under way; and every checksum is right.
+/// The whole library crashed at every write and every sync of a history: what it holds afterwards
+/// is what the acknowledged transactions left, or that and the one under way; and every checksum is
+/// right.
 #[test]
 fn a_crash_at_every_operation_leaves_what_was_acknowledged() {
     let whole = SimDisk::new(0);
@@ -342,8 +344,8 @@ fn a_crash_at_every_operation_leaves_what_was_acknowledged() {
     }
 }
 
-/// I/O errors and short writes at every operation: the database refuses or goes on, and after a restart it holds
-/// what was acknowledged.
+/// I/O errors and short writes at every operation: the database refuses or goes on, and after a
+/// restart it holds what was acknowledged.
 #[test]
 fn an_error_at_every_operation_loses_nothing() {
     let whole = SimDisk::new(0);
@@ -366,7 +368,8 @@ fn an_error_at_every_operation_loses_nothing() {
     }
 }
 
-/// Writes until the disk is full, with flushes between, restarts on the full disk, and goes on when there is space.
+/// Writes until the disk is full, with flushes between, restarts on the full disk, and goes on when
+/// there is space.
 #[test]
 fn a_full_disk_is_opened_and_read_and_written_once_there_is_space() {
     for seed in 0..8 {
@@ -432,7 +435,8 @@ fn commits_that_nobody_waits_for_do_not_run_out_of_room() {
     assert_eq!(read(&txn, table).len(), 400, "more than the memory that it may use");
 }
 
-/// Writes once to ten tables, and 8 MiB to three others. Answers how many memtables were flushed, and the most that the log had.
+/// Writes once to ten tables, and 8 MiB to three others. Answers how many memtables were flushed,
+/// and the most that the log had.
 fn with_idle_tables(log_bytes_max: u64) -> (u64, u64) {
     let settings = Settings { log_bytes_max, ..small() };
     let db = Database::open_in_memory(settings).unwrap();
@@ -460,23 +464,26 @@ fn with_idle_tables(log_bytes_max: u64) -> (u64, u64) {
     (figure("tiered_flushes_total"), log_bytes)
 }
 
-/// E6: the log comes down to its limit whatever tables are written to, and only what its oldest segments hold is flushed for
-/// that: neither is a busy table flushed before its memtable is full, nor waits the log for tables that are written to no more.
+/// E6: the log comes down to its limit whatever tables are written to, and only what its oldest
+/// segments hold is flushed for that: neither is a busy table flushed before its memtable is full,
+/// nor waits the log for tables that are written to no more.
 #[test]
 fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
     let (flushes_needed, all) = with_idle_tables(1 << 30);
     assert!(all > 8 << 20);
     let log_bytes_max = 2 << 20;
     let (flushes, log_bytes) = with_idle_tables(log_bytes_max);
-    // A segment is written to, one is prepared, and one more may be full by the time that it is looked at.
+    // A segment is written to, one is prepared, and one more may be full by the time that it is
+    // looked at.
     assert!(log_bytes <= log_bytes_max + 3 * small().log_segment_bytes, "{log_bytes}");
     // Ten idle tables, and the directory of tables.
     assert_eq!(flushes, flushes_needed + 11);
 }
 
-/// D7: writes of several times the budget, from several threads and with readers beside them. Nothing fails, and all memory stays
-/// within the budget, the memtables within their quarter of it, but for a batch and a step of the arenas for each writer. What is
-/// flushed and held by a reader alone, which the system may stop for as long as it likes, is another quarter at the most.
+/// D7: writes of several times the budget, from several threads and with readers beside them.
+/// Nothing fails, and all memory stays within the budget, the memtables within their quarter of it,
+/// but for a batch and a step of the arenas for each writer. What is flushed and held by a reader
+/// alone, which the system may stop for as long as it likes, is another quarter at the most.
 #[test]
 fn d7_no_write_load_takes_more_memory_than_the_budget() {
     let settings = Settings {
@@ -542,7 +549,8 @@ fn d7_no_write_load_takes_more_memory_than_the_budget() {
     db.close().unwrap();
 }
 
-/// D7: an opening that reads a log of several times the budget makes room as it goes, with threads in the background or none.
+/// D7: an opening that reads a log of several times the budget makes room as it goes, with threads
+/// in the background or none.
 #[test]
 fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
     for background_threads in [false, true] {
@@ -569,8 +577,9 @@ fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
     }
 }
 
-/// Tiers are those of the settings, on the machine's disk: a check finds their data without being told, a closed database lets go of them
-/// though somebody still has it, and one whose tier is gone says which.
+/// Tiers are those of the settings, on the machine's disk: a check finds their data without being
+/// told, a closed database lets go of them though somebody still has it, and one whose tier is gone
+/// says which.
 #[test]
 fn data_is_on_the_tiers_that_the_settings_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -610,7 +619,8 @@ fn data_is_on_the_tiers_that_the_settings_name() {
     assert!(!check(&data, &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// What many gets at once answer is what one after another do: of own writes, of what is in memory and of what is not.
+/// What many gets at once answer is what one after another do: of own writes, of what is in memory
+/// and of what is not.
 #[test]
 fn multi_get_answers_as_gets_do() {
     // Of which no system has anything in its own memory.
@@ -646,7 +656,8 @@ fn multi_get_answers_as_gets_do() {
     assert_eq!(txn.multi_get(table, &[]).unwrap(), []);
 }
 
-/// A get by itself answers as one in a transaction does, that begins when it does, with whatever is cached, and without.
+/// A get by itself answers as one in a transaction does, that begins when it does, with whatever is
+/// cached, and without.
 #[test]
 fn gets_by_themselves_answer_as_transactions_do() {
     for without in [vec![], vec![Mechanism::Recall], vec![Mechanism::RowCache]] {
@@ -713,8 +724,8 @@ fn memory_is_told_by_its_uses() {
     assert_eq!(sum(), figure("memory_used_bytes"));
 }
 
-/// Commits that are in data files, as these say, are not read back from the log; a failure on the way is told, and loses nothing; and once
-/// there is space on a disk that was full, it goes on.
+/// Commits that are in data files, as these say, are not read back from the log; a failure on the
+/// way is told, and loses nothing; and once there is space on a disk that was full, it goes on.
 #[test]
 fn what_is_persisted_is_not_read_back_and_a_failure_is_told() {
     let write = |disk: &SimDisk| {
@@ -775,7 +786,8 @@ fn what_is_persisted_is_not_read_back_and_a_failure_is_told() {
     assert!(outcomes[1] > 0 && outcomes[2] > 0, "{outcomes:?}");
 }
 
-/// A counter's family has its name without the end, which no other figure may have: who scrapes takes the two for one.
+/// A counter's family has its name without the end, which no other figure may have: who scrapes
+/// takes the two for one.
 #[test]
 fn each_figure_is_a_family_of_its_own() {
     let db = open(&SimDisk::new(4)).unwrap();
@@ -815,7 +827,8 @@ fn commits_meanwhile_do_not_keep_one_from_persisting() {
     };
     let mut stable = db.0.manager.stable();
     for _ in 0..20 {
-        // The system may give the writer no processor for a long time: each round has something of its own to persist.
+        // The system may give the writer no processor for a long time: each round has something of
+        // its own to persist.
         let before = stable;
         while stable == before {
             assert!(!writer.is_finished());

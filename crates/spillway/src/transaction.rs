@@ -15,14 +15,16 @@ pub type Table = TableId;
 
 /// A transaction. Dropping it rolls it back.
 ///
-/// It is a [`spillway_txn::Transaction`], and adds tables by name. Its methods take `&self`, so that a scan can be
-/// open while the transaction writes. It may move between threads and is used by one at a time.
+/// It is a [`spillway_txn::Transaction`], and adds tables by name. Its methods take `&self`, so
+/// that a scan can be open while the transaction writes. It may move between threads and is used by
+/// one at a time.
 pub struct Transaction {
     inner: spillway_txn::Transaction,
     db: Arc<Inner>,
 }
 
-/// A transaction that has ended, for the next one of the same client: it counts no references anew, and moves nothing.
+/// A transaction that has ended, for the next one of the same client: it counts no references anew,
+/// and moves nothing.
 pub struct Spare(Box<Transaction>);
 
 impl Spare {
@@ -96,8 +98,9 @@ impl Transaction {
     /// Creates a table. It is there for this transaction at once, for others from its commit on.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`]; [`ErrorKind::InvalidArgument`] for an empty name; [`ErrorKind::NotFound`] for
-    /// an engine this database has not; and as [`spillway_txn::Transaction::put`].
+    /// [`ErrorKind::AlreadyExists`]; [`ErrorKind::InvalidArgument`] for an empty name;
+    /// [`ErrorKind::NotFound`] for an engine this database has not; and as
+    /// [`spillway_txn::Transaction::put`].
     pub fn create_table(&self, name: &str, engine: EngineKind) -> Result<Table> {
         self.db.manager.engines().of_kind(engine)?;
         let table = self.db.numbers.next(&self.db.manager, engine)?;
@@ -114,7 +117,8 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Drops a table, with all it holds. Its space comes back when no transaction can see it any more.
+    /// Drops a table, with all it holds. Its space comes back when no transaction can see it any
+    /// more.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], and as [`spillway_txn::Transaction::put`].
@@ -124,14 +128,15 @@ impl Transaction {
         self.inner.drop_table(table)
     }
 
-    /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it is
-    /// acknowledged.
+    /// Commits. When this returns, the commit is ordered and installed, or refused; the future
+    /// resolves once it is acknowledged.
     pub fn commit(self) -> spillway_txn::CommitFuture {
         self.inner.commit()
     }
 
-    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused, and its locks are gone, before a
-    /// writer sleeps for the engines to come after: who has more than locks gives that back there.
+    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused,
+    /// and its locks are gone, before a writer sleeps for the engines to come after: who has more
+    /// than locks gives that back there.
     pub fn commit_and(self, installed: impl FnOnce()) -> spillway_txn::CommitFuture {
         self.inner.commit_and(installed)
     }

@@ -6,18 +6,18 @@
 //! # Guarantees
 //!
 //! - **QUOTA-1 (an hour).** Statements, changes and connections of an account, from all of its
-//!   sessions together, are refused with 1226 past what it may have in an hour. The hour begins with
-//!   the first that is counted; an hour later all counts begin anew. A statement that is refused
-//!   does nothing.
+//!   sessions together, are refused with 1226 past what it may have in an hour. The hour begins
+//!   with the first that is counted; an hour later all counts begin anew. A statement that is
+//!   refused does nothing.
 //! - **QUOTA-2 (at once).** An account has no more connections at once than its own
-//!   MAX_USER_CONNECTIONS (1226), or, where that is zero, than `max_user_connections` (1203); zero is
-//!   no limit. Connections from before a limit was set are counted.
-//! - **QUOTA-3 (anew).** FLUSH USER_RESOURCES forgets all counts of the hour, and setting a limit of
-//!   an account those of that account. Statements of running sessions meet new limits.
+//!   MAX_USER_CONNECTIONS (1226), or, where that is zero, than `max_user_connections` (1203); zero
+//!   is no limit. Connections from before a limit was set are counted.
+//! - **QUOTA-3 (anew).** FLUSH USER_RESOURCES forgets all counts of the hour, and setting a limit
+//!   of an account those of that account. Statements of running sessions meet new limits.
 //! - **LOCKOUT-1 (failures in a row).** An account with FAILED_LOGIN_ATTEMPTS n and a
 //!   PASSWORD_LOCK_TIME is blocked by n wrong passwords in a row: the last of them, and each login
-//!   from then on, with whatever password, fails with 3955. A right password before starts the count
-//!   anew.
+//!   from then on, with whatever password, fails with 3955. A right password before starts the
+//!   count anew.
 //! - **LOCKOUT-2 (the end of it).** It ends when so many days have passed, by ACCOUNT UNLOCK, by
 //!   setting either option, by FLUSH PRIVILEGES and by a restart. Other accounts notice nothing.
 //! - **LOCKOUT-3 (a dropped account).** An account that is dropped, and one that is made in its
@@ -170,7 +170,8 @@ impl AccountUse {
         Ok(())
     }
 
-    /// A client has proved to be of an account, or failed to. An error where the account is blocked.
+    /// A client has proved to be of an account, or failed to. An error where the account is
+    /// blocked.
     pub(crate) fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
         let lockout = user.lockout;
         if !lockout.is_active() {

@@ -2,15 +2,17 @@
 //!
 //! # Guarantees
 //!
-//! - **ACCOUNT-1 (system accounts).** An account that holds SYSTEM_USER is altered, dropped, given rights, deprived of
-//!   them and killed by accounts that hold it, too. CREATE USER alone does not reach it. `root` holds it.
-//! - **ACCOUNT-2 (the last one).** After each statement there is an account that holds SYSTEM_USER, CREATE USER and
-//!   GRANT OPTION everywhere, if there was one before.
-//! - **ACCOUNT-3 (the owner).** Who opens a data folder as a process of its own has the rights of the files' owner, and
-//!   may do everything, whatever accounts there are.
-//! - **ACCOUNT-4 (one account, one life).** A session is of the account that it began with. One of the same
-//!   name that is made later is another, and the session has none of its rights.
-//! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in their names.
+//! - **ACCOUNT-1 (system accounts).** An account that holds SYSTEM_USER is altered, dropped, given
+//!   rights, deprived of them and killed by accounts that hold it, too. CREATE USER alone does not
+//!   reach it. `root` holds it.
+//! - **ACCOUNT-2 (the last one).** After each statement there is an account that holds SYSTEM_USER,
+//!   CREATE USER and GRANT OPTION everywhere, if there was one before.
+//! - **ACCOUNT-3 (the owner).** Who opens a data folder as a process of its own has the rights of
+//!   the files' owner, and may do everything, whatever accounts there are.
+//! - **ACCOUNT-4 (one account, one life).** A session is of the account that it began with. One of
+//!   the same name that is made later is another, and the session has none of its rights.
+//! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in
+//!   their names.
 
 mod options;
 mod words;

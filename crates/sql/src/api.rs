@@ -144,7 +144,8 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
 
-    /// A row none of whose values is a decimal, as [`ResultSink::row`] is given one: for who writes most kinds on as they are.
+    /// A row none of whose values is a decimal, as [`ResultSink::row`] is given one: for who writes
+    /// most kinds on as they are.
     ///
     /// # Errors
     /// As [`ResultSink::columns`].
@@ -166,8 +167,8 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
 
-    /// A statement without a result set is done once its commit is known. Who can tell that later need not wait; nothing
-    /// else comes before the client's next command.
+    /// A statement without a result set is done once its commit is known. Who can tell that later
+    /// need not wait; nothing else comes before the client's next command.
     ///
     /// # Errors
     /// As [`ResultSink::columns`], and the failure of the commit where it was waited for.

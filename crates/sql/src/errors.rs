@@ -26,7 +26,8 @@ pub struct SqlError {
     pub(crate) ends_transaction: bool,
     /// Whether nothing failed: the statement stands in line for a row.
     pub(crate) waits: bool,
-    /// The key space whose data is damaged, or where a row has changed, until its name is looked up.
+    /// The key space whose data is damaged, or where a row has changed, until its name is looked
+    /// up.
     pub(crate) table: Option<Table>,
 }
 
@@ -76,7 +77,8 @@ fn state_of(code: u16) -> &'static str {
 }
 
 impl SqlError {
-    /// An error of this number. Its text has no control characters, whatever names and values are in it (NAME-5).
+    /// An error of this number. Its text has no control characters, whatever names and values are
+    /// in it (NAME-5).
     #[cold]
     pub fn new(code: u16, message: impl Into<String>) -> SqlError {
         let message = message.into();
@@ -96,7 +98,8 @@ impl SqlError {
         }
     }
 
-    /// Whether what it says may tell something of rows: not where the statement was ended for others' sake, or for what it takes.
+    /// Whether what it says may tell something of rows: not where the statement was ended for
+    /// others' sake, or for what it takes.
     pub(crate) fn tells_of_rows(&self) -> bool {
         !matches!(self.code, 1037 | 1038 | 1041 | 1160 | 1205 | 1213 | 1317 | 3024 | 3572)
     }

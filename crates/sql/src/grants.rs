@@ -1,7 +1,8 @@
 //! Rights: what there are, who has them, and how they are given and taken.
 //!
-//! A user holds rights everywhere (`*`) or in databases, whose names may be patterns of LIKE, as in MySQL. `ALL` stands for every
-//! right of its scope, those of later versions too; taking one of them away writes the others out.
+//! A user holds rights everywhere (`*`) or in databases, whose names may be patterns of LIKE, as in
+//! MySQL. `ALL` stands for every right of its scope, those of later versions too; taking one of
+//! them away writes the others out.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -111,7 +112,8 @@ pub(crate) fn quote(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// The owner of a data folder, who opens it without a server: it may do everything, whatever accounts there are (ACCOUNT-3).
+/// The owner of a data folder, who opens it without a server: it may do everything, whatever
+/// accounts there are (ACCOUNT-3).
 pub(crate) fn owner() -> &'static UserDef {
     static OWNER: LazyLock<UserDef> =
         LazyLock::new(|| UserDef { grants: everything(), ..UserDef::new(0, "root", "%") });

@@ -1,22 +1,26 @@
-//! Names that statements create or refer to: their rules, and MySQL's errors for those that break them.
+//! Names that statements create or refer to: their rules, and MySQL's errors for those that break
+//! them.
 //!
 //! # Guarantees
 //!
-//! - **NAME-1 (creation).** No statement creates or renames to a database, table, column or index whose name is empty,
-//!   ends with white space or has more than [`NAME_MAX`] characters. Characters are counted, not bytes.
-//! - **NAME-2 (at once).** A statement with such a name fails before it takes a metadata lock, changes anything or
-//!   waits: [`check_statement`] and [`check_alter`] read columns, indexes and constraints; `Session::have_definitions`
-//!   and `Session::have_databases_alone` read databases and tables.
-//! - **NAME-3 (old names).** A table or database that exists already can be used, renamed and dropped whatever its
-//!   name is. So a reference is checked only where it finds nothing: it then answers the error of its name in place of
-//!   "doesn't exist".
-//! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a character above U+FFFF
-//!   (1300). `parse/text` refuses both for every name, created or not.
+//! - **NAME-1 (creation).** No statement creates or renames to a database, table, column or index
+//!   whose name is empty, ends with white space or has more than [`NAME_MAX`] characters.
+//!   Characters are counted, not bytes.
+//! - **NAME-2 (at once).** A statement with such a name fails before it takes a metadata lock,
+//!   changes anything or waits: [`check_statement`] and [`check_alter`] read columns, indexes and
+//!   constraints; `Session::have_definitions` and `Session::have_databases_alone` read databases
+//!   and tables.
+//! - **NAME-3 (old names).** A table or database that exists already can be used, renamed and
+//!   dropped whatever its name is. So a reference is checked only where it finds nothing: it then
+//!   answers the error of its name in place of "doesn't exist".
+//! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a
+//!   character above U+FFFF (1300). `parse/text` refuses both for every name, created or not.
 //!
-//! - **NAME-5 (shown).** No error's text has a control character in it: [`printable`] writes them out.
+//! - **NAME-5 (shown).** No error's text has a control character in it: [`printable`] writes them
+//!   out.
 //!
-//! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which has none. Both are so
-//! here.
+//! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which
+//! has none. Both are so here.
 
 use std::borrow::Cow;
 
@@ -25,8 +29,8 @@ use sqlparser::ast::{self, AlterTableOperation, ColumnOption, Statement, TableCo
 use crate::ddl::{Alter, Operation};
 use crate::errors::{Result, SqlError};
 
-/// The most characters of a database's, table's, column's, index's, constraint's, savepoint's, prepared statement's or
-/// user variable's name.
+/// The most characters of a database's, table's, column's, index's, constraint's, savepoint's,
+/// prepared statement's or user variable's name.
 pub(crate) const NAME_MAX: usize = 64;
 /// The most characters of an alias.
 const ALIAS_MAX: usize = 256;
@@ -34,8 +38,8 @@ const ALIAS_MAX: usize = 256;
 const USER_MAX: usize = 32;
 const HOST_MAX: usize = 255;
 
-/// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read it: a terminal obeys them,
-/// and a log ends its line.
+/// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read
+/// it: a terminal obeys them, and a log ends its line.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
@@ -55,7 +59,8 @@ fn is_longer(name: &str, most: usize) -> bool {
     name.len() > most && name.chars().count() > most
 }
 
-/// Whether a name is empty or ends with white space. Other blanks than those of ASCII are letters to MySQL.
+/// Whether a name is empty or ends with white space. Other blanks than those of ASCII are letters
+/// to MySQL.
 fn is_wrong(name: &str) -> bool {
     name.bytes().last().is_none_or(|last| matches!(last, b' ' | b'\t'..=b'\r'))
 }

@@ -10,8 +10,8 @@
 //! - **NEED-1.** Each table that a statement names, anywhere in it, is asked for before the catalog
 //!   is looked at for it. So an error tells nothing of a table that the user may not use, not even
 //!   whether there is one.
-//! - **NEED-2.** A plan keeps the list of its needs. Each run of the plan asks for them again, for the
-//!   user who runs it.
+//! - **NEED-2.** A plan keeps the list of its needs. Each run of the plan asks for them again, for
+//!   the user who runs it.
 //! - **NEED-3.** A query needs SELECT on each table of its FROM clause. A change needs the right to
 //!   its change on its table, and SELECT as well once it reads any column of a row that is there:
 //!   in a condition, an order, a value, or behind ON DUPLICATE KEY UPDATE. VALUES() and the alias

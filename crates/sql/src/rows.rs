@@ -41,7 +41,8 @@ use crate::catalog::{ColumnDef, Layout, TableDef};
 use crate::errors::Result;
 use crate::query::Entry;
 
-/// The most versions that rows may have beside the newest; a change that would make one more writes the rows anew.
+/// The most versions that rows may have beside the newest; a change that would make one more writes
+/// the rows anew.
 pub(crate) const LAYOUTS_MAX: usize = 64;
 
 /// How rows of each version give the columns of one definition.

@@ -91,7 +91,8 @@ fn write_index_key<V: Borrow<Value>>(
     out.extend_from_slice(pk);
 }
 
-/// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks yet.
+/// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks
+/// yet.
 fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
     let looked_at = index.unique && index.stage != Stage::Filling;
     if !looked_at || index.parts.iter().any(|part| row[part.column].is_null()) {
@@ -144,8 +145,8 @@ fn other_than(mut scan: Scan<'_>, prefix: &[u8], own: &[u8]) -> Result<Option<Ve
     Ok(None)
 }
 
-/// The primary key of another row with an index's values. Nobody else gives these values to a row, nor takes them from the
-/// one that is found, before this transaction ends.
+/// The primary key of another row with an index's values. Nobody else gives these values to a row,
+/// nor takes them from the one that is found, before this transaction ends.
 fn holder(
     txn: &Transaction,
     index: &IndexDef,
@@ -157,7 +158,8 @@ fn holder(
     txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
     let found = newest_locked(txn, index, prefix, own, guard)?;
     if txn.options().isolation == Isolation::Serializable {
-        // The snapshot must agree who has the values, if anybody has, and remembers that it was asked (SSI-1).
+        // The snapshot must agree who has the values, if anybody has, and remembers that it was
+        // asked (SSI-1).
         let end = end_of(prefix);
         let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
         if other_than(scan, prefix, own)? != found {
@@ -167,7 +169,8 @@ fn holder(
     Ok(found)
 }
 
-/// The primary key of another row that has an index's values in the newest state, after what `guard` says is locked.
+/// The primary key of another row that has an index's values in the newest state, after what
+/// `guard` says is locked.
 fn newest_locked(
     txn: &Transaction,
     index: &IndexDef,
@@ -202,8 +205,8 @@ fn conflict_with_newer(of: TableId) -> SqlError {
     Error::new(ErrorKind::WriteConflict, text).of_table(of).into()
 }
 
-/// The primary key of a row that stands in the way of this one, if there is one, which is then locked. The locks that an
-/// insertion needs are taken.
+/// The primary key of a row that stands in the way of this one, if there is one, which is then
+/// locked. The locks that an insertion needs are taken.
 pub(crate) fn conflict(
     txn: &Transaction,
     table: &TableDef,
@@ -226,8 +229,8 @@ pub(crate) fn conflict(
     Ok(None)
 }
 
-/// Refuses, after a duplicate was found, to pass it over where the transaction's snapshot does not have it: what the
-/// statement did would not fit what the transaction reads.
+/// Refuses, after a duplicate was found, to pass it over where the transaction's snapshot does not
+/// have it: what the statement did would not fit what the transaction reads.
 pub(crate) fn check_readable(
     txn: &Transaction,
     table: &TableDef,
@@ -277,8 +280,9 @@ pub(crate) fn insert_row(
     replace_entries(txn, table, Some(row), pk)
 }
 
-/// Has the entries of a row that the transaction makes another, or none, be what its own plain reads find it by, where it acts on a
-/// newer version than its snapshot has (NEWEST-4): those that the snapshot has go, and those of the row come, whoever wrote them.
+/// Has the entries of a row that the transaction makes another, or none, be what its own plain
+/// reads find it by, where it acts on a newer version than its snapshot has (NEWEST-4): those that
+/// the snapshot has go, and those of the row come, whoever wrote them.
 fn replace_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
@@ -329,8 +333,9 @@ pub(crate) fn insert_bytes(
     }
 }
 
-/// Writes an entry, or takes one away, of a row that is locked exclusively. Of an index that is whole and has nothing to be unique that is
-/// enough: nobody else writes the entry, or asks for a lock of it.
+/// Writes an entry, or takes one away, of a row that is locked exclusively. Of an index that is
+/// whole and has nothing to be unique that is enough: nobody else writes the entry, or asks for a
+/// lock of it.
 fn put_following(
     txn: &Transaction,
     (index, key): (&IndexDef, &[u8]),
@@ -367,8 +372,8 @@ pub(crate) fn insert_entry(
     put_following(txn, (index, &key), Some(&[]), (table.rows(), pk))
 }
 
-/// Notes a row whose values, of an index that is still built, another row has, or may be given by who has their name locked. Nobody
-/// is waited for.
+/// Notes a row whose values, of an index that is still built, another row has, or may be given by
+/// who has their name locked. Nobody is waited for.
 fn note_met(
     txn: &Transaction,
     table: &TableDef,
@@ -387,7 +392,8 @@ fn note_met(
     Change::new(txn)?.put_met(table.id, pk)
 }
 
-/// Refuses a row that was noted, if it is there, and another has the same values of a unique index that is built.
+/// Refuses a row that was noted, if it is there, and another has the same values of a unique index
+/// that is built.
 pub(crate) fn check_met(txn: &Transaction, table: &TableDef, pk: &[u8]) -> Result<()> {
     let (mut bytes, mut row) = (Vec::new(), Vec::new());
     if !txn.get(table.rows(), pk, &mut bytes)? {
@@ -419,8 +425,8 @@ pub(crate) fn put_entry(
     Ok(key.len())
 }
 
-/// Replaces a row by another, touching only the index entries that change. A value of the old row that is the new row's own, in
-/// place, has not changed.
+/// Replaces a row by another, touching only the index entries that change. A value of the old row
+/// that is the new row's own, in place, has not changed.
 pub(crate) fn update_row<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
@@ -440,8 +446,8 @@ pub(crate) fn update_row<V: Borrow<Value>>(
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
 }
 
-/// Has the index entries of a row that stays under its key follow it from one to another. A value of the old row that is the new row's own, in
-/// place, has not changed.
+/// Has the index entries of a row that stays under its key follow it from one to another. A value
+/// of the old row that is the new row's own, in place, has not changed.
 pub(crate) fn update_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,

@@ -14,7 +14,8 @@ use crate::errors::{Result, SqlError};
 pub(crate) const NATIVE: &str = "mysql_native_password";
 pub(crate) const CACHING: &str = "caching_sha2_password";
 
-/// MD5 (RFC 1321), in hexadecimal: for the function of that name, and for nothing that must be secret.
+/// MD5 (RFC 1321), in hexadecimal: for the function of that name, and for nothing that must be
+/// secret.
 pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     let mut state: [u32; 4] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476];
     let shifts: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];

@@ -9,8 +9,9 @@ use crate::catalog::TableDef;
 use crate::errors::Result;
 use crate::store;
 
-/// Compares rows with entries at one snapshot: every row can be read, and has its entry in each index, which has no others.
-/// Answers what is wrong, once for each index. `goes_on` fails when it is to end.
+/// Compares rows with entries at one snapshot: every row can be read, and has its entry in each
+/// index, which has no others. Answers what is wrong, once for each index. `goes_on` fails when it
+/// is to end.
 pub(crate) fn check_table(
     txn: &Transaction,
     table: &TableDef,

@@ -1,12 +1,15 @@
 //! The machine's file system.
 //!
-//! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system has
-//! it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`. Transfers past the page cache, as those of
-//! [`File::read_past`], go through a second descriptor of the file; one that the file system refuses goes through the page cache.
+//! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system
+//! has it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`.
+//! Transfers past the page cache, as those of
+//! [`File::read_past`], go through a second descriptor of the file; one that the file system
+//! refuses goes through the page cache.
 //!
-//! - **PRIVATE-1.** Only the user who runs the process can read or write the files and folders that it makes, whatever the umask.
-//! - **PRIVATE-2.** A folder that other users can read or write is not taken ([`Disk::lock`]), unless it is empty: then it is
-//!   made private.
+//! - **PRIVATE-1.** Only the user who runs the process can read or write the files and folders that
+//!   it makes, whatever the umask.
+//! - **PRIVATE-2.** A folder that other users can read or write is not taken ([`Disk::lock`]),
+//!   unless it is empty: then it is made private.
 //! - **PRIVATE-3.** A symbolic link in the place of a file is not followed.
 
 mod lock;
@@ -141,7 +144,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Opens a file once more, for transfers past the page cache: by its descriptor, as its name may be another's by now (K7).
+/// Opens a file once more, for transfers past the page cache: by its descriptor, as its name may be
+/// another's by now (K7).
 fn open_direct(file: &fs::File) -> Option<fs::File> {
     let access = fcntl_getfl(file).ok()? & OFlags::RWMODE;
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -156,7 +160,8 @@ pub(crate) struct RealFile {
     one_call: AtomicBool,
     /// Whether `RWF_NOWAIT` may still be tried on this file.
     now: AtomicBool,
-    /// The same file for transfers past the page cache, once it was wanted; nothing where that cannot be.
+    /// The same file for transfers past the page cache, once it was wanted; nothing where that
+    /// cannot be.
     direct: OnceLock<Option<fs::File>>,
     /// Whether the file system has refused such a transfer.
     direct_refused: AtomicBool,
@@ -201,7 +206,8 @@ impl RealFile {
         failed(what, &self.path, error)
     }
 
-    /// Takes space up to `end` where the file system cannot allocate: by writing zeros behind the end.
+    /// Takes space up to `end` where the file system cannot allocate: by writing zeros behind the
+    /// end.
     fn fill_to(&self, end: u64) -> Result<()> {
         let zeros = vec![0; 1 << 20];
         let mut offset = self.len()?;
@@ -220,7 +226,8 @@ impl File for RealFile {
     }
 
     fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        // Past these the system takes a place for another, and the last one for wherever the descriptor stands.
+        // Past these the system takes a place for another, and the last one for wherever the
+        // descriptor stands.
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
             return false;
         }

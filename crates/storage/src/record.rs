@@ -1,7 +1,8 @@
 //! Small files that are there whole or not at all: what a folder is, whose it is.
 //!
 //! # Format
-//! Little-endian: a magic of four bytes, the version (u16), a body, and the CRC32C of all that (u32).
+//! Little-endian: a magic of four bytes, the version (u16), a body, and the CRC32C of all that
+//! (u32).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! The log's commits, read beside those who write it, and a log made of such commits: for backups.
 //!
-//! What is copied are commits and not files: a copy of files would have to stop every lane at the same commit, or a frame
-//! of one would tell that a commit which another lacks was durable. So the copy says nothing of generations and
-//! notes either, and a log made of it begins its own.
+//! What is copied are commits and not files: a copy of files would have to stop every lane at the
+//! same commit, or a frame of one would tell that a commit which another lacks was durable. So the
+//! copy says nothing of generations and notes either, and a log made of it begins its own.
 
 use std::ops::Range;
 use std::path::Path;
@@ -45,12 +45,13 @@ impl TransactionManager {
         LogHold(self.0.clone())
     }
 
-    /// Gives the commits past the first of these and up to the other, lane by lane: the lane's number, and the payload
-    /// of a frame that has some of them. The log in `dir` has been held since the first was persistent, and the other was stable before this is called.
+    /// Gives the commits past the first of these and up to the other, lane by lane: the lane's
+    /// number, and the payload of a frame that has some of them. The log in `dir` has been held
+    /// since the first was persistent, and the other was stable before this is called.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`], also when commits are missing; [`spillway_base::ErrorKind::Io`]; what
-    /// `give` answers.
+    /// [`spillway_base::ErrorKind::Corruption`], also when commits are missing;
+    /// [`spillway_base::ErrorKind::Io`]; what `give` answers.
     pub fn copy_log(
         &self,
         disk: &dyn Disk,
@@ -96,7 +97,8 @@ impl TransactionManager {
     }
 }
 
-/// Adds those records of a frame to another that are commits past `after` and up to `last`, and counts them.
+/// Adds those records of a frame to another that are commits past `after` and up to `last`, and
+/// counts them.
 fn take_commits(payload: &[u8], after: Csn, last: Csn, frame: &mut Vec<u8>) -> Result<u64> {
     let mut count = 0;
     read_frame(payload, &mut |record| {
@@ -113,8 +115,8 @@ fn take_commits(payload: &[u8], after: Csn, last: Csn, frame: &mut Vec<u8>) -> R
     Ok(count)
 }
 
-/// Writes a log from commits that were copied, in a folder without one. It says of itself how far it must
-/// reach, so that an opening takes one that was not finished for damaged.
+/// Writes a log from commits that were copied, in a folder without one. It says of itself how far
+/// it must reach, so that an opening takes one that was not finished for damaged.
 pub struct LogWriter {
     disk: Arc<dyn Disk>,
     settings: PlogSettings,
@@ -158,7 +160,8 @@ impl LogWriter {
     /// Adds a frame to a lane.
     ///
     /// # Errors
-    /// As [`LogWriter::begin`], and [`spillway_base::ErrorKind::Corruption`] for a frame that is none.
+    /// As [`LogWriter::begin`], and [`spillway_base::ErrorKind::Corruption`] for a frame that is
+    /// none.
     pub fn append(&mut self, lane: u32, frame: &[u8]) -> Result<()> {
         crate::check_frame(frame)?;
         let log = self.lane(lane)?;

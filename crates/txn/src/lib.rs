@@ -8,7 +8,8 @@
 //! - `spill`: its writes where they are more than memory holds;
 //! - `pipeline`, `record`: its commit on the way to the log and the engines;
 //! - `watermark`, `snapshots`: what is visible, and what is still looked at;
-//! - `recovery`: the way back from the log; `copy`: the log's commits read beside its writers, and a log made of them;
+//! - `recovery`: the way back from the log; `copy`: the log's commits read beside its writers, and
+//!   a log made of them;
 //! - `manager`, `throttle`, `reserve`: what transactions share.
 
 mod copy;

@@ -155,7 +155,8 @@ pub(crate) struct Shared {
     closed: AtomicBool,
     /// Whether somebody takes into memory what engines have read beside statements.
     overlaps_reads: AtomicBool,
-    /// Those who read the log beside its writers. Held while the log is cut, which it is only when there are none.
+    /// Those who read the log beside its writers. Held while the log is cut, which it is only when
+    /// there are none.
     pub(crate) log_holds: Mutex<usize>,
 }
 
@@ -172,9 +173,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Has what is ordered made durable where the engines are behind by more than this: they write, and so make room,
-    /// only of what is durable, and commits that nobody waits for are flushed later. As long as there is room for more, only where
-    /// an engine waits for it: while a lane syncs, its queue fills up, and then writers stop.
+    /// Has what is ordered made durable where the engines are behind by more than this: they write,
+    /// and so make room, only of what is durable, and commits that nobody waits for are flushed
+    /// later. As long as there is room for more, only where an engine waits for it: while a lane
+    /// syncs, its queue fills up, and then writers stop.
     fn make_room(&self, debt: f64) -> Result<()> {
         // Where no flusher gathers what is asked for, each commit that asked would be one sync.
         let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
@@ -193,9 +195,10 @@ impl Shared {
         self.pipeline.flush()
     }
 
-    /// Waits, for a bounded while, until there is room for commits in memory and in the log's queue. A transaction that is
-    /// about to lock its first row calls it: who waits later has others wait for its rows. Commits that were let in at once may
-    /// use the room up, so a commit looks again.
+    /// Waits, for a bounded while, until there is room for commits in memory and in the log's
+    /// queue. A transaction that is about to lock its first row calls it: who waits later has
+    /// others wait for its rows. Commits that were let in at once may use the room up, so a commit
+    /// looks again.
     pub(crate) fn await_room(&self) -> Result<()> {
         self.pipeline.await_queue();
         // Not all that is queued is durable, and memory of what is not cannot be written out.
@@ -207,8 +210,8 @@ impl Shared {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work in the background holds what is
-    /// missing.
+    /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work
+    /// in the background holds what is missing.
     pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
         self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
             let mut charge = None;
@@ -221,8 +224,8 @@ impl Shared {
         })
     }
 
-    /// Makes sure that a batch can be logged and installed. It waits only where memory, the log or the disk have no room; what slows
-    /// writers before that is [`Shared::slow_down`].
+    /// Makes sure that a batch can be logged and installed. It waits only where memory, the log or
+    /// the disk have no room; what slows writers before that is [`Shared::slow_down`].
     pub(crate) fn admit(
         &self,
         batch: &WriteBatch,
@@ -240,8 +243,8 @@ impl Shared {
         self.admit_on_full_disk(batch, durability, options.frees.max(Frees::of(batch)))
     }
 
-    /// Admits a batch on a disk that was found full: one that frees space by the reserve, and any other once the reserve
-    /// is whole (RESERVE-2).
+    /// Admits a batch on a disk that was found full: one that frees space by the reserve, and any
+    /// other once the reserve is whole (RESERVE-2).
     fn admit_on_full_disk(
         &self,
         batch: &WriteBatch,
@@ -279,8 +282,9 @@ impl Shared {
         }
     }
 
-    /// Admits a batch that frees space: a refusal is answered with a part of the reserve. An engine that cannot write its
-    /// memory out takes the batch above its limit, by no more in all than the reserve has (RESERVE-3).
+    /// Admits a batch that frees space: a refusal is answered with a part of the reserve. An engine
+    /// that cannot write its memory out takes the batch above its limit, by no more in all than the
+    /// reserve has (RESERVE-3).
     fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Room<'_>> {
         let bytes = batch.as_bytes().len();
         let room = loop {
@@ -351,7 +355,8 @@ impl Shared {
         self.throttle.pass(&self.clock, bytes, || self.debt(), asleep);
     }
 
-    /// Orders and installs a commit. Its locks may go when this returns. `numbered` is told its number before anybody can see it.
+    /// Orders and installs a commit. Its locks may go when this returns. `numbered` is told its
+    /// number before anybody can see it.
     pub(crate) fn commit(
         &self,
         room: Room<'_>,
@@ -384,8 +389,8 @@ impl Shared {
         self.pipeline.installed(csn);
     }
 
-    /// A snapshot number that covers every commit whose locks were given back before the call. Once a
-    /// panic has stopped the database, the newest that has no commit without its install.
+    /// A snapshot number that covers every commit whose locks were given back before the call. Once
+    /// a panic has stopped the database, the newest that has no commit without its install.
     pub(crate) fn newest(&self) -> Csn {
         let ordered = self.pipeline.last_ordered();
         if self.snapshots.installed.wait(ordered) {
@@ -450,10 +455,12 @@ impl TransactionManager {
         Transaction::new(self.0.clone(), options, None)
     }
 
-    /// Reads a key into `value` in a transaction of its own, with these options; answers whether it is there.
+    /// Reads a key into `value` in a transaction of its own, with these options; answers whether it
+    /// is there.
     ///
-    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper, as none is made, and nobody is told of its snapshot
-    /// ([`spillway_base::engine`], E13), unless versions were forgotten just then that it may see.
+    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper, as none is made,
+    /// and nobody is told of its snapshot ([`spillway_base::engine`], E13), unless versions were
+    /// forgotten just then that it may see.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -471,7 +478,8 @@ impl TransactionManager {
         }
     }
 
-    /// As [`TransactionManager::get`], where no transaction is needed for it; `None` where one is, and where it would not see the commit `since`.
+    /// As [`TransactionManager::get`], where no transaction is needed for it; `None` where one is,
+    /// and where it would not see the commit `since`.
     ///
     /// # Errors
     /// As [`Transaction::get_with`], with this `access`.
@@ -511,9 +519,9 @@ impl TransactionManager {
         Ok(Some(found.is_value()))
     }
 
-    /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to be reached by the same handle. The
-    /// one before must have ended. A cancellation that met no wait of that one meets this one's first, unless it is taken back
-    /// ([`CancelHandle::clear`]).
+    /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to
+    /// be reached by the same handle. The one before must have ended. A cancellation that met no
+    /// wait of that one meets this one's first, unless it is taken back ([`CancelHandle::clear`]).
     #[must_use]
     #[inline]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
@@ -534,8 +542,9 @@ impl TransactionManager {
         &self.0.engines
     }
 
-    /// Starts the threads, one for each lane, that flush commits for which nobody waits. Without them, as in a simulation,
-    /// they become durable with the next commit that is waited for, or at [`TransactionManager::flush`].
+    /// Starts the threads, one for each lane, that flush commits for which nobody waits. Without
+    /// them, as in a simulation, they become durable with the next commit that is waited for, or at
+    /// [`TransactionManager::flush`].
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
@@ -558,15 +567,16 @@ impl TransactionManager {
         self.0.pipeline.flush()
     }
 
-    /// Writes to the log what is ordered and not durable, unless another thread does already. For a thread that has
-    /// nothing else to do. `false` when there was nothing to do.
+    /// Writes to the log what is ordered and not durable, unless another thread does already. For a
+    /// thread that has nothing else to do. `false` when there was nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.pipeline.try_flush()
     }
 
-    /// Has the engines read beside who needs what they read, from now on, where transactions leave such reads
-    /// ([`crate::Transaction::leave_reads`]). Answers what is readable when some are over, for [`TransactionManager::end_reads`]
-    /// to be called then, each time that one has become so; nothing where no engine can.
+    /// Has the engines read beside who needs what they read, from now on, where transactions leave
+    /// such reads ([`crate::Transaction::leave_reads`]). Answers what is readable when some are
+    /// over, for [`TransactionManager::end_reads`] to be called then, each time that one has become
+    /// so; nothing where no engine can.
     #[must_use]
     pub fn overlap_reads(&self) -> Vec<OwnedFd> {
         let descriptors: Vec<OwnedFd> =
@@ -593,8 +603,9 @@ impl TransactionManager {
         self.0.engines.iter().for_each(|engine| engine.end_reads());
     }
 
-    /// Does one piece of the work that transactions leave behind which wrote more than memory holds: their
-    /// writes go into the tables, and what nobody needs is deleted. `false` when there is none to do now.
+    /// Does one piece of the work that transactions leave behind which wrote more than memory
+    /// holds: their writes go into the tables, and what nobody needs is deleted. `false` when there
+    /// is none to do now.
     ///
     /// # Errors
     /// Fails as a commit does. The next call tries the failed step again.
@@ -608,7 +619,8 @@ impl TransactionManager {
         self.0.overlays.count()
     }
 
-    /// Cuts the log where the engines' own files have it all, and asks the engines for more when it is long.
+    /// Cuts the log where the engines' own files have it all, and asks the engines for more when it
+    /// is long.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
@@ -643,10 +655,12 @@ impl TransactionManager {
                 shared.reserve.give(Frees::Rows);
             }
         } else if shared.reserve.is_full() {
-            // Flushes would make many small files here. Free slots are enough to make the reserve whole.
+            // Flushes would make many small files here. Free slots are enough to make the reserve
+            // whole.
             shared.engines.iter().for_each(|engine| engine.give_space());
         }
-        // After the cut, which may have left a file to use again. A commit that finds no room says so itself.
+        // After the cut, which may have left a file to use again. A commit that finds no room says
+        // so itself.
         match shared.pipeline.prepare() {
             Err(error) if error.kind() == ErrorKind::DiskFull => truncated,
             prepared => truncated.and(prepared),
@@ -659,7 +673,8 @@ impl TransactionManager {
         self.0.snapshots.stable_csn()
     }
 
-    /// The commit as of which the oldest open snapshot reads; where none is open, the one as of which the next would.
+    /// The commit as of which the oldest open snapshot reads; where none is open, the one as of
+    /// which the next would.
     #[must_use]
     pub fn oldest_snapshot(&self) -> Csn {
         let mut live = Vec::new();

@@ -24,7 +24,8 @@ struct DeletedRange {
 }
 
 impl Table {
-    /// What a snapshot sees of a key: a version, or the newest commit that deleted what there was (E10).
+    /// What a snapshot sees of a key: a version, or the newest commit that deleted what there was
+    /// (E10).
     fn see(&self, key: &[u8], snapshot: Csn) -> Option<(Csn, Option<&Vec<u8>>)> {
         let versions = self.rows.get(key);
         let newest = versions.and_then(|versions| versions.range(..=snapshot).next_back());
@@ -83,7 +84,8 @@ impl ModelEngine {
         *self.room.lock() = Some(Box::new(asked));
     }
 
-    /// Has `waited` stand for a wait for memory, and say whether there may be another, for tests of what is charged.
+    /// Has `waited` stand for a wait for memory, and say whether there may be another, for tests of
+    /// what is charged.
     pub fn claim_memory(&self, waited: impl FnMut() -> bool + Send + 'static) {
         *self.memory.lock() = Some(Box::new(waited));
     }
@@ -93,7 +95,8 @@ impl ModelEngine {
         *self.replays.lock() = Some(Box::new(seen));
     }
 
-    /// Has `seen` see each commit that is about to be installed, for tests of what must be known by then.
+    /// Has `seen` see each commit that is about to be installed, for tests of what must be known by
+    /// then.
     pub fn watch_install(&self, seen: impl FnMut(Csn) + Send + 'static) {
         *self.installs.lock() = Some(Box::new(seen));
     }

@@ -64,7 +64,8 @@ pub enum LockWait {
     SkipLocked,
 }
 
-/// What a transaction's commit frees of the disk, so that it may use the space that is kept for that.
+/// What a transaction's commit frees of the disk, so that it may use the space that is kept for
+/// that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Frees {
     /// Nothing.
@@ -102,14 +103,15 @@ pub struct TransactionOptions {
     pub durability: Option<Durability>,
     /// How long it waits for a lock; `None` is as the database's settings say.
     pub lock_wait: Option<Duration>,
-    /// Under REPEATABLE READ: whether changes and locking reads act on the newest committed versions, and so
-    /// are never refused with [`spillway_base::ErrorKind::WriteConflict`], as InnoDB does it.
+    /// Under REPEATABLE READ: whether changes and locking reads act on the newest committed
+    /// versions, and so are never refused with [`spillway_base::ErrorKind::WriteConflict`], as
+    /// InnoDB does it.
     pub acts_on_newest: bool,
-    /// Under REPEATABLE READ: whether the snapshot is never moved forward in place of a conflict, and what is read is not
-    /// remembered for that.
+    /// Under REPEATABLE READ: whether the snapshot is never moved forward in place of a conflict,
+    /// and what is read is not remembered for that.
     pub keeps_snapshot: bool,
-    /// What its commit helps to free of the disk, where its own writes do not show it. A commit that frees space may use
-    /// the disk's reserve.
+    /// What its commit helps to free of the disk, where its own writes do not show it. A commit
+    /// that frees space may use the disk's reserve.
     pub frees: Frees,
 }
 
@@ -162,7 +164,8 @@ impl TransactionOptions {
         self
     }
 
-    /// Keeping its snapshot as it is, or moving it forward where that makes no difference to what it has read.
+    /// Keeping its snapshot as it is, or moving it forward where that makes no difference to what
+    /// it has read.
     #[must_use]
     pub fn keeps_snapshot(mut self, keeps_snapshot: bool) -> TransactionOptions {
         self.keeps_snapshot = keeps_snapshot;

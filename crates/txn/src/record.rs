@@ -1,7 +1,7 @@
 //! What the redo log's frames hold.
 //!
-//! A frame of the log (see [`spillway_storage::plog`]) is what a lane wrote at once: records one after another, in the
-//! lane's order. The frame has the checksum. Little-endian:
+//! A frame of the log (see [`spillway_storage::plog`]) is what a lane wrote at once: records one
+//! after another, in the lane's order. The frame has the checksum. Little-endian:
 //!
 //! ```text
 //! kind   u8   1 commit, 2 note, 3 stable
@@ -11,11 +11,12 @@
 //! batch       see `spillway_base::batch`      (commit)
 //! ```
 //!
-//! A note goes before the log is cut, so that a log that begins later than the first commit says why. Each frame of
-//! commits begins with what was stable, so that a log that misses one of those is known to be damaged.
+//! A note goes before the log is cut, so that a log that begins later than the first commit says
+//! why. Each frame of commits begins with what was stable, so that a log that misses one of those
+//! is known to be damaged.
 //!
-//! The commits of a lane come nearly in the order of their numbers, and not quite: a thread has its place in the lane
-//! before it has its number.
+//! The commits of a lane come nearly in the order of their numbers, and not quite: a thread has its
+//! place in the lane before it has its number.
 
 use spillway_base::batch::{Op, ops};
 use spillway_base::codec::Reader;
@@ -25,7 +26,8 @@ const COMMIT: u8 = 1;
 const NOTE: u8 = 2;
 const STABLE: u8 = 3;
 
-/// The bytes that a commit adds to its batch: its record, and that of what is stable, if it has a frame of its own.
+/// The bytes that a commit adds to its batch: its record, and that of what is stable, if it has a
+/// frame of its own.
 pub(crate) const COMMIT_OVERHEAD: usize = 13 + 9;
 /// The bytes of a note.
 pub(crate) const NOTE_BYTES: usize = 9;

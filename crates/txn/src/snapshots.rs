@@ -4,17 +4,17 @@
 //!
 //! A snapshot is a CSN at which somebody reads. Flush and compaction drop versions that no snapshot
 //! sees, so a snapshot must be known to them before it is used (guarantee H2 of
-//! [`spillway_base::engine::Horizon`]). A reader writes its CSN into a slot of its own, and then looks at the
-//! stable CSN again: if that has passed the number it wrote, it takes a newer one and tries anew.
-//! A collector reads the stable CSN first, and the slots after.
+//! [`spillway_base::engine::Horizon`]). A reader writes its CSN into a slot of its own, and then
+//! looks at the stable CSN again: if that has passed the number it wrote, it takes a newer one and
+//! tries anew. A collector reads the stable CSN first, and the slots after.
 //!
-//! Why that is enough: both have a sequentially consistent fence between their two steps, and of two such fences
-//! one comes first. If the collector's does, the reader's look finds what the collector found, S, or more; so
-//! it uses nothing below S. If the reader's does, the collector's pass over the slots finds what the reader
-//! wrote.
+//! Why that is enough: both have a sequentially consistent fence between their two steps, and of
+//! two such fences one comes first. If the collector's does, the reader's look finds what the
+//! collector found, S, or more; so it uses nothing below S. If the reader's does, the collector's
+//! pass over the slots finds what the reader wrote.
 //!
-//! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the one
-//! lock on every read's path.
+//! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
+//! one lock on every read's path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,7 +46,8 @@ pub(crate) struct Snapshots {
     slots: Box<[Slot]>,
     /// Snapshots that found no slot, with their number.
     overflow: Mutex<BTreeMap<Csn, usize>>,
-    /// Snapshots at which nobody reads, and whose versions are kept all the same, with their number.
+    /// Snapshots at which nobody reads, and whose versions are kept all the same, with their
+    /// number.
     pins: Mutex<BTreeMap<Csn, usize>>,
 }
 
@@ -61,9 +62,9 @@ impl Snapshots {
         })
     }
 
-    /// Keeps what a snapshot at `csn` sees, and all deletions above, until [`Snapshots::unpin`]. The
-    /// caller knows that nothing of that was forgotten yet: `csn` is above the stable CSN, or pinned
-    /// already, or nothing at or above it was (H2).
+    /// Keeps what a snapshot at `csn` sees, and all deletions above, until [`Snapshots::unpin`].
+    /// The caller knows that nothing of that was forgotten yet: `csn` is above the stable CSN, or
+    /// pinned already, or nothing at or above it was (H2).
     pub(crate) fn pin(&self, csn: Csn) -> Pin {
         *self.pins.lock().entry(csn).or_default() += 1;
         Pin(csn)
@@ -113,13 +114,15 @@ impl Snapshots {
         Csn(self.stable.load(Ordering::Acquire))
     }
 
-    /// A snapshot at `read()`, which must never answer less than the stable CSN did before the call.
+    /// A snapshot at `read()`, which must never answer less than the stable CSN did before the
+    /// call.
     pub(crate) fn take(&self, read: impl Fn() -> Csn) -> Snapshot<'_> {
         Snapshot { snapshots: self, live: self.register(read) }
     }
 
-    /// As [`Snapshots::take`], for who has these snapshots for longer than this one, and lets go of it by [`Snapshots::release`]: it counts
-    /// no reference to them, which a read of one row would feel.
+    /// As [`Snapshots::take`], for who has these snapshots for longer than this one, and lets go of
+    /// it by [`Snapshots::release`]: it counts no reference to them, which a read of one row would
+    /// feel.
     pub(crate) fn register(&self, read: impl Fn() -> Csn) -> Live {
         let start = slot_hint();
         for index in (0..SLOTS).map(|step| (start + step) % SLOTS) {

@@ -1,5 +1,5 @@
-//! Locks for what loom checks: `parking_lot`'s in production, and loom's under the same interface, so that the
-//! code that is checked is the code that runs. And waiting for what has no lock.
+//! Locks for what loom checks: `parking_lot`'s in production, and loom's under the same interface,
+//! so that the code that is checked is the code that runs. And waiting for what has no lock.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ pub(crate) use spillway_base::modelled::{Condvar, Mutex, MutexGuard};
 /// Between two looks, once a wait is long.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Waits a little for another thread, and longer the more often it was in vain: it may need the processor, or be at work on
-/// something large.
+/// Waits a little for another thread, and longer the more often it was in vain: it may need the
+/// processor, or be at work on something large.
 pub(crate) fn pause(tries: &mut u32) {
     *tries = tries.saturating_add(1);
     match *tries {

@@ -1,21 +1,25 @@
 //! Backpressure: writers slow down before anything runs out (DESIGN, D8).
 //!
-//! After the 3D XPoint study, section V-A. That study found RocksDB's writers near a stop because each delayed write slept
-//! for a fixed while that had little to do with the rate it should come to. Here a debt stands for a *rate*, of all
-//! writers together, and a writer sleeps only for what it wrote at that rate:
+//! After the 3D XPoint study, section V-A. That study found RocksDB's writers near a stop because
+//! each delayed write slept for a fixed while that had little to do with the rate it should come
+//! to. Here a debt stands for a *rate*, of all writers together, and a writer sleeps only for what
+//! it wrote at that rate:
 //!
-//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from more than any writer asks for to [`RATE_MIDDLE`].
-//! - **Aggressive**, from [`AGGRESSIVE`] on (half-way between the first stage and the limit, as in the study): it falls on
-//!   to [`RATE_MIN`], and never below: writing does not stop.
+//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from more than any writer asks for to
+//!   [`RATE_MIDDLE`].
+//! - **Aggressive**, from [`AGGRESSIVE`] on (half-way between the first stage and the limit, as in
+//!   the study): it falls on to [`RATE_MIN`], and never below: writing does not stop.
 //!
-//! Debt is what was written and not yet flushed or compacted, so it grows while the rate is above what the background
-//! does and shrinks while it is below. As the rate falls with the debt, the two meet, whatever the device: at a
-//! debt where the rate is what flush and compaction do. The rate falls by a share for each step of debt, so that the
-//! same rule serves devices a thousandfold apart. The simpler design, a controller that measures the rate of the
-//! background and follows it, was rejected: it measures the past of a thing that moves in steps of a memtable.
+//! Debt is what was written and not yet flushed or compacted, so it grows while the rate is above
+//! what the background does and shrinks while it is below. As the rate falls with the debt, the two
+//! meet, whatever the device: at a debt where the rate is what flush and compaction do. The rate
+//! falls by a share for each step of debt, so that the same rule serves devices a thousandfold
+//! apart. The simpler design, a controller that measures the rate of the background and follows it,
+//! was rejected: it measures the past of a thing that moves in steps of a memtable.
 //!
-//! Sleeping is for what was written, not for each commit: commits owe time, and whoever finds [`QUANTUM`] owed sleeps
-//! it off. What is owed is forgiven when the debt is gone. Writers sleep after their commit, when their locks are given back, so that nobody waits for a row because its
+//! Sleeping is for what was written, not for each commit: commits owe time, and whoever finds
+//! [`QUANTUM`] owed sleeps it off. What is owed is forgiven when the debt is gone. Writers sleep
+//! after their commit, when their locks are given back, so that nobody waits for a row because its
 //! holder sleeps. The engines' debt is the only input, and the compaction scheduler reads the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,8 +71,8 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Lets a commit of `bytes` pass that has just been installed, and sleeps where the debt asks for it. Calls `asleep`
-    /// before, if so.
+    /// Lets a commit of `bytes` pass that has just been installed, and sleeps where the debt asks
+    /// for it. Calls `asleep` before, if so.
     pub(crate) fn pass(
         &self,
         clock: &Clock,
@@ -108,7 +112,8 @@ impl Throttle {
     fn owe(&self, now: Duration, cost: Duration) -> Duration {
         let now = now.as_nanos() as u64;
         let most = now + OWED_MAX.as_nanos() as u64;
-        // Never less than before, as who sleeps takes that for forgiveness: others may have read a later clock.
+        // Never less than before, as who sleeps takes that for forgiveness: others may have read a
+        // later clock.
         let paid = |at: u64| (at.max(now) + cost.as_nanos() as u64).min(most).max(at);
         let mut at = self.paid_at.load(Ordering::Relaxed);
         loop {
@@ -125,8 +130,9 @@ impl Throttle {
         }
     }
 
-    /// Nothing is owed any more for what was written before the debt was gone, when `owed` was: it would be asked of whoever comes when
-    /// there is a debt again. What others came to owe since stays.
+    /// Nothing is owed any more for what was written before the debt was gone, when `owed` was: it
+    /// would be asked of whoever comes when there is a debt again. What others came to owe since
+    /// stays.
     fn forgive(&self, owed: u64) {
         if owed != 0 {
             let _ = self.paid_at.compare_exchange(owed, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -215,7 +221,8 @@ mod tests {
         assert_eq!((rate(1.0), rate(50.0)), (Some(RATE_MIN), Some(RATE_MIN)));
     }
 
-    /// A background that does `drain` bytes a second, writers that do as much as they may: they meet, smoothly.
+    /// A background that does `drain` bytes a second, writers that do as much as they may: they
+    /// meet, smoothly.
     #[test]
     fn writers_come_to_the_rate_of_the_background() {
         for drain in [2e6, 20e6, 200e6] {
@@ -295,7 +302,8 @@ mod tests {
         assert_eq!(throttle.owe(now, QUANTUM), until);
     }
 
-    /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it comes back.
+    /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it
+    /// comes back.
     #[test]
     fn what_is_forgiven_is_forgiven_to_all() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
@@ -305,7 +313,8 @@ mod tests {
         }
         throttle.pass(&clock, 400, debt(0.0), || panic!("there is no debt"));
         throttle.pass(&clock, 400, debt(0.9), || panic!("it owes less than a quantum"));
-        // Another finds the debt gone between two looks of this one, which finds it there each time.
+        // Another finds the debt gone between two looks of this one, which finds it there each
+        // time.
         let looks = Cell::new(0);
         let again = || {
             looks.set(looks.get() + 1);

@@ -3,21 +3,23 @@
 //! Commits are numbered densely (DESIGN, D1) and finish a stage in any order, on any thread.
 //! [`Watermark`] turns "commit n is done" into "every commit up to n is done", without a lock.
 //!
-//! Each number has a slot in a ring; finishing stores the number there, and whoever finds the slot after
-//! the prefix filled moves the prefix on. The simpler design, one mutex around a set of finished numbers,
-//! was rejected: every commit of every lane would meet on it twice.
+//! Each number has a slot in a ring; finishing stores the number there, and whoever finds the slot
+//! after the prefix filled moves the prefix on. The simpler design, one mutex around a set of
+//! finished numbers, was rejected: every commit of every lane would meet on it twice.
 //!
-//! Whoever waits for a number polls: installs take microseconds, and a list of those who wait would be one more meeting
-//! place of all commits. Behind a large install it sleeps between its looks, and leaves the processor to it.
+//! Whoever waits for a number polls: installs take microseconds, and a list of those who wait would
+//! be one more meeting place of all commits. Behind a large install it sleeps between its looks,
+//! and leaves the processor to it.
 //!
-//! An install that panicked is never over. Then the watermark is abandoned ([`Watermark::abandon`]): whoever waits
-//! for a number goes on, and the prefix stays below the one that is missing.
+//! An install that panicked is never over. Then the watermark is abandoned
+//! ([`Watermark::abandon`]): whoever waits for a number goes on, and the prefix stays below the one
+//! that is missing.
 //!
 //! Invariants: the prefix never falls; a number at or below the prefix is done; when no call of
-//! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one, take a
-//! thread that stored its number and found the prefix not there yet, and the thread that moves the prefix there.
-//! Each stores first (its number, the prefix) and then looks at what the other stored, with a sequentially
-//! consistent fence in between: one of them sees the other.
+//! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one,
+//! take a thread that stored its number and found the prefix not there yet, and the thread that
+//! moves the prefix there. Each stores first (its number, the prefix) and then looks at what the
+//! other stored, with a sequentially consistent fence in between: one of them sees the other.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -52,8 +54,8 @@ impl Watermark {
         Csn(self.prefix.load(Ordering::Acquire))
     }
 
-    /// Commit `csn` is finished. Called once for each number. The last that it does is a fence, sequentially consistent, and a look: whatever
-    /// it stored comes before that.
+    /// Commit `csn` is finished. Called once for each number. The last that it does is a fence,
+    /// sequentially consistent, and a look: whatever it stored comes before that.
     pub(crate) fn finish(&self, csn: Csn) {
         let mut tries = 0;
         while csn.0 > self.prefix().0 + RING as u64 {

@@ -214,7 +214,8 @@ impl ColumnType {
         shown.split(['(', ' ']).next().unwrap_or_default().to_owned()
     }
 
-    /// What a column of this type holds when a value must be and none is given, outside of strict mode.
+    /// What a column of this type holds when a value must be and none is given, outside of strict
+    /// mode.
     #[must_use]
     pub fn zero(&self) -> Value {
         match self {
@@ -235,7 +236,8 @@ impl ColumnType {
         }
     }
 
-    /// Whether its figures are within the bounds of types: those of a type that was stored may be anything.
+    /// Whether its figures are within the bounds of types: those of a type that was stored may be
+    /// anything.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         match self {
@@ -252,7 +254,8 @@ impl ColumnType {
         }
     }
 
-    /// Whether this column keeps a value just as it is, as far as that is told at a glance: where it says so,
+    /// Whether this column keeps a value just as it is, as far as that is told at a glance: where
+    /// it says so,
     /// [`ColumnType::store`] gives the same value.
     #[must_use]
     pub fn keeps(&self, value: &Value) -> bool {
@@ -271,8 +274,8 @@ impl ColumnType {
         }
     }
 
-    /// The value as this column keeps it. NULL stays NULL. Where the value does not fit, the error comes with the
-    /// nearest that does, for statements that are not strict.
+    /// The value as this column keeps it. NULL stays NULL. Where the value does not fit, the error
+    /// comes with the nearest that does, for statements that are not strict.
     ///
     /// # Errors
     /// Why it does not fit, and the nearest value.

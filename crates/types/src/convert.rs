@@ -99,7 +99,8 @@ pub fn to_decimal(value: &ValueRef<'_>) -> Option<Decimal> {
     }
 }
 
-/// The number at the front of a text, zero when there is none; `None` for a number that no decimal can hold.
+/// The number at the front of a text, zero when there is none; `None` for a number that no decimal
+/// can hold.
 #[must_use]
 pub fn text_decimal(text: &[u8]) -> Option<Decimal> {
     match Decimal::parse_prefix(text.trim_ascii_start()) {
@@ -108,7 +109,8 @@ pub fn text_decimal(text: &[u8]) -> Option<Decimal> {
     }
 }
 
-/// The value as an integer, rounded, held to the range of `i64` (or of `u64` above it); `None` for NULL.
+/// The value as an integer, rounded, held to the range of `i64` (or of `u64` above it); `None` for
+/// NULL.
 #[must_use]
 pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
     match *value {
@@ -123,7 +125,8 @@ pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
     }
 }
 
-/// The digits at the front of a text, held to 64 bits; what follows them does not count, a fraction neither.
+/// The digits at the front of a text, held to 64 bits; what follows them does not count, a fraction
+/// neither.
 fn text_integer(text: &[u8]) -> i128 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.first() {

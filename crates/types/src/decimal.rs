@@ -75,8 +75,8 @@ impl Decimal {
         count.max(self.scale).max(1)
     }
 
-    /// The number at the front of a text, and the bytes it takes; `None` when there is none, or it has too many
-    /// digits. An exponent is understood.
+    /// The number at the front of a text, and the bytes it takes; `None` when there is none, or it
+    /// has too many digits. An exponent is understood.
     #[must_use]
     pub fn parse_prefix(text: &[u8]) -> Option<(Decimal, usize)> {
         let mut at = 0;
@@ -242,7 +242,8 @@ impl Decimal {
         Decimal::checked(Some(digits), scale)
     }
 
-    /// The quotient, with [`DIVISION_SCALE`] more digits than this number; `None` for a division by zero.
+    /// The quotient, with [`DIVISION_SCALE`] more digits than this number; `None` for a division by
+    /// zero.
     #[must_use]
     pub fn div(&self, other: &Decimal) -> Option<Decimal> {
         if other.is_zero() {
@@ -254,8 +255,8 @@ impl Decimal {
         Some(Decimal { digits: divide(digits, other.digits), scale })
     }
 
-    /// The quotient with more digits than it is shown with, cut and not rounded, as MySQL carries it on: digits come in nines.
-    /// `None` for a division by zero.
+    /// The quotient with more digits than it is shown with, cut and not rounded, as MySQL carries
+    /// it on: digits come in nines. `None` for a division by zero.
     #[must_use]
     pub fn quotient(&self, other: &Decimal) -> Option<Decimal> {
         if other.is_zero() {

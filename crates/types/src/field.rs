@@ -2,8 +2,9 @@
 
 use crate::{Date, DateTime, Time, ValueRef};
 
-/// A borrowed value, less than half as large as a [`ValueRef`]: of any kind but a decimal, which alone makes those large. What goes over rows and
-/// writes their columns on as they are moves these.
+/// A borrowed value, less than half as large as a [`ValueRef`]: of any kind but a decimal, which
+/// alone makes those large. What goes over rows and writes their columns on as they are moves
+/// these.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Field<'a> {
     /// NULL.

@@ -10,7 +10,8 @@
 //! date, time   4, 8 or 12 bytes, big-endian, sign flipped
 //! ```
 //!
-//! Every part ends by itself, so a key of the first parts is a prefix of all keys that begin with those values.
+//! Every part ends by itself, so a key of the first parts is a prefix of all keys that begin with
+//! those values.
 //!
 //! Parts of most types are read back as well ([`read_part`]); which, [`is_exact`] says.
 
@@ -80,9 +81,10 @@ pub fn write_part(
     }
 }
 
-/// Whether a part of a key tells which value it was made of, to the last bit, so that [`read_part`] gives that back. It does not
-/// where the key has the beginning of a value only, a text's weights, or a text without the spaces at its end (which a CHAR has not
-/// anyway); nor for floats, of which 0 and -0 have one key.
+/// Whether a part of a key tells which value it was made of, to the last bit, so that [`read_part`]
+/// gives that back. It does not where the key has the beginning of a value only, a text's weights,
+/// or a text without the spaces at its end (which a CHAR has not anyway); nor for floats, of which
+/// 0 and -0 have one key.
 #[must_use]
 pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) -> bool {
     use ColumnType as T;
@@ -136,8 +138,8 @@ impl<'c> Part<'c> {
     }
 }
 
-/// Reads the part at the front of a key, of a column of whole numbers, and answers what is behind it. `None` for NULL, and when the bytes are no such
-/// part.
+/// Reads the part at the front of a key, of a column of whole numbers, and answers what is behind
+/// it. `None` for NULL, and when the bytes are no such part.
 #[must_use]
 #[inline]
 pub fn read_whole(key: &[u8], unsigned: bool) -> Option<(Field<'static>, &[u8])> {
@@ -151,8 +153,9 @@ fn signed(bits: u64) -> i64 {
     (bits ^ 1 << 63) as i64
 }
 
-/// Reads the part at the front of a key, of a column that [`is_exact`], and answers how long it is. Texts and bytes, which lie in
-/// pieces there, are put together at the end of `room`. `None` when the bytes are no such part.
+/// Reads the part at the front of a key, of a column that [`is_exact`], and answers how long it is.
+/// Texts and bytes, which lie in pieces there, are put together at the end of `room`. `None` when
+/// the bytes are no such part.
 #[inline]
 pub fn read_part<'c>(
     key: &[u8],
@@ -235,13 +238,14 @@ fn write_double(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-/// Makes groups of the bytes from `start` on, in their place: behind each is how many of its bytes are used, or one more than all where another
-/// follows.
+/// Makes groups of the bytes from `start` on, in their place: behind each is how many of its bytes
+/// are used, or one more than all where another follows.
 fn group(out: &mut Vec<u8>, start: usize) {
     let len = out.len() - start;
     let groups = len.div_ceil(GROUP).max(1);
     out.resize(start + groups * (GROUP + 1), 0);
-    // The last first: none is moved to where another still lies, and what the last one lacks are zeros yet.
+    // The last first: none is moved to where another still lies, and what the last one lacks are
+    // zeros yet.
     for at in (0..groups).rev() {
         let (from, to) = (start + at * GROUP, start + at * (GROUP + 1));
         let mut bytes = [0; GROUP];
@@ -265,7 +269,8 @@ pub enum Lookup {
 /// Where an index of a column has the values that are equal to `value`.
 #[must_use]
 pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
-    // Whether these are compared as exact numbers, so that a value which the column cannot keep is equal to none.
+    // Whether these are compared as exact numbers, so that a value which the column cannot keep is
+    // equal to none.
     let exact = match (value, column) {
         (Value::Null, _) => return Lookup::At(Value::Null),
         (Value::Int(number), ColumnType::Int { width, unsigned: false, .. })
@@ -316,8 +321,8 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
                 None => Lookup::Unknown,
             };
         }
-        // A column that is a number is compared as a double with a text that is not constant: others than the text's number are
-        // equal to it where doubles cannot tell them apart.
+        // A column that is a number is compared as a double with a text that is not constant:
+        // others than the text's number are equal to it where doubles cannot tell them apart.
         (Value::Text(text), ColumnType::Int { .. } | ColumnType::Decimal { .. }) => {
             let limit = match column {
                 ColumnType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => 0.0,
@@ -340,7 +345,8 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
     }
 }
 
-/// Whether an index of a column tells where it is equal to another column's values, as far as their types say.
+/// Whether an index of a column tells where it is equal to another column's values, as far as their
+/// types say.
 #[must_use]
 pub fn serves(column: &ColumnType, other: &ColumnType) -> bool {
     use ColumnType as T;

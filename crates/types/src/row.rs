@@ -9,7 +9,8 @@
 //! values         one after another; NULL has no bytes
 //! ```
 //!
-//! All little-endian. A value's first byte is its kind, so that a row can be read without its table's types:
+//! All little-endian. A value's first byte is its kind, so that a row can be read without its
+//! table's types:
 //!
 //! ```text
 //! 1 signed      i64            5 text        UTF-8
@@ -19,9 +20,10 @@
 //! 10 float      f32            9 datetime    as date, then microseconds of the day, u64
 //! ```
 //!
-//! Any column is read without reading the others. Which of its table's columns the values are, the schema version says, which
-//! means something to the table alone; columns that were added at the end without a new one are not in older rows. Both are
-//! the reader's to know. A value that was written before its column was given a wider type is made one of the new type by
+//! Any column is read without reading the others. Which of its table's columns the values are, the
+//! schema version says, which means something to the table alone; columns that were added at the
+//! end without a new one are not in older rows. Both are the reader's to know. A value that was
+//! written before its column was given a wider type is made one of the new type by
 //! [`widened`].
 
 use crate::{ColumnType, Date, DateTime, Decimal, Field, Time, ValueRef, text};
@@ -67,7 +69,8 @@ pub fn write_row<'a>(
 /// Appends a row with other values in some of its columns, ascending, and all else as it is.
 ///
 /// # Errors
-/// When the row's columns do not lie one after another within its bytes, or it does not have one of these. What was appended then is no row.
+/// When the row's columns do not lie one after another within its bytes, or it does not have one of
+/// these. What was appended then is no row.
 pub fn rewrite_row<'a>(
     row: &RowReader<'_>,
     columns: impl Iterator<Item = (usize, ValueRef<'a>)>,
@@ -205,7 +208,8 @@ impl<'a> RowReader<'a> {
         self.bytes.get(start..end).map(Some).ok_or(OUTSIDE)
     }
 
-    /// Whether two rows that were written under the same schema version have the same bytes for a column, or both lack it.
+    /// Whether two rows that were written under the same schema version have the same bytes for a
+    /// column, or both lack it.
     #[must_use]
     pub fn has_same(&self, other: &RowReader<'_>, column: usize) -> bool {
         match (column < self.columns(), column < other.columns()) {
@@ -216,7 +220,8 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// A column, where no more has to be known of it than a [`Field`] says: `None` when the row does not have it, and for a decimal.
+    /// A column, where no more has to be known of it than a [`Field`] says: `None` when the row
+    /// does not have it, and for a decimal.
     ///
     /// # Errors
     /// As [`RowReader::get`].
@@ -286,8 +291,9 @@ fn read_date(bytes: &[u8]) -> Result<Date, RowError> {
     Date::new(u16::from_le_bytes([low, high]), month, day).ok_or("a date makes no sense")
 }
 
-/// A value from before its column was given a wider type, as a column of that type keeps it. Every other value stays what
-/// it is. What was wide enough once goes on being so: a value may be from several types ago.
+/// A value from before its column was given a wider type, as a column of that type keeps it. Every
+/// other value stays what it is. What was wide enough once goes on being so: a value may be from
+/// several types ago.
 #[must_use]
 pub fn widened<'a>(value: ValueRef<'a>, ty: &ColumnType) -> ValueRef<'a> {
     match (value, ty) {

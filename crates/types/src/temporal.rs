@@ -132,7 +132,8 @@ impl Date {
 }
 
 impl DateTime {
-    /// The text's date and time: `2024-02-29 12:34:56.789`, `2024-02-29T12:34`, `20240229123456`, or a date alone.
+    /// The text's date and time: `2024-02-29 12:34:56.789`, `2024-02-29T12:34`, `20240229123456`,
+    /// or a date alone.
     #[must_use]
     pub fn parse(text: &str) -> Option<DateTime> {
         let text = text.trim();

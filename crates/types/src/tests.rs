@@ -280,7 +280,8 @@ fn keys_compare_as_values_do() {
     );
 }
 
-/// What is exact reads back as it was, whatever is before it in the room and behind it in the key; nothing that is cut short is read.
+/// What is exact reads back as it was, whatever is before it in the room and behind it in the key;
+/// nothing that is cut short is read.
 #[test]
 fn exact_parts_of_keys_are_read_back() {
     use crate::column::LobSize;
@@ -478,7 +479,8 @@ fn what_a_column_keeps_is_stored_as_it_is() {
     assert!(int(W::Big, false).keeps(&Value::Int(i64::MIN)));
 }
 
-/// A whole number is looked up where it is kept, and nowhere where the column's width has no place for it.
+/// A whole number is looked up where it is kept, and nowhere where the column's width has no place
+/// for it.
 #[test]
 fn whole_numbers_are_looked_up_as_they_are_kept() {
     use IntWidth as W;

@@ -16,7 +16,8 @@ pub(crate) fn from_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
     std::str::from_utf8(bytes)
 }
 
-/// Whether all bytes are ASCII. The standard library's looks at the last bytes one by one, which of texts of a hundred is most of the work.
+/// Whether all bytes are ASCII. The standard library's looks at the last bytes one by one, which of
+/// texts of a hundred is most of the work.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     const WORDS: usize = 4;

@@ -193,8 +193,8 @@ pub fn format_float(number: f32) -> String {
     format_double(format!("{number:.5e}").parse().unwrap_or_else(|_| f64::from(number)))
 }
 
-/// A double as MySQL shows it: the shortest digits that mean it, with an exponent only from 1e15 on and
-/// below 1e-15.
+/// A double as MySQL shows it: the shortest digits that mean it, with an exponent only from 1e15 on
+/// and below 1e-15.
 #[must_use]
 pub fn format_double(number: f64) -> String {
     if number == 0.0 {

@@ -1,8 +1,9 @@
-//! Locks and condition variables under the scheduler, with `parking_lot`'s interface. Each call is a scheduling point,
-//! and so is the moment after a lock was taken: a section that has none of its own would be atomic to the others.
+//! Locks and condition variables under the scheduler, with `parking_lot`'s interface. Each call is
+//! a scheduling point, and so is the moment after a lock was taken: a section that has none of its
+//! own would be atomic to the others.
 //!
-//! Only one task runs at a time, so a lock is a word and a list of those who wait. Threads that are no tasks, before and after a
-//! history, spin.
+//! Only one task runs at a time, so a lock is a word and a list of those who wait. Threads that are
+//! no tasks, before and after a history, spin.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -108,7 +109,8 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 
 const WRITER: usize = 1 << (usize::BITS - 1);
 
-/// A lock for readers and writers. As `parking_lot`'s does, it has new readers wait for a writer that waits.
+/// A lock for readers and writers. As `parking_lot`'s does, it has new readers wait for a writer
+/// that waits.
 pub struct RawRwLock {
     /// Readers, or [`WRITER`].
     holders: AtomicUsize,

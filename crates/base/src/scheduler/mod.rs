@@ -349,7 +349,8 @@ pub(crate) fn block(on: Wait, timeout: Option<Duration>) -> bool {
     with(|scheduler, me| !std::mem::take(&mut scheduler.tasks[me].timed_out)).unwrap_or(true)
 }
 
-/// Makes those runnable that wait for this; with `one`, a seeded choice of them. The caller goes on; answers whether there was any.
+/// Makes those runnable that wait for this; with `one`, a seeded choice of them. The caller goes
+/// on; answers whether there was any.
 pub(crate) fn wake(on: Wait, one: bool) -> bool {
     with(|scheduler, _| scheduler.wake(on, one)).unwrap_or(false)
 }

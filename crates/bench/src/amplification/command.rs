@@ -12,7 +12,8 @@ use crate::measure::{progress, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
-/// Bytes written and read for each operation of a write-heavy mix, after figure 20 of the X-Engine paper.
+/// Bytes written and read for each operation of a write-heavy mix, after figure 20 of the X-Engine
+/// paper.
 #[derive(Args, Clone, Debug)]
 pub struct AmplificationArgs {
     /// Memory budget of each store, in MiB
@@ -57,13 +58,15 @@ pub struct AmplificationArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its
+    /// own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "SYNC", "FILE"])]
     pub child: Vec<String>,
 }
 
 impl AmplificationArgs {
-    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives the report.
+    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives
+    /// the report.
     ///
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.

@@ -124,7 +124,8 @@ impl<'a> Mix<'a> {
         self.store.compact()
     }
 
-    /// Does all operations, and tells now and then how many more are done. Answers how many of them were writes.
+    /// Does all operations, and tells now and then how many more are done. Answers how many of them
+    /// were writes.
     pub(crate) fn work(&self, told: &(dyn Fn(u64) + Sync)) -> Result<u64, String> {
         by_threads(self.plan.threads, |thread| self.work_of(thread, told))
     }

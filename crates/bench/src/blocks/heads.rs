@@ -13,8 +13,8 @@ fn halvings(ties: usize) -> u32 {
     usize::BITS - ties.leading_zeros()
 }
 
-/// Keys that searches of each of a block's keys compare before they know its place, in all, where heads are so many bytes behind what all keys
-/// begin with alike.
+/// Keys that searches of each of a block's keys compare before they know its place, in all, where
+/// heads are so many bytes behind what all keys begin with alike.
 pub(super) fn compared(keys: &[&[u8]], head_bytes: usize) -> u64 {
     let prefix = keys.first().zip(keys.last()).map_or(0, |(first, last)| shared(first, last));
     let head = |key: &[u8]| {
@@ -28,7 +28,8 @@ pub(super) fn compared(keys: &[&[u8]], head_bytes: usize) -> u64 {
         let wanted = &heads[key];
         let below = begins.partition_point(|begin| *begin < wanted);
         let upto = begins.partition_point(|begin| *begin <= wanted);
-        // Of leaves that begin with this head, the last that begins with a key below: the keys are in order.
+        // Of leaves that begin with this head, the last that begins with a key below: the keys are
+        // in order.
         let begun = (below..upto).take_while(|leaf| leaf * LEAF < key).count();
         let Some(leaf) = (below + begun).checked_sub(1) else { return halvings(upto - below) };
         let in_leaf = &heads[leaf * LEAF..heads.len().min((leaf + 1) * LEAF)];

@@ -1,4 +1,5 @@
-//! A plain block of prefixes and restarts, as LevelDB and RocksDB have it by default: what Spillway's layout is held against.
+//! A plain block of prefixes and restarts, as LevelDB and RocksDB have it by default: what
+//! Spillway's layout is held against.
 //!
 //! ```text
 //! body   entries, each: bytes of the key that it shares with the one before, bytes of the rest, bytes of the value (varints),
@@ -8,9 +9,10 @@
 //! frame  coding u8, bytes of the body u32, CRC32C of what follows u32, the body as it is coded
 //! ```
 //!
-//! A key ends with the commit that wrote it, in some bytes: eight there, and no more than needed for a comparison of the layouts alone. A search halves
-//! restarts and goes on entry by entry; a step forward makes the key out of the one before; one backward goes to the restart before and keeps
-//! all that follow it, as RocksDB does, so that a step looks at each entry once.
+//! A key ends with the commit that wrote it, in some bytes: eight there, and no more than needed
+//! for a comparison of the layouts alone. A search halves restarts and goes on entry by entry; a
+//! step forward makes the key out of the one before; one backward goes to the restart before and
+//! keeps all that follow it, as RocksDB does, so that a step looks at each entry once.
 
 use std::ops::Range;
 
@@ -95,7 +97,8 @@ pub(super) struct RestartBlock {
 }
 
 impl RestartBlock {
-    /// Checks a frame as a whole, and nothing of its entries, and decodes it. `None` where it is damaged.
+    /// Checks a frame as a whole, and nothing of its entries, and decodes it. `None` where it is
+    /// damaged.
     pub(super) fn open(
         frame: &[u8],
         csn_bytes: usize,

@@ -156,7 +156,8 @@ impl ColdArgs {
     }
 }
 
-/// The statement about a row, or about several, of which the first is that one, or is found where that one would be by the index.
+/// The statement about a row, or about several, of which the first is that one, or is found where
+/// that one would be by the index.
 pub(super) fn statement(kind: Kind, id: u64, many: u64, rows: u64) -> String {
     match kind {
         Kind::Row => format!("SELECT v FROM bench.cold WHERE id = {id}"),

@@ -32,7 +32,8 @@ use crate::store::{Completions, SpillwayStores, Store, Stores};
 pub enum Style {
     /// One from each of as many threads, which wait for them.
     Waiting,
-    /// One from each of this many threads at most, which wait for them: what as many asynchronous ones are compared with.
+    /// One from each of this many threads at most, which wait for them: what as many asynchronous
+    /// ones are compared with.
     Few(usize),
     /// Spread over this many threads at most, which go on meanwhile.
     Asynchronous(usize),
@@ -47,8 +48,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Each of these stores, asynchronous from each of these numbers of threads, from as many that wait, and with a thread
-    /// for each commit.
+    /// Each of these stores, asynchronous from each of these numbers of threads, from as many that
+    /// wait, and with a thread for each commit.
     #[must_use]
     pub fn in_all_styles(stores: &'a [SpillwayStores], threads: &[usize]) -> Vec<Subject<'a>> {
         let asynchronous = threads.iter().map(|threads| Style::Asynchronous(*threads));

@@ -10,8 +10,9 @@ const P50_US: usize = 1;
 const CPU_US: usize = 5;
 const SYNC_US: usize = 7;
 
-/// What `in_flight` commits come to a second where all of them are made by so many threads at once, at `cpu_us` each, then
-/// synced, and so on in turn. More is to be had only by making some while others are synced.
+/// What `in_flight` commits come to a second where all of them are made by so many threads at once,
+/// at `cpu_us` each, then synced, and so on in turn. More is to be had only by making some while
+/// others are synced.
 pub(super) fn in_turn(in_flight: f64, threads: f64, cpu_us: f64, sync_us: f64) -> f64 {
     in_flight * 1e6 / (sync_us + in_flight * cpu_us / threads)
 }

@@ -28,7 +28,8 @@ pub(super) struct Row {
 }
 
 impl Runs {
-    /// So many rows in each run, as far as groups go in; `distinct_percent` of the upper run's groups are new.
+    /// So many rows in each run, as far as groups go in; `distinct_percent` of the upper run's
+    /// groups are new.
     pub(super) fn new(
         rows: (u64, u64),
         keys: u64,
@@ -54,8 +55,9 @@ impl Runs {
         (self.lower + self.new) * self.keys
     }
 
-    /// Every row in key order. From group to group it is as far as between points that are uniformly random, which needs no
-    /// memory of them; which of them are whose is drawn as it goes, so that the counts come out even.
+    /// Every row in key order. From group to group it is as far as between points that are
+    /// uniformly random, which needs no memory of them; which of them are whose is drawn as it
+    /// goes, so that the counts come out even.
     pub(super) fn iter(&self) -> impl Iterator<Item = Row> {
         let (mut lower, mut new, mut again) = (self.lower, self.new, self.again);
         let mut rng = Rng::new(self.seed);

@@ -92,7 +92,8 @@ impl Client {
         let (sequence, greeting) = client.packet()?;
         check(&greeting)?;
         let mut hello = (PROTOCOL_41 | SECURE_CONNECTION).to_le_bytes().to_vec();
-        // The largest packet, the character set (utf8mb4) and what is reserved; the name; no password.
+        // The largest packet, the character set (utf8mb4) and what is reserved; the name; no
+        // password.
         hello.extend_from_slice(&(1_u32 << 24).to_le_bytes());
         hello.push(45);
         hello.extend_from_slice(&[0; 23]);
@@ -158,7 +159,8 @@ impl Client {
         check(&answer).map_err(|error| format!("{sql}: {error}"))
     }
 
-    /// Makes a table of so many rows, whose values `row` writes given a row's number; `told` is told how many more there are.
+    /// Makes a table of so many rows, whose values `row` writes given a row's number; `told` is
+    /// told how many more there are.
     pub(crate) fn make_table(
         &mut self,
         (table, columns): (&str, &str),

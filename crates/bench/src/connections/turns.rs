@@ -69,7 +69,8 @@ impl TurnsArgs {
         run(&Plan { socket, tcp, connections, rows, time, statements, seed, statement })
     }
 
-    /// Measures each server with each number of connections, in turns. `cell` is given a server, a number of connections and a seed.
+    /// Measures each server with each number of connections, in turns. `cell` is given a server, a
+    /// number of connections and a seed.
     pub(crate) fn run(
         &self,
         connections: &[usize],
@@ -97,7 +98,8 @@ impl TurnsArgs {
     }
 }
 
-/// What a report gives of each cell: statements a second, quantiles of their latency, and processor time for each.
+/// What a report gives of each cell: statements a second, quantiles of their latency, and processor
+/// time for each.
 pub(crate) struct Figures {
     /// What the statements are called.
     pub(crate) rate: &'static str,

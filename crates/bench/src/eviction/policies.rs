@@ -94,8 +94,8 @@ impl Policy for Clock {
     }
 }
 
-/// Zhang, Yang, Yue, Vigfusson, Rashmi, "SIEVE is simpler than LRU" (NSDI 2024): a queue in which what was read keeps its place, and a
-/// hand that goes through it from the oldest to the newest.
+/// Zhang, Yang, Yue, Vigfusson, Rashmi, "SIEVE is simpler than LRU" (NSDI 2024): a queue in which
+/// what was read keeps its place, and a hand that goes through it from the oldest to the newest.
 pub(super) struct Sieve {
     capacity: usize,
     /// By when they came in.

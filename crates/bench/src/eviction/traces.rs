@@ -12,7 +12,8 @@ const JUMPS: u64 = 10;
 pub(super) enum Kind {
     /// A distribution of this skew, and of four reads one that is a scan's, or none.
     Zipf { skew: f64, scan: bool },
-    /// Ninety-nine reads of a hundred are of a hundredth of the blocks, which is another one after a tenth of all reads.
+    /// Ninety-nine reads of a hundred are of a hundredth of the blocks, which is another one after
+    /// a tenth of all reads.
     Moving,
 }
 

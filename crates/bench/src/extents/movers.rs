@@ -119,7 +119,8 @@ impl Movers {
         Ok(())
     }
 
-    /// Does a task to all extents. Gives the sum of the checksums of what was read, or is in the target by now.
+    /// Does a task to all extents. Gives the sum of the checksums of what was read, or is in the
+    /// target by now.
     pub(super) fn run(&self, task: Task, way: Way) -> Result<u64> {
         match way {
             Way::Blocking => self.block(task),

@@ -46,7 +46,8 @@ pub struct FillArgs {
     /// Seed, folder and report; the files get every second of every run
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its
+    /// own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "ORDER", "FILE"])]
     pub child: Vec<String>,
 }

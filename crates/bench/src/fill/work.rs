@@ -75,7 +75,8 @@ struct Fill<'a> {
     store: &'a dyn Store,
     plan: &'a Plan,
     values: Values,
-    /// What all threads measured, by the second, and the memory when the first of them was through it.
+    /// What all threads measured, by the second, and the memory when the first of them was through
+    /// it.
     seconds: Mutex<Vec<(Histogram<u64>, u64)>>,
 }
 

@@ -58,7 +58,8 @@ impl Case {
         }
     }
 
-    /// The hashes that the filter of this number is built of: those of its keys, and of an index those of its values as well.
+    /// The hashes that the filter of this number is built of: those of its keys, and of an index
+    /// those of its values as well.
     fn hashes(self, filter: u64) -> Vec<u64> {
         let entries = filter * self.entries()..(filter + 1) * self.entries();
         match self {
@@ -140,7 +141,8 @@ impl FiltersArgs {
         let (filters, building) =
             timed(|| hashes.iter().map(|hashes| build(kind, hashes)).collect::<Vec<_>>());
         let mut rng = Rng::new(self.common.seed + round);
-        // One filter after another: what is measured is the asking, and not where filters lie in memory.
+        // One filter after another: what is measured is the asking, and not where filters lie in
+        // memory.
         let asked: Vec<(usize, [u64; 2])> = (0..self.all)
             .map(|number| {
                 let filter = number * count / self.all;

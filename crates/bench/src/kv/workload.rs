@@ -189,8 +189,8 @@ impl<'a> Cell<'a> {
         Ok(())
     }
 
-    /// Runs all threads to their end; the workload's time is that of the slowest. Answers also how many puts another
-    /// thread made meanwhile.
+    /// Runs all threads to their end; the workload's time is that of the slowest. Answers also how
+    /// many puts another thread made meanwhile.
     fn drive(&self, store: &dyn Store) -> Result<(Duration, Tally, u64), String> {
         let done = AtomicBool::new(false);
         let background = AtomicU64::new(0);

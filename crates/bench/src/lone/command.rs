@@ -37,7 +37,8 @@ pub struct LoneArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// Put the logs, and the raw writers' files, under this folder instead: of another disk, or of /dev/shm
+    /// Put the logs, and the raw writers' files, under this folder instead: of another disk, or of
+    /// /dev/shm
     #[arg(long, value_name = "FOLDER")]
     pub log_dir: Option<PathBuf>,
     /// Seed, folder and report
@@ -52,8 +53,8 @@ enum Writer {
 }
 
 impl LoneArgs {
-    /// Runs these stores and the raw writers, and gives the report. The first store says how many bytes the raw
-    /// writers write.
+    /// Runs these stores and the raw writers, and gives the report. The first store says how many
+    /// bytes the raw writers write.
     ///
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.
@@ -112,7 +113,8 @@ impl LoneArgs {
         self.log_dir.as_ref().map(|dir| dir.join("spillway-bench-lone"))
     }
 
-    /// Where the log of a store is to be, for whoever opens it; the folder is there when the run begins.
+    /// Where the log of a store is to be, for whoever opens it; the folder is there when the run
+    /// begins.
     #[must_use]
     pub fn log_dir_of(&self, store: &str) -> Option<PathBuf> {
         self.logs().map(|logs| logs.join(store))

@@ -112,8 +112,8 @@ fn write_by_ring(ring: &mut IoUring, file: &File, at: u64, bytes: &[u8]) -> std:
     let file = Fd(file.as_raw_fd());
     let write = opcode::Write::new(file, bytes.as_ptr(), bytes.len() as u32).offset(at).build();
     let sync = opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build();
-    // SAFETY: file and bytes are borrowed until both entries have completed, below; a submission that fails leaves them
-    // in the ring, which is not entered again, as the run ends with it.
+    // SAFETY: file and bytes are borrowed until both entries have completed, below; a submission
+    // that fails leaves them in the ring, which is not entered again, as the run ends with it.
     let pushed = unsafe {
         let entries = [write.flags(Flags::IO_LINK).user_data(WRITE), sync.user_data(WRITE + 1)];
         ring.submission().push_multiple(&entries)

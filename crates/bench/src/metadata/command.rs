@@ -60,11 +60,13 @@ pub(super) struct Taken {
     pub(super) install_ms: f64,
     pub(super) list_ms: f64,
     pub(super) rewrite_ms: f64,
-    /// The longest change: with nothing else going on, and while the manifest is written anew, beside changes or with changes waiting for it.
+    /// The longest change: with nothing else going on, and while the manifest is written anew,
+    /// beside changes or with changes waiting for it.
     pub(super) alone_ms: f64,
     pub(super) beside_ms: f64,
     pub(super) held_ms: f64,
-    /// For a reader to let go of an old view: with most of it left to others, what those take for it, and where it frees all that it alone has.
+    /// For a reader to let go of an old view: with most of it left to others, what those take for
+    /// it, and where it frees all that it alone has.
     pub(super) leave_ms: f64,
     pub(super) later_ms: f64,
     pub(super) free_ms: f64,

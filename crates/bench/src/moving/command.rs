@@ -22,11 +22,12 @@ use crate::store::{SpillwayStores, Stores, load, mechanisms};
 /// So many points below what was usual before a jump is as good as before.
 const POINTS: f64 = 5.0;
 
-/// Reads whose hot rows become others all of a sudden: how long until they are found in memory again.
+/// Reads whose hot rows become others all of a sudden: how long until they are found in memory
+/// again.
 #[derive(Args, Clone, Debug)]
 pub struct MovingArgs {
-    /// A server as NAME=SOCKET, to read from servers and not from stores within this process; its root has no password. May be given
-    /// more than once
+    /// A server as NAME=SOCKET, to read from servers and not from stores within this process; its
+    /// root has no password. May be given more than once
     #[arg(long = "server", value_name = "NAME=SOCKET", value_parser = server)]
     pub servers: Vec<(String, PathBuf)>,
     /// Memory budget of each store, in MiB; servers have what they were started with

@@ -36,8 +36,8 @@ impl Series {
         median(windows[from..].iter().map(|window| window.hits()))
     }
 
-    /// For each jump, after how many seconds hits were no more than so many points below what they were before it; infinite where
-    /// that was not before the next jump.
+    /// For each jump, after how many seconds hits were no more than so many points below what they
+    /// were before it; infinite where that was not before the next jump.
     pub(super) fn recovered(&self, points: f64) -> Vec<f64> {
         let after = |set: usize| {
             let usual = self.usual(set - 1);

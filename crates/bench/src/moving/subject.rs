@@ -15,7 +15,8 @@ pub(super) trait Subject: Sync {
     /// What one thread reads with.
     fn reader(&self) -> Result<Reader<'_>, String>;
 
-    /// Blocks, or pages, that it has read because they were not in its memory, since it was started.
+    /// Blocks, or pages, that it has read because they were not in its memory, since it was
+    /// started.
     fn missed(&self) -> Result<f64, String>;
 }
 

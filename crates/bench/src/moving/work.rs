@@ -41,7 +41,8 @@ impl Plan {
         if rng.below(100) >= self.hot_percent {
             return rng.below(self.rows);
         }
-        // Sets lie apart, so that none has rows of the one before; or hardly any, where they are scattered.
+        // Sets lie apart, so that none has rows of the one before; or hardly any, where they are
+        // scattered.
         let first = set * (self.rows / (self.jumps as u64 + 1));
         let row = first + rng.below(self.hot_rows);
         match place {
@@ -75,7 +76,8 @@ pub(super) fn run(
     })
 }
 
-/// What readers and the one who watches share: the set that is hot, reads so far, and whether it is over.
+/// What readers and the one who watches share: the set that is hot, reads so far, and whether it is
+/// over.
 type Shared<'a> = (&'a AtomicU64, &'a AtomicU64, &'a AtomicBool);
 
 fn read(

@@ -46,7 +46,8 @@ pub struct PressureArgs {
     /// Times that each kind of window comes in a run
     #[arg(long, default_value_t = 3)]
     pub windows: usize,
-    /// Times to run everything, the stores in turn; the report gives medians over them and their windows
+    /// Times to run everything, the stores in turn; the report gives medians over them and their
+    /// windows
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
     /// Run a little of everything once, to check that it works
@@ -61,13 +62,15 @@ pub struct PressureArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its
+    /// own
     #[arg(long, hide = true, num_args = 2, value_names = ["STORE", "FILE"])]
     pub child: Vec<String>,
 }
 
 impl PressureArgs {
-    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives the report.
+    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives
+    /// the report.
     ///
     /// # Errors
     /// What is wrong with the arguments, or the first failure of a run, in words.

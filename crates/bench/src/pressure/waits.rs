@@ -38,7 +38,8 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Of a line of `schedstat`: nanoseconds on a processor, nanoseconds in line for one, and how often it had one.
+    /// Of a line of `schedstat`: nanoseconds on a processor, nanoseconds in line for one, and how
+    /// often it had one.
     pub(super) fn of_line(line: &str) -> Option<Spent> {
         let mut words = line.split_whitespace().map(|word| word.parse().map(Duration::from_nanos));
         let (ran, queued) = (words.next()?.ok()?, words.next()?.ok()?);
@@ -75,7 +76,8 @@ impl Account {
     }
 }
 
-/// What the time of the slowest went into, which are a share of all, and one at least. `None` where the system does not tell.
+/// What the time of the slowest went into, which are a share of all, and one at least. `None` where
+/// the system does not tell.
 pub(super) fn shares_of_slowest(taken: &[Taken], share: f64) -> Option<Shares> {
     let mut slow: Vec<&Taken> = taken.iter().collect();
     slow.sort_by_key(|one| std::cmp::Reverse(one.latency));

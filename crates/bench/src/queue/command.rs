@@ -11,7 +11,8 @@ use crate::measure::{in_turns, progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores};
 
-/// A table used as a queue: how long it takes to find its first rows, after some inserts and deletes and after many.
+/// A table used as a queue: how long it takes to find its first rows, after some inserts and
+/// deletes and after many.
 #[derive(Args, Clone, Debug)]
 pub struct QueueArgs {
     /// Inserts and deletes, as many of each, after which polls are measured

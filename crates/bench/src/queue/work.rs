@@ -48,7 +48,8 @@ pub(super) struct Polls {
     pub(super) changes_per_s: f64,
 }
 
-/// Runs the plan on a store in a fresh folder, which is removed; `bar` moves by the rows that have gone through the queue.
+/// Runs the plan on a store in a fresh folder, which is removed; `bar` moves by the rows that have
+/// gone through the queue.
 pub(super) fn run(
     stores: &dyn Stores,
     plan: &Plan,

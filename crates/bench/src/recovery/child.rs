@@ -38,8 +38,8 @@ fn row(number: u64) -> [u8; 16] {
 /// After so many rows, a process that writes says how far it is.
 const TOLD: u64 = 1 << 16;
 
-/// Commits until the log is as long as it is to be, and tells `told` now and then how many rows there are of how many;
-/// answers how many are durable.
+/// Commits until the log is as long as it is to be, and tells `told` now and then how many rows
+/// there are of how many; answers how many are durable.
 pub(super) fn write(
     store: &dyn Store,
     load: Load,
@@ -129,8 +129,8 @@ impl Drop for Doomed {
     }
 }
 
-/// Runs this program again, with the same arguments and those given, until it says what it was to find out, and kills it.
-/// `told` hears the share that is done, now and then.
+/// Runs this program again, with the same arguments and those given, until it says what it was to
+/// find out, and kills it. `told` hears the share that is done, now and then.
 pub(super) fn run_and_kill(more: &[&str], told: impl Fn(f64)) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

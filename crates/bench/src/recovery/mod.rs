@@ -34,7 +34,8 @@ pub trait Recoverable: Sync {
     /// Numbers of threads to open it with.
     fn threads(&self) -> Vec<usize>;
 
-    /// Opens the store in a folder, or makes it, so that it keeps this many bytes of log and flushes nothing.
+    /// Opens the store in a folder, or makes it, so that it keeps this many bytes of log and
+    /// flushes nothing.
     ///
     /// # Errors
     /// Whatever went wrong, in words.

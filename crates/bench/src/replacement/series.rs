@@ -15,7 +15,8 @@ pub(super) struct Share {
     pub(super) misses: f64,
     /// Compactions that ended.
     pub(super) compactions: f64,
-    /// Bytes of memory that flushes and compactions had at its end, and those of memtables and of caches.
+    /// Bytes of memory that flushes and compactions had at its end, and those of memtables and of
+    /// caches.
     pub(super) compacting_bytes: f64,
     pub(super) memtable_bytes: f64,
     pub(super) cache_bytes: f64,
@@ -39,8 +40,9 @@ impl Series {
         self.shares.iter().map(rate).collect()
     }
 
-    /// Blocks that were not found for each hundred operations of each share. How many are asked for hangs on how many sub-levels there are, and
-    /// those of a merged one that nobody asks for any more were mostly in memory; this counts what had to be read alone.
+    /// Blocks that were not found for each hundred operations of each share. How many are asked for
+    /// hangs on how many sub-levels there are, and those of a merged one that nobody asks for any
+    /// more were mostly in memory; this counts what had to be read alone.
     pub(super) fn lacks(&self) -> Vec<f64> {
         let lack = |share: &Share| 100.0 * share.misses / self.each.max(1) as f64;
         self.shares.iter().map(lack).collect()
@@ -61,12 +63,14 @@ impl Series {
         self.shares.iter().map(of).sum()
     }
 
-    /// How far each share from one on lies below the median of those before, in points. The first have too few before them.
+    /// How far each share from one on lies below the median of those before, in points. The first
+    /// have too few before them.
     pub(super) fn dips(&self, from: usize) -> Vec<f64> {
         falls(&self.rates(), from)
     }
 
-    /// How many more blocks had to be read for a hundred operations of each share from one on than in the median of those before.
+    /// How many more blocks had to be read for a hundred operations of each share from one on than
+    /// in the median of those before.
     pub(super) fn rises(&self, from: usize) -> Vec<f64> {
         let lacks: Vec<f64> = self.lacks().iter().map(|lack| -lack).collect();
         falls(&lacks, from)

@@ -60,7 +60,8 @@ pub struct ScanArgs {
     /// Run Spillway without these as well, each by itself
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub without: Vec<Mechanism>,
-    /// Run Spillway without the first of these as well, without the first two, and so on to all of them
+    /// Run Spillway without the first of these as well, without the first two, and so on to all of
+    /// them
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub one_after_another: Vec<Mechanism>,
     /// Only stores of these names
@@ -134,7 +135,8 @@ impl ScanArgs {
         Ok(report)
     }
 
-    /// A row of the report for each task, by how many threads and how much at once, and a checksum of what was read.
+    /// A row of the report for each task, by how many threads and how much at once, and a checksum
+    /// of what was read.
     fn measure(
         &self,
         kind: &dyn Stores,

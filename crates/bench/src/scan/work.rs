@@ -196,7 +196,8 @@ impl Seen {
     }
 }
 
-/// What is measured, and nothing else: `valgrind --toggle-collect` is given its name (`scripts/bench-scan-instructions`).
+/// What is measured, and nothing else: `valgrind --toggle-collect` is given its name
+/// (`scripts/bench-scan-instructions`).
 #[inline(never)]
 fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<Seen, String> {
     let mut rng = Rng::new(plan.seed ^ 0x5CA7);

@@ -13,7 +13,8 @@ use crate::store::{CacheHits, Store, Stores, by_threads, load};
 
 /// Reads after a jump that are looked at together, as a part of those that are measured.
 const STEP_SHARE: u64 = 50;
-/// Other rows are as good as those before once so many times as many blocks are read for them at the most.
+/// Other rows are as good as those before once so many times as many blocks are read for them at
+/// the most.
 const RECOVERED: f64 = 1.1;
 
 /// What a run does.
@@ -37,13 +38,15 @@ pub(super) struct Ran {
     pub(super) cpu_us: f64,
     /// Of that, the kernel's.
     pub(super) kernel_us: f64,
-    /// Of the reads, and of the blocks that were looked for, the shares that were in memory, where the store tells.
+    /// Of the reads, and of the blocks that were looked for, the shares that were in memory, where
+    /// the store tells.
     pub(super) rows_hit: Option<f64>,
     pub(super) blocks_hit: Option<f64>,
     /// Blocks read from the device for each read, where the store tells.
     pub(super) device_reads: Option<f64>,
-    /// Reads after all popular rows were exchanged for others at once until the caches are as good as before; infinite where as many reads
-    /// as were measured did not do. Where the store tells of its caches, and some rows are more popular than others.
+    /// Reads after all popular rows were exchanged for others at once until the caches are as good
+    /// as before; infinite where as many reads as were measured did not do. Where the store tells
+    /// of its caches, and some rows are more popular than others.
     pub(super) recovered_after: Option<f64>,
 }
 
@@ -97,7 +100,8 @@ fn measure(store: &dyn Store, plan: &Plan, skew: f64, bar: &ProgressBar) -> Resu
     })
 }
 
-/// The popular rows are others from now on: how many reads it takes until no more blocks are read for each than `before`, about.
+/// The popular rows are others from now on: how many reads it takes until no more blocks are read
+/// for each than `before`, about.
 fn recover(
     store: &dyn Store,
     plan: &Plan,

@@ -41,7 +41,8 @@ pub struct Done {
 }
 
 impl Completions {
-    /// None on their way yet, all from the calling thread. Those begun before `from` are not recorded.
+    /// None on their way yet, all from the calling thread. Those begun before `from` are not
+    /// recorded.
     #[must_use]
     pub fn new(from: Duration) -> Arc<Completions> {
         let ended = Ended { latency_ns: histogram(), from, failure: None };
@@ -65,8 +66,8 @@ impl Completions {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// Waits until fewer than `limit` are on their way. `lead` may do a piece of what they wait for, and answers whether it
-    /// did.
+    /// Waits until fewer than `limit` are on their way. `lead` may do a piece of what they wait
+    /// for, and answers whether it did.
     pub fn wait_below(&self, limit: usize, mut lead: impl FnMut() -> bool) {
         while self.in_flight() >= limit {
             if !lead() && self.in_flight() >= limit {

@@ -35,8 +35,8 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Works on the commits that have begun, for a caller that has nothing else to do; `false` when there was
-    /// nothing to do.
+    /// Works on the commits that have begun, for a caller that has nothing else to do; `false` when
+    /// there was nothing to do.
     fn lead(&self) -> bool {
         false
     }
@@ -58,8 +58,8 @@ pub trait Store: Send + Sync {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize, String>;
 
-    /// Visits up to `count` pairs in a direction: from the first key at or past `from`, or the last at or before it; all, without it.
-    /// Answers how many there were.
+    /// Visits up to `count` pairs in a direction: from the first key at or past `from`, or the last
+    /// at or before it; all, without it. Answers how many there were.
     ///
     /// # Errors
     /// Whatever went wrong, in words.
@@ -74,7 +74,8 @@ pub trait Store: Send + Sync {
         Err("this store is not for scans".to_owned())
     }
 
-    /// Reads several keys at once; `visit` is given each one's place among them, in any order, and its value.
+    /// Reads several keys at once; `visit` is given each one's place among them, in any order, and
+    /// its value.
     ///
     /// # Errors
     /// Whatever went wrong, in words.

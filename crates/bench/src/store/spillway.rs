@@ -208,7 +208,8 @@ impl SpillwayStore {
     }
 }
 
-/// The sum of metrics, each of which there must be: a benchmark that finds none would say that nothing happened.
+/// The sum of metrics, each of which there must be: a benchmark that finds none would say that
+/// nothing happened.
 pub(crate) fn metrics_sum(metrics: &[Metric], names: &[&str]) -> f64 {
     let value = |name: &&str| {
         let metric = metrics.iter().find(|metric| metric.name == *name);
@@ -310,7 +311,8 @@ impl Store for SpillwayStore {
 
     fn traffic(&self) -> Option<Traffic> {
         let compaction_read_bytes = self.sum_of(&["tiered_compaction_read_bytes_total"]);
-        // Compactions read through a queue of the system where it has one, and the kernel counts calls.
+        // Compactions read through a queue of the system where it has one, and the kernel counts
+        // calls.
         let uncounted = if Means::Ring.is_there() { compaction_read_bytes } else { 0.0 };
         Some(Traffic {
             log_bytes: self.sum_of(&["log_flushed_bytes_total"]),

@@ -50,7 +50,8 @@ pub struct TemperatureArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this line alone and write its results to a file; each run does so in a process of its own
+    /// Run this line alone and write its results to a file; each run does so in a process of its
+    /// own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "CASE", "FILE"])]
     pub child: Vec<String>,
 }

@@ -77,7 +77,8 @@ pub struct WaveArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its own
+    /// Run this store alone and write its results to a file; each run does so in a process of its
+    /// own
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "RATE", "FILE"])]
     pub child: Vec<String>,
 }

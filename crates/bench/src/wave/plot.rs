@@ -11,7 +11,8 @@ use super::series::{Run, Second};
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 181), RGBColor(220, 50, 32), RGBColor(230, 159, 0), RGBColor(90, 90, 90)];
 
-/// A panel: its heading, the figure of a second that it shows, and whether its scale is logarithmic.
+/// A panel: its heading, the figure of a second that it shows, and whether its scale is
+/// logarithmic.
 type Panel = (&'static str, fn(&Second) -> f64, bool);
 
 const PANELS: [Panel; 4] = [

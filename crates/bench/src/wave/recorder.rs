@@ -11,7 +11,8 @@ use super::series::{Phase, Second};
 use crate::measure::{histogram, quantile_us};
 use crate::store::Sink;
 
-/// Counts operations by the second in which they end, and their latencies by the second in which they should have begun.
+/// Counts operations by the second in which they end, and their latencies by the second in which
+/// they should have begun.
 pub(super) struct Recorder {
     start: Duration,
     seconds: Vec<Cell>,

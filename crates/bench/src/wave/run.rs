@@ -147,8 +147,9 @@ impl Wave<'_> {
         Ok(median(seconds.split_off(seconds.len() / 2)))
     }
 
-    /// One operation after the other, each ended before the next begins. With a pace, no sooner than so long after the
-    /// one before began; else a store that can keeps many commits on its way.
+    /// One operation after the other, each ended before the next begins. With a pace, no sooner
+    /// than so long after the one before began; else a store that can keeps many commits on its
+    /// way.
     fn closed_loop(
         &self,
         thread: u64,

@@ -80,8 +80,8 @@ impl Report<'_> {
         });
     }
 
-    /// What boxes are coloured by, to choose, and what the colours mean. Without a script: what is checked is what the style
-    /// sheet goes by, so these come before all that they change.
+    /// What boxes are coloured by, to choose, and what the colours mean. Without a script: what is
+    /// checked is what the style sheet goes by, so these come before all that they change.
     fn controls(&self, body: &mut Markup<'_>) {
         let warm = self.inspection.compactions.is_some();
         let first = if warm { Measure::Temperature } else { Measure::Dead };

@@ -1,4 +1,5 @@
-//! The statements that are measured: each is a command, made anew for every run without asking for memory.
+//! The statements that are measured: each is a command, made anew for every run without asking for
+//! memory.
 
 use std::io::Write;
 
@@ -11,7 +12,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// What is prepared; none for what has no statement.
     sql: &'static str,
-    /// Writes the command for a key whose turn it is for so many times; of a prepared statement, what follows its number.
+    /// Writes the command for a key whose turn it is for so many times; of a prepared statement,
+    /// what follows its number.
     command: fn(u32, u32, &mut Vec<u8>),
 }
 
@@ -270,7 +272,8 @@ pub(crate) struct Prepared<'a> {
 /// How far from each other in the index rows are that lie beside each other.
 const STRIDE: u64 = 7919;
 
-/// A database in memory with sysbench's table, and one to read ranges of. Rows are in blocks, or where they are not `settled` in memtables.
+/// A database in memory with sysbench's table, and one to read ranges of. Rows are in blocks, or
+/// where they are not `settled` in memtables.
 pub(crate) fn load(rows: u32, settled: bool, without: &[Mechanism]) -> Instance {
     let mut settings = Settings::default();
     settings.without = without.to_vec();
@@ -329,7 +332,8 @@ fn command<'c>(client: &'c mut Loopback, payload: &[u8]) -> &'c [u8] {
 }
 
 impl<'a> Prepared<'a> {
-    /// A client of its own. Commits are acknowledged once they are in the queue of their lane: what is measured ends there.
+    /// A client of its own. Commits are acknowledged once they are in the queue of their lane: what
+    /// is measured ends there.
     pub(crate) fn new(instance: &Instance, case: &'a Case, rows: u32) -> Prepared<'a> {
         let mut client = Loopback::connect(instance, 2).expect("root comes in");
         for sql in ["USE sbtest", "SET SESSION durability = 'none'"] {

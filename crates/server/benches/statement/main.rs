@@ -1,7 +1,9 @@
-//! The statement path: from the bytes of a packet to those of the answer, in process, with no socket between.
+//! The statement path: from the bytes of a packet to those of the answer, in process, with no
+//! socket between.
 //!
-//! Printed for each statement: processor time, and how often it asks for memory. `scripts/bench-statement` counts instructions
-//! beside that. As a test it is tiny, and asserts the most that a statement may ask for memory.
+//! Printed for each statement: processor time, and how often it asks for memory.
+//! `scripts/bench-statement` counts instructions beside that. As a test it is tiny, and asserts the
+//! most that a statement may ask for memory.
 
 mod cases;
 mod counting;
@@ -58,7 +60,8 @@ struct Cost {
     allocations: f64,
 }
 
-/// Commands that are made before they are run: what the client does for them is nothing of what is measured.
+/// Commands that are made before they are run: what the client does for them is nothing of what is
+/// measured.
 const TOGETHER: u32 = 1000;
 
 /// Runs a statement by commands that are there. By this name callgrind knows what it is to count.
@@ -96,7 +99,8 @@ fn bench(args: &Args) {
         .map(|case| (case, Prepared::new(&instance, case, args.rows), Vec::new()))
         .collect();
     for (_, prepared, _) in &mut clients {
-        // What is kept from one run to the next is there, all rows' blocks are, and those rows that come in by themselves.
+        // What is kept from one run to the next is there, all rows' blocks are, and those rows that
+        // come in by themselves.
         warm(prepared, 3 * args.rows);
     }
     valgrind::begin();
@@ -120,8 +124,9 @@ fn bench(args: &Args) {
     }
 }
 
-/// The most that statements may ask for memory, in a run of many, once rows have come into the row cache. A row that was changed is one
-/// piece anew there; an index's entries move, so that they come into it anew; a lock keeps a long key beside it; and now and then a memtable grows.
+/// The most that statements may ask for memory, in a run of many, once rows have come into the row
+/// cache. A row that was changed is one piece anew there; an index's entries move, so that they
+/// come into it anew; a lock keeps a long key beside it; and now and then a memtable grows.
 const ALLOCATIONS_MAX: [(&str, f64); 17] = [
     ("ping", 0.0),
     ("select", 0.0),

@@ -1,15 +1,17 @@
 //! What the program asks of valgrind, in which it may run; without it this does nothing.
 #![allow(unsafe_code)] // A request is a sequence of instructions that valgrind knows.
 
-/// Has callgrind begin to look, where it was started without (`--instr-atstart=no`): what comes before costs no time then.
+/// Has callgrind begin to look, where it was started without (`--instr-atstart=no`): what comes
+/// before costs no time then.
 #[inline(never)]
 pub(crate) fn begin() {
     /// `CALLGRIND_START_INSTRUMENTATION`, of valgrind's `callgrind.h`.
     #[cfg(target_arch = "x86_64")]
     const REQUEST: u64 = ((b'C' as u64) << 24 | (b'T' as u64) << 16) + 4;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a register is turned round by 128 bits, which leaves it as it was, and another is exchanged with itself. Valgrind
-    // reads the request's six words, where `rax` says, and writes to `rdx`.
+    // SAFETY: a register is turned round by 128 bits, which leaves it as it was, and another is
+    // exchanged with itself. Valgrind reads the request's six words, where `rax` says, and writes
+    // to `rdx`.
     unsafe {
         let words = [REQUEST, 0, 0, 0, 0, 0];
         std::arch::asm!(

@@ -34,8 +34,8 @@ fn unknown_statement(id: u32, place: &str) -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Refuses a command of which only the first bytes are there. What is never answered must not be now: the client would
-    /// take that for the answer to its next command.
+    /// Refuses a command of which only the first bytes are there. What is never answered must not
+    /// be now: the client would take that for the answer to its next command.
     pub(super) fn does_not_fit(&mut self, first: &[u8]) -> io::Result<()> {
         let id = Take(first.get(1..).unwrap_or_default()).u32();
         match (first.first(), id) {
@@ -151,7 +151,8 @@ impl<T: Transport> Connection<T> {
         self.run(self.left, |session, sink| session.resume(sink))
     }
 
-    /// Runs a statement, a prepared one if it has a number, and tells the client what came of it; nothing where it waits.
+    /// Runs a statement, a prepared one if it has a number, and tells the client what came of it;
+    /// nothing where it waits.
     fn run(
         &mut self,
         prepared: Option<u32>,

@@ -149,7 +149,8 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Runs its next command, if that is here; before, learns who it is, for which something must have come.
+    /// Runs its next command, if that is here; before, learns who it is, for which something must
+    /// have come.
     pub(crate) fn step(&mut self) -> Step {
         match std::mem::replace(&mut self.stage, Stage::Gone) {
             Stage::Greeted(packets, nonce) => match self.log_in(*packets, nonce) {
@@ -193,7 +194,8 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// So much of [`Client::parcel`] was sent. Whether that is all: the next step sends what is left, or meets why it cannot be.
+    /// So much of [`Client::parcel`] was sent. Whether that is all: the next step sends what is
+    /// left, or meets why it cannot be.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         match &mut self.stage {
             Stage::Known(connection) => {
@@ -317,8 +319,8 @@ impl<T: Transport> Connection<T> {
         Ok(welcome.then_some(connection))
     }
 
-    /// Answers a client that is known: whether it has the database that it asks for, and with a warning where its text will
-    /// be taken for what it is not.
+    /// Answers a client that is known: whether it has the database that it asks for, and with a
+    /// warning where its text will be taken for what it is not.
     fn welcome(&mut self, database: Option<&str>, collation: u16) -> io::Result<bool> {
         if let Some(name) = database
             && let Err(error) = self.session.use_database(name)
@@ -383,8 +385,8 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Runs the client's next command, if it is here, or goes on with the one that waits. An error where the client went without
-    /// saying so.
+    /// Runs the client's next command, if it is here, or goes on with the one that waits. An error
+    /// where the client went without saying so.
     fn step(&mut self) -> Result<Step, ReadError> {
         if self.session.waits_until().is_some() {
             self.resume()?;

@@ -20,7 +20,8 @@ pub(crate) const PIECES: usize = 2;
 /// A chunk's length, in digits, and what ends that.
 const LENGTH: usize = 10;
 
-/// Takes a page from who makes it. What is not finished is cut off where it ends, and its client can tell.
+/// Takes a page from who makes it. What is not finished is cut off where it ends, and its client
+/// can tell.
 pub(crate) struct Outlet {
     /// `None` where nobody takes more.
     pieces: Option<SyncSender<Vec<u8>>>,
@@ -69,7 +70,8 @@ impl Outlet {
         self.send(head(status, content_type, more).into_bytes());
     }
 
-    /// Ends a page that was begun. Whoever makes it holds nothing for it any more, as its client may ask again at once.
+    /// Ends a page that was begun. Whoever makes it holds nothing for it any more, as its client
+    /// may ask again at once.
     pub(crate) fn finish(mut self) {
         self.flush();
         self.permit = None;

@@ -11,7 +11,8 @@ pub(super) const OVERDUE: Duration = Duration::from_micros(300);
 #[derive(Default)]
 pub(super) struct Commits {
     waiting: AtomicUsize,
-    /// When the first was begun since the log was last written, in nanoseconds of the clock; zero for none.
+    /// When the first was begun since the log was last written, in nanoseconds of the clock; zero
+    /// for none.
     since_ns: AtomicU64,
     leading: AtomicBool,
 }
@@ -46,7 +47,8 @@ impl Commits {
         since_ns > 0 && clock::now() > Duration::from_nanos(since_ns) + OVERDUE
     }
 
-    /// Has the log written by this thread, unless another worker is at it; it sees to the rest when it is done.
+    /// Has the log written by this thread, unless another worker is at it; it sees to the rest when
+    /// it is done.
     pub(super) fn lead(&self, write: impl FnOnce() -> bool) -> bool {
         if self.leading.swap(true, SeqCst) {
             return false;

@@ -1,8 +1,9 @@
 //! How many workers run, and who takes the place of one that waits.
 //!
-//! A worker *runs*, or *waits* within a statement, or is *spare*, as those are that there are too many of, or no need for
-//! just now. One that runs may *sleep* in epoll, and then sees what comes. Whoever calls another counts it as running at
-//! once, so that two do not call one each for the same place.
+//! A worker *runs*, or *waits* within a statement, or is *spare*, as those are that there are too
+//! many of, or no need for just now. One that runs may *sleep* in epoll, and then sees what comes.
+//! Whoever calls another counts it as running at once, so that two do not call one each for the
+//! same place.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::JoinHandle;
@@ -61,7 +62,8 @@ impl Crew {
         self.extra.fetch_max(extra, SeqCst);
     }
 
-    /// Lets no more run than there should, where fewer than that are at work. Whether that is how it is now.
+    /// Lets no more run than there should, where fewer than that are at work. Whether that is how
+    /// it is now.
     pub(super) fn shrink(&self) -> bool {
         let at_work = self.running.load(SeqCst).saturating_sub(self.sleeping());
         if at_work < self.most {
@@ -151,8 +153,9 @@ impl Crew {
         self.running.load(SeqCst) > self.most()
     }
 
-    /// Called by a worker with nothing in hand: where too many run, it is spare until it is called, and does `before` when that is settled
-    /// and it counts as running no more. `false` where it is to end.
+    /// Called by a worker with nothing in hand: where too many run, it is spare until it is called,
+    /// and does `before` when that is settled and it counts as running no more. `false` where it is
+    /// to end.
     pub(super) fn stays(&self, before: impl FnOnce()) -> bool {
         if !self.goes_on() {
             return false;
@@ -164,8 +167,9 @@ impl Crew {
         self.is_spare(before)
     }
 
-    /// Called by a worker with nothing in hand that is not needed just now, since another sleeps: as if too many ran. Who slept may have got up
-    /// and found that none is missing: then it goes on.
+    /// Called by a worker with nothing in hand that is not needed just now, since another sleeps:
+    /// as if too many ran. Who slept may have got up and found that none is missing: then it goes
+    /// on.
     pub(super) fn steps_back(&self, before: impl FnOnce()) -> bool {
         self.running.fetch_sub(1, SeqCst);
         if self.sleeping() == 0 {
@@ -175,7 +179,8 @@ impl Crew {
         self.is_spare(before)
     }
 
-    /// Waits until it is called, having been counted off those that run. `false` where it is to end.
+    /// Waits until it is called, having been counted off those that run. `false` where it is to
+    /// end.
     fn is_spare(&self, before: impl FnOnce()) -> bool {
         before();
         let mut state = self.state.lock();

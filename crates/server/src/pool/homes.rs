@@ -1,37 +1,45 @@
 //! Cores as homes: which worker is at home where, and which clients are better served there.
 //!
-//! **Goal.** After X-Engine's shared-nothing readers: what a sub-table's statements read and write is in the caches of one core, and
-//! is not fetched from another's: blocks, views, counters, the rows' locks. There, data is only ever touched by the core that has it. Here that is
-//! preferred and never asked for, as transactions go over several sub-tables, and what is asked for most may all be in one.
+//! **Goal.** After X-Engine's shared-nothing readers: what a sub-table's statements read and write
+//! is in the caches of one core, and is not fetched from another's: blocks, views, counters, the
+//! rows' locks. There, data is only ever touched by the core that has it. Here that is preferred
+//! and never asked for, as transactions go over several sub-tables, and what is asked for most may
+//! all be in one.
 //!
-//! **How.** Each sub-table has a home among as many cores as workers run ([`spillway_base::home`]), by its number alone, so that splits
-//! and joins have nothing to keep up. While a statement runs, the engine notes whose rows it touches, and the pool learns where those are at
-//! home; so no statement is read twice or asked beforehand, whatever it is, and nothing hangs on the answer but where the connection's *next*
-//! statements are put. A connection that is mostly about one home is *at home* there: when it has something ready it is put on that
-//! home's shelf of the one queue, from which that home's worker takes first ([`super::work`]). It stays registered where it is, so that it
-//! moves for nothing, and nobody is woken for it: whoever is awake and has nothing of its own takes it, once it has looked whether epoll has
-//! something of its own.
+//! **How.** Each sub-table has a home among as many cores as workers run ([`spillway_base::home`]),
+//! by its number alone, so that splits and joins have nothing to keep up. While a statement runs,
+//! the engine notes whose rows it touches, and the pool learns where those are at home; so no
+//! statement is read twice or asked beforehand, whatever it is, and nothing hangs on the answer but
+//! where the connection's *next* statements are put. A connection that is mostly about one home is
+//! *at home* there: when it has something ready it is put on that home's shelf of the one queue,
+//! from which that home's worker takes first ([`super::work`]). It stays registered where it is, so
+//! that it moves for nothing, and nobody is woken for it: whoever is awake and has nothing of its
+//! own takes it, once it has looked whether epoll has something of its own.
 //!
-//! **Rejected:** an epoll instance for each worker, to which connections are moved: whoever sleeps in its own hears nothing of others', so a
-//! client of a worker that is long at a statement would wait for a timer, or each event would have to wake others. Handing over each
-//! statement by itself, for connections that go to another sub-table each time: it is known where a row is only when the
-//! statement has been read and bound, half its work, and what has to follow it (the session, its memory, its socket) is more than
-//! what a look-up finds in the caches of its home.
+//! **Rejected:** an epoll instance for each worker, to which connections are moved: whoever sleeps
+//! in its own hears nothing of others', so a client of a worker that is long at a statement would
+//! wait for a timer, or each event would have to wake others. Handing over each statement by
+//! itself, for connections that go to another sub-table each time: it is known where a row is only
+//! when the statement has been read and bound, half its work, and what has to follow it (the
+//! session, its memory, its socket) is more than what a look-up finds in the caches of its home.
 //!
-//! Homes whose workers keep to no core: the system had all of them and their client on one or two cores as it liked, about half ran at home, and
-//! nothing was gained.
+//! Homes whose workers keep to no core: the system had all of them and their client on one or two
+//! cores as it liked, about half ran at home, and nothing was gained.
 //!
 //! Guarantees:
 //! - **S1.** What is ready is given to one worker, once, on whichever shelf it is.
-//! - **S2.** A worker that finds nothing of its own takes what others have. So nobody rests while something is ready, wherever that is at home
-//!   (invariant 3 of the pool).
-//! - **S3.** Nothing is kept back for its home. Whoever takes looks at one home besides, each in its turn, and what came first there goes before
-//!   anything of its own that came more than [`super::work::LATE`] others later.
-//! - **S4.** A home is one running worker's at a time. One that waits within a statement gives it up, and takes one that is free when it goes
-//!   on; who finds none takes from all, on any core. While it waits it is still bound to its core, beside who has its home then.
-//! - **S5.** A connection is at home where three of four of its statements went lately, of each what it touched first; it has none while they
-//!   go anywhere.
-//! - **S6.** Where the system does not let threads keep to cores, all else goes on, and it is told why.
+//! - **S2.** A worker that finds nothing of its own takes what others have. So nobody rests while
+//!   something is ready, wherever that is at home (invariant 3 of the pool).
+//! - **S3.** Nothing is kept back for its home. Whoever takes looks at one home besides, each in
+//!   its turn, and what came first there goes before anything of its own that came more than
+//!   [`super::work::LATE`] others later.
+//! - **S4.** A home is one running worker's at a time. One that waits within a statement gives it
+//!   up, and takes one that is free when it goes on; who finds none takes from all, on any core.
+//!   While it waits it is still bound to its core, beside who has its home then.
+//! - **S5.** A connection is at home where three of four of its statements went lately, of each
+//!   what it touched first; it has none while they go anywhere.
+//! - **S6.** Where the system does not let threads keep to cores, all else goes on, and it is told
+//!   why.
 //! - **S7.** What a worker starts runs on any core.
 
 use std::cell::Cell;
@@ -166,7 +174,8 @@ impl Homes {
         }
     }
 
-    /// Counts where a statement's data was at home, and learns from it where its connection is (S5).
+    /// Counts where a statement's data was at home, and learns from it where its connection is
+    /// (S5).
     pub(super) fn note(&self, seat: &Seat, touched: Touched, tally: &Tally) {
         let here = self.here();
         let (first, ran) = match touched {
@@ -236,7 +245,8 @@ mod tests {
         assert_eq!(homes.free(), 2);
     }
 
-    /// S4: one that comes back has its home again where that is free, and runs anywhere where none is.
+    /// S4: one that comes back has its home again where that is free, and runs anywhere where none
+    /// is.
     #[test]
     fn s4_who_finds_no_home_runs_anywhere_until_there_is_one() {
         thread::together(1, |_| who_finds_no_home());

@@ -1,62 +1,81 @@
 //! The threads that serve clients: few, and none waits for a client but who stays with one.
 //!
-//! **Goal.** A statement of a loaded server costs some ten microseconds; waking a thread costs as much. With a thread for
-//! each client most of the processor's time went into wake-ups: one for the command, one for the row's lock, one for the
-//! commit. Here a worker takes whatever is ready, runs a statement to its end, and goes on to the next without sleeping
-//! between; what it would have waited for is handed to it, or to another worker, as one more thing that is ready.
+//! **Goal.** A statement of a loaded server costs some ten microseconds; waking a thread costs as
+//! much. With a thread for each client most of the processor's time went into wake-ups: one for the
+//! command, one for the row's lock, one for the commit. Here a worker takes whatever is ready, runs
+//! a statement to its end, and goes on to the next without sleeping between; what it would have
+//! waited for is handed to it, or to another worker, as one more thing that is ready.
 //!
-//! **What is ready** comes from three sides, and goes through one queue that all workers take from ([`work::Work`]):
-//! clients whose bytes have come, which one epoll instance tells; answers whose commits have become durable, which go first;
-//! and clients who have kept quiet for too long ([`timer`]). Where workers keep to cores, the queue has a shelf for each, from which
-//! its worker takes first, and others all the same ([`homes`]).
+//! **What is ready** comes from three sides, and goes through one queue that all workers take from
+//! ([`work::Work`]): clients whose bytes have come, which one epoll instance tells; answers whose
+//! commits have become durable, which go first; and clients who have kept quiet for too long
+//! ([`timer`]). Where workers keep to cores, the queue has a shelf for each, from which its worker
+//! takes first, and others all the same ([`homes`]).
 //!
-//! **A client** has a [`seat::Seat`], and costs memory only. Epoll tells of changes (`EPOLLET`) and not of states, so nothing
-//! has to be armed again after each command; the seat's word of state sees to it that one worker serves it at a time, and
-//! that nothing is overlooked that came meanwhile.
+//! **A client** has a [`seat::Seat`], and costs memory only. Epoll tells of changes (`EPOLLET`) and
+//! not of states, so nothing has to be armed again after each command; the seat's word of state
+//! sees to it that one worker serves it at a time, and that nothing is overlooked that came
+//! meanwhile.
 //!
-//! **Commits are not waited for.** A statement that has committed leaves its answer, made up but unsent, in its connection,
-//! which stays busy: its next command is not begun before. Whoever learns that the commit lasts queues the answer. The log
-//! is driven by the workers ([`commits`]): one that finds nothing ready writes what is buffered, so that a lone client's
-//! commit costs no hand-over, and one that finds commits older than [`commits::OVERDUE`] does so before anything else. What
-//! is committed meanwhile gathers for the next write. The log's own flusher is the backstop. All workers take answers from
-//! the queue: with one sender for a whole batch of commits the last client waits for all the others.
+//! **Commits are not waited for.** A statement that has committed leaves its answer, made up but
+//! unsent, in its connection, which stays busy: its next command is not begun before. Whoever
+//! learns that the commit lasts queues the answer. The log is driven by the workers ([`commits`]):
+//! one that finds nothing ready writes what is buffered, so that a lone client's commit costs no
+//! hand-over, and one that finds commits older than [`commits::OVERDUE`] does so before anything
+//! else. What is committed meanwhile gathers for the next write. The log's own flusher is the
+//! backstop. All workers take answers from the queue: with one sender for a whole batch of commits
+//! the last client waits for all the others.
 //!
-//! **Answers go out together** where their statements were brief ([`tray`]): what connections cost is mostly the system's, and most of that
-//! are sends. A statement is brief that is over in some microseconds so far as can be known, as one that looks a row up; whoever begins
-//! another says so before ([`spillway_base::thread::long_ahead`]), and so does one that meets more rows than was thought.
+//! **Answers go out together** where their statements were brief ([`tray`]): what connections cost
+//! is mostly the system's, and most of that are sends. A statement is brief that is over in some
+//! microseconds so far as can be known, as one that looks a row up; whoever begins another says so
+//! before ([`spillway_base::thread::long_ahead`]), and so does one that meets more rows than was
+//! thought.
 //!
-//! **Rows are not waited for.** A statement that finds its row locked is left ([`spillway_sql::Session::set_waker`]), and its seat is
-//! queued, before all else, by whoever gives the row to it: mostly the worker whose statement had it, which then goes on
-//! with that seat itself. So a row that all clients want goes from one to the next without a thread that sleeps or wakes.
+//! **Rows are not waited for.** A statement that finds its row locked is left
+//! ([`spillway_sql::Session::set_waker`]), and its seat is queued, before all else, by whoever
+//! gives the row to it: mostly the worker whose statement had it, which then goes on with that seat
+//! itself. So a row that all clients want goes from one to the next without a thread that sleeps or
+//! wakes.
 //!
-//! **Devices are not waited for** where a statement looks rows up by their keys. It is left as for a row that is locked, and its block is
-//! read meanwhile, beside others'; that reads are over is one more thing that epoll tells, and whoever hears it takes the blocks into
-//! memory and queues those who want them. Other statements wait for their device as for anything else within a statement, and so does one
-//! with which nothing else is to be done ([`thread::Pool::is_quiet`]): to be left and to begin anew would only cost it time.
+//! **Devices are not waited for** where a statement looks rows up by their keys. It is left as for
+//! a row that is locked, and its block is read meanwhile, beside others'; that reads are over is
+//! one more thing that epoll tells, and whoever hears it takes the blocks into memory and queues
+//! those who want them. Other statements wait for their device as for anything else within a
+//! statement, and so does one with which nothing else is to be done ([`thread::Pool::is_quiet`]):
+//! to be left and to begin anew would only cost it time.
 //!
-//! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a statement says so
-//! ([`spillway_base::thread::blocking`]), and another takes its place: at once where nobody is left to watch. So, if all
-//! clients but one wait for a lock, that one's COMMIT is still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon as they
-//! have nothing in hand. And where all are long at a statement each while others are ready ([`watch`]), one more runs.
+//! **How many** ([`crew`]): as many run at once as the setting says. One that has to wait within a
+//! statement says so ([`spillway_base::thread::blocking`]), and another takes its place: at once
+//! where nobody is left to watch. So, if all clients but one wait for a lock, that one's COMMIT is
+//! still read. So does one whose row is on a device. Threads beyond the setting go to rest as soon
+//! as they have nothing in hand. And where all are long at a statement each while others are ready
+//! ([`watch`]), one more runs.
 //!
-//! **Who asks on and on** is stayed with, where it is on this machine ([`stay`]): a worker waits in that client's socket, on the client's core, as
-//! long as there are few such clients and their statements are brief.
+//! **Who asks on and on** is stayed with, where it is on this machine ([`stay`]): a worker waits in
+//! that client's socket, on the client's core, as long as there are few such clients and their
+//! statements are brief.
 //!
-//! **As few as will do.** One worker is through with a few brief statements before another is awake, and sends more answers together than
-//! two do. So one that has met nothing long of late calls nobody for a few commands, and steps back where another listens already. Before
-//! it does anything long, or waits, it sees to it that another listens, or has been called.
+//! **As few as will do.** One worker is through with a few brief statements before another is
+//! awake, and sends more answers together than two do. So one that has met nothing long of late
+//! calls nobody for a few commands, and steps back where another listens already. Before it does
+//! anything long, or waits, it sees to it that another listens, or has been called.
 //!
 //! Invariants:
-//! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is known to the timer.
-//! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will queue it, or the waker
-//!    of its statement, or the timer. Epoll is quiet of it while a worker stays with it (R1).
-//! 3. Where something is in the queue, a worker is awake and will look there before it waits or does anything long, or the bell has been
-//!    rung.
-//! 4. Where fewer run than may and none of them sleeps in epoll, another has been called, or one that runs is at nothing long.
+//! 1. A seat that is not busy has nothing to be read that no event will tell of, and its time is
+//!    known to the timer.
+//! 2. A busy seat is in the hands of one worker, or in the queue once, or its commit's outcome will
+//!    queue it, or the waker of its statement, or the timer. Epoll is quiet of it while a worker
+//!    stays with it (R1).
+//! 3. Where something is in the queue, a worker is awake and will look there before it waits or
+//!    does anything long, or the bell has been rung.
+//! 4. Where fewer run than may and none of them sleeps in epoll, another has been called, or one
+//!    that runs is at nothing long.
 //!
-//! **Rejected:** an async runtime: statements run deep in code that blocks rarely, and would have to be rewritten for nothing
-//! (DESIGN, D11). A thread that only polls, handing over to workers: that is the wake-up again. One epoll instance for each
-//! worker: a client's command would wait behind a long statement of its worker while another is idle.
+//! **Rejected:** an async runtime: statements run deep in code that blocks rarely, and would have
+//! to be rewritten for nothing (DESIGN, D11). A thread that only polls, handing over to workers:
+//! that is the wake-up again. One epoll instance for each worker: a client's command would wait
+//! behind a long statement of its worker while another is idle.
 
 mod call;
 mod commits;
@@ -112,8 +131,8 @@ const READS: u64 = u64::MAX - 1;
 /// So many answers are worth waking another worker for.
 const SHARE_AT: usize = 4;
 
-/// Reads of statements that were left are handed over to the device together, and the first of them this long after it was begun, where
-/// so much else is ready.
+/// Reads of statements that were left are handed over to the device together, and the first of them
+/// this long after it was begun, where so much else is ready.
 const GATHER: Duration = Duration::from_micros(50);
 /// In place of when the first was begun: they are to be handed over by whoever comes by.
 const LONG_AGO_NS: u64 = 1;
@@ -132,8 +151,9 @@ enum Found {
     Reads,
 }
 
-/// A worker that has served so many without anything that took long may count on the next to be like them; more than so many say no more; and
-/// one that took longer takes as much away as so many add.
+/// A worker that has served so many without anything that took long may count on the next to be
+/// like them; more than so many say no more; and one that took longer takes as much away as so many
+/// add.
 const BRIEF_AFTER: u32 = 64;
 const BRIEF_MOST: u32 = 128;
 const LONGER: u32 = 8;
@@ -172,7 +192,8 @@ pub(crate) struct Pool {
     crew: Crew,
     homes: Homes,
     timer: Timer,
-    /// Since when reads are kept that are not handed over to the device yet, in nanoseconds of the clock; zero where it is not known.
+    /// Since when reads are kept that are not handed over to the device yet, in nanoseconds of the
+    /// clock; zero where it is not known.
     kept_since_ns: AtomicU64,
     /// Whether brief statements are answered together, by as few workers as will do.
     together: bool,
@@ -188,7 +209,8 @@ pub(crate) struct Pool {
     taken: AtomicU64,
     /// As much as that was when it was last looked at whether all workers are stuck.
     taken_before: AtomicU64,
-    /// When that is to be looked at, in nanoseconds of the clock, as it is while no worker sleeps; zero for never.
+    /// When that is to be looked at, in nanoseconds of the clock, as it is while no worker sleeps;
+    /// zero for never.
     watch_at_ns: AtomicU64,
 }
 
@@ -262,8 +284,8 @@ impl Pool {
         self.timer.alarm()
     }
 
-    /// Lets go of clients whose time has come, and helps out where all workers are long at something. Answers when to come
-    /// again.
+    /// Lets go of clients whose time has come, and helps out where all workers are long at
+    /// something. Answers when to come again.
     pub(crate) fn sweep(&self) -> Option<Duration> {
         let now = clock::now();
         let watch_at = self.watch(now);
@@ -341,8 +363,8 @@ impl Pool {
         }
     }
 
-    /// Whether the calling worker will soon be through with what it takes next, so far as it can tell. Not where workers keep to cores, and
-    /// what is far is another's.
+    /// Whether the calling worker will soon be through with what it takes next, so far as it can
+    /// tell. Not where workers keep to cores, and what is far is another's.
     fn is_brief(&self) -> bool {
         self.together
             && BRIEF.get() >= BRIEF_AFTER
@@ -357,7 +379,8 @@ impl Pool {
         BRIEF.set(0);
     }
 
-    /// A statement took longer than brief ones do. Now and then the processor is somebody else's for as long.
+    /// A statement took longer than brief ones do. Now and then the processor is somebody else's
+    /// for as long.
     fn was_longer(&self) {
         let was_brief = self.is_brief();
         BRIEF.set(BRIEF.get().saturating_sub(LONGER));
@@ -465,7 +488,8 @@ impl Pool {
     /// Something to do. `None` after a sleep, or a write of the log.
     fn next(&self, events: &mut Vec<Event>) -> Option<Item> {
         if self.homes.count() > 0 && self.work.lock().is_far_only(self.homes.here()) {
-            // There may be something of its own by now, and whoever is at home where the rest is may come to it.
+            // There may be something of its own by now, and whoever is at home where the rest is
+            // may come to it.
             self.collect(events, true);
         }
         let overdue = self.commits.are_overdue();
@@ -496,7 +520,8 @@ impl Pool {
         None
     }
 
-    /// Hands over to the device what statements were left for, where that has been kept for so long.
+    /// Hands over to the device what statements were left for, where that has been kept for so
+    /// long.
     fn hand_over(&self, after: Duration) {
         let database = self.shared.instance.database();
         if !database.keeps_reads() {
@@ -506,7 +531,8 @@ impl Pool {
             }
             return;
         }
-        // Where somebody sleeps little comes that could go along, and nobody else looks while what comes next is long.
+        // Where somebody sleeps little comes that could go along, and nobody else looks while what
+        // comes next is long.
         if !after.is_zero() && self.crew.sleeping() == 0 {
             let now = clock::now();
             let since = self.kept_since_ns.load(Ordering::Relaxed);
@@ -519,7 +545,8 @@ impl Pool {
         }
         self.kept_since_ns.store(0, Ordering::Relaxed);
         self.send_kept();
-        // What is over at once comes into memory here: a panic there is reported by the panic hook, and ends no more than its block.
+        // What is over at once comes into memory here: a panic there is reported by the panic hook,
+        // and ends no more than its block.
         if catch_unwind(AssertUnwindSafe(|| database.submit_reads())).is_err() {
             self.end_reads();
         }
@@ -569,9 +596,10 @@ impl Pool {
         found != Found::Nothing
     }
 
-    /// Takes into memory what has been read, and queues those who want it. Who does so counts as at work. A worker, `looks_soon`,
-    /// goes on with the first of them itself; another is woken once there is one more. A panic ends no more than the block that it met,
-    /// and those who want that are called all the same.
+    /// Takes into memory what has been read, and queues those who want it. Who does so counts as at
+    /// work. A worker, `looks_soon`, goes on with the first of them itself; another is woken once
+    /// there is one more. A panic ends no more than the block that it met, and those who want that
+    /// are called all the same.
     fn see_to_reads(&self, found: Found, looks_soon: bool) {
         if found != Found::Reads {
             return;
@@ -585,7 +613,8 @@ impl Pool {
     fn end_reads(&self) {
         let database = self.shared.instance.database();
         for _ in 0..PANICS {
-            // The panic hook has reported it, and nothing tells a second time of the reads that are left.
+            // The panic hook has reported it, and nothing tells a second time of the reads that are
+            // left.
             if catch_unwind(AssertUnwindSafe(|| database.end_reads())).is_ok() {
                 break;
             }
@@ -658,7 +687,8 @@ impl Pool {
                 self.send_kept();
             }
             if matches!(step, Ok(Step::Again | Step::End) | Err(_)) {
-                // One who sends command after command keeps a worker, and the end of a session may have much to undo.
+                // One who sends command after command keeps a worker, and the end of a session may
+                // have much to undo.
                 self.share();
                 self.call_if_missed();
             }
@@ -746,7 +776,8 @@ impl Pool {
         self.tell_of_it();
     }
 
-    /// Has others hand over what is kept for the device: the caller may hold what blocks need that come into memory.
+    /// Has others hand over what is kept for the device: the caller may hold what blocks need that
+    /// come into memory.
     fn have_kept_reads_handed_over(&self) {
         if self.shared.instance.database().keeps_reads() {
             self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
@@ -803,7 +834,8 @@ impl thread::Pool for Pool {
     }
 
     fn is_quiet(&self) -> bool {
-        // Where it is alone because its statements are brief, another is called when it waits, once.
+        // Where it is alone because its statements are brief, another is called when it waits,
+        // once.
         let alone = || self.is_brief() && self.crew.is_alone();
         (self.crew.is_one_at_work(self.stays.figures().0) || alone()) && self.work.lock().is_empty()
     }

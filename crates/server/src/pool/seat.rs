@@ -25,8 +25,9 @@ const LOCKED: u8 = 16;
 /// It was called: its statement need not wait any more.
 const CALLED: u8 = 32;
 
-/// Votes for a home, at the most; from how many on a connection is there; and how many each statement that went elsewhere takes away, where one
-/// that went there brings one: so it takes three of four (S5 in [`super::homes`]).
+/// Votes for a home, at the most; from how many on a connection is there; and how many each
+/// statement that went elsewhere takes away, where one that went there brings one: so it takes
+/// three of four (S5 in [`super::homes`]).
 const VOTES_MOST: u32 = 16;
 const VOTES_ENOUGH: u32 = 8;
 const VOTES_AGAINST: u32 = 3;
@@ -92,7 +93,8 @@ pub(super) struct Seat {
     word: AtomicU8,
     /// Until when it waits, in nanoseconds of the clock; while it is not busy.
     until_ns: AtomicU64,
-    /// The home that its statements mostly went to, above the votes for that. Written by whoever has it.
+    /// The home that its statements mostly went to, above the votes for that. Written by whoever
+    /// has it.
     home: AtomicU32,
     /// Whether a worker is to stay with it.
     pub(super) calm: Calm,
@@ -155,7 +157,8 @@ impl Seat {
         Left { stirred: word & STIRRED != 0, ended: word & ENDED != 0, late: word & LATE != 0 }
     }
 
-    /// Is busy no more, and waits. `false` where something was told meanwhile: then it is as busy as before.
+    /// Is busy no more, and waits. `false` where something was told meanwhile: then it is as busy
+    /// as before.
     pub(super) fn rest(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);
         let word = self.word.load(SeqCst);
@@ -163,7 +166,8 @@ impl Seat {
             && self.word.compare_exchange(word, word & ENDED, SeqCst, SeqCst).is_ok()
     }
 
-    /// Its statement is left until it is called, or this time. `false` where it was called meanwhile: then whoever has it goes on.
+    /// Its statement is left until it is called, or this time. `false` where it was called
+    /// meanwhile: then whoever has it goes on.
     pub(super) fn lock(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);
         let called = |word: u8| if word & CALLED == 0 { word | LOCKED } else { word & !CALLED };

@@ -1,36 +1,46 @@
 //! Workers that stay with a client.
 //!
-//! A client that asks on and on, one brief statement after the other, waits on its core for an answer that comes from another: each command
-//! and each answer wakes a thread there, which takes an interrupt, and on a virtual machine a dear one. A thread that does nothing but answer
-//! that client can be where the client is: each wakes the other on its own core, and finds its lines in the caches. So such a client gets a
-//! worker that waits in its socket. For its commits, for rows and devices, and after all that is long, it goes through the queue as
-//! everybody does.
+//! A client that asks on and on, one brief statement after the other, waits on its core for an
+//! answer that comes from another: each command and each answer wakes a thread there, which takes
+//! an interrupt, and on a virtual machine a dear one. A thread that does nothing but answer that
+//! client can be where the client is: each wakes the other on its own core, and finds its lines in
+//! the caches. So such a client gets a worker that waits in its socket. For its commits, for rows
+//! and devices, and after all that is long, it goes through the queue as everybody does.
 //!
-//! The system brings the two together only by chance. Whoever finds a core idle is put there, away from the other; then both wait for interrupts
-//! again, and so leave cores idle. So the worker looks now and then where its client sends from, and goes there. It is not bound to that core: that
-//! would only have the client put elsewhere.
+//! The system brings the two together only by chance. Whoever finds a core idle is put there, away
+//! from the other; then both wait for interrupts again, and so leave cores idle. So the worker
+//! looks now and then where its client sends from, and goes there. It is not bound to that core:
+//! that would only have the client put elsewhere.
 //!
-//! To the crew such a worker is one that *waits*, and another has taken its place: it sees what comes from others, writes the log, and takes
-//! in what was read. Epoll is told to keep quiet of the client meanwhile.
+//! To the crew such a worker is one that *waits*, and another has taken its place: it sees what
+//! comes from others, writes the log, and takes in what was read. Epoll is told to keep quiet of
+//! the client meanwhile.
 //!
 //! # Guarantees
 //!
-//! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its client sends is seen, and its end; its time
-//!   runs out no more than [`QUIET`] later than if it were not.
-//! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited for, and more where it stayed for fewer than
-//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. None stays but with clients of this machine that come by TCP, and not over
-//!   TLS: of others it is not known where they are.
-//! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where more clients than that ask for anything:
-//!   those who are stayed with would have more of the cores than the others. For the same reason none stays where more clients than there are workers
-//!   wait for something, or ask for what is long; nor where nobody would be left to see what comes.
-//!   Nor, for [`PILED_FOR`] windows and more, where clients are on few cores all together: a thread that has many connections asks for several things at
-//!   once, and is better served by one worker that answers them together.
-//! - **R4.** A worker that stays counts as running again before it does anything that is known to take long, and leaves its client after that.
+//! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its
+//!   client sends is seen, and its end; its time runs out no more than [`QUIET`] later than if it
+//!   were not.
+//! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited
+//!   for, and more where it stayed for fewer than
+//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. None stays but with clients
+//!   of this machine that come by TCP, and not over TLS: of others it is not known where they are.
+//! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where
+//!   more clients than that ask for anything: those who are stayed with would have more of the
+//!   cores than the others. For the same reason none stays where more clients than there are
+//!   workers wait for something, or ask for what is long; nor where nobody would be left to see
+//!   what comes. Nor, for [`PILED_FOR`] windows and more, where clients are on few cores all
+//!   together: a thread that has many connections asks for several things at once, and is better
+//!   served by one worker that answers them together.
+//! - **R4.** A worker that stays counts as running again before it does anything that is known to
+//!   take long, and leaves its client after that.
 //!
-//! **Rejected.** A thread for each client, always: commits that wait together are written together by who has nothing else to do, and a row that
-//! all want goes from one to the next without a thread that wakes ([`super`]). Each worker in an epoll of its own, with some of the clients: it is on
-//! the core of some of them at best. To try now and then whether few for all serve more, and to go on with what did: what is tried scatters
-//! those who have come together, and on a busy machine chance decides.
+//! **Rejected.** A thread for each client, always: commits that wait together are written together
+//! by who has nothing else to do, and a row that all want goes from one to the next without a
+//! thread that wakes ([`super`]). Each worker in an epoll of its own, with some of the clients: it
+//! is on the core of some of them at best. To try now and then whether few for all serve more, and
+//! to go on with what did: what is tried scatters those who have come together, and on a busy
+//! machine chance decides.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,7 +59,8 @@ use super::seat::{Seat, Sitting};
 use crate::connection::{Client, Step};
 use crate::transport::{Raw, Socket};
 
-/// So many answers in a row, for none of which anything was waited for, before a worker stays; at the most, where it was not worth it.
+/// So many answers in a row, for none of which anything was waited for, before a worker stays; at
+/// the most, where it was not worth it.
 const AFTER: u32 = 16;
 const AFTER_MOST: u32 = 1 << 12;
 /// Answers that it is to stay for.
@@ -62,8 +73,9 @@ const PLACES: usize = 32;
 const PLACES_MOST: usize = 512;
 /// Answers from one look at where the client is to the next.
 const LOOKS_EACH: u64 = 32;
-/// So many clients on few cores, at so many looks and for so long, are no chance; for so many windows nobody is stayed with then, and for twice
-/// as many each time that it is found again as soon as it can be.
+/// So many clients on few cores, at so many looks and for so long, are no chance; for so many
+/// windows nobody is stayed with then, and for twice as many each time that it is found again as
+/// soon as it can be.
 const PILED_FROM: u32 = 4;
 const PILED_LOOKS: u32 = 256;
 const PILED_AFTER: Duration = Duration::from_millis(250);
@@ -82,7 +94,8 @@ thread_local! {
     static STAYS: Cell<bool> = const { Cell::new(false) };
     /// Whether it has waited within that.
     static WAITED: Cell<bool> = const { Cell::new(false) };
-    /// Whether nothing long was ahead, and nothing waited for, since this worker last began a command.
+    /// Whether nothing long was ahead, and nothing waited for, since this worker last began a
+    /// command.
     static CALM: Cell<bool> = const { Cell::new(true) };
 }
 
@@ -99,7 +112,8 @@ pub(super) struct Calm {
 }
 
 impl Calm {
-    /// It was answered, or, not `calm`, something was waited for. Whether it has had enough of answers in a row to be stayed with.
+    /// It was answered, or, not `calm`, something was waited for. Whether it has had enough of
+    /// answers in a row to be stayed with.
     fn note(&self, calm: bool) -> bool {
         let answers = if calm { self.answers.load(Relaxed).saturating_add(1) } else { 0 };
         self.answers.store(answers, Relaxed);
@@ -129,8 +143,9 @@ struct Clients {
 }
 
 impl Cores {
-    /// A client is on a core now, and no more on the one that it was on before. Whether so few of `all` cores have had the clients for so long
-    /// that these are likely to be the connections of fewer threads: half of those that they could be on, or less.
+    /// A client is on a core now, and no more on the one that it was on before. Whether so few of
+    /// `all` cores have had the clients for so long that these are likely to be the connections of
+    /// fewer threads: half of those that they could be on, or less.
     fn note(&self, before: Option<usize>, core: usize, all: usize, now: Duration) -> bool {
         let mut clients = self.0.lock();
         clients.leave(before);
@@ -228,7 +243,8 @@ impl Stays {
         self.piled_until.store(window + windows, Relaxed);
     }
 
-    /// Whether more ask for anything than there are places, or more wait than there are workers for them.
+    /// Whether more ask for anything than there are places, or more wait than there are workers for
+    /// them.
     fn is_crowded(&self, places: usize, workers: usize) -> bool {
         if self.window.load(Relaxed) < self.piled_until.load(Relaxed) {
             return true;
@@ -260,8 +276,8 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Looks where the client last sent from, and has the calling worker go on there. It may go anywhere from there; where the system does not let
-    /// it say where, it stays where it is.
+    /// Looks where the client last sent from, and has the calling worker go on there. It may go
+    /// anywhere from there; where the system does not let it say where, it stays where it is.
     fn look(&mut self, cores: usize, now: Duration) {
         let Some(core) = self.raw.sent_from().filter(|core| *core < CpuSet::MAX_CPU) else {
             return;
@@ -305,7 +321,8 @@ fn send(client: &mut Client<Socket>) -> bool {
 impl Pool {
     /// Notes how a client was served. Whether the calling worker is to stay with it.
     pub(super) fn is_to_stay(&self, seat: &Seat, step: &Step) -> bool {
-        // What was sent within its step, as all is by TLS, ends in `Again`, and in a row that counts for nothing.
+        // What was sent within its step, as all is by TLS, ends in `Again`, and in a row that
+        // counts for nothing.
         let calm = CALM.get() && matches!(step, Step::Answers(_) | Step::Waits(_));
         if !CALM.get() || matches!(step, Step::Commits(_) | Step::Locked(_)) {
             self.stays.note_waited(seat);
@@ -322,8 +339,9 @@ impl Pool {
         self.stays.is_crowded(self.places(), self.crew.most())
     }
 
-    /// Stays with a client whose seat the calling worker has, until something is to be done but for an answer to be sent, or the client
-    /// keeps quiet; answers what. The place is taken already ([`Pool::is_to_stay`]).
+    /// Stays with a client whose seat the calling worker has, until something is to be done but for
+    /// an answer to be sent, or the client keeps quiet; answers what. The place is taken already
+    /// ([`Pool::is_to_stay`]).
     pub(super) fn stay(&self, seat: &Seat, sitting: &mut Sitting, step: Step) -> Result<Step> {
         let mut answers = 0;
         let mut outcome = Ok(step);
@@ -403,7 +421,8 @@ pub(super) fn is_not_calm() {
     CALM.set(false);
 }
 
-/// Whether the calling worker, which is about to wait within a statement, counts as one that waits already.
+/// Whether the calling worker, which is about to wait within a statement, counts as one that waits
+/// already.
 pub(super) fn waits_already() -> bool {
     WAITED.set(STAYS.get());
     STAYS.get()

@@ -69,7 +69,8 @@ fn a_seat_that_waits_for_a_row_is_queued_once_for_it() {
     assert!(seat.rest(LATER) && seat.waits_until() == Some(LATER));
 }
 
-/// However grants and those who go on meet, each wait is ended by a call, and nobody has a seat beside another.
+/// However grants and those who go on meet, each wait is ended by a call, and nobody has a seat
+/// beside another.
 #[test]
 fn calls_from_everywhere_end_every_wait() {
     const WAITS: usize = 5_000;

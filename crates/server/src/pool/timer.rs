@@ -1,6 +1,6 @@
-//! When clients have kept quiet for too long. A sweep over all seats finds them, and says when the next may be due; whoever
-//! comes to wait for less time than that rings the alarm. So nobody wakes up where nothing is due, and a command costs no
-//! more than reading one number.
+//! When clients have kept quiet for too long. A sweep over all seats finds them, and says when the
+//! next may be due; whoever comes to wait for less time than that rings the alarm. So nobody wakes
+//! up where nothing is due, and a command costs no more than reading one number.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,7 +41,8 @@ impl Timer {
         let _ = rustix::io::write(&self.alarm, &1_u64.to_ne_bytes());
     }
 
-    /// Looks for who is due: `look` answers when the first of those who wait is. Answers when to look again.
+    /// Looks for who is due: `look` answers when the first of those who wait is. Answers when to
+    /// look again.
     pub(super) fn sweep(&self, look: impl FnOnce() -> Option<Duration>) -> Option<Duration> {
         let _ = rustix::io::read(&self.alarm, &mut [0; 8]);
         // First: who comes to wait while this looks, and is overlooked, finds no other number here.

@@ -1,17 +1,22 @@
 //! Answers that a worker has made up and not sent yet.
 //!
-//! A worker that has more to do than one brief statement sends what it answered together ([`crate::post`]). Until then it has the seats of
-//! those clients in hand, on its tray.
+//! A worker that has more to do than one brief statement sends what it answered together
+//! ([`crate::post`]). Until then it has the seats of those clients in hand, on its tray.
 //!
 //! # Guarantees
 //!
-//! - **Y1.** What is on a tray is sent before its worker does anything that may take long: a statement that is not known to be brief, or has
-//!   met more rows than it can be brief with ([`spillway_base::thread::long_ahead`]); a wait of any kind
-//!   ([`spillway_base::thread::blocking`]); a write of the log; and before it rests, sleeps or ends.
-//! - **Y2.** No more lie there than [`MOST`], and none stays when its worker has served anything that it kept no answer of, or serves another
+//! - **Y1.** What is on a tray is sent before its worker does anything that may take long: a
+//!   statement that is not known to be brief, or has met more rows than it can be brief with
+//!   ([`spillway_base::thread::long_ahead`]); a wait of any kind
+//!   ([`spillway_base::thread::blocking`]); a write of the log; and before it rests, sleeps or
+//!   ends.
+//! - **Y2.** No more lie there than [`MOST`], and none stays when its worker has served anything
+//!   that it kept no answer of, or serves another
 //!   [`AGE`] after the first. Where answers are not to be sent together, none stays.
-//! - **Y3.** Emptying it waits for nothing. A client that does not take all of its answer is queued, and whoever has it next waits for it.
-//! - **Y4.** Each seat is rested or queued, once, after as much of its answer was sent as its client took.
+//! - **Y3.** Emptying it waits for nothing. A client that does not take all of its answer is
+//!   queued, and whoever has it next waits for it.
+//! - **Y4.** Each seat is rested or queued, once, after as much of its answer was sent as its
+//!   client took.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -55,7 +60,8 @@ impl Pool {
         }
     }
 
-    /// Sends what is on the calling worker's tray where that is enough, or old enough. Whether there was anything to be sent.
+    /// Sends what is on the calling worker's tray where that is enough, or old enough. Whether
+    /// there was anything to be sent.
     pub(super) fn send_enough(&self, now: Duration) -> bool {
         let enough = TRAY.with_borrow_mut(|tray| {
             if tray.answered.len() == 1 {
@@ -70,8 +76,8 @@ impl Pool {
         enough
     }
 
-    /// Sends what is on the calling worker's tray. Its caller may hold any lock but those of the pool: what a client that has gone leaves
-    /// behind is for whoever has its seat next to see to.
+    /// Sends what is on the calling worker's tray. Its caller may hold any lock but those of the
+    /// pool: what a client that has gone leaves behind is for whoever has its seat next to see to.
     pub(super) fn send_kept(&self) {
         let Some((mut answered, mut post)) = TRAY.with_borrow_mut(|tray| {
             let some = !tray.answered.is_empty();
@@ -145,7 +151,8 @@ mod tests {
         Pool::start(Arc::new(shared), 1).unwrap()
     }
 
-    /// What a worker does that has served something and kept its answer: whether anything is sent for it. This thread has the tray of a worker.
+    /// What a worker does that has served something and kept its answer: whether anything is sent
+    /// for it. This thread has the tray of a worker.
     fn kept(pool: &Pool, now: Duration) -> bool {
         pool.keep(Arc::new(Seat::new(NOBODY, Sitting::Gone)), Duration::MAX);
         pool.send_enough(now)
@@ -208,7 +215,8 @@ mod tests {
         pool.stop(true);
     }
 
-    /// The pool's seat of a client who is to come over a socket, which this thread has, and hears of as a worker would.
+    /// The pool's seat of a client who is to come over a socket, which this thread has, and hears
+    /// of as a worker would.
     fn seat(pool: &Pool, ours: UnixStream) -> Arc<Seat> {
         let raw = Arc::new(Raw::from(ours));
         let slot = pool.shared.admit(raw.clone()).unwrap();
@@ -234,7 +242,8 @@ mod tests {
         packet(1, &hello)
     }
 
-    /// Y2: one of a client whose commands do not end before it is sent, and who takes all answers to them.
+    /// Y2: one of a client whose commands do not end before it is sent, and who takes all answers
+    /// to them.
     #[test]
     fn y2_none_stays_while_another_is_served_on_and_on() {
         const BURSTS: usize = 10_000;

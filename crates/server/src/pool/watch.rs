@@ -9,7 +9,8 @@ use super::Pool;
 const STALL: Duration = Duration::from_millis(20);
 
 impl Pool {
-    /// Has it looked at after a while whether workers are stuck, unless it will be. Whether that is news.
+    /// Has it looked at after a while whether workers are stuck, unless it will be. Whether that is
+    /// news.
     pub(super) fn begin_watch(&self, now: Duration) -> bool {
         let at_ns = (now + STALL).as_nanos() as u64;
         self.watch_at_ns.compare_exchange(0, at_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok()

@@ -1,7 +1,8 @@
 //! What is ready.
 //!
-//! The queue is one, under one lock. Within it, what is to be done for clients who are at home somewhere is on that home's shelf, and all
-//! else on the common one; without homes that is all there is. Who takes, and in which order, is promised in [`super::homes`] (S1 to S3).
+//! The queue is one, under one lock. Within it, what is to be done for clients who are at home
+//! somewhere is on that home's shelf, and all else on the common one; without homes that is all
+//! there is. Who takes, and in which order, is promised in [`super::homes`] (S1 to S3).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use spillway_sql::SqlError;
 
 use super::seat::Seat;
 
-/// Nothing that came so many others later is taken before what is on its home's shelf, but by whoever does not look there just then (S3).
+/// Nothing that came so many others later is taken before what is on its home's shelf, but by
+/// whoever does not look there just then (S3).
 pub(super) const LATE: u64 = 64;
 
 /// Something to do for a client.
@@ -87,8 +89,8 @@ impl<T> Shelves<T> {
     }
 }
 
-/// Of what kind something is, in the order in which they are taken: who got a row first, since others wait for them; then answers,
-/// since somebody has waited for them.
+/// Of what kind something is, in the order in which they are taken: who got a row first, since
+/// others wait for them; then answers, since somebody has waited for them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Called,
@@ -159,8 +161,8 @@ impl Work {
         !self.is_empty() && KINDS.iter().all(|&kind| self.near(kind, here).is_none())
     }
 
-    /// What is at home `here`, or nowhere, before what is at home elsewhere, unless that has waited much longer. No command where the
-    /// log is to be written before (`overdue`).
+    /// What is at home `here`, or nowhere, before what is at home elsewhere, unless that has waited
+    /// much longer. No command where the log is to be written before (`overdue`).
     pub(super) fn next(&mut self, overdue: bool, here: Option<u32>) -> Option<Item> {
         let here = here.map(|here| here as usize);
         let kinds = if overdue { &KINDS[..2] } else { &KINDS[..] };
@@ -287,7 +289,8 @@ mod tests {
             order.push(item);
             assert_eq!(work.is_far_only(Some(2)), [4, 5].contains(&order.len()), "{order:?}");
         }
-        // Of its own and nobody's: the answer, and commands as they came. Then the call that others wait for, and the rest.
+        // Of its own and nobody's: the answer, and commands as they came. Then the call that others
+        // wait for, and the rest.
         assert_eq!(order, [6, 2, 3, 4, 5, 1]);
         assert!(work.is_empty() && work.next(false, Some(2)).is_none());
         // Whoever has no home takes what is nobody's first, and everybody's then.
@@ -326,7 +329,8 @@ mod tests {
         }
     }
 
-    /// S1, S2, S3: whoever takes and whatever comes, each is given once, in its order among its like, and soon.
+    /// S1, S2, S3: whoever takes and whatever comes, each is given once, in its order among its
+    /// like, and soon.
     #[test]
     fn s1_everything_is_given_once_whoever_takes_it() {
         const HOMES: u64 = 3;

@@ -1,4 +1,5 @@
-//! Workers that keep to cores, and clients that are served where their rows are at home: S1 to S5 of `pool/homes`, from without.
+//! Workers that keep to cores, and clients that are served where their rows are at home: S1 to S5
+//! of `pool/homes`, from without.
 
 use spillway::Settings;
 use spillway_base::thread;
@@ -17,7 +18,8 @@ fn statements(server: &TestServer) -> [usize; 3] {
         .map(|name| figure(server, name))
 }
 
-/// S1: whatever is preferred, everything is answered once, and what is taken from one table comes to another.
+/// S1: whatever is preferred, everything is answered once, and what is taken from one table comes
+/// to another.
 #[test]
 fn s1_statements_and_transactions_over_tables_stay_correct() {
     for affinity in Affinity::ALL {
@@ -46,7 +48,8 @@ fn s1_statements_and_transactions_over_tables_stay_correct() {
             }
         });
         let mut sum = |table| root.run(format!("SELECT SUM(n) FROM t{table}")).one();
-        // Two threads each have the first two tables; six transactions of each thread have gone from the first to the last.
+        // Two threads each have the first two tables; six transactions of each thread have gone
+        // from the first to the last.
         assert_eq!([0, 1, 2, 3].map(&mut sum), ["84", "120", "60", "96"], "{affinity}");
         let ran: usize = statements(&server).iter().sum();
         let listed = root.run("SHOW GLOBAL STATUS LIKE 'Spillway_statements%'");
@@ -83,7 +86,8 @@ fn s5_connections_move_to_where_their_rows_are_at_home() {
     for table in ["t", "u", "v", "w", "t"] {
         at_home_in(&mut client, table);
     }
-    // Of four tables in a row not all have the same home among two. A statement is counted after its answer.
+    // Of four tables in a row not all have the same home among two. A statement is counted after
+    // its answer.
     until(|| moved() >= before + 3);
     // A table after another is none.
     let before = moved();
@@ -126,7 +130,8 @@ fn s2_a_home_whose_worker_is_busy_is_served_by_others() {
     assert!(at_home + away >= 20 * 10, "{at_home} at home, {away} away");
 }
 
-/// S4: workers that wait within their statements give their homes up, and others have them meanwhile.
+/// S4: workers that wait within their statements give their homes up, and others have them
+/// meanwhile.
 #[test]
 fn s4_homes_are_had_by_those_who_run() {
     let server = server(Affinity::Homes, 2);
@@ -141,7 +146,8 @@ fn s4_homes_are_had_by_those_who_run() {
         sleepers.push((client, id));
     }
     until(|| running(&mut root, "SELECT SLEEP(600)") == 6);
-    // Whoever runs now has a home: of two tables' rows some are at each, so some are met by whoever it is.
+    // Whoever runs now has a home: of two tables' rows some are at each, so some are met by whoever
+    // it is.
     root.run("CREATE TABLE u (id INT PRIMARY KEY, n INT)");
     root.run("CREATE TABLE v (id INT PRIMARY KEY, n INT)");
     let [before, ..] = statements(&server);

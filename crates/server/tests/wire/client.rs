@@ -1,5 +1,5 @@
-//! A client that says what no library would, and reads what comes with `mysql_common`, so that what is checked is not what
-//! the server itself takes for right.
+//! A client that says what no library would, and reads what comes with `mysql_common`, so that what
+//! is checked is not what the server itself takes for right.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -445,7 +445,8 @@ impl Client {
         self.send(&[&[command], rest].concat());
     }
 
-    /// Reads a payload, whose packets must be numbered on from the last; `None` at the end of the stream.
+    /// Reads a payload, whose packets must be numbered on from the last; `None` at the end of the
+    /// stream.
     pub(crate) fn packet(&mut self) -> Option<Vec<u8>> {
         let mut payload = Vec::new();
         loop {

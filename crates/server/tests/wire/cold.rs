@@ -11,7 +11,8 @@ use crate::client::{Client, TestServer, until};
 
 const ROWS: usize = 400;
 
-/// A server with one worker over a table `t` of which nothing is in memory, and another, `w`, that is there.
+/// A server with one worker over a table `t` of which nothing is in memory, and another, `w`, that
+/// is there.
 fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
     cold_with(disk, overlaps, false)
 }
@@ -21,7 +22,8 @@ fn cold_with(disk: &SimDisk, overlaps: bool, direct: bool) -> TestServer {
     cold_for(disk, overlaps, direct, 1, false)
 }
 
-/// With so many workers; `lone` ones may wait for their device where nobody else has anything to do.
+/// With so many workers; `lone` ones may wait for their device where nobody else has anything to
+/// do.
 fn cold_for(
     disk: &SimDisk,
     overlaps: bool,
@@ -32,7 +34,8 @@ fn cold_for(
     let settings = ServerSettings { workers, ..ServerSettings::default() };
     // What is changed is on the device after a flush, whatever is remembered of reads before.
     let mut without = vec![Mechanism::RowCache, Mechanism::Replacement];
-    // Else a statement is left for its read whether or not another worker sleeps, of which there may be one since somebody waited.
+    // Else a statement is left for its read whether or not another worker sleeps, of which there
+    // may be one since somebody waited.
     without.extend((!lone).then_some(Mechanism::LoneWaits));
     without.extend((!overlaps).then_some(Mechanism::OverlappedReads));
     let open = |background_threads: bool| {
@@ -42,7 +45,8 @@ fn cold_for(
         settings.direct_reads = direct;
         Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()
     };
-    // Without threads in the background tables are flushed in one order, and lie where they always do.
+    // Without threads in the background tables are flushed in one order, and lie where they always
+    // do.
     let server = TestServer::over(open(false), settings.clone());
     let mut root = server.client();
     root.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(300))");
@@ -101,7 +105,8 @@ fn a_read_hangs(overlaps: bool, direct: bool) {
     assert_eq!(other.run("SELECT n FROM w").one(), "7");
 }
 
-/// Who waits for the first of several rows, or for what the others lack, which is read at once, keeps nobody else waiting.
+/// Who waits for the first of several rows, or for what the others lack, which is read at once,
+/// keeps nobody else waiting.
 #[test]
 fn a_statement_that_reads_many_rows_at_once_keeps_nobody_else_waiting() {
     for direct in [false, true] {
@@ -200,8 +205,8 @@ fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     assert_eq!((one.answer().one(), other.answer().one()), ("399".into(), "1".into()));
 }
 
-/// One who came back from a wait, and is one too many, goes to rest after its statement: the read that this began is handed over all the
-/// same, though all others sleep.
+/// One who came back from a wait, and is one too many, goes to rest after its statement: the read
+/// that this began is handed over all the same, though all others sleep.
 #[test]
 fn a_read_that_was_begun_by_one_too_many_is_handed_over() {
     let disk = SimDisk::new(1);
@@ -302,7 +307,8 @@ fn who_goes_while_a_device_reads_leaves_nothing_behind() {
     database.close().unwrap();
 }
 
-/// What nothing undoes is done once, whatever a statement reads after it: only the look-up of its row is left.
+/// What nothing undoes is done once, whatever a statement reads after it: only the look-up of its
+/// row is left.
 #[test]
 fn what_a_statement_does_is_not_done_again() {
     let lock = "GET_LOCK('mine', 1)";
@@ -321,7 +327,8 @@ fn what_a_statement_does_is_not_done_again() {
     }
 }
 
-/// A row that is locked and was not looked at, as its read was left, is looked at when the statement goes on.
+/// A row that is locked and was not looked at, as its read was left, is looked at when the
+/// statement goes on.
 #[test]
 fn no_update_is_lost_to_a_read_that_was_left() {
     let told = [false, true].map(|overlaps| {

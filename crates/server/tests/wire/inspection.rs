@@ -46,7 +46,8 @@ fn temperatures_and_compactions_are_told_while_statements_run() {
     for from in 0..400 {
         client.run(format!("SELECT COUNT(*) FROM seats WHERE id BETWEEN {from} AND {}", from + 9));
     }
-    // A transaction that is open keeps nobody from looking, and nobody who looks keeps it from going on.
+    // A transaction that is open keeps nobody from looking, and nobody who looks keeps it from
+    // going on.
     client.run("BEGIN");
     client.run("UPDATE seats SET holder = 'y' WHERE id = 7");
 

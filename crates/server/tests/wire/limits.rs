@@ -113,7 +113,8 @@ fn what_is_never_answered_is_not_when_it_does_not_fit_either() {
     let mut client = server.client();
     let [first, second] = [(); 2].map(|()| client.prepare("SELECT ?").unwrap().id);
     let hog = budget.charge(Use::Connections, budget.limit() - budget.used() - (2 << 20));
-    // A piece of a parameter, after one that did fit: the execution says so, and the one after it has none.
+    // A piece of a parameter, after one that did fit: the execution says so, and the one after it
+    // has none.
     let piece = |len: usize| [&first.to_le_bytes()[..], &[0, 0], &vec![b'x'; len]].concat();
     client.command(0x18, &piece(10));
     client.command(0x18, &piece(5 << 20));
@@ -177,7 +178,8 @@ fn who_begins_a_command_has_to_end_it() {
     assert!(client.packet().is_none());
 }
 
-/// Asks for more than fits between server and client, and reads none of it. The connection's number.
+/// Asks for more than fits between server and client, and reads none of it. The connection's
+/// number.
 fn takes_nothing(client: &mut Client) -> String {
     let id = client.run("SELECT CONNECTION_ID()").one();
     client.command(3, b"SELECT REPEAT('x', 40000000), REPEAT('y', 40000000)");

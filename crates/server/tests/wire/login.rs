@@ -267,7 +267,8 @@ fn an_open_address_needs_a_password_for_root() {
     assert!(Server::start(instance, settings).is_ok());
 }
 
-/// Passwords cannot be guessed quickly: a fourth failure in a row waits, and a right password ends that.
+/// Passwords cannot be guessed quickly: a fourth failure in a row waits, and a right password ends
+/// that.
 #[test]
 fn failed_logins_are_counted_and_slowed() {
     let server = TestServer::start();

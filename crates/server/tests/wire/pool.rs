@@ -89,7 +89,8 @@ fn a_commit_is_read_though_everybody_waits_for_it() {
     }
 }
 
-/// Whoever waits for a row costs no thread, whatever its statement is, and is served in the order of arrival.
+/// Whoever waits for a row costs no thread, whatever its statement is, and is served in the order
+/// of arrival.
 #[test]
 fn a_row_that_everybody_wants_takes_no_threads() {
     let server = one_worker();
@@ -147,7 +148,8 @@ fn a_row_that_everybody_wants_takes_no_threads() {
     assert_eq!(root.run("SELECT COUNT(*) FROM order_of WHERE at <> who + 1").one(), "0");
 }
 
-/// Who goes while it stands in line is in nobody's way; and an end of the server is not held up by those who stand there.
+/// Who goes while it stands in line is in nobody's way; and an end of the server is not held up by
+/// those who stand there.
 #[test]
 fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     let server = one_worker();
@@ -181,7 +183,8 @@ fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     drop(waiting);
 }
 
-/// Whoever gave a row away goes on with something long: the one who got the row does not wait for that.
+/// Whoever gave a row away goes on with something long: the one who got the row does not wait for
+/// that.
 #[test]
 fn a_row_is_not_kept_by_what_follows_its_release() {
     let server = one_worker();
@@ -250,7 +253,8 @@ fn half_a_command_holds_nobody_up() {
     let long = "y".repeat(100_000);
     let long = packet(&format!("SELECT '{long}'"));
     for (at, client) in clients.iter_mut().enumerate() {
-        // From within the head to all but the end; and one that is longer than what is read at once.
+        // From within the head to all but the end; and one that is longer than what is read at
+        // once.
         let bytes = if at == 0 { &long } else { &whole };
         assert!(client.raw(&bytes[..(at % whole.len()).max(1)]));
     }
@@ -354,8 +358,8 @@ fn a_statement_that_is_long_at_work_keeps_nobody_waiting() {
     assert_eq!(busy.run("SELECT 1").one(), "1");
 }
 
-/// As many long statements as there are workers: one more worker serves all others, and what the stall
-/// detector takes from epoll in its place is not left lying.
+/// As many long statements as there are workers: one more worker serves all others, and what the
+/// stall detector takes from epoll in its place is not left lying.
 #[test]
 fn statements_that_are_long_on_all_workers_keep_nobody_waiting() {
     let workers = std::thread::available_parallelism().map_or(2, usize::from);

@@ -207,7 +207,8 @@ fn r4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
     }
 }
 
-/// What waits for a row of one who is stayed with goes on when that lets go of it, and the other way about.
+/// What waits for a row of one who is stayed with goes on when that lets go of it, and the other
+/// way about.
 #[test]
 fn rows_go_to_and_from_those_who_are_stayed_with() {
     let server = server(1, &[]);

@@ -1,4 +1,5 @@
-//! Answers that are sent together: each to whom it is for, whole, and without waiting for what is long.
+//! Answers that are sent together: each to whom it is for, whole, and without waiting for what is
+//! long.
 
 use spillway::{Mechanism, Settings};
 use spillway_server::ServerSettings;

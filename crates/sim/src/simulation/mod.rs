@@ -3,10 +3,10 @@
 //! It exists under `--cfg spillway_sim`; `make simulate` builds and runs it, docs/testing.md says
 //! how. One process runs one history: a few lives of one database folder, each with clients,
 //! background threads and callers of flush, compaction and backup, all of them tasks of
-//! [`spillway_base::scheduler`]. Locks, atomics of the lock-free cores and operations of the disk are
-//! scheduling points. [`shape`] draws what a history is made of, [`world`] runs its lives,
-//! [`client`] the transactions (or [`sql`] the sessions), [`oracle`] judges them, [`runner`] runs histories by the thousand
-//! and shrinks one that fails.
+//! [`spillway_base::scheduler`]. Locks, atomics of the lock-free cores and operations of the disk
+//! are scheduling points. [`shape`] draws what a history is made of, [`world`] runs its lives,
+//! [`client`] the transactions (or [`sql`] the sessions), [`oracle`] judges them, [`runner`] runs
+//! histories by the thousand and shrinks one that fails.
 //!
 //! # What is simulated
 //!
@@ -17,8 +17,8 @@
 //!   them, and beside `close`.
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close beside
 //!   clients, or a quiet close. After a crash or a kill the next opening begins while the tasks of
-//!   the life before are still there. Operations fail, writes are short, disks are full, syncs fail,
-//!   several times in a life, and openings are crashed and fail like anything else.
+//!   the life before are still there. Operations fail, writes are short, disks are full, syncs
+//!   fail, several times in a life, and openings are crashed and fail like anything else.
 //!
 //! # What is checked
 //!
@@ -30,11 +30,11 @@
 //!   close that holds for commits of any durability.
 //! - **SIMULATION-5 (atomicity).** What an opening recovers is the state at its last commit, in
 //!   every key. A refused commit is in no state.
-//! - **SIMULATION-6 (isolation).** Gets, scans, absent keys and deleted ranges of a transaction under
-//!   REPEATABLE READ and above are the state at its snapshot, with its own writes. Locking reads,
-//!   increments and duplicate-key errors are the state just before its commit. A snapshot has every
-//!   commit that was acknowledged before the transaction began. A get without a transaction misses
-//!   no acknowledged commit.
+//! - **SIMULATION-6 (isolation).** Gets, scans, absent keys and deleted ranges of a transaction
+//!   under REPEATABLE READ and above are the state at its snapshot, with its own writes. Locking
+//!   reads, increments and duplicate-key errors are the state just before its commit. A snapshot
+//!   has every commit that was acknowledged before the transaction began. A get without a
+//!   transaction misses no acknowledged commit.
 //! - **SIMULATION-7 (serializability).** Committed SERIALIZABLE transactions have no cycle of
 //!   dependencies, where every outcome that a client sees is a read.
 //! - **SIMULATION-8 (time).** Every wait for a commit ends within [`oracle::WAIT_MAX`] of simulated

@@ -13,7 +13,8 @@ pub type Key = (usize, u64);
 /// All keys that are there, and the version of each.
 pub type State = BTreeMap<Key, u64>;
 
-/// SIMULATION-8: a wait for a commit takes no longer. Log care comes round after 500 ms, and must not be what a commit waits for.
+/// SIMULATION-8: a wait for a commit takes no longer. Log care comes round after 500 ms, and must
+/// not be what a commit waits for.
 pub const WAIT_MAX: Duration = Duration::from_millis(300);
 
 /// Fails the history.
@@ -133,7 +134,8 @@ impl Model {
     }
 }
 
-/// Judges a life whose next opening recovered `recovered`, with `last` as its last commit. `clean` where it was closed.
+/// Judges a life whose next opening recovered `recovered`, with `last` as its last commit. `clean`
+/// where it was closed.
 pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: bool) {
     let transactions = &seen.transactions;
     for txn in transactions {
@@ -204,7 +206,8 @@ fn check_get(model: &Model, key: Key, before: Csn, found: Option<u64>) {
     }
 }
 
-/// SIMULATION-7: looks for a cycle of dependencies among the SERIALIZABLE transactions that committed.
+/// SIMULATION-7: looks for a cycle of dependencies among the SERIALIZABLE transactions that
+/// committed.
 fn check_serializable(model: &Model, transactions: &[Txn], last: Csn) {
     let committed = |txn: &Txn| match txn.ordered {
         Some(csn) => txn.acknowledged || csn <= last,

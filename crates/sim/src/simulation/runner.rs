@@ -1,4 +1,5 @@
-//! Runs histories: one in this process, or thousands in processes of their own, and makes one that fails smaller.
+//! Runs histories: one in this process, or thousands in processes of their own, and makes one that
+//! fails smaller.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use spillway_base::rng::Rng;
 
-/// What a history is made of. A shape that was made smaller still fails or does not by the same seed.
+/// What a history is made of. A shape that was made smaller still fails or does not by the same
+/// seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Times that the database is opened, but for the last look at it.

@@ -69,7 +69,8 @@ fn numbers(line: &str) -> Vec<i64> {
     line.split_whitespace().map(number).collect()
 }
 
-/// SIMULATION-10: accounts hold what the ledger says, and that has all acknowledged transfers and none that nobody asked for.
+/// SIMULATION-10: accounts hold what the ledger says, and that has all acknowledged transfers and
+/// none that nobody asked for.
 pub fn judge(instance: &Instance, ledger: &Ledger) {
     let look = || -> Result<(Vec<String>, Vec<String>), SqlError> {
         let mut session = session(instance)?;

@@ -120,7 +120,8 @@ impl World {
         settings
     }
 
-    /// Opens the database, faults and all, while what is left of its last life goes on; then judges that life.
+    /// Opens the database, faults and all, while what is left of its last life goes on; then judges
+    /// that life.
     fn open(&mut self, left: Option<Left>, has_faults: bool) -> Opened {
         let mut faults = if has_faults { self.rng.below(OPENINGS_MAX) } else { 0 };
         loop {

@@ -1,6 +1,7 @@
 //! A backup's catalogue: its metadata, without the bytes of extents and log.
 //!
-//! `SWBK`, version (2 bytes), then, little-endian, and at the end the CRC32C of all before (4 bytes):
+//! `SWBK`, version (2 bytes), then, little-endian, and at the end the CRC32C of all before (4
+//! bytes):
 //!
 //! ```text
 //! number u64, identity of the database 16, milliseconds of the wall clock u64

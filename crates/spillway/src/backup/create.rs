@@ -74,7 +74,8 @@ fn resolve(path: &Path, links: usize) -> PathBuf {
 }
 
 impl Database {
-    /// Refuses a folder for backups that is within one of the database's own folders, or has one within it.
+    /// Refuses a folder for backups that is within one of the database's own folders, or has one
+    /// within it.
     ///
     /// # Errors
     /// [`crate::ErrorKind::InvalidArgument`].
@@ -92,11 +93,13 @@ impl Database {
         )))
     }
 
-    /// Takes a backup of what is committed, beside everything else that goes on. [`super`] says what it guarantees.
+    /// Takes a backup of what is committed, beside everything else that goes on. [`super`] says
+    /// what it guarantees.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DiskFull`] in the repository, [`crate::ErrorKind::Corruption`] where something of the database or
-    /// the repository is damaged, [`crate::ErrorKind::Closed`], [`crate::ErrorKind::Io`], and what `progress` answers.
+    /// [`crate::ErrorKind::DiskFull`] in the repository, [`crate::ErrorKind::Corruption`] where
+    /// something of the database or the repository is damaged, [`crate::ErrorKind::Closed`],
+    /// [`crate::ErrorKind::Io`], and what `progress` answers.
     pub fn backup(
         &self,
         repository: &Repository,
@@ -148,8 +151,9 @@ impl Taking<'_> {
         let identity = identity_of(&*db.disk, &db.path)?;
         let held = db.manager.hold_log();
         let pin = db.tiered.pin();
-        // Up to the moment of the pin and no further: a later commit may say of rows what is true of files that came after (a table's
-        // rows have all been written in its newest form), and not of these.
+        // Up to the moment of the pin and no further: a later commit may say of rows what is true
+        // of files that came after (a table's rows have all been written in its newest form), and
+        // not of these.
         let (persisted, through) = (pin.persisted(), pin.stable());
         let all = bytes_of(&pin);
         progress(0, all)?;
@@ -194,7 +198,8 @@ impl Taking<'_> {
         Ok(catalogue.backup)
     }
 
-    /// Copies the extents that the repository does not have. Answers all, and counts those that were copied.
+    /// Copies the extents that the repository does not have. Answers all, and counts those that
+    /// were copied.
     fn copy_extents(
         &mut self,
         pin: &Pin,
@@ -268,7 +273,8 @@ impl Taking<'_> {
         ))
     }
 
-    /// Gives back the space of what was begun. What stays is taken away by the next backup or removal.
+    /// Gives back the space of what was begun. What stays is taken away by the next backup or
+    /// removal.
     fn undo(&self) {
         let (disk, repository) = (&self.repository.disk, self.repository);
         // The catalogue may have been put in force by what failed after that.

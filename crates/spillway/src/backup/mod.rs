@@ -1,7 +1,8 @@
 //! Backups of a running database, kept in a folder that holds many of them.
 //!
-//! A backup is the files of the tiered engine as they are at one moment, and the log from there on. Restored, it is
-//! opened like a database after a crash. Extents never change and no two have one number, so a folder of backups, a
+//! A backup is the files of the tiered engine as they are at one moment, and the log from there on.
+//! Restored, it is opened like a database after a crash. Extents never change and no two have one
+//! number, so a folder of backups, a
 //! [`Repository`], holds each only once, and a later backup copies what is new.
 //!
 //! # Guarantees
@@ -12,7 +13,8 @@
 //! - **B2 (beside everything).** Nobody waits for a backup, and it waits for nobody. The log is not
 //!   cut while the backup reads it, and the space of extents that it has to copy is not freed until
 //!   it ends.
-//! - **B3 (increments).** An extent that the repository has of the same database is not copied again.
+//! - **B3 (increments).** An extent that the repository has of the same database is not copied
+//!   again.
 //! - **B4 (all or nothing).** A backup exists once its catalogue does, which is written after
 //!   everything that it needs is durable. A backup that ends early, by a crash or a full disk,
 //!   leaves the others whole. The next backup or removal deletes its remains.
@@ -27,7 +29,8 @@
 //!
 //! # Files
 //!
-//! A repository is a folder with a file `spillway-repository` (`SWRP`, version 1 in 2 bytes, CRC32C) and:
+//! A repository is a folder with a file `spillway-repository` (`SWRP`, version 1 in 2 bytes,
+//! CRC32C) and:
 //!
 //! ```text
 //! NNNNNN.backup         the catalogue of a backup (see `catalogue`)
@@ -36,10 +39,10 @@
 //! extents/DB-ID.extent  an extent's bytes, by the database's identity and its number, in hexadecimal
 //! ```
 //!
-//! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes, 16 bytes, CRC32C), and
-//! is made with its first backup. A folder copied by other means has the same identity. If that is then
-//! used as a second database, the file must be removed from it; extents of one number that differ in
-//! length or blocks are refused.
+//! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,
+//! 16 bytes, CRC32C), and is made with its first backup. A folder copied by other means has the
+//! same identity. If that is then used as a second database, the file must be removed from it;
+//! extents of one number that differ in length or blocks are refused.
 
 mod catalogue;
 mod create;

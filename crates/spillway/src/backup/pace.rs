@@ -23,7 +23,8 @@ impl Pace {
         Pace { began: clock.now(), clock, bytes_per_second, bytes: 0 }
     }
 
-    /// After so many bytes more, waits until they were due, as long as `goes_on` has nothing against it.
+    /// After so many bytes more, waits until they were due, as long as `goes_on` has nothing
+    /// against it.
     pub(super) fn after(
         &mut self,
         bytes: u64,

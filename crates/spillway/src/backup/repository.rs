@@ -142,11 +142,12 @@ impl Repository {
         })
     }
 
-    /// Removes a backup, and what no other needs. One with a damaged catalogue can be removed, too, but nothing goes with it
-    /// while another's is damaged.
+    /// Removes a backup, and what no other needs. One with a damaged catalogue can be removed, too,
+    /// but nothing goes with it while another's is damaged.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]; [`ErrorKind::Corruption`] when another catalogue is damaged; [`ErrorKind::Io`].
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::Corruption`] when another catalogue is damaged;
+    /// [`ErrorKind::Io`].
     pub fn remove(&self, number: u64) -> Result<Removed> {
         let path = self.dir.join(catalogue::file_name(number));
         if !self.disk.exists(&path)? {

@@ -19,14 +19,15 @@ use crate::database::{data_dir, log_dir};
 use crate::log_home;
 
 impl Repository {
-    /// Makes a database of a backup, of the newest or of the one of this number, in a folder that is not there or empty.
-    /// Every checksum is looked at on the way.
+    /// Makes a database of a backup, of the newest or of the one of this number, in a folder that
+    /// is not there or empty. Every checksum is looked at on the way.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotFound`] when there is no such backup, [`crate::ErrorKind::InvalidArgument`] when the folder is
-    /// not empty, [`crate::ErrorKind::Corruption`] when something of the backup is damaged,
-    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], and what `progress` answers. The folder is
-    /// no database then, and is to be removed.
+    /// [`crate::ErrorKind::NotFound`] when there is no such backup,
+    /// [`crate::ErrorKind::InvalidArgument`] when the folder is not empty,
+    /// [`crate::ErrorKind::Corruption`] when something of the backup is damaged,
+    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], and what `progress` answers. The
+    /// folder is no database then, and is to be removed.
     pub fn restore(
         &self,
         number: Option<u64>,

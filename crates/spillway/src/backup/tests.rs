@@ -517,7 +517,8 @@ fn a_folder_that_is_no_repository_is_left_alone() {
     assert_eq!(restore(&repository, None, &disk).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// B2: what a backup is to read of the log stays, whatever is flushed meanwhile, and goes afterwards.
+/// B2: what a backup is to read of the log stays, whatever is flushed meanwhile, and goes
+/// afterwards.
 #[test]
 fn a_log_that_is_held_is_not_cut() {
     let disk = SimDisk::new(6);
@@ -552,8 +553,9 @@ fn a_log_that_is_held_is_not_cut() {
     assert_eq!(copy(&held).unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// B1: a backup is of the moment at which its files were pinned. A commit that comes before the log is read is not in it: it may build on what
-/// was published after the pin, as the end of a pass that wrote a table's rows anew does.
+/// B1: a backup is of the moment at which its files were pinned. A commit that comes before the log
+/// is read is not in it: it may build on what was published after the pin, as the end of a pass
+/// that wrote a table's rows anew does.
 #[test]
 fn what_is_committed_after_the_pin_is_not_in_a_backup() {
     let disk = SimDisk::new(9);

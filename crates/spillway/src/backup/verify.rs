@@ -25,10 +25,12 @@ pub struct Verified {
 }
 
 impl Repository {
-    /// Reads backups, or the one of this number, and checks every checksum. Extents that several share are read once.
+    /// Reads backups, or the one of this number, and checks every checksum. Extents that several
+    /// share are read once.
     ///
     /// # Errors
-    /// What kept it from looking, and what `progress` answers. What it found wrong is in the report.
+    /// What kept it from looking, and what `progress` answers. What it found wrong is in the
+    /// report.
     pub fn verify(&self, only: Option<u64>, progress: &mut Progress<'_>) -> Result<Verified> {
         let numbers = match only {
             Some(number) => vec![number],

@@ -6,8 +6,8 @@
 //!
 //! - **Q1.** A database opens only with the log folder that it was last opened with, or with that
 //!   folder moved.
-//! - **Q2.** Once it was opened with the log in a new place, the folder in the old place is no longer
-//!   its log.
+//! - **Q2.** Once it was opened with the log in a new place, the folder in the old place is no
+//!   longer its log.
 //! - **Q3.** A log folder belongs to one database.
 //!
 //! # Files
@@ -23,7 +23,8 @@
 //! | 4 + n | the log folder's path, in UTF-8; empty for `log` in the data folder |
 //! | 4 | CRC32C of all before |
 //!
-//! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of all before (4 bytes).
+//! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of all
+//! before (4 bytes).
 //!
 //! Each is written to a temporary file, synced, and renamed. A moved log gives both a new number:
 //! `log-home` first.
@@ -85,12 +86,14 @@ pub(crate) struct LogHome {
     pub(crate) lock: Option<Box<dyn DiskLock>>,
 }
 
-/// Finds the log of the database at `path`, which the caller has locked, in the folder `wanted`, or in its own folder; makes
-/// both known to each other where the database is new or its log was moved.
+/// Finds the log of the database at `path`, which the caller has locked, in the folder `wanted`, or
+/// in its own folder; makes both known to each other where the database is new or its log was
+/// moved.
 ///
 /// # Errors
-/// `ErrorKind::InvalidArgument` when the log is elsewhere, not there, or another's; `ErrorKind::InUse`;
-/// `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`, `ErrorKind::DiskFull`, `ErrorKind::Io`.
+/// `ErrorKind::InvalidArgument` when the log is elsewhere, not there, or another's;
+/// `ErrorKind::InUse`; `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`,
+/// `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Result<LogHome> {
     let own = log_dir(path);
     let wanted = wanted.map_or_else(|| Ok(own.clone()), absolute)?;
@@ -133,7 +136,8 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
     Ok(LogHome { dir, lock })
 }
 
-/// Begins a database folder whose log is in it and is still to be written. It does not open before [`end_making`].
+/// Begins a database folder whose log is in it and is still to be written. It does not open before
+/// [`end_making`].
 ///
 /// # Errors
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.

@@ -1,19 +1,23 @@
 //! Recorded histories of many clients, with crashes in between, checked for strict serializability.
 //!
-//! After Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental observations" (VLDB 2020): a
-//! transaction appends numbers, each used once, to lists, and reads lists. The lists that are there in the end tell in
-//! which order they were written, so what every read saw tells who came before whom:
+//! After Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental observations"
+//! (VLDB 2020): a transaction appends numbers, each used once, to lists, and reads lists. The lists
+//! that are there in the end tell in which order they were written, so what every read saw tells
+//! who came before whom:
 //!
 //! - the writer of an element before the writer of the next one;
-//! - the writer of the last element that a read saw before the reader, and the reader before the writer of the next;
+//! - the writer of the last element that a read saw before the reader, and the reader before the
+//!   writer of the next;
 //! - whoever was acknowledged before whoever began later.
 //!
-//! An order of all transactions exists if these have no cycle. Under snapshot isolation there may be cycles, but each has two readers
-//! in a row that come before the writers of what they did not see (Cerone and Gotsman, "Analysing snapshot isolation", JACM
-//! 2018): what comes to be where each such step is joined with the one before it has no cycle. Beside that nothing acknowledged may be missing, nothing
-//! refused may be there, and every read must be of a prefix.
+//! An order of all transactions exists if these have no cycle. Under snapshot isolation there may
+//! be cycles, but each has two readers in a row that come before the writers of what they did not
+//! see (Cerone and Gotsman, "Analysing snapshot isolation", JACM 2018): what comes to be where each
+//! such step is joined with the one before it has no cycle. Beside that nothing acknowledged may be
+//! missing, nothing refused may be there, and every read must be of a prefix.
 //!
-//! Clients are threads, and the database has its own, so a seed does not fix a history; the checker needs no fixed one.
+//! Clients are threads, and the database has its own, so a seed does not fix a history; the checker
+//! needs no fixed one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -91,8 +95,9 @@ fn run(
     Ok(())
 }
 
-/// As [`run`], with reads of two kinds: plain ones, and those that lock a list and append to it. A plain read first makes the snapshot
-/// older than lists that are locked later, so that it has to move forward. Answers whether it did.
+/// As [`run`], with reads of two kinds: plain ones, and those that lock a list and append to it. A
+/// plain read first makes the snapshot older than lists that are locked later, so that it has to
+/// move forward. Answers whether it did.
 fn run_locking(
     db: &Database,
     txn: &Transaction,
@@ -226,7 +231,8 @@ fn lists(db: &Database) -> BTreeMap<Key, List> {
     (0..KEYS as Key).map(&mut list).collect()
 }
 
-/// Several lives of a database, each ended by a crash of the machine. Answers what the clients saw and what is there.
+/// Several lives of a database, each ended by a crash of the machine. Answers what the clients saw
+/// and what is there.
 fn record(
     seed: u64,
     isolation: Isolation,
@@ -391,8 +397,8 @@ fn the_checker_finds_write_skew_under_snapshot_isolation() {
     assert!(found, "forty histories without a write skew");
 }
 
-/// Snapshots that move forward (`txn/transaction/refresh`, REFRESH-1) show one state each, also over crashes: no update is lost, and
-/// nobody sees a part of what another wrote.
+/// Snapshots that move forward (`txn/transaction/refresh`, REFRESH-1) show one state each, also
+/// over crashes: no update is lost, and nobody sees a part of what another wrote.
 #[test]
 fn d12_snapshots_that_move_forward_show_one_state() {
     let moved = AtomicU64::new(0);

@@ -61,8 +61,8 @@ fn kinds_that_an_order_does_not_name_follow() {
     assert!("full".parse::<CompactionKind>().is_err());
 }
 
-/// A quarter of each extent's blocks is written anew elsewhere. Answers how many bytes extents take for each in use in the end, and how
-/// many compactions put them in order.
+/// A quarter of each extent's blocks is written anew elsewhere. Answers how many bytes extents take
+/// for each in use in the end, and how many compactions put them in order.
 fn after_updates(space_max: f64) -> (f64, f64) {
     let db = with(Settings { space_max, slot_bytes: 256 << 10, ..small() });
     let table = new_table(&db);
@@ -86,7 +86,8 @@ fn after_updates(space_max: f64) -> (f64, f64) {
 
 #[test]
 fn the_ceiling_on_space_is_what_compactions_keep() {
-    // Left alone, extents of Level2 take some 1.4 times what is in use of them, and those above a little more.
+    // Left alone, extents of Level2 take some 1.4 times what is in use of them, and those above a
+    // little more.
     for (space_max, does) in [(1.1, true), (2.0, true), (2.4, false), (10.0, false)] {
         let (found, ordered) = after_updates(space_max);
         assert_eq!(ordered > 0.0, does, "{found:.3} after {ordered}, at most {space_max}");
@@ -94,7 +95,8 @@ fn the_ceiling_on_space_is_what_compactions_keep() {
     }
 }
 
-/// What was deleted goes by itself from as many tombstones on as was asked for, unless that is left out.
+/// What was deleted goes by itself from as many tombstones on as was asked for, unless that is left
+/// out.
 #[test]
 fn deletions_are_compacted_from_as_many_on_as_was_asked_for() {
     for (deletions_min, without, goes) in [
@@ -118,7 +120,8 @@ fn deletions_are_compacted_from_as_many_on_as_was_asked_for() {
     }
 }
 
-/// Of deletions that are due and a Level0 that is over its size the one is done first that the order says.
+/// Of deletions that are due and a Level0 that is over its size the one is done first that the
+/// order says.
 #[test]
 fn compactions_are_chosen_in_the_order_that_was_asked_for() {
     use CompactionKind::{Deletion, Minor};

@@ -1,8 +1,10 @@
-//! Transactions that write more than their share of memory, over the tiered engine on a simulated disk, against a model: a map for what
-//! is committed, and for each open transaction the map it began with and what it has written since.
+//! Transactions that write more than their share of memory, over the tiered engine on a simulated
+//! disk, against a model: a map for what is committed, and for each open transaction the map it
+//! began with and what it has written since.
 //!
-//! Beside the guarantees of `spillway_txn`'s module `spill` (SPILL-1 to SPILL-8) it looks at conflicts: a write of a row
-//! that another commit changed since the snapshot is refused, and no other is.
+//! Beside the guarantees of `spillway_txn`'s module `spill` (SPILL-1 to SPILL-8) it looks at
+//! conflicts: a write of a row that another commit changed since the snapshot is refused, and no
+//! other is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

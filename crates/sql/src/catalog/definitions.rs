@@ -27,7 +27,8 @@ pub(crate) enum DefaultValue {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct ColumnDef {
-    /// What rows know it by; 0 until it is given one. Catalogs from before there were ids have none.
+    /// What rows know it by; 0 until it is given one. Catalogs from before there were ids have
+    /// none.
     #[serde(default)]
     pub(crate) id: u32,
     pub(crate) name: String,
@@ -35,8 +36,9 @@ pub(crate) struct ColumnDef {
     pub(crate) collation: Collation,
     pub(crate) nullable: bool,
     pub(crate) default: DefaultValue,
-    /// What rows have that were written before the column was added: fixed with the column, whatever becomes of its default.
-    /// Catalogs from before there was this field have none, and mean the default.
+    /// What rows have that were written before the column was added: fixed with the column,
+    /// whatever becomes of its default. Catalogs from before there was this field have none, and
+    /// mean the default.
     #[serde(default)]
     pub(crate) initial: Option<DefaultValue>,
     pub(crate) on_update_now: bool,
@@ -72,7 +74,8 @@ pub(crate) enum Stage {
     Done,
     /// Rows are given their entries. Nobody looks for duplicates yet.
     Filling,
-    /// All rows have their entries. Whoever makes what may be a duplicate notes it, and is not kept from it.
+    /// All rows have their entries. Whoever makes what may be a duplicate notes it, and is not kept
+    /// from it.
     Checking,
 }
 
@@ -126,7 +129,8 @@ pub(crate) struct TableDef {
     /// No row in the newest state is of a version before this; only older snapshots read such.
     #[serde(default)]
     pub(crate) fresh_from: u16,
-    /// While indexes are built. Nothing but changes of rows sees them before they are among `indexes`.
+    /// While indexes are built. Nothing but changes of rows sees them before they are among
+    /// `indexes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) becoming: Option<Becoming>,
     /// What is made of the definition for reading rows.
@@ -135,7 +139,8 @@ pub(crate) struct TableDef {
     /// The indexes that are being built.
     #[serde(skip)]
     pub(crate) building: Vec<IndexDef>,
-    /// The commit from which on its key space has all rows; statements at snapshots from before do not use the table.
+    /// The commit from which on its key space has all rows; statements at snapshots from before do
+    /// not use the table.
     #[serde(skip)]
     pub(crate) since: Csn,
 }
@@ -167,7 +172,8 @@ impl TableDef {
         }
     }
 
-    /// Whether what was stored makes sense: what reads it relies on this. The text says what does not.
+    /// Whether what was stored makes sense: what reads it relies on this. The text says what does
+    /// not.
     pub(crate) fn check(&self) -> std::result::Result<(), &'static str> {
         let known = |parts: &[IndexPart]| parts.iter().all(|part| part.column < self.columns.len());
         let becoming = self.becoming.iter().flat_map(|becoming| &becoming.indexes);
@@ -198,8 +204,8 @@ impl TableDef {
         self.columns.iter().map(|column| column.id).chain(layouts).max().unwrap_or(0)
     }
 
-    /// Gives columns that have none the ids after one, which comes to the same each time for a definition that is stored
-    /// without ids.
+    /// Gives columns that have none the ids after one, which comes to the same each time for a
+    /// definition that is stored without ids.
     pub(crate) fn number_columns(&mut self, mut last: u32) {
         for column in self.columns.iter_mut().filter(|column| column.id == 0) {
             last += 1;
@@ -288,7 +294,8 @@ impl ColumnDef {
         self.initial.get_or_insert_with(|| self.default.clone());
     }
 
-    /// Rows have their timestamps in UTC, and so does an initial value, which comes from a default in a session's time zone.
+    /// Rows have their timestamps in UTC, and so does an initial value, which comes from a default
+    /// in a session's time zone.
     pub(crate) fn initial_in_utc(&mut self, offset_micros: i64) {
         if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&self.ty, self.initial_value())
             && offset_micros != 0

@@ -24,8 +24,8 @@ enum Kind {
     Exact,
 }
 
-/// Whether a client of a host is meant by an account's host: by the name or address itself, a network
-/// (`10.0.0.0/255.0.0.0`, `10.0.0.0/8`) or a pattern of LIKE (`10.%`).
+/// Whether a client of a host is meant by an account's host: by the name or address itself, a
+/// network (`10.0.0.0/255.0.0.0`, `10.0.0.0/8`) or a pattern of LIKE (`10.%`).
 pub(super) fn fit(account: &str, client: &str) -> Option<Fit> {
     let is_local = LOCAL.contains(&client);
     if account.eq_ignore_ascii_case(client) {

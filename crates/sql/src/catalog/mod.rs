@@ -1,13 +1,15 @@
 //! What databases, tables and users there are.
 //!
-//! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database (`d/NAME`), table
-//! (`t/DB/NAME`) and user (`u/NAME@HOST`, where `@` and `%` in the name are `%40` and `%25`). Sessions read an immutable
-//! snapshot in memory, which each change
-//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`) and of an account (`nu`), and for tables with an
-//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32, big-endian). Where indexes of
-//! a table are built (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped and else 0,
-//! and the key of the last row that has its entries, empty where none has. `m/`, the table's number and the key of a row, without a
-//! value, says that the row was given values of a unique index that is built which another row may have.
+//! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database
+//! (`d/NAME`), table (`t/DB/NAME`) and user (`u/NAME@HOST`, where `@` and `%` in the name are `%40`
+//! and `%25`). Sessions read an immutable snapshot in memory, which each change
+//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`) and
+//! of an account (`nu`), and for tables with an AUTO_INCREMENT column the bound that no number
+//! given reaches (`a/` and the table's number, u32, big-endian). Where indexes of a table are built
+//! (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped
+//! and else 0, and the key of the last row that has its entries, empty where none has. `m/`, the
+//! table's number and the key of a row, without a value, says that the row was given values of a
+//! unique index that is built which another row may have.
 
 #[cfg(test)]
 mod change_tests;
@@ -130,8 +132,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Takes in what a change has written. Answers the tables that are there no more as they were, and the names of those that are
-    /// new.
+    /// Takes in what a change has written. Answers the tables that are there no more as they were,
+    /// and the names of those that are new.
     pub(crate) fn change(
         &mut self,
         written: &[(Vec<u8>, Option<Vec<u8>>)],
@@ -185,7 +187,8 @@ impl Catalog {
             .take_while(move |table| table.db == db)
     }
 
-    /// The user that a name from a host is: the account whose host says most exactly where from (`hosts`).
+    /// The user that a name from a host is: the account whose host says most exactly where from
+    /// (`hosts`).
     pub(crate) fn user(&self, name: &str, host: &str) -> Option<&UserDef> {
         let of_name = self.users.range((name.to_owned(), String::new())..);
         let of_name = of_name.take_while(|((other, _), _)| other == name);
@@ -289,8 +292,8 @@ impl<'t> Change<'t> {
         Ok(())
     }
 
-    /// Notes that a row, which is locked, may have values that must be unique and that another row has. It is compared with no
-    /// snapshot, and waits for nobody.
+    /// Notes that a row, which is locked, may have values that must be unique and that another row
+    /// has. It is compared with no snapshot, and waits for nobody.
     pub(crate) fn put_met(&self, table: u32, row: &[u8]) -> Result<()> {
         Ok(self.txn.put_following(self.space, &met_key(table, row), Some(&[]))?)
     }
@@ -317,8 +320,8 @@ impl<'t> Change<'t> {
         Ok(next)
     }
 
-    /// Gives accounts the keys that they have now. Earlier versions wrote names as they are, so that
-    /// `'x'@'y@z'` had the key of `'x@y'@'z'`.
+    /// Gives accounts the keys that they have now. Earlier versions wrote names as they are, so
+    /// that `'x'@'y@z'` had the key of `'x@y'@'z'`.
     fn rename_user_keys(&self) -> Result<()> {
         let (start, end) = (b"u/", end_of(b"u/"));
         let mut moved = Vec::new();

@@ -9,7 +9,8 @@ use crate::users::{self, NATIVE};
 /// A user, and how it proves to be it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct UserDef {
-    /// Tells it from accounts of the same name that were dropped. Catalogs from before there were ids have 0.
+    /// Tells it from accounts of the same name that were dropped. Catalogs from before there were
+    /// ids have 0.
     #[serde(default)]
     pub(crate) id: u64,
     /// The name.

@@ -26,7 +26,8 @@ pub(crate) struct Alteration {
     pub(super) after: TableDef,
     /// For each column of the new table: the old one it comes from.
     pub(super) origin: Vec<Option<usize>>,
-    /// Whether every row is written anew. Without, indexes that have no key space yet are built over the rows as they are.
+    /// Whether every row is written anew. Without, indexes that have no key space yet are built
+    /// over the rows as they are.
     pub(super) rewrite: bool,
     /// Whether rows are numbered anew.
     pub(super) renumber: bool,
@@ -76,7 +77,8 @@ impl Alteration {
         check_names(after)?;
         rename_in_checks(&mut after.checks, &self.renames)?;
         check_no_column_is_missed(after)?;
-        // Clauses name constraints as they were before the statement, wherever the table's new name stands among them.
+        // Clauses name constraints as they were before the statement, wherever the table's new name
+        // stands among them.
         let names = after.checks.iter_mut().map(|check| &mut check.name);
         for name in names.chain(&mut self.validate) {
             rename_check(name, &before.name, &after.name);
@@ -99,8 +101,9 @@ impl Alteration {
         self.renumber = after.primary.is_empty() && !before.primary.is_empty();
     }
 
-    /// Has a column that becomes the one with AUTO_INCREMENT go on after its own values: the counter, if there is one, is of what
-    /// was numbered before, and did not see what rows were given since.
+    /// Has a column that becomes the one with AUTO_INCREMENT go on after its own values: the
+    /// counter, if there is one, is of what was numbered before, and did not see what rows were
+    /// given since.
     pub(super) fn restart_if_new(&mut self) {
         let Some(at) = self.after.auto_column() else { return };
         if self.origin[at].is_none() || self.origin[at] != self.before.auto_column() {

@@ -29,7 +29,8 @@ use crate::{rows, store};
 const BATCH_BYTES: usize = 256 << 10;
 const ENTRY_BYTES: usize = 128;
 
-/// Key spaces that were built. Those that the catalog does not name when this is dropped are removed.
+/// Key spaces that were built. Those that the catalog does not name when this is dropped are
+/// removed.
 pub(crate) struct Built {
     db: Database,
     spaces: Vec<u32>,
@@ -56,7 +57,8 @@ impl Drop for Built {
     }
 }
 
-/// Writes in transactions of a bounded size. Each is waited for: the engine makes room only of what is durable.
+/// Writes in transactions of a bounded size. Each is waited for: the engine makes room only of what
+/// is durable.
 struct Batches<'d> {
     db: &'d Database,
     txn: Option<Transaction>,
@@ -97,7 +99,8 @@ enum Filling {
 }
 
 impl Alteration {
-    /// Builds what the new definition needs, and gives the definition its key spaces. Holds the rows to new constraints.
+    /// Builds what the new definition needs, and gives the definition its key spaces. Holds the
+    /// rows to new constraints.
     pub(crate) fn build(&mut self, context: &Context<'_>) -> Result<Built> {
         let db = context.instance.database();
         let mut built = Built { db: db.clone(), spaces: Vec::new() };
@@ -116,7 +119,8 @@ impl Alteration {
             old.clear();
             if self.rewrite {
                 self.before.decode(scan.value(), &mut old)?;
-                // Where a column is no TIMESTAMP before or after, it has the time of the session's zone.
+                // Where a column is no TIMESTAMP before or after, it has the time of the session's
+                // zone.
                 let offset = context.variables.borrow().time_offset_micros;
                 shift_timestamps(&self.before, &mut old, offset);
                 let mut row = self.new_row(context, &old, &fillings, number)?;
@@ -249,7 +253,8 @@ impl Alteration {
     }
 }
 
-/// Reads a new index in order: entries with the same values stand beside each other. `goes_on` fails when it is to end.
+/// Reads a new index in order: entries with the same values stand beside each other. `goes_on`
+/// fails when it is to end.
 pub(super) fn check_unique(
     db: &Database,
     table: &TableDef,
@@ -291,7 +296,8 @@ fn put_entry(
     Ok(out.txn().put(TableId(index.space), &key, &[])?)
 }
 
-/// The length of the values at the front of an entry; `None` where one is NULL, which is never a duplicate.
+/// The length of the values at the front of an entry; `None` where one is NULL, which is never a
+/// duplicate.
 fn values_len(table: &TableDef, index: &IndexDef, entry: &[u8]) -> Result<Option<usize>> {
     let mut len = 0;
     for part in &index.parts {

@@ -184,7 +184,8 @@ pub(super) fn rename_in_checks(
     Ok(())
 }
 
-/// Gives a constraint whose name was made up from its table's the one that the table's new name makes.
+/// Gives a constraint whose name was made up from its table's the one that the table's new name
+/// makes.
 pub(super) fn rename_check(name: &mut String, from: &str, to: &str) {
     if let Some(number) = made_up(from, name) {
         *name = format!("{to}_chk_{number}");

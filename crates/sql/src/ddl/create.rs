@@ -127,7 +127,8 @@ impl Terms<'_> {
         check_keys(def)
     }
 
-    /// Adds a key that a table's definition names; constraints on rows are left to the caller, who knows all columns.
+    /// Adds a key that a table's definition names; constraints on rows are left to the caller, who
+    /// knows all columns.
     pub(super) fn constraint(
         &self,
         def: &mut TableDef,

@@ -79,8 +79,8 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))
         | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
-        // An entry has a name's number, a row the name. What was none of them is the empty text with the number 0, which a new member
-        // of that name would give another.
+        // An entry has a name's number, a row the name. What was none of them is the empty text
+        // with the number 0, which a new member of that name would give another.
         (T::Enum(old), T::Enum(new)) => new
             .strip_prefix(old.as_slice())
             .is_some_and(|added| !added.iter().any(String::is_empty)),
@@ -177,8 +177,9 @@ pub(super) fn is_same_for_all(default: &DefaultValue) -> Result<bool> {
 }
 
 impl Alteration {
-    /// Settles how it is done, once the definition is whole: what new columns have in rows that are there, under which version
-    /// rows are written, which indexes are built, and whether the statement allows that.
+    /// Settles how it is done, once the definition is whole: what new columns have in rows that are
+    /// there, under which version rows are written, which indexes are built, and whether the
+    /// statement allows that.
     pub(crate) fn settle(&mut self, context: &Context<'_>) -> Result<()> {
         self.after.number_columns(self.before.last_column_id());
         self.restart_if_new();
@@ -211,9 +212,10 @@ impl Alteration {
         }
     }
 
-    /// What the table becomes with its indexes being built by its present columns. `None` where entries are of columns that are not
-    /// there yet, or would be others by the present definition; where rows must be held to constraints; and where the table gets
-    /// another name or other numbers, which nobody may see change while it is used.
+    /// What the table becomes with its indexes being built by its present columns. `None` where
+    /// entries are of columns that are not there yet, or would be others by the present definition;
+    /// where rows must be held to constraints; and where the table gets another name or other
+    /// numbers, which nobody may see change while it is used.
     pub(crate) fn becoming(&self) -> Option<Becoming> {
         let (before, after) = (&*self.before, &self.after);
         let same_name = before.db == after.db && before.name == after.name;
@@ -266,7 +268,8 @@ impl Alteration {
         }
     }
 
-    /// Has indexes built whose entries are not those of the new definition, and rows copied where their keys are not.
+    /// Has indexes built whose entries are not those of the new definition, and rows copied where
+    /// their keys are not.
     fn compare_keys(&mut self) {
         let (before, after) = (&self.before, &mut self.after);
         let key = |def: &TableDef, parts: &[IndexPart]| -> Vec<(u32, Option<u32>)> {
@@ -289,7 +292,8 @@ impl Alteration {
         }
     }
 
-    /// Begins a new version of the schema, where rows from before are to be told from those to come.
+    /// Begins a new version of the schema, where rows from before are to be told from those to
+    /// come.
     fn version(&mut self) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         let ids = |def: &TableDef| def.columns.iter().map(|column| column.id).collect::<Vec<_>>();

@@ -54,7 +54,8 @@ pub(crate) struct Terms<'a> {
 pub(crate) struct Ddl<'a> {
     pub(crate) terms: Terms<'a>,
     pub(crate) txn: &'a Transaction,
-    /// Tables whose AUTO_INCREMENT numbers, and whose row numbers, in memory are void once this is committed.
+    /// Tables whose AUTO_INCREMENT numbers, and whose row numbers, in memory are void once this is
+    /// committed.
     pub(crate) restarted: RefCell<Vec<u32>>,
     pub(crate) renumbered: RefCell<Vec<u32>>,
 }
@@ -236,7 +237,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Has a table's AUTO_INCREMENT column go on with `next`, or after the largest number that a row has.
+    /// Has a table's AUTO_INCREMENT column go on with `next`, or after the largest number that a
+    /// row has.
     fn restart_numbers(&self, table: &mut TableDef, next: u64) -> Result<()> {
         table.auto_increment = next;
         self.restarted.borrow_mut().push(table.id);

@@ -88,7 +88,8 @@ impl Visitor for Fill<'_> {
 
 /// What is done with the indexes that a table's definition says are built.
 impl Pass<'_> {
-    /// Gives the next rows after `last` their entries, and moves `last` on. `false` when there were none (O3).
+    /// Gives the next rows after `last` their entries, and moves `last` on. `false` when there were
+    /// none (O3).
     pub(crate) fn fill(&self, last: &mut Vec<u8>) -> Result<bool> {
         self.visit(last, &mut Fill { table: self.table, row: Vec::new() })
     }

@@ -52,14 +52,14 @@ pub(super) trait Visitor {
     /// Notes that the rows up to a key are done, before that is committed.
     fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
 
-    /// Told that others see what was committed, and may have its rows: before the pass waits for it to be durable, or sleeps where
-    /// writers are slowed.
+    /// Told that others see what was committed, and may have its rows: before the pass waits for it
+    /// to be durable, or sleeps where writers are slowed.
     fn installed(&mut self) {}
 }
 
 impl Pass<'_> {
-    /// Visits some rows after `last`, in one transaction, and moves `last` on, but not where the first is locked by others. `false` when
-    /// there are none.
+    /// Visits some rows after `last`, in one transaction, and moves `last` on, but not where the
+    /// first is locked by others. `false` when there are none.
     pub(super) fn visit<V: Visitor>(&self, last: &mut Vec<u8>, visitor: &mut V) -> Result<bool> {
         let keys = self.next_keys(last, V::READ_BYTES)?;
         if keys.is_empty() {
@@ -94,8 +94,8 @@ impl Pass<'_> {
         Ok(keys)
     }
 
-    /// Visits the first of some rows in one transaction, up to one that is locked: it is the first of the next, which can wait
-    /// for it (P3). Answers how many were done.
+    /// Visits the first of some rows in one transaction, up to one that is locked: it is the first
+    /// of the next, which can wait for it (P3). Answers how many were done.
     fn visit_first<V: Visitor>(&self, keys: &[Vec<u8>], visitor: &mut V) -> Result<usize> {
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         let txn = self.db.begin(options.lock_wait(LOCK_WAIT));

@@ -65,22 +65,26 @@ impl Visitor for Refresh<'_> {
 }
 
 impl Pass<'_> {
-    /// Writes the next rows after `last` anew that are of an earlier version, in one transaction, and moves `last` on, but not where the
-    /// first is locked by others. `false` when there were none. `installed` is called once others see them.
+    /// Writes the next rows after `last` anew that are of an earlier version, in one transaction,
+    /// and moves `last` on, but not where the first is locked by others. `false` when there were
+    /// none. `installed` is called once others see them.
     pub(crate) fn refresh(&self, last: &mut Vec<u8>, installed: &dyn Fn()) -> Result<bool> {
         self.visit(last, &mut Refresh { table: self.table, bytes: Vec::new(), installed })
     }
 
-    /// Has rows be as they are after a crash, too, once all were visited: to be done before it is noted ([`finish`]).
+    /// Has rows be as they are after a crash, too, once all were visited: to be done before it is
+    /// noted ([`finish`]).
     pub(crate) fn persist(&self) -> Result<()> {
         // The pool can serve clients with another thread meanwhile.
         Ok(blocking(|| self.db.persist())?)
     }
 }
 
-/// Notes that a pass, by the definition `written`, is through. The stored definition may be a newer one, where who passed did not
-/// see it (the catalog in memory is behind while it cannot be read): then rows are of an earlier version than its own. Layouts before
-/// `unread`, of which no snapshot sees a row, are forgotten (F3). Answers from which version on rows are now, or `None` where they were copied.
+/// Notes that a pass, by the definition `written`, is through. The stored definition may be a newer
+/// one, where who passed did not see it (the catalog in memory is behind while it cannot be read):
+/// then rows are of an earlier version than its own. Layouts before `unread`, of which no snapshot
+/// sees a row, are forgotten (F3). Answers from which version on rows are now, or `None` where they
+/// were copied.
 pub(crate) fn finish(
     change: &Change<'_>,
     table: &TableDef,
@@ -97,8 +101,8 @@ pub(crate) fn finish(
     Ok(Some(table.fresh_from))
 }
 
-/// Forgets layouts that no row has any more: none in the newest state, and there are no older snapshots (F3). Answers whether
-/// there were any.
+/// Forgets layouts that no row has any more: none in the newest state, and there are no older
+/// snapshots (F3). Answers whether there were any.
 pub(crate) fn forget_layouts(db: &Database, catalog: &Catalog) -> Result<bool> {
     let txn = db.begin(TransactionOptions::new());
     let change = Change::new(&txn)?;

@@ -95,7 +95,8 @@ impl<'c> Changer<'c> {
         Ok(())
     }
 
-    /// Changes each row as soon as it is found; `false`, and nothing is done, where that may not be.
+    /// Changes each row as soon as it is found; `false`, and nothing is done, where that may not
+    /// be.
     pub(super) fn in_place(&mut self, context: &Context<'_>) -> Result<bool> {
         let source = &self.plan.source;
         if !self.plan.in_place {
@@ -137,7 +138,8 @@ impl<'c> Changer<'c> {
     }
 }
 
-/// Has a statement that has changed so many rows wait for locks with its thread, once they are many.
+/// Has a statement that has changed so many rows wait for locks with its thread, once they are
+/// many.
 pub(super) fn keep_thread(context: &Context<'_>, changed: u64) {
     if changed == BEGUN_AGAIN_MAX {
         context.txn.leave_waits(false);

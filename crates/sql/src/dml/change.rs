@@ -25,7 +25,8 @@ use crate::store;
 pub(super) const FEW: usize = 4;
 pub(super) const MANY: usize = 16;
 
-/// How often rows are chosen by their order, while others change those that were chosen, before those that fit are taken.
+/// How often rows are chosen by their order, while others change those that were chosen, before
+/// those that fit are taken.
 const CHOICES_MAX: usize = 10;
 
 /// Rows that are changed: mostly one.
@@ -168,7 +169,8 @@ impl ChangePlan {
         Ok(changer.changed(context))
     }
 
-    /// Changes the one row that this is about; `None` where it may be about others, or the row has to be found in some other way.
+    /// Changes the one row that this is about; `None` where it may be about others, or the row has
+    /// to be found in some other way.
     fn change_point(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<Changed>> {
         let Some(point) = self.point.as_ref().filter(|_| context.instance.changes_points()) else {
             return Ok(None);
@@ -187,7 +189,8 @@ impl ChangePlan {
         Ok(Some(Changed { by_key: true, ..changed }))
     }
 
-    /// Deletes rows where they are found, and answers how many; `None` where this is no DELETE, or rows must be gathered first.
+    /// Deletes rows where they are found, and answers how many; `None` where this is no DELETE, or
+    /// rows must be gathered first.
     fn delete_in_place(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<u64>> {
         if self.assignments.is_some() || !self.order.is_empty() || self.limit.is_some() {
             return Ok(None);
@@ -201,8 +204,9 @@ impl ChangePlan {
         })
     }
 
-    /// The rows that are changed, locked, with their keys; the first has the memory of `row`. Where they are more than memory
-    /// holds, and their order is that in which they are found, their keys alone, on disk.
+    /// The rows that are changed, locked, with their keys; the first has the memory of `row`. Where
+    /// they are more than memory holds, and their order is that in which they are found, their keys
+    /// alone, on disk.
     fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Found> {
         let limit = query::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -290,8 +294,9 @@ impl ChangePlan {
         Ok(true)
     }
 
-    /// Locks the first rows of those that were read without, and reads them anew. Under READ COMMITTED another may have
-    /// changed one since: if it does not fit any more, the next takes its place.
+    /// Locks the first rows of those that were read without, and reads them anew. Under READ
+    /// COMMITTED another may have changed one since: if it does not fit any more, the next takes
+    /// its place.
     fn lock(
         &self,
         context: &Context<'_>,
@@ -387,7 +392,8 @@ fn key_of(row: &[Value]) -> &[u8] {
     }
 }
 
-/// Changes one row, which has its key behind its columns, as an UPDATE says. Answers whether that made it another.
+/// Changes one row, which has its key behind its columns, as an UPDATE says. Answers whether that
+/// made it another.
 pub(super) fn change_row(
     maker: &Maker<'_>,
     row: &mut [Value],
@@ -396,7 +402,8 @@ pub(super) fn change_row(
 ) -> Result<bool> {
     let (table, context) = (maker.table(), maker.context);
     let (new, pk) = split_key(row);
-    // What columns had that are given something: each of these columns, and in its place there what it had.
+    // What columns had that are given something: each of these columns, and in its place there what
+    // it had.
     let mut columns: SmallVec<[usize; FEW]> = SmallVec::new();
     let mut before = context.room.before();
     for (column, expr) in assignments {

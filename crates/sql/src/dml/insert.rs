@@ -31,7 +31,8 @@ pub(crate) struct InsertPlan {
     source: Source,
     replace: bool,
     ignore: bool,
-    /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been inserted; `None` for DEFAULT.
+    /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been
+    /// inserted; `None` for DEFAULT.
     update: Vec<(usize, Option<Expr>)>,
 }
 
@@ -323,7 +324,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one that was given.
+    /// Gives the AUTO_INCREMENT column its number. Answers the number that was made, and the one
+    /// that was given.
     fn number(&self, row: &mut [Value]) -> Result<(u64, u64)> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };

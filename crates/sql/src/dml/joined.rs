@@ -21,8 +21,8 @@ use crate::store;
 /// An UPDATE or DELETE of several tables, bound.
 #[derive(Debug)]
 pub(crate) struct JoinedPlan {
-    /// The rows of the join: the values to assign, and then the key of each target's row, which is NULL where an outer
-    /// join found none.
+    /// The rows of the join: the values to assign, and then the key of each target's row, which is
+    /// NULL where an outer join found none.
     rows: QueryPlan,
     keys_at: usize,
     targets: Vec<Target>,
@@ -77,7 +77,8 @@ fn joined(names: Names<'_>, from: &[TableWithJoins]) -> Result<Vec<Joined>> {
     Ok(all)
 }
 
-/// Plans the join: the values of `projection`, and then the key of each target's row. Answers which targets are read whole.
+/// Plans the join: the values of `projection`, and then the key of each target's row. Answers which
+/// targets are read whole.
 fn plan(
     names: Names<'_>,
     from: &[TableWithJoins],
@@ -205,7 +206,8 @@ impl JoinedPlan {
         })
     }
 
-    /// Binds a DELETE of several tables: `DELETE t, u FROM t JOIN u ...`, `DELETE FROM t, u USING t JOIN u ...`.
+    /// Binds a DELETE of several tables: `DELETE t, u FROM t JOIN u ...`,
+    /// `DELETE FROM t, u USING t JOIN u ...`.
     pub(crate) fn delete(names: Names<'_>, delete: &ast::Delete) -> Result<JoinedPlan> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
         let (from, paths) = match &delete.using {

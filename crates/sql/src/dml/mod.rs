@@ -105,8 +105,8 @@ fn is_default(expr: &ast::Expr) -> bool {
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// The value that a column of a type is given, `None` for DEFAULT. Literals, and parameters in their place, are the same for
-/// columns of all types.
+/// The value that a column of a type is given, `None` for DEFAULT. Literals, and parameters in
+/// their place, are the same for columns of all types.
 fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Result<Option<Expr>> {
     use ast::Value as V;
     if is_default(expr) {
@@ -134,7 +134,8 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
 #[derive(Debug)]
 struct Rules {
     table: Arc<TableDef>,
-    /// Of each column; only where the default is an expression. An error where it may not be one (KEPT-2).
+    /// Of each column; only where the default is an expression. An error where it may not be one
+    /// (KEPT-2).
     defaults: Vec<Option<Result<Expr>>>,
     /// With their names.
     checks: Vec<(Result<Expr>, String)>,
@@ -200,7 +201,8 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Gives a column's place a value as the column keeps it, in the memory that is there where it can.
+    /// Gives a column's place a value as the column keeps it, in the memory that is there where it
+    /// can.
     fn store_into(
         &self,
         column: usize,
@@ -261,7 +263,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Notes digits of a decimal, a time of a date and a date of a time, which the column has no place for.
+    /// Notes digits of a decimal, a time of a date and a date of a time, which the column has no
+    /// place for.
     fn note_cut(&self, def: &ColumnDef, given: &Value, kept: &Value, row: u64) {
         let cut = match (&def.ty, kept) {
             (ColumnType::Decimal { .. }, Value::Decimal(kept)) => {
@@ -276,7 +279,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Refuses times that a TIMESTAMP cannot be: it goes from 1970-01-01 00:00:01 to 2038-01-19 03:14:07, in UTC.
+    /// Refuses times that a TIMESTAMP cannot be: it goes from 1970-01-01 00:00:01 to 2038-01-19
+    /// 03:14:07, in UTC.
     fn in_epoch(&self, def: &ColumnDef, value: Value, row: u64) -> Result<Value> {
         let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&def.ty, &value) else {
             return Ok(value);
@@ -316,7 +320,8 @@ impl<'a> Maker<'a> {
         if def.auto_increment { Ok(def.ty.zero()) } else { self.initial(column) }
     }
 
-    /// What a column has that an INSERT gives nothing; NULL stands for the AUTO_INCREMENT number to come.
+    /// What a column has that an INSERT gives nothing; NULL stands for the AUTO_INCREMENT number to
+    /// come.
     fn initial(&self, column: usize) -> Result<Value> {
         let def = &self.table().columns[column];
         if let Some(expr) = &self.rules.defaults[column] {

@@ -53,7 +53,8 @@ pub(super) enum Fate {
 }
 
 impl PointChange {
-    /// A DELETE, or with assignments an UPDATE, as a change of one row, where it is no more than that.
+    /// A DELETE, or with assignments an UPDATE, as a change of one row, where it is no more than
+    /// that.
     pub(super) fn of(
         source: &Source,
         rules: &Rules,
@@ -111,7 +112,8 @@ impl PointChange {
     ) -> Result<Option<Fate>> {
         let (table, context) = (maker.table(), maker.context);
         self.change(maker, source, |was, row, key| {
-            // Each assignment makes its value in a place of its own, and that is where what the column had goes.
+            // Each assignment makes its value in a place of its own, and that is where what the
+            // column had goes.
             let mut before = context.room.before();
             let places = before.len().max(assignments.len());
             before.resize(places, Value::Null);
@@ -154,7 +156,8 @@ impl PointChange {
         })
     }
 
-    /// Locks the row and reads it, and has `change` change it, which is given what it was, the columns of it that are read, and its key.
+    /// Locks the row and reads it, and has `change` change it, which is given what it was, the
+    /// columns of it that are read, and its key.
     fn change(
         &self,
         maker: &Maker<'_>,
@@ -213,7 +216,8 @@ impl PointChange {
     }
 }
 
-/// Whether entries of a row are to replace those that the snapshot has, which takes all columns that indexes have.
+/// Whether entries of a row are to replace those that the snapshot has, which takes all columns
+/// that indexes have.
 fn replaces_entries(txn: &Transaction, table: &TableDef, key: &[u8]) -> Result<bool> {
     let mut replaced = Vec::new();
     Ok(table.maintained().next().is_some()

@@ -207,7 +207,8 @@ pub(crate) fn in_bytes(text: Typed) -> Typed {
     }
 }
 
-/// Runs CONVERT(... USING), and what encodes its text: NULL with warning 1300 for bytes that are no text.
+/// Runs CONVERT(... USING), and what encodes its text: NULL with warning 1300 for bytes that are no
+/// text.
 pub(super) fn converted(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Value> {
     let Some(set) = Charset::of_number(&args[1]) else { return Ok(Value::Null) };
     Ok(match (&args[0], call) {

@@ -46,7 +46,8 @@ pub(crate) struct Context<'a> {
     pub(crate) warnings: RefCell<Vec<SqlError>>,
     /// Rows of a query that counts them beyond its limit.
     pub(crate) found: Cell<u64>,
-    /// Whether a row was not in memory that was looked up by its primary key, where somebody asks for that.
+    /// Whether a row was not in memory that was looked up by its primary key, where somebody asks
+    /// for that.
     pub(crate) missed: Cell<Option<bool>>,
     /// Rows that its scans met since it was last asked whether it was ended.
     pub(crate) met: Cell<usize>,
@@ -172,7 +173,8 @@ impl Context<'_> {
         })
     }
 
-    /// Compares a stored value with another: the common kinds at once, the others as [`Context::compare`] does.
+    /// Compares a stored value with another: the common kinds at once, the others as
+    /// [`Context::compare`] does.
     pub(crate) fn compare_stored(
         &self,
         a: ValueRef<'_>,
@@ -224,8 +226,8 @@ impl Context<'_> {
         })
     }
 
-    /// The value that an expression is sought by: of a text that is taken as a number, without a warning, which is for the rows that it
-    /// is compared with.
+    /// The value that an expression is sought by: of a text that is taken as a number, without a
+    /// warning, which is for the rows that it is compared with.
     pub(crate) fn sought<'v>(&'v self, expr: &'v Expr, row: &'v [Value]) -> Result<Cow<'v, Value>> {
         let Expr::Fitted(e, Fit::Exact) = expr else { return self.value(expr, row) };
         let value = self.value(e, row)?;
@@ -440,7 +442,8 @@ impl Context<'_> {
             }
             match self.compare(a, b, *collation)? {
                 Some(Ordering::Equal) => {}
-                // The first parts that differ decide, and one that is not known leaves all unknown but for equality.
+                // The first parts that differ decide, and one that is not known leaves all unknown
+                // but for equality.
                 Some(order) => return Ok(Some(op.accepts(order))),
                 None if matches!(op, Op::Eq | Op::NotEq) => unknown = true,
                 None => return Ok(if op == Op::NullEq { Some(false) } else { None }),
@@ -513,8 +516,8 @@ pub(crate) fn truth_of(value: &Value) -> bool {
     truth(&value.as_ref()) == Some(true)
 }
 
-/// Compares as MySQL does: texts by collation, numbers exactly where both are exact, dates as dates, and everything
-/// else as doubles. `None` where either is NULL.
+/// Compares as MySQL does: texts by collation, numbers exactly where both are exact, dates as
+/// dates, and everything else as doubles. `None` where either is NULL.
 pub(crate) fn compare(a: &Value, b: &Value, collation: Collation) -> Option<Ordering> {
     use Value::{Bytes, Date, DateTime, Decimal, Double, Int, Null, Text, Time, UInt};
     Some(match (a, b) {

@@ -131,7 +131,8 @@ impl ComparedAs {
         }
     }
 
-    /// Appends the key of a value; `false` where the value has none, as a text that is no date among dates.
+    /// Appends the key of a value; `false` where the value has none, as a text that is no date
+    /// among dates.
     fn write_key(
         self,
         context: &Context<'_>,
@@ -400,8 +401,8 @@ pub(crate) struct Index {
 }
 
 impl Context<'_> {
-    /// Whether a row of values is in a list; `None` where that is unknown. `row` is what items that are not constant are
-    /// evaluated over.
+    /// Whether a row of values is in a list; `None` where that is unknown. `row` is what items that
+    /// are not constant are evaluated over.
     pub(crate) fn is_in(
         &self,
         list: &Arc<List>,

@@ -250,8 +250,8 @@ impl Expr {
         constant
     }
 
-    /// Whether it is true or false by what it is: a comparison, a logical operator or one of the literals,
-    /// where those are told apart from numbers ([`Binder`]), or a choice among such.
+    /// Whether it is true or false by what it is: a comparison, a logical operator or one of the
+    /// literals, where those are told apart from numbers ([`Binder`]), or a choice among such.
     pub(crate) fn is_truth(&self) -> bool {
         let all = |exprs: &[Expr]| exprs.iter().all(Expr::is_truth);
         match self {
@@ -280,7 +280,8 @@ impl Expr {
         }
     }
 
-    /// Whether it calls nothing, asks no query and looks for no pattern: it takes no longer than its values are long.
+    /// Whether it calls nothing, asks no query and looks for no pattern: it takes no longer than
+    /// its values are long.
     pub(crate) fn is_plain(&self) -> bool {
         let mut plain = true;
         self.walk(&mut |e| {
@@ -313,7 +314,8 @@ pub(crate) struct Typed {
     pub(crate) nullable: bool,
 }
 
-/// Whether an expression needs nothing but these slots, and is the same however often it is evaluated.
+/// Whether an expression needs nothing but these slots, and is the same however often it is
+/// evaluated.
 pub(crate) fn within(expr: &Expr, slots: &std::ops::Range<usize>) -> bool {
     let mut all = true;
     expr.walk(&mut |e| match e {

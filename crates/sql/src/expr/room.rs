@@ -8,8 +8,8 @@ use spillway_types::Value;
 /// What grows past this is let go of: it is part of what a connection is charged.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Room for the bytes of a row and of another, of its key, and of a key in an index; for the values of a row, and for those that it had before. Who
-/// comes while it is taken has new room.
+/// Room for the bytes of a row and of another, of its key, and of a key in an index; for the values
+/// of a row, and for those that it had before. Who comes while it is taken has new room.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,

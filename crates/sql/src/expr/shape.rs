@@ -10,8 +10,8 @@ use super::{Ask, Expr, Op, Scalar, Typed};
 use crate::errors::{Result, SqlError};
 
 impl Typed {
-    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its bits, of a hexadecimal literal
-    /// the number that it writes, else itself.
+    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its
+    /// bits, of a hexadecimal literal the number that it writes, else itself.
     pub(crate) fn counted(self) -> Typed {
         match (&self.ty, &self.expr) {
             (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
@@ -47,7 +47,8 @@ impl Typed {
         Typed { expr: Expr::Cast(Box::new(self.expr), ty.clone()), ty, ..self }
     }
 
-    /// The value as text reads it, with as many digits of a second as its type has. Bytes stay bytes.
+    /// The value as text reads it, with as many digits of a second as its type has. Bytes stay
+    /// bytes.
     pub(crate) fn shown(self) -> Typed {
         let ty = match &self.ty {
             ColumnType::Enum(_) | ColumnType::Set(_) | ColumnType::Json => {

@@ -1,22 +1,27 @@
 //! How deep the trees of a statement are, and on which stack they are walked.
 //!
-//! The parser limits the rules that call themselves, but reads chains of operators in loops: `1 + 1 + 1 ...` becomes a tree as
-//! deep as the chain is long. Everything that walks a tree recurses, to its very freeing. The depth is found twice:
+//! The parser limits the rules that call themselves, but reads chains of operators in loops:
+//! `1 + 1 + 1 ...` becomes a tree as deep as the chain is long. Everything that walks a tree
+//! recurses, to its very freeing. The depth is found twice:
 //!
-//! - Before parsing, the tokens give an upper bound, which chooses the stack that the statement is parsed on. An ancestor of a leaf
-//!   is an operator that stands in the same brackets as the leaf, or around them, with no comma between. Every such operator
-//!   begins with a sign or a keyword of the parser. So each of these counts one, whether it is an operator or not; a
-//!   comma begins a new count; and brackets add the deepest of their content to the count around them. Only set operations reach
-//!   across commas.
-//! - After parsing, a visitor measures the tree. A statement that is kept is known by this depth, which is the smaller one.
+//! - Before parsing, the tokens give an upper bound, which chooses the stack that the statement is
+//!   parsed on. An ancestor of a leaf is an operator that stands in the same brackets as the leaf,
+//!   or around them, with no comma between. Every such operator begins with a sign or a keyword of
+//!   the parser. So each of these counts one, whether it is an operator or not; a comma begins a
+//!   new count; and brackets add the deepest of their content to the count around them. Only set
+//!   operations reach across commas.
+//! - After parsing, a visitor measures the tree. A statement that is kept is known by this depth,
+//!   which is the smaller one.
 //!
 //! What must hold:
-//! - **DEPTH-1**: a tree is parsed, bound, run and freed on a stack that is large enough for its depth, on every thread
-//!   ([`Deep`] for trees that are kept). Binding, and each query within another, look at the stack itself
-//!   ([`on_enough_stack`]), as what they need for one level differs most.
-//! - **DEPTH-2**: a statement whose tree is deeper than [`DEPTH_MAX`] fails with 1436, and its session goes on.
-//! - **DEPTH-3**: an expression that the catalog keeps is at most [`DEPTH_USUAL`] deep, so that every statement about its table can
-//!   bind it on the usual stack.
+//! - **DEPTH-1**: a tree is parsed, bound, run and freed on a stack that is large enough for its
+//!   depth, on every thread ([`Deep`] for trees that are kept). Binding, and each query within
+//!   another, look at the stack itself ([`on_enough_stack`]), as what they need for one level
+//!   differs most.
+//! - **DEPTH-2**: a statement whose tree is deeper than [`DEPTH_MAX`] fails with 1436, and its
+//!   session goes on.
+//! - **DEPTH-3**: an expression that the catalog keeps is at most [`DEPTH_USUAL`] deep, so that
+//!   every statement about its table can bind it on the usual stack.
 
 use std::ops::{ControlFlow, Deref};
 
@@ -29,8 +34,8 @@ use crate::errors::{Result, SqlError};
 /// The deepest statement, in levels of its tree.
 const DEPTH_MAX: usize = 3000;
 
-/// The upper bound from which on a statement is not even parsed. It is larger because the branches of a CASE, which are not
-/// within each other, count.
+/// The upper bound from which on a statement is not even parsed. It is larger because the branches
+/// of a CASE, which are not within each other, count.
 const BOUND_MAX: usize = 50_000;
 
 /// The depth that the usual stack of a thread is enough for.
@@ -140,8 +145,8 @@ impl Measure {
     }
 }
 
-/// The levels that an expression adds to what it is made of. A comparison of rows is bound as a chain over their parts, each with an
-/// AND and an OR.
+/// The levels that an expression adds to what it is made of. A comparison of rows is bound as a
+/// chain over their parts, each with an AND and an OR.
 fn levels_of(expr: &Expr) -> usize {
     match expr {
         Expr::Tuple(parts) => 1 + 2 * parts.len(),
@@ -158,7 +163,8 @@ fn levels_of(expr: &Expr) -> usize {
     }
 }
 
-/// The levels that a query adds: its set operations, and its common table expressions, each of which may read the one before.
+/// The levels that a query adds: its set operations, and its common table expressions, each of
+/// which may read the one before.
 fn levels_of_query(query: &ast::Query) -> usize {
     let mut sets = 0;
     let mut bodies = vec![&*query.body];
@@ -262,7 +268,8 @@ impl Depth {
     }
 }
 
-/// A tree that is kept: it is freed on a stack that is large enough for it, by whichever thread (DEPTH-1).
+/// A tree that is kept: it is freed on a stack that is large enough for it, by whichever thread
+/// (DEPTH-1).
 #[derive(Debug)]
 pub(crate) struct Deep<T> {
     depth: Depth,

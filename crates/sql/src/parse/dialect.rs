@@ -1,8 +1,9 @@
 //! MySQL's dialect as `sqlparser` has it, with the precedences that MySQL's grammar has.
 //!
-//! From the loosest: `:=`, OR, XOR, AND, NOT, comparisons and IS, BETWEEN and IN and LIKE and REGEXP, `|`, `&`, shifts,
-//! `+ -`, `* / % DIV MOD`, `^`, unary `- ~`, `!`. The parser's own table has `^`, shifts, XOR, `&&` and LIKE elsewhere,
-//! and reads what follows DIV as one expression: it would silently compute something else.
+//! From the loosest: `:=`, OR, XOR, AND, NOT, comparisons and IS, BETWEEN and IN and LIKE and
+//! REGEXP, `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^`, unary `- ~`, `!`. The parser's own table
+//! has `^`, shifts, XOR, `&&` and LIKE elsewhere, and reads what follows DIV as one expression: it
+//! would silently compute something else.
 
 use std::any::TypeId;
 
@@ -37,8 +38,9 @@ const INNER: MySqlDialect = MySqlDialect {};
 
 /// How often an expression may begin while a text is parsed.
 ///
-/// The parser tries one reading of a word, and where that fails, another, and does so within each of the readings. A text that makes no
-/// sense at its deepest level would so be read 2^n times, with n levels around it. Texts that make sense are read once, or a few times.
+/// The parser tries one reading of a word, and where that fails, another, and does so within each
+/// of the readings. A text that makes no sense at its deepest level would so be read 2^n times,
+/// with n levels around it. Texts that make sense are read once, or a few times.
 pub(super) mod steps {
     use std::cell::Cell;
 
@@ -276,7 +278,8 @@ impl Dialect for Dialects {
         }))
     }
 
-    /// These are no names. Otherwise the parser would read on behind one as if it were a name, once what follows it makes no sense.
+    /// These are no names. Otherwise the parser would read on behind one as if it were a name, once
+    /// what follows it makes no sense.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         matches!(
             keyword,

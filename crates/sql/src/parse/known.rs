@@ -7,7 +7,8 @@ use sqlparser::tokenizer::Token;
 use super::word;
 use crate::errors::SqlError;
 
-/// Words that follow each other, what they belong to, and the name of the construct. `*` stands for any one token.
+/// Words that follow each other, what they belong to, and the name of the construct. `*` stands for
+/// any one token.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("", "into outfile", "SELECT ... INTO OUTFILE"),
     ("", "into dumpfile", "SELECT ... INTO DUMPFILE"),

@@ -53,7 +53,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-/// The most bytes that parsing a text took, and the bytes charged for it; `None` when the text is no statement.
+/// The most bytes that parsing a text took, and the bytes charged for it; `None` when the text is
+/// no statement.
 fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     let budget = Budget::new(usize::MAX);
     let mut memory = TextMemory::of(sql, &budget);

@@ -164,7 +164,8 @@ pub(crate) struct Parsed {
 /// Parses one statement, on a stack that is large enough for its tokens.
 ///
 /// # Errors
-/// 1064 where it is none, 1235 for what there is not, 1436 for one too deep, 1041 where its tree does not fit the budget.
+/// 1064 where it is none, 1235 for what there is not, 1436 for one too deep, 1041 where its tree
+/// does not fit the budget.
 pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parsed> {
     memory.admit_tree(&tokens)?;
     // A statement of the session's is parsed further when it runs.
@@ -301,8 +302,8 @@ fn mend(tokens: Vec<Token>) -> Vec<Token> {
     share_mode(comma_joins(synonyms(hints(tokens))))
 }
 
-/// Words of statements that the parser knows by others alone: SCHEMA for DATABASE, TABLES for TABLE, and how a DROP INDEX is done,
-/// which here is always the same.
+/// Words of statements that the parser knows by others alone: SCHEMA for DATABASE, TABLES for
+/// TABLE, and how a DROP INDEX is done, which here is always the same.
 fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
     let solid = |tokens: &[Token]| -> Vec<usize> {
         (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect()
@@ -330,8 +331,8 @@ fn synonyms(mut tokens: Vec<Token>) -> Vec<Token> {
     tokens
 }
 
-/// The words between a change's verb and its table: `UPDATE LOW_PRIORITY t` would be taken for a table of that name.
-/// Those that only hint are dropped; IGNORE is said as the parser knows it.
+/// The words between a change's verb and its table: `UPDATE LOW_PRIORITY t` would be taken for a
+/// table of that name. Those that only hint are dropped; IGNORE is said as the parser knows it.
 fn hints(tokens: Vec<Token>) -> Vec<Token> {
     let verb = word(tokens.first());
     let dropped: &[&str] = match verb.as_str() {
@@ -361,7 +362,8 @@ fn hints(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
-/// The commas between the tables of an UPDATE, which the parser does not know there, become the joins that they mean.
+/// The commas between the tables of an UPDATE, which the parser does not know there, become the
+/// joins that they mean.
 fn comma_joins(tokens: Vec<Token>) -> Vec<Token> {
     if word(tokens.first()) != "update" {
         return tokens;

@@ -38,7 +38,8 @@ const ENDS: &[&str] = &[
     "window",
 ];
 
-/// Names a query's columns by their text, but for those that have a name: the parser would write it in its own way.
+/// Names a query's columns by their text, but for those that have a name: the parser would write it
+/// in its own way.
 pub(super) fn name_columns(query: &mut ast::Query, texts: Vec<String>) {
     let Some(select) = first_select(&mut query.body) else { return };
     if texts.len() != select.projection.len() {

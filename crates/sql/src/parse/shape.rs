@@ -26,7 +26,8 @@ const VALUES_MAX: usize = 4096;
 /// A shape, and the buffers it is read into.
 #[derive(Default, Debug)]
 pub(crate) struct Shape {
-    /// The text, a `?` in place of each literal that was taken out; then their kinds, by which statements differ too.
+    /// The text, a `?` in place of each literal that was taken out; then their kinds, by which
+    /// statements differ too.
     key: String,
     text_len: usize,
     /// Those literals; of rows only the first's.
@@ -259,8 +260,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Whether what follows a literal leaves it one: no other text that would join it, and in a row nothing but the
-    /// row's end or its next value.
+    /// Whether what follows a literal leaves it one: no other text that would join it, and in a row
+    /// nothing but the row's end or its next value.
     fn stands_alone(&mut self) -> Option<bool> {
         let here = self.at;
         self.skip_space()?;
@@ -379,7 +380,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Notes the word from `start` to here; `true` for NULL. `None` where the statement is none to take apart.
+    /// Notes the word from `start` to here; `true` for NULL. `None` where the statement is none to
+    /// take apart.
     fn word(&mut self, start: usize) -> Option<bool> {
         let word = &self.sql[start..self.at];
         // After a point, and in quotes, words are names.
@@ -435,7 +437,8 @@ impl<'s> Reader<'s> {
         Some(false)
     }
 
-    /// Skips white space and comments; whether there were any. `None` for a comment that means something.
+    /// Skips white space and comments; whether there were any. `None` for a comment that means
+    /// something.
     fn skip_space(&mut self) -> Option<bool> {
         let start = self.at;
         loop {
@@ -456,7 +459,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads a token. With `sign`, a minus before a number is part of it; a text's value is made only where it is wanted.
+    /// Reads a token. With `sign`, a minus before a number is part of it; a text's value is made
+    /// only where it is wanted.
     fn piece(&mut self, wanted: bool) -> Option<Piece> {
         let Some(byte) = self.bytes.get(self.at).copied() else { return Some(Piece::End) };
         let next = self.bytes.get(self.at + 1).copied().unwrap_or(0);

@@ -42,8 +42,8 @@ impl Mode {
 /// The version that the numbers of comments are compared with.
 const COMMENT_VERSION: u64 = 80_036;
 
-/// Opens `/*!40101 ... */`, whose content is meant for servers of that version or later. `/*M! ... */` is for MariaDB
-/// alone, and stays a comment.
+/// Opens `/*!40101 ... */`, whose content is meant for servers of that version or later.
+/// `/*M! ... */` is for MariaDB alone, and stays a comment.
 pub(super) fn open_version_comments(sql: &str, mode: Mode) -> Cow<'_, str> {
     if find(sql.as_bytes(), b"/*!").is_none() {
         return Cow::Borrowed(sql);
@@ -94,13 +94,15 @@ pub(super) fn open_version_comments(sql: &str, mode: Mode) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `--` begins a comment where white space, a control character or the end follows; `5--3` is eight.
+/// `--` begins a comment where white space, a control character or the end follows; `5--3` is
+/// eight.
 pub(super) fn is_line_comment(rest: &[u8]) -> bool {
     rest.starts_with(b"--")
         && rest.get(2).is_none_or(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control())
 }
 
-/// How many digits of a version begin the bytes, and the number they are: five, or six. Fewer are no version.
+/// How many digits of a version begin the bytes, and the number they are: five, or six. Fewer are
+/// no version.
 fn version_of(bytes: &[u8]) -> (usize, u64) {
     let digits = bytes.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
     if digits < 5 {
@@ -113,7 +115,8 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Splits text into the tokens of its statements, each with its own text's tokens only. What they take is charged before.
+/// Splits text into the tokens of its statements, each with its own text's tokens only. What they
+/// take is charged before.
 ///
 /// # Errors
 /// 1064 and 1300 for what is no text of SQL, 1041 where the tokens do not fit the budget.

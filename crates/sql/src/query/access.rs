@@ -32,8 +32,8 @@ pub(crate) struct Access {
     pub(crate) ordered: bool,
     /// Whether at most one row can be found.
     pub(crate) point: bool,
-    /// Which of the source's tests say no more than the equalities and intervals do, and so hold for all that is found where those are looked up
-    /// as they are.
+    /// Which of the source's tests say no more than the equalities and intervals do, and so hold
+    /// for all that is found where those are looked up as they are.
     pub(crate) answered: Vec<usize>,
     /// How the index's entries give all that the query reads, where they do and are read alone.
     pub(crate) cover: Option<Cover>,
@@ -45,7 +45,8 @@ pub(crate) type Bound = (Expr, bool);
 /// Values of a column, or of several that follow each other in an index.
 #[derive(Clone, Debug)]
 pub(crate) enum Interval {
-    /// Equal to an item of a list: the first column to this part of the item, the next one to the next of these parts.
+    /// Equal to an item of a list: the first column to this part of the item, the next one to the
+    /// next of these parts.
     Listed(Arc<List>, SmallVec<[usize; 2]>),
     /// Equal to a value; in none where that is NULL.
     Point(Expr),
@@ -192,8 +193,8 @@ impl Target<'_> {
         !matches!(expr, Expr::Tuple(_)) && available(expr, self.known)
     }
 
-    /// Whether the index's order serves comparisons by a collation. One that tells more apart finds its equals among the
-    /// index's equals.
+    /// Whether the index's order serves comparisons by a collation. One that tells more apart finds
+    /// its equals among the index's equals.
     fn fits(&self, collation: Collation, range: bool) -> bool {
         !self.column.ty.is_text()
             || collation == self.column.collation
@@ -254,8 +255,8 @@ impl Target<'_> {
         })
     }
 
-    /// The best that conditions say which all hold: a single point, else several, else a range between the bounds that
-    /// different conditions give.
+    /// The best that conditions say which all hold: a single point, else several, else a range
+    /// between the bounds that different conditions give.
     fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Narrowest> {
         let mut best: Option<Narrowest> = None;
         let (mut low, mut high) = (None, None);
@@ -316,7 +317,8 @@ struct Narrowest {
 }
 
 impl Narrowest {
-    /// Whether this narrows an index's next column more than rows of a list do that column and others.
+    /// Whether this narrows an index's next column more than rows of a list do that column and
+    /// others.
     fn is_better_than(&self, rows: &Interval) -> bool {
         match self.intervals.as_slice() {
             [Interval::Point(_) | Interval::Same(_)] => true,
@@ -340,7 +342,8 @@ impl Hints {
     /// Reads USE, FORCE and IGNORE INDEX.
     ///
     /// # Errors
-    /// 1176 for an index that the table does not have; 1235 for a hint about sorting or grouping alone.
+    /// 1176 for an index that the table does not have; 1235 for a hint about sorting or grouping
+    /// alone.
     pub(crate) fn new(table: &TableDef, hints: &[ast::TableIndexHints]) -> Result<Hints> {
         let mut found = Hints::default();
         let mut used: Option<Vec<Option<usize>>> = None;
@@ -401,8 +404,9 @@ pub(super) fn whole(
     }
 }
 
-/// The ways to a table's rows, for conditions that all hold of them: the one that seems best first. Others follow where only
-/// the data can tell which is better. `cover` says how an index covers the query, if it does.
+/// The ways to a table's rows, for conditions that all hold of them: the one that seems best first.
+/// Others follow where only the data can tell which is better. `cover` says how an index covers the
+/// query, if it does.
 pub(crate) fn choose_access(
     table: &TableDef,
     offset: usize,
@@ -426,7 +430,8 @@ pub(crate) fn choose_access(
     }
     let points =
         best.intervals.iter().all(Interval::is_point) && count(&best.intervals) < POINTS_MANY;
-    // By entries alone no row is read that need not be, but many keys may be looked up for few rows.
+    // By entries alone no row is read that need not be, but many keys may be looked up for few
+    // rows.
     let dear = best.cover.is_none() && (best.index.is_some() || best.has_list());
     let whole = (dear && !points && !hints.forced).then(|| whole(table, hints, cover));
     let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
@@ -481,7 +486,8 @@ fn index_access(
     access
 }
 
-/// The rows of values that a list gives for the first of an index's columns, and for as many as it has in their order.
+/// The rows of values that a list gives for the first of an index's columns, and for as many as it
+/// has in their order.
 fn listed_rows(
     table: &TableDef,
     parts: &[IndexPart],
@@ -508,8 +514,9 @@ fn listed_rows(
     found.max_by_key(|rows| (rows.width(), std::cmp::Reverse(rows.count())))
 }
 
-/// Which of a source's conditions an access answers, for values that can be looked up as they are: those that its equalities and intervals
-/// have come from. It is the only source, so that all that was known of it is there again.
+/// Which of a source's conditions an access answers, for values that can be looked up as they are:
+/// those that its equalities and intervals have come from. It is the only source, so that all that
+/// was known of it is there again.
 pub(super) fn answered(
     table: &TableDef,
     access: &Access,

@@ -9,8 +9,8 @@ use super::{Access, Hints, SelectPlan, Source, SourceKind, choose_access};
 use crate::catalog::TableDef;
 use crate::expr::{Expr, Op};
 
-/// Puts the sources in the order they are read, chooses their access, and gives each condition to the first source at
-/// which it can be checked.
+/// Puts the sources in the order they are read, chooses their access, and gives each condition to
+/// the first source at which it can be checked.
 pub(super) fn arrange(
     sources: Vec<Source>,
     mut conditions: Vec<Expr>,
@@ -72,8 +72,8 @@ pub(super) fn arrange(
     placed
 }
 
-/// Whether an index could find rows by a condition: `false` for a column compared with one whose values it cannot look up.
-/// The index would be read whole for each row of those before.
+/// Whether an index could find rows by a condition: `false` for a column compared with one whose
+/// values it cannot look up. The index would be read whole for each row of those before.
 fn index_serves(expr: &Expr, source: &Source, table: &TableDef, placed: &[Source]) -> bool {
     let Expr::Binary(op, a, b, _) = expr else { return true };
     let (Expr::Column(a), Expr::Column(b)) = (&**a, &**b) else { return true };
@@ -137,7 +137,8 @@ pub(super) fn use_index_order(plan: &mut SelectPlan) {
     }
 }
 
-/// Reads a table by the index that gives an order, which is not empty. Answers whether there is one.
+/// Reads a table by the index that gives an order, which is not empty. Answers whether there is
+/// one.
 pub(crate) fn by_order(source: &mut Source, order: &[(Expr, bool, Collation)]) -> bool {
     let SourceKind::Table(table) = &source.kind else { return false };
     if source.access.point && source.access.index.is_none() {

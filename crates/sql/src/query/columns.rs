@@ -57,7 +57,8 @@ pub(super) fn note_columns(context: &Context<'_>, plan: &SelectPlan) {
     }
 }
 
-/// Whether rows of this layout have equal values in the columns. A value has the same bytes wherever it was written.
+/// Whether rows of this layout have equal values in the columns. A value has the same bytes
+/// wherever it was written.
 fn are_same(read: &ColumnsRead, old: &[u8], new: &[u8]) -> bool {
     let (Ok(old), Ok(new)) = (RowReader::new(old), RowReader::new(new)) else { return false };
     let mut columns = (0..COLUMNS).filter(|column| read.columns >> column & 1 == 1);

@@ -117,7 +117,8 @@ pub(crate) struct Entry<'t> {
     /// Columns of whole numbers, which most are, and how many of these there are.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The others. What is here of an entry before is of columns that are among the former now, where they are found first.
+    /// The others. What is here of an entry before is of columns that are among the former now,
+    /// where they are found first.
     values: Vec<(usize, Part<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,
@@ -146,7 +147,8 @@ impl<'t> Entry<'t> {
         Ok(())
     }
 
-    /// Reads a part of whole numbers, if this is one and there is a place, and answers what is behind it.
+    /// Reads a part of whole numbers, if this is one and there is a place, and answers what is
+    /// behind it.
     #[inline(always)]
     fn read_whole<'k>(&mut self, piece: &Piece, rest: &'k [u8]) -> Option<&'k [u8]> {
         let place = self.wholes.get_mut(self.wholes_len)?;
@@ -212,7 +214,8 @@ pub(super) struct Entries<'a> {
     pub(super) is_read: bool,
 }
 
-/// Reads the entries in some spans of an access that covers. `take` answers `false` when it wants no more.
+/// Reads the entries in some spans of an access that covers. `take` answers `false` when it wants
+/// no more.
 pub(super) fn each_entry(
     context: &Context<'_>,
     table: &TableDef,

@@ -15,14 +15,16 @@ use crate::rows::Stored;
 #[derive(Debug)]
 pub(crate) struct Ends(Vec<End>);
 
-/// The first row of an access that meets the conditions and is not NULL in the column has the value.
+/// The first row of an access that meets the conditions and is not NULL in the column has the
+/// value.
 #[derive(Debug)]
 struct End {
     access: Access,
     column: usize,
 }
 
-/// The ends that a query asks for, where it asks for nothing else of one table and its indexes have them.
+/// The ends that a query asks for, where it asks for nothing else of one table and its indexes have
+/// them.
 pub(super) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Option<Ends> {
     if !source.index_only || plan.aggregates.is_empty() {
         return None;
@@ -36,7 +38,8 @@ pub(super) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
         let [Expr::Column(slot)] = aggregate.args.as_slice() else { return None };
         let column = slot.checked_sub(source.offset).filter(|at| *at < table.columns.len())?;
         let of = &table.columns[column];
-        // Of values that are equal and not the same, any could be found; members are compared by name, and times shown in a zone.
+        // Of values that are equal and not the same, any could be found; members are compared by
+        // name, and times shown in a zone.
         let told = key::is_exact(&of.ty, of.collation, None)
             && !matches!(of.ty, ColumnType::Enum(_) | ColumnType::Timestamp(_));
         if !told {
@@ -53,7 +56,8 @@ pub(super) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
     plan.aggregates.iter().map(end).collect::<Option<Vec<_>>>().map(Ends)
 }
 
-/// An access that finds the source's rows in the order of a column, and hardly any that the conditions do not hold for.
+/// An access that finds the source's rows in the order of a column, and hardly any that the
+/// conditions do not hold for.
 fn in_order_of(source: &Source, table: &TableDef, column: usize) -> Option<Access> {
     let fits = |access: &Access| {
         let part = access.parts(table).get(access.equal.len());
@@ -84,7 +88,8 @@ fn in_order_of(source: &Source, table: &TableDef, column: usize) -> Option<Acces
 }
 
 impl Ends {
-    /// Whether the accesses are in order for the values that the statement has now, and have all that its snapshot sees.
+    /// Whether the accesses are in order for the values that the statement has now, and have all
+    /// that its snapshot sees.
     pub(super) fn are_known(&self, context: &Context<'_>, table: &TableDef) -> Result<bool> {
         for end in &self.0 {
             let is_whole = is_readable(context, table, &end.access);

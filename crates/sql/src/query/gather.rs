@@ -43,7 +43,8 @@ pub(crate) struct Key {
 }
 
 impl Gathering {
-    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie side by side in it.
+    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie
+    /// side by side in it.
     fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
         let of = |place| self.order.iter().find(|key| key.place == place);
         self.order.iter().all(|key| key.place < self.shown)
@@ -100,7 +101,8 @@ pub(super) struct Gatherer<'g> {
     gathering: &'g Gathering,
     once: Once,
     most: Option<usize>,
-    /// What texts say, and bytes: each in one piece. Text is known to be UTF-8, and is not looked through again.
+    /// What texts say, and bytes: each in one piece. Text is known to be UTF-8, and is not looked
+    /// through again.
     text: String,
     bytes: Vec<u8>,
     decimals: Vec<Decimal>,
@@ -155,7 +157,8 @@ impl<'g> Gatherer<'g> {
         }
     }
 
-    /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are wanted.
+    /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are
+    /// wanted.
     fn take<'v, V: Given<'v>>(&mut self, values: &[V], emit: &mut dyn TakeRow) -> Result<bool> {
         let shown = &values[..self.gathering.shown];
         if let Once::Seen(keys) = &mut self.once

@@ -30,8 +30,9 @@ pub(super) struct Rows<'c, 'p> {
     kept: Vec<Option<Rc<Kept>>>,
     /// What is known of each source as one whose rows are looked up for those of the one before it.
     inner: Vec<Outer>,
-    /// Of each source, rows that wait for what the next one has for them. While rows of one are joined none of those before it has any: of all that
-    /// wait somewhere those of later sources were found first.
+    /// Of each source, rows that wait for what the next one has for them. While rows of one are
+    /// joined none of those before it has any: of all that wait somewhere those of later sources
+    /// were found first.
     waiting: Vec<Waiting>,
     lock: Option<(LockMode, LockWait)>,
 }
@@ -142,7 +143,8 @@ impl<'c, 'p> Rows<'c, 'p> {
         Ok(more)
     }
 
-    /// Joins the sources after this level to a row, now or with others that come after it. `false` when nobody wants more.
+    /// Joins the sources after this level to a row, now or with others that come after it. `false`
+    /// when nobody wants more.
     #[inline]
     fn next(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
         let context = self.context;

@@ -38,7 +38,8 @@ use crate::expr::{Buffer, Context};
 const FIRST: usize = 4;
 /// How many times as many are read at once the next time.
 const GROWTH: usize = 4;
-/// Rows that are read at once at the most, whatever memory there is; and what each is thought to take of it, a block.
+/// Rows that are read at once at the most, whatever memory there is; and what each is thought to
+/// take of it, a block.
 const TOGETHER_MAX: usize = 64;
 const ROW_BYTES: usize = 16 << 10;
 /// The part of the memory that they may take.
@@ -73,7 +74,8 @@ impl Together {
         self.0 = FIRST.min(most);
     }
 
-    /// So many were read at once, of which so many were not. Where they were fewer than might have been, it stays at that.
+    /// So many were read at once, of which so many were not. Where they were fewer than might have
+    /// been, it stays at that.
     pub(super) fn after(&mut self, most: usize, read: usize, lacking: usize) {
         self.0 = match lacking {
             0 => (self.0 / GROWTH).max(1),
@@ -83,7 +85,8 @@ impl Together {
     }
 }
 
-/// Looks a row up. Answers whether it is there, and whether it was not in memory, as far as others are read at once then.
+/// Looks a row up. Answers whether it is there, and whether it was not in memory, as far as others
+/// are read at once then.
 #[inline]
 pub(super) fn look_up(
     context: &Context<'_>,
@@ -160,8 +163,8 @@ impl<'c> Lookups<'c> {
         Lookups { to_lock: true, ..Lookups::new(context, table) }
     }
 
-    /// Gives a row to `take`, if it is there: now, or with others that come after it. `take` answers `false` when it wants no more, and so
-    /// does this.
+    /// Gives a row to `take`, if it is there: now, or with others that come after it. `take`
+    /// answers `false` when it wants no more, and so does this.
     #[inline]
     pub(super) fn row(
         &mut self,

@@ -95,8 +95,9 @@ impl QueryPlan {
         }
     }
 
-    /// Whether it gives values that it has, or columns or totals of one table's rows as they are stored, and calls nothing. It takes long
-    /// then only where it meets many rows, and says so when it does (`check_now_and_then`).
+    /// Whether it gives values that it has, or columns or totals of one table's rows as they are
+    /// stored, and calls nothing. It takes long then only where it meets many rows, and says so
+    /// when it does (`check_now_and_then`).
     pub(crate) fn is_brief(&self) -> bool {
         let Body::Select(select) = &self.body else { return false };
         let plain = |exprs: &[Expr]| exprs.iter().all(Expr::is_plain);
@@ -111,7 +112,8 @@ impl QueryPlan {
         rows && plain(&select.projections) && plain(&select.constant)
     }
 
-    /// Refuses text in another character set among its columns: who reads them would not know of it.
+    /// Refuses text in another character set among its columns: who reads them would not know of
+    /// it.
     pub(crate) fn refuse_charsets(&self) -> Result<()> {
         match &self.body {
             Body::Select(select) => select.projections.iter().try_for_each(refuse_charset),
@@ -201,7 +203,8 @@ pub(crate) struct Source {
     pub(crate) outer: Option<Vec<Expr>>,
     /// What a row must meet once this source is joined.
     pub(crate) filters: Vec<Expr>,
-    /// Those of the filters that are checked on the row as it is stored, unless it is locked; and the others.
+    /// Those of the filters that are checked on the row as it is stored, unless it is locked; and
+    /// the others.
     pub(crate) tests: Vec<Test>,
     pub(crate) rest: Vec<Expr>,
     /// How a stored table's rows are read.
@@ -210,14 +213,16 @@ pub(crate) struct Source {
     pub(crate) needed: Option<Vec<usize>>,
     /// Whether an index that has them all may be read alone.
     pub(crate) index_only: bool,
-    /// Whether a change of several tables reads it and does not change it: its rows are locked shared then.
+    /// Whether a change of several tables reads it and does not change it: its rows are locked
+    /// shared then.
     pub(crate) shared: bool,
     /// Equalities with earlier sources, by which rows that are read whole are found again.
     pub(crate) hash: Vec<(Expr, Expr, Collation)>,
 }
 
 impl Source {
-    /// How an index of the table that it is covers what is asked for, if it does and may be read alone.
+    /// How an index of the table that it is covers what is asked for, if it does and may be read
+    /// alone.
     pub(crate) fn cover(&self, table: &TableDef, index: usize) -> Option<Cover> {
         let needed = self.needed.as_ref().filter(|_| self.index_only)?;
         Cover::of(table, index, needed)
@@ -228,8 +233,8 @@ impl Source {
         self.filters.iter().chain(self.outer.iter().flatten())
     }
 
-    /// Whether it is one row at the most, which is looked up by its whole primary key, before anything is found out about it. Finding
-    /// out that key does nothing, and may be done again.
+    /// Whether it is one row at the most, which is looked up by its whole primary key, before
+    /// anything is found out about it. Finding out that key does nothing, and may be done again.
     pub(crate) fn looks_up(&self) -> bool {
         let access = &self.access;
         access.index.is_none() && access.point && access.equal.iter().all(Expr::is_constant)

@@ -37,7 +37,8 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    /// A row that was looked up in the last of these sources, of which it is this, was not in memory.
+    /// A row that was looked up in the last of these sources, of which it is this, was not in
+    /// memory.
     #[cold]
     pub(super) fn missed(&mut self, context: &Context<'_>, sources: &[Source]) {
         if *self.may_keep.get_or_insert_with(|| may_keep(sources)) {
@@ -58,8 +59,9 @@ impl Outer {
     }
 }
 
-/// Whether what is looked up for a row of the sources before the last of these is one row of it, by its whole primary key, which is there to be
-/// read; and what is found out for the row until then hangs on nothing else.
+/// Whether what is looked up for a row of the sources before the last of these is one row of it, by
+/// its whole primary key, which is there to be read; and what is found out for the row until then
+/// hangs on nothing else.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };

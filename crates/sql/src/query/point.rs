@@ -60,8 +60,9 @@ fn is_same(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// What columns of a key are compared with: a value of another kind may be equal to several that they keep. Of one kind, two that are compared by the
-/// column's collation are equal where their parts of keys are the same bytes, so that texts are written as they are given.
+/// What columns of a key are compared with: a value of another kind may be equal to several that
+/// they keep. Of one kind, two that are compared by the column's collation are equal where their
+/// parts of keys are the same bytes, so that texts are written as they are given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Whole,
@@ -81,7 +82,8 @@ impl Kind {
 }
 
 impl PointKey {
-    /// The key of a source's row, where that it has this key is all that is asked of it, as long as what is given for it is of its columns' kinds.
+    /// The key of a source's row, where that it has this key is all that is asked of it, as long as
+    /// what is given for it is of its columns' kinds.
     pub(crate) fn of(source: &Source) -> Option<PointKey> {
         let SourceKind::Table(table) = &source.kind else { return None };
         let access = &source.access;
@@ -106,7 +108,8 @@ impl PointKey {
         answers_all.then(|| PointKey { table: table.clone(), parts })
     }
 
-    /// Whether a condition says of a column of the key what the access says: that it is equal to this value, by the column's own collation.
+    /// Whether a condition says of a column of the key what the access says: that it is equal to
+    /// this value, by the column's own collation.
     fn is_equality(source: &Source, table: &TableDef, filter: &Expr) -> bool {
         let Expr::Binary(Op::Eq, a, b, collation) = filter else { return false };
         let (slot, value) = match (&**a, &**b) {
@@ -142,7 +145,8 @@ impl PointKey {
 }
 
 impl Point {
-    /// A query as one look-up, where it is no more than that whatever its parameters are, as long as they are of the kinds of the key's columns.
+    /// A query as one look-up, where it is no more than that whatever its parameters are, as long
+    /// as they are of the kinds of the key's columns.
     pub(crate) fn of(plan: &QueryPlan) -> Option<Point> {
         let Body::Select(select) = &plan.body else { return None };
         let (Some(Direct::Columns(columns)), [source]) = (&select.direct, &select.sources[..])
@@ -178,7 +182,8 @@ impl Point {
         self.key.table.since
     }
 
-    /// Writes the row's key; `false` where it has to be looked for in some other way, or is not wanted.
+    /// Writes the row's key; `false` where it has to be looked for in some other way, or is not
+    /// wanted.
     pub(crate) fn write_key(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
         let wanted = |limit: &Expr| match known(limit, params) {
             Some(Value::Int(limit)) => *limit > 0,

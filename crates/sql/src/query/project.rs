@@ -64,7 +64,8 @@ pub(super) fn project(
     Ok((columns, projections))
 }
 
-/// An expression's text, as the name of its column where it was not named by what was written (`parse/names`).
+/// An expression's text, as the name of its column where it was not named by what was written
+/// (`parse/names`).
 fn shown(expr: &ast::Expr) -> String {
     expr.to_string().chars().take(256).collect()
 }

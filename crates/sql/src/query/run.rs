@@ -249,8 +249,9 @@ fn run_set(
     Ok((rows, [held, others_held]))
 }
 
-/// Whether the rows of a query are found in its order. An index that was chosen for that gives it only where the values before
-/// are looked up: text that is compared with a number is found in several places; and one that is newer than the snapshot is not read.
+/// Whether the rows of a query are found in its order. An index that was chosen for that gives it
+/// only where the values before are looked up: text that is compared with a number is found in
+/// several places; and one that is newer than the snapshot is not read.
 fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     let [Source { kind: SourceKind::Table(table), access, .. }] = plan.sources.as_slice() else {
         return Ok(plan.ordered);

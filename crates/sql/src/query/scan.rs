@@ -13,7 +13,8 @@ use crate::errors::Result;
 use crate::expr::{Context, Expr};
 use crate::rows::Stored;
 
-/// What takes a source's rows, in its slots of a wider row. Of a single source it may take the row itself.
+/// What takes a source's rows, in its slots of a wider row. Of a single source it may take the row
+/// itself.
 pub(super) type Take<'e> = dyn FnMut(&mut Row) -> Result<bool> + 'e;
 
 /// What rows of a table are read for.
@@ -84,9 +85,10 @@ pub(super) fn read_source(
 
 /// Reads a table's rows into the source's slots; the last slot has the row's key.
 ///
-/// A locking read locks shared what a change of several tables only reads ([`Source::shared`]), whatever it says for the others. It
-/// locks each row that the conditions hold for, reads it anew, and checks them again. Where the whole primary key is given it locks before
-/// it reads anything, so that the statement's snapshot is never older than the row (DESIGN, D12).
+/// A locking read locks shared what a change of several tables only reads ([`Source::shared`]),
+/// whatever it says for the others. It locks each row that the conditions hold for, reads it anew,
+/// and checks them again. Where the whole primary key is given it locks before it reads anything,
+/// so that the statement's snapshot is never older than the row (DESIGN, D12).
 pub(crate) fn scan_table(
     context: &Context<'_>,
     source: &Source,
@@ -126,11 +128,12 @@ pub(crate) fn scan_table(
     })
 }
 
-/// Deletes, where they lie in the table, the rows that the conditions hold for, and answers how many; `None` where they have to be
-/// found some other way. `gone` is given each row, with its key in the last slot, once it is locked.
+/// Deletes, where they lie in the table, the rows that the conditions hold for, and answers how
+/// many; `None` where they have to be found some other way. `gone` is given each row, with its key
+/// in the last slot, once it is locked.
 ///
-/// Nothing is held of them: rows beside each other that all go are deleted at once. So the conditions may not look at this
-/// table themselves.
+/// Nothing is held of them: rows beside each other that all go are deleted at once. So the
+/// conditions may not look at this table themselves.
 pub(crate) fn delete_rows(
     context: &Context<'_>,
     source: &Source,
@@ -188,9 +191,10 @@ fn looks_around(expr: &Expr) -> bool {
     looks
 }
 
-/// Reads the rows at some places: their bytes, their keys, and whether they were locked before they were read, which only those are
-/// whose whole primary key is given. `take` answers `false` when it wants no more. A statement is left for a device
-/// (`leave_reads`) where it looks up one row, and no more once it knows what is there.
+/// Reads the rows at some places: their bytes, their keys, and whether they were locked before they
+/// were read, which only those are whose whole primary key is given. `take` answers `false` when it
+/// wants no more. A statement is left for a device (`leave_reads`) where it looks up one row, and
+/// no more once it knows what is there.
 pub(super) fn each_row(
     context: &Context<'_>,
     table: &TableDef,
@@ -235,7 +239,8 @@ pub(super) fn each_row(
         return to_lock::each(context, table, (access, spans), moves, &mut found);
     }
     let Some((mode, wait)) = lock.filter(|_| whole_key) else {
-        // A row that is found is locked once it is known to be wanted. Who locks rows may change them, and then looks at what comes after.
+        // A row that is found is locked once it is known to be wanted. Who locks rows may change
+        // them, and then looks at what comes after.
         let (places, together) = ((access, &spans[..]), lock.is_none());
         return each_unlocked(context, table, places, together, |bytes, key| {
             take(bytes, key, false)
@@ -255,7 +260,8 @@ pub(super) fn each_row(
     Ok(())
 }
 
-/// Reads the rows at some places, of which none is locked yet: their bytes and their keys. Those that lie together may be taken `together`, as
+/// Reads the rows at some places, of which none is locked yet: their bytes and their keys. Those
+/// that lie together may be taken `together`, as
 /// [`each_in`] says.
 fn each_unlocked(
     context: &Context<'_>,
@@ -289,7 +295,8 @@ fn each_unlocked(
     lookups.rest(&mut found).map(drop)
 }
 
-/// Whether the transaction's snapshot has all that an access reads: what was being built when it was taken, it has not.
+/// Whether the transaction's snapshot has all that an access reads: what was being built when it
+/// was taken, it has not.
 pub(super) fn is_readable(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
     let since = access.index.map_or(table.since, |at| table.indexes[at].since.max(table.since));
     since == Csn::ZERO || context.txn.sees(since)
@@ -329,12 +336,14 @@ fn scan_of<'c>(
     Ok(Some(context.txn.scan(space, range, direction)?))
 }
 
-/// Rows that are taken together at the most, and that are counted together: between two looks whether the statement was ended.
+/// Rows that are taken together at the most, and that are counted together: between two looks
+/// whether the statement was ended.
 const TAKEN_MAX: usize = CHECK_AFTER;
 const COUNTED_MAX: usize = 1024;
 
-/// Goes through the keys of an access in one of its spans, and their values. `take` answers `false` when it wants no more, and so does this.
-/// Rows that lie together may be taken `together`: what `take` writes is not seen among them.
+/// Goes through the keys of an access in one of its spans, and their values. `take` answers `false`
+/// when it wants no more, and so does this. Rows that lie together may be taken `together`: what
+/// `take` writes is not seen among them.
 #[inline]
 pub(super) fn each_in(
     context: &Context<'_>,
@@ -373,8 +382,8 @@ pub(super) fn is_row(table: &TableDef, span: &Span) -> bool {
     exact_point(table, &span.start) && span.is_of_start()
 }
 
-/// Goes through the keys of an access in some spans, and their values, as they lie in the table or the index. `take` answers `false` when it
-/// wants no more.
+/// Goes through the keys of an access in some spans, and their values, as they lie in the table or
+/// the index. `take` answers `false` when it wants no more.
 #[inline]
 pub(super) fn each_together(
     context: &Context<'_>,
@@ -415,7 +424,8 @@ pub(super) fn count_in(
 /// Rows after which a scan asks whether its statement was ended, and says that it takes long.
 const CHECK_AFTER: usize = 256;
 
-/// Asks whether the statement was ended, after so many more rows, in whatever spans and tables they are.
+/// Asks whether the statement was ended, after so many more rows, in whatever spans and tables they
+/// are.
 #[inline]
 pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<()> {
     context.met.set(context.met.get() + rows);
@@ -429,7 +439,8 @@ pub(super) fn check_now_and_then(context: &Context<'_>, rows: usize) -> Result<(
     Ok(())
 }
 
-/// Whether a key has all parts of the primary key, and nothing was left to check: no other key begins with it.
+/// Whether a key has all parts of the primary key, and nothing was left to check: no other key
+/// begins with it.
 fn exact_point(table: &TableDef, key: &[u8]) -> bool {
     let mut at = 0;
     for part in &table.primary {
@@ -485,9 +496,10 @@ impl Fetched<'_> {
         Ok(())
     }
 
-    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is not one any more. One that they do not hold for is not
-    /// locked, and is there to be refused, as an outer join must see it: so conditions that may be others when they are evaluated again are
-    /// looked at behind the lock alone.
+    /// Locks a row that the conditions hold for, and reads it anew; `false` when it is not one any
+    /// more. One that they do not hold for is not locked, and is there to be refused, as an outer
+    /// join must see it: so conditions that may be others when they are evaluated again are looked
+    /// at behind the lock alone.
     fn lock(&mut self, key: &[u8], row: &mut Row) -> Result<bool> {
         let Some((mode, wait)) = self.lock else { return Ok(true) };
         if self.moves.is_some_and(|moves| moves.was_given(key)) {

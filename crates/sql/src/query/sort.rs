@@ -81,7 +81,8 @@ fn double_key(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
 }
 
-/// A map by keys that clients choose: a client that does not know its seed cannot make them collide.
+/// A map by keys that clients choose: a client that does not know its seed cannot make them
+/// collide.
 pub(crate) type KeyMap<V> = HashMap<Vec<u8>, V, RandomState>;
 
 /// The rows that came already, of those that come once.

@@ -34,7 +34,8 @@ pub(super) enum Places<'c> {
 /// The ranges that an access reads: in order, and apart from each other.
 pub(super) struct Spans {
     pub(super) all: SmallVec<[Span; 1]>,
-    /// Whether they have exactly what the access's equalities and intervals say, as far as those are about whole numbers.
+    /// Whether they have exactly what the access's equalities and intervals say, as far as those
+    /// are about whole numbers.
     pub(super) exact: bool,
 }
 
@@ -78,7 +79,8 @@ fn end_of(mut prefix: Key) -> Option<Key> {
 /// Spans that an estimate looks at; of more, the rest is assumed like them.
 const SAMPLE: usize = 8;
 
-/// What a row costs that an index finds and the table then gives, beside one that is read in passing.
+/// What a row costs that an index finds and the table then gives, beside one that is read in
+/// passing.
 const LOOKUP_COST: u64 = 4;
 
 /// The access that reads the least, and where, for the row so far.
@@ -128,7 +130,8 @@ fn choose_spans<'s>(
     row: &[Value],
 ) -> Result<(&'s Access, Spans)> {
     let mut best = (&source.access, spans(context, &source.access, table, row)?);
-    // An index that cannot look up its values has no more to say than the table, unless it is read alone.
+    // An index that cannot look up its values has no more to say than the table, unless it is read
+    // alone.
     let is_dear = best.0.index.is_some() && best.0.cover.is_none();
     let of_no_use = is_dear && !best.0.ordered && are_all(&best.1.all);
     if of_no_use || is_too_new(context, table, best.0) {
@@ -153,8 +156,9 @@ fn choose_spans<'s>(
     Ok(best)
 }
 
-/// Whether an access reads all rows by the entries of an index that was built after the snapshot. The query has asked for the rows, and not
-/// for that index: they are read as they lie, and sorted where its order was counted on.
+/// Whether an access reads all rows by the entries of an index that was built after the snapshot.
+/// The query has asked for the rows, and not for that index: they are read as they lie, and sorted
+/// where its order was counted on.
 pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
     access.is_full() && access.cover.is_some() && !scan::is_readable(context, table, access)
 }
@@ -231,7 +235,8 @@ fn is_whole(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::UInt(_))
 }
 
-/// Whether the columns that an access has values for are looked up by them, so that its rows are in the order of the next.
+/// Whether the columns that an access has values for are looked up by them, so that its rows are in
+/// the order of the next.
 pub(super) fn finds_equal(
     context: &Context<'_>,
     access: &Access,
@@ -301,7 +306,8 @@ struct Ends<'a, 'c> {
     key: Buffer<'a>,
     prefix_bytes: usize,
     row: &'a [Value],
-    /// Whether all that was looked up so far are whole numbers, or NULL, and every end of a range is where it says.
+    /// Whether all that was looked up so far are whole numbers, or NULL, and every end of a range
+    /// is where it says.
     exact: bool,
 }
 

@@ -108,8 +108,8 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
     }
 }
 
-/// Takes the conditions of a source apart: those that are tests, and the rest. Of a source that is `alone` it is found out which tests its
-/// accesses answer.
+/// Takes the conditions of a source apart: those that are tests, and the rest. Of a source that is
+/// `alone` it is found out which tests its accesses answer.
 pub(super) fn split(source: &mut Source, alone: bool) {
     let SourceKind::Table(table) = &source.kind else {
         source.rest.clone_from(&source.filters);
@@ -238,7 +238,8 @@ impl Ready<'_> {
     }
 }
 
-/// The tests that are asked of rows at some places, ready: what the places that are read answer already is asked of none.
+/// The tests that are asked of rows at some places, ready: what the places that are read answer
+/// already is asked of none.
 fn asked_of<'t>(
     context: &'t Context<'_>,
     source: &'t Source,
@@ -252,8 +253,8 @@ fn asked_of<'t>(
     asked.map(|(_, test)| ready(context, test)).collect()
 }
 
-/// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys. `take` answers `false`
-/// when it wants no more; with `asks` it looks at columns.
+/// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys.
+/// `take` answers `false` when it wants no more; with `asks` it looks at columns.
 pub(super) fn scan_stored(
     context: &Context<'_>,
     source: &Source,
@@ -300,8 +301,8 @@ pub(super) fn scan_stored(
     })
 }
 
-/// How many rows a source has, where that is told without looking at one: all that is asked is answered by where they are. `None` where it
-/// is not, or where rows are not taken together.
+/// How many rows a source has, where that is told without looking at one: all that is asked is
+/// answered by where they are. `None` where it is not, or where rows are not taken together.
 fn count_stored(
     context: &Context<'_>,
     source: &Source,

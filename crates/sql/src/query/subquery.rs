@@ -45,8 +45,8 @@ impl Answer {
         &self.rows
     }
 
-    /// What `left IN (subquery)` is, where a set tells; `None` where the rows must be compared one by one. The set is not made
-    /// for the first who asks, who may be the only one.
+    /// What `left IN (subquery)` is, where a set tells; `None` where the rows must be compared one
+    /// by one. The set is not made for the first who asks, who may be the only one.
     pub(crate) fn contains(&self, left: &[Value], collations: &[Collation]) -> Option<Value> {
         if !self.asked.replace(true) {
             return None;
@@ -105,8 +105,8 @@ pub(crate) fn answer(
     })
 }
 
-/// The rows of a table that a query makes in FROM or by WITH. It sees the rows of the queries around the one that has it, and none of
-/// that one's, nor of those inside of it which read it.
+/// The rows of a table that a query makes in FROM or by WITH. It sees the rows of the queries
+/// around the one that has it, and none of that one's, nor of those inside of it which read it.
 pub(super) fn derived(context: &Context<'_>, plan: &QueryPlan) -> Result<Rc<Answer>> {
     cached(context, plan, || {
         let unseen = {

@@ -140,7 +140,8 @@ impl<T: TakeColumns> TakeStored for Projection<'_, T> {
         match taken {
             Some(more) => Ok(more),
             None => {
-                // A column of decimals is one in the rows that follow too, and they have as many columns.
+                // A column of decimals is one in the rows that follow too, and they have as many
+                // columns.
                 self.fields = false;
                 self.values(row)
             }

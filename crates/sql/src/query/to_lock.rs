@@ -25,7 +25,8 @@ use crate::catalog::TableDef;
 use crate::errors::{Result, SqlError};
 use crate::expr::Context;
 
-/// How often a statement starts over for rows that are gone, and how many rows its scan may have locked by then.
+/// How often a statement starts over for rows that are gone, and how many rows its scan may have
+/// locked by then.
 pub(crate) const STARTS_MAX: usize = 3;
 pub(crate) const ROWS_TO_START_OVER: usize = 1000;
 
@@ -57,7 +58,8 @@ impl<'c> Moves<'c> {
         !given.is_empty() && given.contains(key)
     }
 
-    /// Locks a row; `false` when it was skipped, or is gone, which has the statement start over where it may (NEWEST-6).
+    /// Locks a row; `false` when it was skipped, or is gone, which has the statement start over
+    /// where it may (NEWEST-6).
     pub(super) fn lock(
         &self,
         table: &TableDef,
@@ -82,8 +84,8 @@ impl<'c> Moves<'c> {
     }
 }
 
-/// Has a statement start over, after a row that it was about is gone: it may have got a key that the statement has passed. It goes
-/// on where it has done so often, or has locked many rows.
+/// Has a statement start over, after a row that it was about is gone: it may have got a key that
+/// the statement has passed. It goes on where it has done so often, or has locked many rows.
 pub(super) fn start_over(context: &Context<'_>, locked: usize) -> Result<()> {
     if context.starts_over && locked < ROWS_TO_START_OVER {
         return Err(SqlError::starts_over());
@@ -96,13 +98,14 @@ pub(crate) fn note_moved(context: &Context<'_>, moved: bool) {
     context.moved.set(context.moved.get() + u64::from(moved));
 }
 
-/// How often something has come between the rows of a statement and itself: it waited for a lock, or found a row changed.
+/// How often something has come between the rows of a statement and itself: it waited for a lock,
+/// or found a row changed.
 pub(crate) fn turns(context: &Context<'_>) -> u64 {
     context.txn.waits_granted() + context.moved.get()
 }
 
-/// Gives rows at some places, which the caller locks if it wants them: their bytes and their keys. `take` answers `false` when
-/// it wants no more.
+/// Gives rows at some places, which the caller locks if it wants them: their bytes and their keys.
+/// `take` answers `false` when it wants no more.
 pub(super) fn each(
     context: &Context<'_>,
     table: &TableDef,
@@ -129,7 +132,8 @@ pub(super) fn each(
     lookups.rest(&mut found).map(drop)
 }
 
-/// Gives the rows in one span, each part of it in the newest state of when the scan came to it (NEWEST-2).
+/// Gives the rows in one span, each part of it in the newest state of when the scan came to it
+/// (NEWEST-2).
 fn each_in<'c>(
     context: &'c Context<'c>,
     table: &TableDef,

@@ -4,9 +4,9 @@ use super::{Aggregate, Body, QueryPlan, SelectPlan, SourceKind};
 use crate::expr::Expr;
 
 impl QueryPlan {
-    /// Calls `visit` with every expression of this query, of the tables that it makes, and of those that
-    /// they make, but not with what is inside an expression. Each comes with the level of its query: how
-    /// many queries enclose it.
+    /// Calls `visit` with every expression of this query, of the tables that it makes, and of those
+    /// that they make, but not with what is inside an expression. Each comes with the level of its
+    /// query: how many queries enclose it.
     pub(super) fn expressions(&self, visit: &mut dyn FnMut(usize, &Expr)) {
         self.expressions_at(self.depth, visit);
     }

@@ -37,8 +37,8 @@ fn merge(one: &mut Session, db: &Database, id: &str) {
     db.compact().unwrap();
 }
 
-/// V7, V3, V4: what changes of a table left in its rows goes with compactions, they read as before, and those that would become longer
-/// stay; also after the next opening.
+/// V7, V3, V4: what changes of a table left in its rows goes with compactions, they read as before,
+/// and those that would become longer stay; also after the next opening.
 #[test]
 fn compactions_write_rows_in_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

@@ -41,7 +41,8 @@ impl Drop for AtHand {
 }
 
 impl Instance {
-    /// The catalog as it is, or while it is being replaced, perhaps the one before, as [`Instance::catalog_version`] says.
+    /// The catalog as it is, or while it is being replaced, perhaps the one before, as
+    /// [`Instance::catalog_version`] says.
     pub(super) fn catalog_at_hand(&self) -> AtHand {
         let instance = self.0.number;
         let last = LAST.try_with(Cell::take).ok().flatten();

@@ -24,7 +24,8 @@ const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Whose build it is.
 pub(super) struct Owner<'a> {
     pub(super) stop: &'a Stop,
-    /// How long it waits to have the table alone, and newcomers for it. Without, it has all the time, and gives way to them.
+    /// How long it waits to have the table alone, and newcomers for it. Without, it has all the
+    /// time, and gives way to them.
     pub(super) wait: Option<Duration>,
     pub(super) stripe: usize,
     /// Whether it has the table alone already, by LOCK TABLES.
@@ -120,8 +121,9 @@ impl Build {
         }
     }
 
-    /// Drops what was built, unless the instance is closed: at once if nobody uses the table, else in a thread, so that neither the
-    /// statement nor newcomers wait for who does. What cannot be dropped now is dropped at the next opening.
+    /// Drops what was built, unless the instance is closed: at once if nobody uses the table, else
+    /// in a thread, so that neither the statement nor newcomers wait for who does. What cannot be
+    /// dropped now is dropped at the next opening.
     fn give_up(self, instance: &Instance, owner: &Owner<'_>) {
         let closing = &instance.0.closing;
         if closing.is_asked() {
@@ -152,8 +154,8 @@ impl Build {
     }
 }
 
-/// Goes on with builds that were cut off, or drops those that were to be dropped: in a thread, or at once where the
-/// database has no threads of its own.
+/// Goes on with builds that were cut off, or drops those that were to be dropped: in a thread, or
+/// at once where the database has no threads of its own.
 pub(super) fn resume(instance: &Instance) -> Result<()> {
     let catalog = instance.0.catalog.load_full();
     let closing = instance.0.closing.clone();
@@ -232,7 +234,8 @@ fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
 }
 
 impl Instance {
-    /// Ends the threads that build, and the one that writes rows anew. The next opening goes on with what they leave.
+    /// Ends the threads that build, and the one that writes rows anew. The next opening goes on
+    /// with what they leave.
     pub(super) fn end_building(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         self.0.metadata.wake();

@@ -80,8 +80,9 @@ impl Body {
         matches!(self, Body::Query(plan) if plan.is_brief())
     }
 
-    /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing before that would be done twice. Once
-    /// it has found what is there, it waits for devices, as what it does from then on, such as to take a lock by its name, nothing undoes.
+    /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing
+    /// before that would be done twice. Once it has found what is there, it waits for devices, as
+    /// what it does from then on, such as to take a lock by its name, nothing undoes.
     pub(super) fn looks_up(&self) -> bool {
         match self {
             Body::Query(plan) => plan.looks_up(),
@@ -123,7 +124,8 @@ pub(super) struct Compiled {
     _memory: Charge,
 }
 
-/// What a plan knows of a parameter's value: its type, which those of what is made of it follow from.
+/// What a plan knows of a parameter's value: its type, which those of what is made of it follow
+/// from.
 #[derive(Debug)]
 struct Sample {
     kind: Discriminant<Value>,
@@ -277,7 +279,8 @@ impl CommonShapes {
     }
 }
 
-/// A session's shapes; in place of one that could not be compiled, the version of the catalog that this was so for.
+/// A session's shapes; in place of one that could not be compiled, the version of the catalog that
+/// this was so for.
 #[derive(Default)]
 pub(super) struct Shapes {
     known: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
@@ -286,7 +289,8 @@ pub(super) struct Shapes {
 }
 
 impl Session {
-    /// Makes a statement ready, for the catalog as it is and parameters like these. Asks whether the user may run it.
+    /// Makes a statement ready, for the catalog as it is and parameters like these. Asks whether
+    /// the user may run it.
     pub(super) fn compile(
         &self,
         slot: &Slot,

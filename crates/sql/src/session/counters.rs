@@ -46,7 +46,8 @@ pub(super) struct Counters {
     reserving: Mutex<()>,
 }
 
-/// Which numbers a session is given: `auto_increment_offset`, and from there each `auto_increment_increment`.
+/// Which numbers a session is given: `auto_increment_offset`, and from there each
+/// `auto_increment_increment`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) offset: u64,
@@ -65,7 +66,8 @@ impl Step {
 }
 
 impl Instance {
-    /// Forgets what tables have given, after they were changed: of AUTO_INCREMENT columns, and of rows.
+    /// Forgets what tables have given, after they were changed: of AUTO_INCREMENT columns, and of
+    /// rows.
     pub(super) fn forget_numbers(&self, restarted: &[u32], renumbered: &[u32]) {
         self.0.counters.auto_increment.lock().retain(|table, _| !restarted.contains(table));
         let mut rows = self.0.counters.rows.lock();
@@ -161,7 +163,8 @@ impl Instance {
         Ok(())
     }
 
-    /// The number that comes next as far as it is stored: after the bound, and after the largest that any row has.
+    /// The number that comes next as far as it is stored: after the bound, and after the largest
+    /// that any row has.
     fn stored_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
         let Some(column) = table.auto_column() else { return Ok(1) };
         let leads = |parts: &[IndexPart]| parts.first().is_some_and(|part| part.column == column);
@@ -190,9 +193,9 @@ impl Instance {
         Ok(next)
     }
 
-    /// Ends what goes on beside sessions, and gives back the numbers that were reserved and not given, so that the next opening
-    /// goes on with both. To be called before the database is closed, when the sessions are gone; without it numbers are
-    /// skipped, as after a crash.
+    /// Ends what goes on beside sessions, and gives back the numbers that were reserved and not
+    /// given, so that the next opening goes on with both. To be called before the database is
+    /// closed, when the sessions are gone; without it numbers are skipped, as after a crash.
     pub fn close(&self) {
         self.end_building();
         self.0.give_back_numbers();

@@ -93,7 +93,8 @@ impl Session {
         }
     }
 
-    /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited for (DESIGN, D2).
+    /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited
+    /// for (DESIGN, D2).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
         names::check_alter(alter)?;
         let outcome = self.rebuild_table(alter);
@@ -136,7 +137,8 @@ impl Session {
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
-            // Who had the table before let go of it when its commit was ordered, which a usual snapshot may not have yet.
+            // Who had the table before let go of it when its commit was ordered, which a usual
+            // snapshot may not have yet.
             txn.take_newest_snapshot();
             alteration.build(&self.context(&txn, &catalog, &[]))?
         };
@@ -210,7 +212,8 @@ impl Session {
         self.instance.finish_refresh(&table, self.lock_wait())
     }
 
-    /// A change of the catalog, by the session's names. `built` are key spaces that were filled for it.
+    /// A change of the catalog, by the session's names. `built` are key spaces that were filled for
+    /// it.
     fn change_catalog(
         &mut self,
         built: &[u32],

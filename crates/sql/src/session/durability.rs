@@ -14,7 +14,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The longest delay.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
 
-/// The durability of a text, as the variable `durability` takes it: `commit`, `none`, or a delay from `1ms` to `3600s`.
+/// The durability of a text, as the variable `durability` takes it: `commit`, `none`, or a delay
+/// from `1ms` to `3600s`.
 #[must_use]
 pub fn parse(text: &str) -> Option<Durability> {
     let text = text.trim().to_ascii_lowercase();

@@ -15,7 +15,8 @@ pub trait Front: Send + Sync {
     /// A connection was killed: it is not to wait for its client any longer.
     fn wake(&self, connection_id: u64);
 
-    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is not known.
+    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is
+    /// not known.
     fn is_gone(&self, connection_id: u64) -> bool;
 }
 
@@ -45,7 +46,8 @@ const BOUNDS: &[(&str, u64, u64)] = &[
     ("wait_timeout", 1, 31_536_000),
 ];
 
-/// Checks what a limit is set to. A number out of bounds becomes the nearest within, with a warning, as in MySQL.
+/// Checks what a limit is set to. A number out of bounds becomes the nearest within, with a
+/// warning, as in MySQL.
 pub(super) fn check_limit(
     name: &str,
     global: bool,

@@ -47,8 +47,8 @@ pub(super) struct Inner {
     /// That of `catalog`, or, while that is being replaced, of the one before.
     version: AtomicU64,
     pub(super) counters: Counters,
-    /// Held by a change of the catalog, from before it reads the catalog until others see what it did. Whether the
-    /// catalog in memory is behind the stored one.
+    /// Held by a change of the catalog, from before it reads the catalog until others see what it
+    /// did. Whether the catalog in memory is behind the stored one.
     pub(super) changing: Mutex<bool>,
     pub(super) metadata: MetadataLocks,
     pub(super) named: Arc<NamedLocks>,
@@ -76,11 +76,13 @@ pub(super) struct Inner {
     pub(super) accounts: Arc<AccountUse>,
     /// Asked when the instance is shut down, for work that is no session's.
     pub(super) closing: Arc<Stop>,
-    /// The threads that go on with builds of indexes, or drop what they left, and the one that writes rows anew.
+    /// The threads that go on with builds of indexes, or drop what they left, and the one that
+    /// writes rows anew.
     pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
     /// The tables whose rows are written anew.
     pub(super) refreshing: Arc<Refreshes>,
-    /// The commits from which on key spaces that were built since the opening have all rows or entries.
+    /// The commits from which on key spaces that were built since the opening have all rows or
+    /// entries.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
 }
 
@@ -205,7 +207,8 @@ impl Instance {
         self.0.point_changes
     }
 
-    /// Rows that are read at once at the most of those that a query looks up one after the other; one where they never are.
+    /// Rows that are read at once at the most of those that a query looks up one after the other;
+    /// one where they never are.
     pub(crate) fn looks_up_together(&self) -> usize {
         self.0.looks_up_together
     }
@@ -251,7 +254,8 @@ impl Instance {
         self.session_of(user, host, (user_host, id), connection_id)
     }
 
-    /// Starts a session for the owner of the data folder, who may do everything whatever accounts there are.
+    /// Starts a session for the owner of the data folder, who may do everything whatever accounts
+    /// there are.
     #[must_use]
     pub fn session_of_owner(&self, connection_id: u64) -> Session {
         let session = self.session_of("root", "localhost", ("%".to_owned(), 0), connection_id);
@@ -345,7 +349,8 @@ impl Instance {
         running.collect()
     }
 
-    /// Interrupts a session's statement, or ends the session. `false` when there is none of that number.
+    /// Interrupts a session's statement, or ends the session. `false` when there is none of that
+    /// number.
     pub fn kill(&self, connection_id: u64, connection: bool) -> bool {
         let processes = self.0.processes.lock();
         let Some(process) = processes.get(&connection_id) else { return false };
@@ -427,7 +432,8 @@ impl Instance {
         self.0.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// One change of the catalog at a time: changed, committed, and then seen by the others. `committed` is called before they do.
+    /// One change of the catalog at a time: changed, committed, and then seen by the others.
+    /// `committed` is called before they do.
     pub(super) fn change_catalog<T>(
         &self,
         wait: Duration,
@@ -457,7 +463,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Has others see a catalog with what a change of it has written: a table costs nothing that was not changed.
+    /// Has others see a catalog with what a change of it has written: a table costs nothing that
+    /// was not changed.
     fn take_in(
         &self,
         before: &Catalog,
@@ -499,20 +506,23 @@ impl Instance {
         self.0.version.store(version, Ordering::SeqCst);
     }
 
-    /// The version of the catalog, for who need not look at the catalog itself: no newer than the one that is loaded after.
+    /// The version of the catalog, for who need not look at the catalog itself: no newer than the
+    /// one that is loaded after.
     pub(super) fn catalog_version(&self) -> u64 {
         self.0.version.load(Ordering::SeqCst)
     }
 
-    /// Has rows of tables written in their newest versions as they are merged, from when `since` is durable.
+    /// Has rows of tables written in their newest versions as they are merged, from when `since` is
+    /// durable.
     fn have_rewritten<'t>(&self, tables: impl Iterator<Item = &'t Arc<TableDef>>, since: Csn) {
         for table in tables {
             self.0.db.set_rewrite(table.rows(), since, Newest::of(table));
         }
     }
 
-    /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a compaction that wrote a row in a newer one
-    /// left what was cached of it as it was (`ddl/refresh`, F3).
+    /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a
+    /// compaction that wrote a row in a newer one left what was cached of it as it was
+    /// (`ddl/refresh`, F3).
     fn forget_forms<'n>(&self, fresh: &Catalog, names: impl Iterator<Item = &'n Name>) {
         let seen = self.0.catalog.load();
         for (name, table) in names.filter_map(|name| fresh.tables.get_key_value(name)) {
@@ -538,7 +548,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Has key spaces that were filled in several commits read only by who sees the one that has the catalog name them.
+    /// Has key spaces that were filled in several commits read only by who sees the one that has
+    /// the catalog name them.
     pub(super) fn note_built(&self, spaces: &[u32], csn: Csn) {
         self.0.since.lock().extend(spaces.iter().map(|space| (*space, csn)));
     }

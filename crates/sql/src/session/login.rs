@@ -36,7 +36,8 @@ impl Account {
 }
 
 impl Instance {
-    /// Notes that a client has proved to be of an account, or failed to; `host` is where it comes from.
+    /// Notes that a client has proved to be of an account, or failed to; `host` is where it comes
+    /// from.
     ///
     /// # Errors
     /// 3955 where failed logins have blocked the account (LOCKOUT-1).
@@ -47,8 +48,8 @@ impl Instance {
     /// Starts the session of a client that has proved to be of an account and comes from `host`.
     ///
     /// # Errors
-    /// 1045 where the account is there no more, 3118 where it is locked, 1203 and 1226 where it has as
-    /// many connections as it may.
+    /// 1045 where the account is there no more, 3118 where it is locked, 1203 and 1226 where it has
+    /// as many connections as it may.
     pub fn connect(&self, account: &Account, host: &str, connection_id: u64) -> Result<Session> {
         let catalog = self.0.catalog.load();
         let denied = || {

@@ -53,7 +53,8 @@ const TO_WRITERS: u8 = 1;
 const TO_ALL: u8 = 2;
 /// Closed to nobody: who leaves tells those that wait.
 const WATCHED: u8 = 4;
-/// How long one that has all the time keeps newcomers out to have a table alone, and how often at most and at least.
+/// How long one that has all the time keeps newcomers out to have a table alone, and how often at
+/// most and at least.
 const MOMENT: Duration = Duration::from_millis(100);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(64);
@@ -132,8 +133,8 @@ impl MetadataLocks {
         self.take(vec![(name.clone(), Mode::Alone)], stripe, &patience, |_| None)
     }
 
-    /// Takes a table alone for who has all the time: newcomers are kept out for moments only, when nobody uses the table, or else
-    /// ever more seldom.
+    /// Takes a table alone for who has all the time: newcomers are kept out for moments only, when
+    /// nobody uses the table, or else ever more seldom.
     pub(super) fn take_gently(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<Held> {
         let mut pause = PAUSE_MIN;
         loop {
@@ -168,11 +169,13 @@ impl MetadataLocks {
 pub(super) struct Patience<'a> {
     pub(super) wait: Duration,
     pub(super) stop: &'a Stop,
-    /// Whether the client that the wait is for has gone. A wait asks before it begins, and every [`LOOK`].
+    /// Whether the client that the wait is for has gone. A wait asks before it begins, and every
+    /// [`LOOK`].
     pub(super) gone: &'a dyn Fn() -> bool,
 }
 
-/// How often a wait looks whether its client has gone. Until then it keeps newcomers out for nobody.
+/// How often a wait looks whether its client has gone. Until then it keeps newcomers out for
+/// nobody.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl<'a> Patience<'a> {
@@ -182,8 +185,9 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// What is locked by who changes a table's definition, from before it looks at it until it is done: the database, and the
-/// definition, which has a name that no table has. Rows are read and written meanwhile, but for when the table is had alone, too.
+/// What is locked by who changes a table's definition, from before it looks at it until it is done:
+/// the database, and the definition, which has a name that no table has. Rows are read and written
+/// meanwhile, but for when the table is had alone, too.
 pub(super) fn definition_of(table: &Name) -> Vec<(Name, Mode)> {
     let definition = (table.0.clone(), format!("\0{}", table.1));
     vec![((table.0.clone(), String::new()), Mode::Read), (definition, Mode::Alone)]
@@ -226,10 +230,12 @@ impl TableLock {
         self.changed.notify_all();
     }
 
-    /// Locks the table; `held` says whether the session has it in another mode, which is not [`Mode::Alone`].
+    /// Locks the table; `held` says whether the session has it in another mode, which is not
+    /// [`Mode::Alone`].
     ///
     /// # Errors
-    /// 1205 after its patience, 1317 where it is stopped; 1213 at once where the session would wait for itself.
+    /// 1205 after its patience, 1317 where it is stopped; 1213 at once where the session would wait
+    /// for itself.
     fn lock(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
         if held && mode > Mode::Write {
             let text = "Deadlock found when trying to get lock; try restarting transaction";
@@ -348,8 +354,8 @@ impl TableLock {
     }
 }
 
-/// Locks that a session had, and may soon have again, are kept at hand: so many. To count a reference anew is to change memory that all
-/// sessions share.
+/// Locks that a session had, and may soon have again, are kept at hand: so many. To count a
+/// reference anew is to change memory that all sessions share.
 const AT_HAND: usize = 4;
 
 /// Locks that are held; dropping it gives them back.
@@ -446,8 +452,8 @@ impl Session {
         Ok((definitions, tables))
     }
 
-    /// Takes the definitions of tables, which keeps others from changing them, and not from their rows. A table that
-    /// does not exist has a name that one may have (NAME-2).
+    /// Takes the definitions of tables, which keeps others from changing them, and not from their
+    /// rows. A table that does not exist has a name that one may have (NAME-2).
     pub(super) fn have_definitions(&self, tables: &[Name]) -> Result<Held> {
         let catalog = self.instance.0.catalog.load();
         let new = |(db, name): &&Name| catalog.table(db, name).is_err();
@@ -465,7 +471,8 @@ impl Session {
         self.lock_names(names.filter(wanted).collect(), &Held::default())
     }
 
-    /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so already.
+    /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so
+    /// already.
     pub(super) fn have_tables_alone(&self, tables: &[Name], definitions: &Held) -> Result<Held> {
         if self.locked.is_some() {
             return Ok(Held::default());
@@ -535,7 +542,8 @@ impl Session {
         tables.iter().try_for_each(|(name, mode)| check_mode(locked, name, *mode))
     }
 
-    /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or its end.
+    /// LOCK TABLES: for this session until UNLOCK TABLES, the next transaction that is begun, or
+    /// its end.
     pub(super) fn lock_tables(&mut self, tokens: &[Token]) -> Result<()> {
         self.commit()?;
         self.locked = None;
@@ -711,7 +719,8 @@ mod tests {
         lock.take(Mode::Write, 5, false, &SOON).unwrap();
     }
 
-    /// A name that comes twice is locked once, in the stronger way, and one that is held is not waited for.
+    /// A name that comes twice is locked once, in the stronger way, and one that is held is not
+    /// waited for.
     #[test]
     fn nobody_waits_for_itself() {
         use Mode::{Alone, Keep, Read, Write};

@@ -95,7 +95,8 @@ pub struct Session {
     autocommit: bool,
     next_isolation: Option<Isolation>,
     next_read_only: Option<bool>,
-    /// The isolation of the transaction begun last, and whether it is read only: what AND CHAIN keeps.
+    /// The isolation of the transaction begun last, and whether it is read only: what AND CHAIN
+    /// keeps.
     running: Option<(Isolation, bool)>,
     /// Whether a transaction was begun by a statement.
     explicit: bool,
@@ -118,9 +119,11 @@ pub struct Session {
     ledger: Option<Arc<Ledger>>,
     /// Whether anything of the running statement's result has reached its client.
     told: Cell<bool>,
-    /// Whether the plan made last asked for a system variable: it may be another when the statement runs again.
+    /// Whether the plan made last asked for a system variable: it may be another when the statement
+    /// runs again.
     asked: Cell<bool>,
-    /// The version of the catalog by which the account was last seen to hold every right; zero for none.
+    /// The version of the catalog by which the account was last seen to hold every right; zero for
+    /// none.
     all_rights: Cell<u64>,
     /// The version of the catalog by which the account's limits were last looked up, and what they
     /// are.
@@ -242,7 +245,8 @@ impl Session {
     /// Makes a database the current one.
     ///
     /// # Errors
-    /// 1049 for one that there is not, 1102 or 1059 where its name could be none's, 1046 where it has none.
+    /// 1049 for one that there is not, 1102 or 1059 where its name could be none's, 1046 where it
+    /// has none.
     pub fn use_database(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             return Err(SqlError::new(1046, "No database selected"));
@@ -431,7 +435,8 @@ impl Session {
         self.ran(outcome, stalls)
     }
 
-    /// Has an error tell the name of the table or index whose data is damaged, or whose row has changed.
+    /// Has an error tell the name of the table or index whose data is damaged, or whose row has
+    /// changed.
     fn name_table(&self, error: &mut SqlError) {
         let Some(table) = error.table.take() else { return };
         let name = Labels::of(&self.instance.0.catalog.load()).table(table);

@@ -1,9 +1,12 @@
 //! Named locks: those of GET_LOCK, which sessions take by a name that they agreed on.
 //!
-//! A lock has one holder, who may take it several times, and those who wait for it in the order in which they came. Who gives
-//! it back for the last time hands it to the first of them: it is never free while somebody waits. A session waits for one
-//! lock at a time, so from whoever waits there is one path of holders and what they wait for; a wait that would close a
-//! circle is refused. What a session's locks take is charged to the memory budget; one that does not fit is refused (1041). Circles that lead through locks of rows or tables are not seen; the time that a wait is given ends them.
+//! A lock has one holder, who may take it several times, and those who wait for it in the order in
+//! which they came. Who gives it back for the last time hands it to the first of them: it is never
+//! free while somebody waits. A session waits for one lock at a time, so from whoever waits there
+//! is one path of holders and what they wait for; a wait that would close a circle is refused. What
+//! a session's locks take is charged to the memory budget; one that does not fit is refused (1041).
+//! Circles that lead through locks of rows or tables are not seen; the time that a wait is given
+//! ends them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -43,7 +46,8 @@ struct State {
 }
 
 impl State {
-    /// Whether the holder of a lock waits, over however many others, for a lock that the ticket has.
+    /// Whether the holder of a lock waits, over however many others, for a lock that the ticket
+    /// has.
     fn leads_to(&self, name: &Arc<str>, ticket: u64) -> bool {
         let mut name = name;
         // Without end only over a circle, and those were refused.
@@ -127,7 +131,8 @@ pub(crate) struct OwnLocks {
     held: RefCell<Stepped>,
 }
 
-/// What a lock takes beside its name: its places in two tables that grow by doubling, and the pieces of the heap.
+/// What a lock takes beside its name: its places in two tables that grow by doubling, and the
+/// pieces of the heap.
 const LOCK_BYTES: usize = 320;
 
 fn bytes_of(name: &str) -> usize {
@@ -164,7 +169,8 @@ impl OwnLocks {
     /// Takes a lock; `false` when it did not become this session's in time.
     ///
     /// # Errors
-    /// 3058 where the wait would never end, 1041 where the budget has no room for one more, 1317 where the session is to stop, 3024 where its statement took too long.
+    /// 3058 where the wait would never end, 1041 where the budget has no room for one more, 1317
+    /// where the session is to stop, 3024 where its statement took too long.
     pub(crate) fn acquire(&self, name: &str, patience: &Patience) -> Result<bool> {
         let mut counts = self.counts.borrow_mut();
         if let Some(count) = counts.get_mut(name) {
@@ -184,7 +190,8 @@ impl OwnLocks {
         Ok(got?.is_some())
     }
 
-    /// Makes a lock this session's, which does not have it; `None` when it did not become so in time.
+    /// Makes a lock this session's, which does not have it; `None` when it did not become so in
+    /// time.
     fn take(&self, name: &str, patience: &Patience) -> Result<Option<Arc<str>>> {
         let name: Arc<str> = name.into();
         let mut state = self.locks.state.lock();

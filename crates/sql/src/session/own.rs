@@ -68,7 +68,8 @@ impl Session {
             "prepare" => self.prepare_named(&plain)?,
             "execute" => return self.execute_named(&plain, sink),
             "deallocate" => self.deallocate(&plain)?,
-            // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps no other out.
+            // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps
+            // no other out.
             "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => {
                 self.unlock_tables()?;
             }
@@ -123,7 +124,8 @@ impl Session {
         sink.ok(&self.outcome(Changed::default(), more))
     }
 
-    /// Ends a session, or its statement, if it is the user's own or the user may do so with anybody's.
+    /// Ends a session, or its statement, if it is the user's own or the user may do so with
+    /// anybody's.
     ///
     /// # Errors
     /// 1094 where there is none of that number, 1095 where it may not be ended.
@@ -142,7 +144,8 @@ impl Session {
         if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }
     }
 
-    /// The value of an expression that stands by itself. What it reads of tables is read as by a statement.
+    /// The value of an expression that stands by itself. What it reads of tables is read as by a
+    /// statement.
     pub(super) fn evaluate(&mut self, tokens: &[Token], params: &[Value]) -> Result<Value> {
         let expr = parse::parse_tokens(tokens)?;
         let (bound, tables, catalog, _used) = loop {
@@ -181,7 +184,8 @@ impl Session {
         value
     }
 
-    /// Binds what stands by itself, over the columns of `scope` where there are any. Answers the tables that it reads, too.
+    /// Binds what stands by itself, over the columns of `scope` where there are any. Answers the
+    /// tables that it reads, too.
     fn bind_alone<T>(
         &self,
         catalog: &Catalog,
@@ -393,7 +397,8 @@ pub(super) fn split_commas(tokens: &[Token]) -> Vec<Vec<Token>> {
     parts
 }
 
-/// The tables of a statement that looks after them, without what is said behind them of how thoroughly: all is looked at.
+/// The tables of a statement that looks after them, without what is said behind them of how
+/// thoroughly: all is looked at.
 fn without_options(mut tokens: &[Token]) -> &[Token] {
     const OPTIONS: [&str; 8] =
         ["quick", "fast", "medium", "extended", "changed", "upgrade", "for", "use_frm"];

@@ -45,7 +45,8 @@ impl Drop for Moment<'_> {
 }
 
 impl Session {
-    /// Runs a statement as a point read; `None` where it is none, or cannot be one now, and nothing was done.
+    /// Runs a statement as a point read; `None` where it is none, or cannot be one now, and nothing
+    /// was done.
     pub(super) fn run_point(
         &mut self,
         slot: &Slot,
@@ -94,7 +95,8 @@ impl Session {
         Some(outcome)
     }
 
-    /// Whether a statement that is a look-up can be a point read, as far as the session and what it was compiled for say.
+    /// Whether a statement that is a look-up can be a point read, as far as the session and what it
+    /// was compiled for say.
     fn may_be_point(&self, compiled: &Compiled, params: &[Value]) -> bool {
         let begins_as_usual =
             self.autocommit && self.next_isolation.is_none() && self.next_read_only.is_none();

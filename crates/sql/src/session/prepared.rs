@@ -38,10 +38,12 @@ pub(super) struct Stored {
     _kept: Kept,
 }
 
-/// What a prepared statement takes beside its text and its plan ([`super::compiled`]): measured, of a point select. The tree of a long text has a charge of its own ([`parse::TextMemory::kept`]).
+/// What a prepared statement takes beside its text and its plan ([`super::compiled`]): measured, of
+/// a point select. The tree of a long text has a charge of its own ([`parse::TextMemory::kept`]).
 const STATEMENT_BYTES: usize = 8 << 10;
 
-/// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees both.
+/// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees
+/// both.
 struct Place {
     instance: Instance,
     _charge: Charge,
@@ -80,7 +82,8 @@ impl Session {
     /// Prepares a statement.
     ///
     /// # Errors
-    /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of memory.
+    /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of
+    /// memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         let mut memory = parse::TextMemory::of(sql, self.instance.database().budget());
         let mut statements = parse::split(sql, self.mode(), &mut memory)?;

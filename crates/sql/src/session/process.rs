@@ -90,7 +90,8 @@ pub(super) struct Process {
     pub(super) doing: Mutex<Doing>,
     /// Odd while a statement is running. Only its session changes it.
     phase: AtomicU64,
-    /// The number of the prepared statement that is running, or ran last; zero where its text says what that was.
+    /// The number of the prepared statement that is running, or ran last; zero where its text says
+    /// what that was.
     called: AtomicU32,
     /// Whether anything was asked that may be meant for a statement that has ended.
     was_asked: AtomicBool,
@@ -178,8 +179,8 @@ impl Process {
         Kept { process: self.clone(), id }
     }
 
-    /// A statement begins. What was meant for one that had just ended does not meet it; what was meant for one that runs it, as EXECUTE
-    /// does, does.
+    /// A statement begins. What was meant for one that had just ended does not meet it; what was
+    /// meant for one that runs it, as EXECUTE does, does.
     pub(super) fn begin(&self, called: Called<'_>) {
         match called {
             Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),
@@ -228,7 +229,8 @@ impl Process {
         Some(self.phase.load(Ordering::Acquire)).filter(|phase| is_statement(*phase))
     }
 
-    /// Ends the statement that is running, if one is; or whatever there is, because the session is to end.
+    /// Ends the statement that is running, if one is; or whatever there is, because the session is
+    /// to end.
     pub(super) fn interrupt(&self, anything: bool) {
         let mut doing = self.doing.lock();
         self.was_asked.store(true, SeqCst);

@@ -84,7 +84,8 @@ impl Refreshing {
         named.or_else(|| catalog.tables.values().find(is_it)).cloned()
     }
 
-    /// Writes the next rows. `false` when there are none, which is noted then, and where the table is gone or its rows are others now.
+    /// Writes the next rows. `false` when there are none, which is noted then, and where the table
+    /// is gone or its rows are others now.
     fn step(&mut self, instance: &Instance) -> Result<bool> {
         let stop = &instance.0.closing;
         let patience = Patience::new(WAIT, stop);
@@ -134,8 +135,8 @@ pub(super) struct Refreshes {
     state: Mutex<State>,
     /// A pass has come, or the thread is to end.
     changed: Condvar,
-    /// By the key space of the rows, passes that ended in this life: from which version on rows are, as of which commit. In order, the versions
-    /// all different.
+    /// By the key space of the rows, passes that ended in this life: from which version on rows
+    /// are, as of which commit. In order, the versions all different.
     ended: Mutex<BTreeMap<u32, Vec<(u16, Csn)>>>,
 }
 
@@ -166,7 +167,8 @@ impl Refreshes {
         ends.iter().rev().find(|(_, end)| *end <= oldest).map_or(0, |(version, _)| *version)
     }
 
-    /// Notes that rows are from a version on as of a commit, and, where nobody reads earlier ones, forgets what told so of those.
+    /// Notes that rows are from a version on as of a commit, and, where nobody reads earlier ones,
+    /// forgets what told so of those.
     fn note_end(&self, space: u32, (version, end): (u16, Csn), unread: u16) {
         let mut ended = self.ended.lock();
         let ends = ended.entry(space).or_default();
@@ -219,8 +221,8 @@ impl Refreshes {
     }
 }
 
-/// A pass that the thread has. Where it panics, the next change of a table begins another thread, for the passes that are left and for
-/// this one.
+/// A pass that the thread has. Where it panics, the next change of a table begins another thread,
+/// for the passes that are left and for this one.
 struct Running<'r> {
     refreshes: &'r Refreshes,
     table: u32,
@@ -274,8 +276,9 @@ impl Instance {
         self.have_refresher();
     }
 
-    /// Notes that a pass by the definition `written` is through, and forgets the layouts that only snapshots could need that are from before the end
-    /// of an earlier one, of which there are none any more (`ddl/refresh`, F3).
+    /// Notes that a pass by the definition `written` is through, and forgets the layouts that only
+    /// snapshots could need that are from before the end of an earlier one, of which there are none
+    /// any more (`ddl/refresh`, F3).
     pub(super) fn finish_refresh(&self, written: &TableDef, wait: Duration) -> Result<()> {
         let refreshes = &self.0.refreshing;
         let unread = refreshes.unread_below(written.space, self.0.db.oldest_snapshot());
@@ -308,7 +311,8 @@ impl Instance {
         }
     }
 
-    /// Forgets a pass that has ended, or begins it anew if the table's rows may have many versions again.
+    /// Forgets a pass that has ended, or begins it anew if the table's rows may have many versions
+    /// again.
     fn passed(&self, refreshing: &Refreshing) {
         let mut state = self.0.refreshing.state.lock();
         (state.failed, state.pauses) = (0, 0);

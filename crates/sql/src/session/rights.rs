@@ -1,12 +1,13 @@
-//! Whether a session's user may do what a statement needs, and what a statement needs that defines tables.
+//! Whether a session's user may do what a statement needs, and what a statement needs that defines
+//! tables.
 //!
-//! Statements about rows say what they need as they are bound (`needs`). Statements that define tables name
-//! them by their paths alone, without aliases, and are looked through here before they do anything.
-//! The paths are those that the statement then acts on: `tables::path` makes both of the same name
-//! and the same current database, so there is no second resolution that could differ. Rights are
-//! held in databases, whose names do not change, so no wait between the check and the change moves
-//! a table out of the checked right. What DEFAULT and CHECK read is bound, and asks for its needs
-//! as any expression does.
+//! Statements about rows say what they need as they are bound (`needs`). Statements that define
+//! tables name them by their paths alone, without aliases, and are looked through here before they
+//! do anything. The paths are those that the statement then acts on: `tables::path` makes both of
+//! the same name and the same current database, so there is no second resolution that could differ.
+//! Rights are held in databases, whose names do not change, so no wait between the check and the
+//! change moves a table out of the checked right. What DEFAULT and CHECK read is bound, and asks
+//! for its needs as any expression does.
 
 use std::borrow::Cow;
 
@@ -118,7 +119,8 @@ pub(crate) struct SessionAccount {
 }
 
 impl SessionAccount {
-    /// The account, if it is still there: one of the same name that was made later is another (ACCOUNT-4).
+    /// The account, if it is still there: one of the same name that was made later is another
+    /// (ACCOUNT-4).
     pub(crate) fn find<'c>(&self, catalog: &'c Catalog) -> Option<&'c UserDef> {
         if self.is_owner {
             return Some(grants::owner());
@@ -200,7 +202,8 @@ impl Session {
         self.check_needs(&list)
     }
 
-    /// Checks that the user may do what a statement needs while it is bound, and that LOCK TABLES has the table for it.
+    /// Checks that the user may do what a statement needs while it is bound, and that LOCK TABLES
+    /// has the table for it.
     pub(super) fn may(&self, need: &Need) -> Result<()> {
         self.check_all(std::slice::from_ref(need))?;
         self.check_locked(&modes_of(std::slice::from_ref(need)))

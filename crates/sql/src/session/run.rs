@@ -20,13 +20,15 @@ use crate::expr::{Context, Patterns};
 use crate::parse::{Depth, Statement};
 use crate::query;
 
-/// How often a first statement starts over when it meets rows that were changed after its snapshot (DESIGN, D12).
+/// How often a first statement starts over when it meets rows that were changed after its snapshot
+/// (DESIGN, D12).
 const RESTARTS: usize = 100;
 
-/// How often a statement leaves its thread to wait for a row: each time it runs anew from its start.
+/// How often a statement leaves its thread to wait for a row: each time it runs anew from its
+/// start.
 const LEAVES: usize = 8;
-/// How often it leaves its thread for either, while it may do so for a device: for where its row is, for the row, and once for where a
-/// newer one might be.
+/// How often it leaves its thread for either, while it may do so for a device: for where its row
+/// is, for the row, and once for where a newer one might be.
 const LEAVES_FOR_READS: usize = 3;
 
 /// A statement that was left while it stands in line for a row.
@@ -46,7 +48,8 @@ struct Ready {
     catalog: AtHand,
 }
 
-/// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them now.
+/// Refuses a snapshot from when a part of a table's rows was in the key space that has all of them
+/// now.
 pub(super) fn check_snapshot<'a>(
     txn: &Transaction,
     catalog: &Catalog,
@@ -79,7 +82,8 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change, in a transaction of its own where none is open; or goes on with one that was left.
+    /// Runs a query or a change, in a transaction of its own where none is open; or goes on with
+    /// one that was left.
     pub(super) fn run_rows(
         &mut self,
         slot: &mut Slot,
@@ -193,8 +197,9 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change; a failed one is undone. Answers what it changed, or `None` for a result set, which the
-    /// caller ends. It is told whether the transaction ends with it, and when a query must have ended.
+    /// Runs a query or a change; a failed one is undone. Answers what it changed, or `None` for a
+    /// result set, which the caller ends. It is told whether the transaction ends with it, and when
+    /// a query must have ended.
     fn run_in_transaction(
         &mut self,
         ready: &Ready,
@@ -264,7 +269,8 @@ impl Session {
                     return Err(error);
                 }
                 outcome => {
-                    // What an error or a warning says may rest on rows that are not durable. A commit that follows waits for them by itself.
+                    // What an error or a warning says may rest on rows that are not durable. A
+                    // commit that follows waits for them by itself.
                     let says = match &outcome {
                         Err(error) => error.tells_of_rows(),
                         Ok(_) => !alone && !warnings.is_empty(),

@@ -31,7 +31,8 @@ fn user_variable(name: &str) -> Result<Target> {
     Ok(Target::User(name.to_lowercase()))
 }
 
-/// Character sets that text may come in and go out in, and their usual collations. Those of three bytes are part of that of four.
+/// Character sets that text may come in and go out in, and their usual collations. Those of three
+/// bytes are part of that of four.
 const CHARSETS: &[(&str, &str)] = &[
     ("utf8mb4", "utf8mb4_general_ci"),
     ("utf8mb3", "utf8mb3_general_ci"),

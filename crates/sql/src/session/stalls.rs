@@ -5,13 +5,15 @@ use spillway_base::stall::Cause;
 use super::Session;
 use crate::parse::Statement;
 
-/// Whether a statement only shows or sets something: what was waited for before it is still to be seen after it.
+/// Whether a statement only shows or sets something: what was waited for before it is still to be
+/// seen after it.
 pub(super) fn only_shows(statement: &Statement) -> bool {
     matches!(statement, Statement::Own(first, _) if matches!(first.as_str(), "show" | "set" | "use"))
 }
 
 impl Session {
-    /// For each cause how often and how long the session waited; and what its last statement waited for.
+    /// For each cause how often and how long the session waited; and what its last statement waited
+    /// for.
     pub(super) fn stall_lines(&self) -> Vec<(String, String)> {
         let mut lines = Vec::new();
         for cause in Cause::ALL {

@@ -43,7 +43,8 @@ impl Session {
         }
     }
 
-    /// Commits what is open, before a change of definitions, which no transaction that only reads makes.
+    /// Commits what is open, before a change of definitions, which no transaction that only reads
+    /// makes.
     pub(super) fn commit_before_change(&mut self) -> Result<()> {
         let usual = self.variables.borrow().transactions.read_only;
         let read_only = match &self.txn {

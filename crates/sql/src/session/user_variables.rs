@@ -13,8 +13,8 @@ use spillway_types::Value;
 
 use crate::errors::Result;
 
-/// What a variable takes beside the bytes of its name and value: its places in the table of variables and in that of the
-/// values before, and the pieces of the heap.
+/// What a variable takes beside the bytes of its name and value: its places in the table of
+/// variables and in that of the values before, and the pieces of the heap.
 const ENTRY_BYTES: usize = 224;
 
 fn size_of(name: &str, value: &Value) -> usize {

@@ -202,7 +202,8 @@ pub(super) fn variable(name: &str) -> Result<(&'static str, Kind)> {
     Ok((value, *kind))
 }
 
-/// Modes that are obeyed, those that ask for what is always so here, and what the names of several stand for.
+/// Modes that are obeyed, those that ask for what is always so here, and what the names of several
+/// stand for.
 const MODES: &[(&str, &str)] = &[
     ("ANSI", "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY"),
     ("ANSI_QUOTES", ""),
@@ -236,7 +237,8 @@ const MODES_UNSUPPORTED: &[&str] = &[
     "TIME_TRUNCATE_FRACTIONAL",
 ];
 
-/// A `sql_mode` as it is kept: each name once, those that stand for several beside what they stand for.
+/// A `sql_mode` as it is kept: each name once, those that stand for several beside what they stand
+/// for.
 pub(super) fn sql_mode(text: &str) -> Result<String> {
     let mut modes: Vec<&str> = Vec::new();
     let upper = text.to_ascii_uppercase();
@@ -430,8 +432,9 @@ impl Session {
     }
 }
 
-/// The scope in which planning asks how texts in a statement are taken, where that is not as usual: by which collation they
-/// compare, and, by the name `escape`, whether LIKE has no escape of its own.
+/// The scope in which planning asks how texts in a statement are taken, where that is not as usual:
+/// by which collation they compare, and, by the name `escape`, whether LIKE has no escape of its
+/// own.
 pub(crate) const LITERALS: &str = "literals";
 
 /// The scope in which planning asks whether a grouped query is held to its groups.

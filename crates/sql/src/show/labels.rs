@@ -39,7 +39,8 @@ impl Labels {
         labels
     }
 
-    /// The labels of a database whose catalog has these rows; `others` are the names that the database has for its tables.
+    /// The labels of a database whose catalog has these rows; `others` are the names that the
+    /// database has for its tables.
     ///
     /// # Errors
     /// 1034 for rows that are no catalog's.
@@ -77,7 +78,8 @@ impl Labels {
         self.spaces.insert(table.space, label(None, primary, numbered));
     }
 
-    /// Database, table and index of a key space; `None` where it is none of SQL's. Rows are in the primary index.
+    /// Database, table and index of a key space; `None` where it is none of SQL's. Rows are in the
+    /// primary index.
     pub(super) fn place_of(&self, table: Table) -> Option<[&str; 3]> {
         let label = self.spaces.get(&table.0)?;
         Some([&label.db, &label.table, label.index.as_deref().unwrap_or("PRIMARY")])
@@ -214,7 +216,8 @@ mod tests {
         Label { db, table, index: None, parts, numbered }
     }
 
-    /// Keys of every kind of column are read as the values that they were made of, and no bytes are taken for more.
+    /// Keys of every kind of column are read as the values that they were made of, and no bytes are
+    /// taken for more.
     #[test]
     fn keys_are_read_as_the_values_they_were_made_of() {
         let int = |unsigned| ColumnType::Int { width: IntWidth::Big, unsigned, boolean: false };

@@ -116,7 +116,8 @@ fn path_at(tokens: &[Token]) -> Vec<String> {
     parts
 }
 
-/// Refuses what stands behind a SHOW and is neither `FROM name` nor `LIKE 'pattern'`. Those whose end is read elsewhere pass.
+/// Refuses what stands behind a SHOW and is neither `FROM name` nor `LIKE 'pattern'`. Those whose
+/// end is read elsewhere pass.
 fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let mut rest = match (at(0), at(1), at(2)) {

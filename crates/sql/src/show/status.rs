@@ -34,7 +34,8 @@ const STALLS: [(&str, &str); 10] = [
     ("commits", "stall_commit"),
 ];
 
-/// The page, for a user with this sight of the catalog. Messages about damage contain keys (SIGHT-1).
+/// The page, for a user with this sight of the catalog. Messages about damage contain keys
+/// (SIGHT-1).
 pub(super) fn engine_status(
     instance: &Instance,
     catalog: &Catalog,

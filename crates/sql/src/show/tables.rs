@@ -211,7 +211,8 @@ pub(super) fn rows_estimate(instance: &Instance, table: &TableDef) -> spillway::
     instance.database().estimate(table.rows(), spillway::KeyRange::ALL)
 }
 
-/// What SHOW TABLE STATUS and `information_schema.tables` both say of a table, from its engine to its comment.
+/// What SHOW TABLE STATUS and `information_schema.tables` both say of a table, from its engine to
+/// its comment.
 pub(super) fn status_values(instance: &Instance, table: &TableDef) -> Vec<Value> {
     let mut values = vec![text("TIERED"), int(10), text("Dynamic")];
     values.extend(size_values(instance, table));
@@ -254,7 +255,8 @@ pub(super) fn index_parts(table: &TableDef) -> Vec<(&str, bool, usize, &IndexPar
     all
 }
 
-/// What SHOW INDEX and `information_schema.statistics` both say of a part of an index, from the index's name on.
+/// What SHOW INDEX and `information_schema.statistics` both say of a part of an index, from the
+/// index's name on.
 pub(super) fn index_values(
     table: &TableDef,
     name: &str,

@@ -1,6 +1,7 @@
 //! The hash that `caching_sha2_password` stores: `$A$005$`, 20 bytes of salt, and 43 letters of
-//! SHA-crypt with SHA-256 (Drepper, "Unix crypt using SHA-256 and SHA-512", 2008) over 5,000 rounds.
-//! It is MySQL 8's, whose salt is four bytes longer than that paper allows; so no crate is used.
+//! SHA-crypt with SHA-256 (Drepper, "Unix crypt using SHA-256 and SHA-512", 2008) over 5,000
+//! rounds. It is MySQL 8's, whose salt is four bytes longer than that paper allows; so no crate is
+//! used.
 
 use sha2::{Digest, Sha256};
 
@@ -37,8 +38,8 @@ pub(super) fn is_stored(stored: &[u8]) -> bool {
     parts(stored).is_some()
 }
 
-/// Whether something was stored of this password. Where nothing sensible is stored, the answer takes
-/// as long.
+/// Whether something was stored of this password. Where nothing sensible is stored, the answer
+/// takes as long.
 pub(super) fn is_of(stored: &[u8], password: &[u8]) -> bool {
     let (rounds, salt, digest) = parts(stored).unwrap_or((ROUNDS, &[b'.'; SALT], b""));
     let made = sha256_crypt(password, salt, rounds);

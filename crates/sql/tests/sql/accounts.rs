@@ -1,10 +1,12 @@
-//! Accounts: who may change whom, what they are called, and who is left (ACCOUNT-1 to ACCOUNT-5, NAME-5).
+//! Accounts: who may change whom, what they are called, and who is left (ACCOUNT-1 to ACCOUNT-5,
+//! NAME-5).
 
 use crate::common::{code, in_memory, root, run};
 use spillway::{Database, Settings, TransactionOptions};
 use spillway_sql::{Instance, Session};
 
-/// An instance with an administrator of accounts, who holds all rights but SYSTEM_USER, and another who holds it.
+/// An instance with an administrator of accounts, who holds all rights but SYSTEM_USER, and another
+/// who holds it.
 fn instance() -> (Instance, Session) {
     let instance = in_memory();
     let mut root = root(&instance);

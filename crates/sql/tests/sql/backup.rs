@@ -53,7 +53,8 @@ fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Folders that backups cannot be in are refused by an error of the argument, and nothing is written there.
+/// Folders that backups cannot be in are refused by an error of the argument, and nothing is
+/// written there.
 #[test]
 fn folders_that_backups_cannot_be_in_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +110,8 @@ fn folders_that_backups_cannot_be_in_are_refused() {
     db.close().unwrap();
 }
 
-/// KILL ends the backup of another session, while it waits to be no faster than it is told to be; nothing of it is left.
+/// KILL ends the backup of another session, while it waits to be no faster than it is told to be;
+/// nothing of it is left.
 #[test]
 fn a_backup_is_ended_by_another_session() {
     let folder = std::env::temp_dir().join(format!("spillway-killed-{}", std::process::id()));

@@ -1,4 +1,5 @@
-//! Statements that change more rows than memory holds: all or nothing, in any way that they find their rows.
+//! Statements that change more rows than memory holds: all or nothing, in any way that they find
+//! their rows.
 
 use crate::common::{code, run};
 use spillway::{Database, Settings};

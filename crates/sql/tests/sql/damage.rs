@@ -1,4 +1,5 @@
-//! What a client is told of damaged data: which table or index it is of, in its own words, and where.
+//! What a client is told of damaged data: which table or index it is of, in its own words, and
+//! where.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Whatever nests in a statement, and however deep: the statement runs or fails, and its session goes on (DEPTH-1 to DEPTH-3).
+//! Whatever nests in a statement, and however deep: the statement runs or fails, and its session
+//! goes on (DEPTH-1 to DEPTH-3).
 
 use crate::common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
 use crate::common::{Rows, code, in_memory, run};
@@ -39,7 +40,8 @@ fn go(session: &mut Session, sql: &str) -> u16 {
     told
 }
 
-/// Each construct is nested in some places, and something in each place, on both sides of every limit.
+/// Each construct is nested in some places, and something in each place, on both sides of every
+/// limit.
 #[test]
 fn whatever_nests_runs_or_fails() {
     for (at, place) in PLACES.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! What is done with rows as they are stored, against the same over a derived table, whose rows are made into values: ORDER BY and DISTINCT (G1
-//! to G3), and conditions that the bounds of what is read answer.
+//! What is done with rows as they are stored, against the same over a derived table, whose rows are
+//! made into values: ORDER BY and DISTINCT (G1 to G3), and conditions that the bounds of what is
+//! read answer.
 
 use crate::common::{in_memory, run};
 use spillway_base::rng::Rng;
@@ -98,7 +99,8 @@ fn gathered_rows_come_as_those_made_into_values() {
     assert_eq!(by_index, run(&mut session, "SELECT i FROM t GROUP BY i ORDER BY i").unwrap());
 }
 
-/// A test that the bounds of what is read answer for all rows is not asked of each; of the same rows in a derived table it is.
+/// A test that the bounds of what is read answer for all rows is not asked of each; of the same
+/// rows in a derived table it is.
 #[test]
 fn conditions_on_the_key_hold_as_they_do_row_by_row() {
     let instance = in_memory();

@@ -1,7 +1,8 @@
 //! Reading indexes alone changes no answer: guarantees S1 to S6 of `query/cover`.
 //!
-//! Two databases are given the same random tables, rows and changes; in one of them indexes are not read alone. Each random query is asked
-//! of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
+//! Two databases are given the same random tables, rows and changes; in one of them indexes are not
+//! read alone. Each random query is asked of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose
+//! what is run; a failure names its seed.
 
 use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings};
@@ -460,7 +461,8 @@ fn a_snapshot_sees_the_entries_of_its_rows() {
     assert_eq!(run(&mut one, SHOWN).unwrap(), ["10 5", "25 1", "30 3"]);
 }
 
-/// S1, S5: an index that was built after the snapshot is not read for a query that all rows answer as well.
+/// S1, S5: an index that was built after the snapshot is not read for a query that all rows answer
+/// as well.
 #[test]
 fn a_snapshot_from_before_an_index_reads_the_rows() {
     let instance = in_memory();
@@ -520,7 +522,8 @@ fn locking_reads_lock_their_rows() {
     }
 }
 
-/// S4: whoever changes what was read of an index conflicts with who read it, and whoever changes something else of the rows does not.
+/// S4: whoever changes what was read of an index conflicts with who read it, and whoever changes
+/// something else of the rows does not.
 #[test]
 fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
     // How many of two that read the same, and then write each something else, are refused.

@@ -1,4 +1,5 @@
-//! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6 of `rows`.
+//! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6
+//! of `rows`.
 
 use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};
@@ -94,7 +95,8 @@ fn clause(rng: &mut Rng, columns: &mut Vec<Column>, made: &mut u64) -> String {
     }
 }
 
-/// V1 to V4: a table whose rows stay is never told from a twin that is copied at each change, whatever is read from it.
+/// V1 to V4: a table whose rows stay is never told from a twin that is copied at each change,
+/// whatever is read from it.
 #[test]
 fn rows_that_stay_read_as_rows_that_are_copied() {
     for seed in 0..12 {
@@ -158,7 +160,8 @@ fn rows_that_stay_read_as_rows_that_are_copied() {
     }
 }
 
-/// Only some versions are kept: one more has the rows written anew, unless the statement says that it must not.
+/// Only some versions are kept: one more has the rows written anew, unless the statement says that
+/// it must not.
 #[test]
 fn rows_are_copied_when_they_have_too_many_versions() {
     // Nobody writes them anew meanwhile.
@@ -193,7 +196,8 @@ fn rows_are_copied_when_they_have_too_many_versions() {
     assert_eq!(run(&mut one, all).unwrap(), before);
 }
 
-/// A transaction that began to read before a change reads the old rows as the new definition has them.
+/// A transaction that began to read before a change reads the old rows as the new definition has
+/// them.
 #[test]
 fn an_older_snapshot_reads_through_a_change() {
     let instance = in_memory();
@@ -213,8 +217,9 @@ fn an_older_snapshot_reads_through_a_change() {
     assert_eq!(run(&mut two, "SELECT * FROM t").unwrap(), ["5 1 0", "6 2 200", "1 3 1"]);
 }
 
-/// F1 to F3 of `ddl/refresh`: rows that are written anew read as before, also by older snapshots, and none is left of an
-/// earlier version, for there are no layouts to read such by after the next opening.
+/// F1 to F3 of `ddl/refresh`: rows that are written anew read as before, also by older snapshots,
+/// and none is left of an earlier version, for there are no layouts to read such by after the next
+/// opening.
 #[test]
 fn rows_are_written_anew_beside_their_table() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

@@ -1,5 +1,5 @@
-//! What each isolation level lets a client see (DESIGN, D12), by the names of Adya, in the schedules of Hermitage. A
-//! statement that another session's lock holds up runs beside the others.
+//! What each isolation level lets a client see (DESIGN, D12), by the names of Adya, in the
+//! schedules of Hermitage. A statement that another session's lock holds up runs beside the others.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ impl Client {
         }
     }
 
-    /// Runs a statement that waits for what `meanwhile` does, or comes after it: the answer is the same.
+    /// Runs a statement that waits for what `meanwhile` does, or comes after it: the answer is the
+    /// same.
     fn run_beside(mut self, sql: &'static str, meanwhile: impl FnOnce()) -> (Client, Vec<String>) {
         let waits = thread::spawn("client", move || {
             let rows = self.run(sql);
@@ -94,7 +95,8 @@ impl Bench {
         Client { session: self.session(), refused: false }.run("SELECT * FROM test ORDER BY id")
     }
 
-    /// What is read again when another has committed since: the new under READ COMMITTED, else the old.
+    /// What is read again when another has committed since: the new under READ COMMITTED, else the
+    /// old.
     fn new_or_old<T>(&self, new: T, old: T) -> T {
         if self.level == READ_COMMITTED { new } else { old }
     }
@@ -324,7 +326,8 @@ fn g2_with_a_reader_skews_below_serializable_only() {
     });
 }
 
-/// What a changing or a locking statement looked for and did not find is read as well as what a SELECT did not.
+/// What a changing or a locking statement looked for and did not find is read as well as what a
+/// SELECT did not.
 #[test]
 fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
     let looks = [
@@ -362,8 +365,8 @@ fn g2_what_a_write_looked_for_does_not_skew_under_serializable() {
     }
 }
 
-/// What tells that a row or a value is there, or is not, is a read too (SSI-1): a duplicate, a row that is passed over, an insertion
-/// that a savepoint takes back.
+/// What tells that a row or a value is there, or is not, is a read too (SSI-1): a duplicate, a row
+/// that is passed over, an insertion that a savepoint takes back.
 #[test]
 fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
     let by_savepoint = ["SAVEPOINT s", "INSERT INTO u VALUES (3, 30)", "ROLLBACK TO s"];
@@ -418,7 +421,8 @@ fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
     }
 }
 
-/// What a limited change with an order waited for is changed only if it fits yet; else the next that does takes its place.
+/// What a limited change with an order waited for is changed only if it fits yet; else the next
+/// that does takes its place.
 #[test]
 fn a_limited_change_passes_over_what_does_not_fit_any_more() {
     for (sql, wanted) in [
@@ -448,8 +452,8 @@ fn a_limited_change_passes_over_what_does_not_fit_any_more() {
     }
 }
 
-/// A change or a locking read that stops at its first rows has not read what is behind them: those who put rows in at the end are not
-/// in its way, nor is it in theirs. What it did read counts.
+/// A change or a locking read that stops at its first rows has not read what is behind them: those
+/// who put rows in at the end are not in its way, nor is it in theirs. What it did read counts.
 #[test]
 fn a_limited_statement_reads_no_further_than_it_goes_under_serializable() {
     for (look, last) in [
@@ -474,7 +478,8 @@ fn a_limited_statement_reads_no_further_than_it_goes_under_serializable() {
     }
 }
 
-/// Workers that each take the first row of a queue, while it is filled by who looks for its last one: nobody is refused.
+/// Workers that each take the first row of a queue, while it is filled by who looks for its last
+/// one: nobody is refused.
 #[test]
 fn workers_at_a_queue_are_not_refused_under_serializable() {
     const TAKEN: usize = 80;
@@ -536,7 +541,8 @@ fn a_change_of_several_tables_waits_for_what_it_reads() {
     assert_eq!(run(&mut two, "SELECT a FROM t WHERE id = 1").unwrap(), ["7"]);
 }
 
-/// Of a table that a change only reads it locks rows shared: others may read them for changes of their own, and change them once it is over.
+/// Of a table that a change only reads it locks rows shared: others may read them for changes of
+/// their own, and change them once it is over.
 #[test]
 fn changes_of_several_tables_share_what_they_only_read() {
     let lookups = [
@@ -593,7 +599,8 @@ fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
     assert_eq!(run(&mut two, "SELECT a FROM t ORDER BY id").unwrap(), ["8", "3"]);
 }
 
-/// What errors and warnings say of rows is durable when they say it (D2), whichever way the statement goes.
+/// What errors and warnings say of rows is durable when they say it (D2), whichever way the
+/// statement goes.
 #[test]
 fn what_an_error_says_is_durable() {
     for without in [vec![], vec![Mechanism::PointChanges]] {
@@ -644,8 +651,8 @@ fn what_an_error_says_is_durable() {
     }
 }
 
-/// Values that somebody takes from a row are neither free nor another's until that one ends: who gives them to a row waits, by the lock of the
-/// entry that goes.
+/// Values that somebody takes from a row are neither free nor another's until that one ends: who
+/// gives them to a row waits, by the lock of the entry that goes.
 #[test]
 fn unique_values_that_go_are_waited_for() {
     let instance = in_memory();
@@ -689,7 +696,8 @@ fn a_condition_that_changes_is_looked_at_once_for_each_row() {
     assert_eq!(run(&mut session, looked).unwrap(), ["1", "5"]);
 }
 
-/// One that is a transaction of its own is told of when its commit is: what it warns of makes nobody wait before (D3).
+/// One that is a transaction of its own is told of when its commit is: what it warns of makes
+/// nobody wait before (D3).
 #[test]
 fn a_warning_holds_no_row_until_the_log_is_written() {
     let instance = in_memory();
@@ -707,7 +715,8 @@ fn a_warning_holds_no_row_until_the_log_is_written() {
     assert_eq!(run(&mut session, "SELECT d FROM t").unwrap(), ["4.00"]);
 }
 
-/// Where the log fails that what a statement would say rests on, it says that, and nothing is left of it: an error and a warning alike.
+/// Where the log fails that what a statement would say rests on, it says that, and nothing is left
+/// of it: an error and a warning alike.
 #[test]
 fn what_is_not_durable_is_not_told_where_the_log_fails() {
     let says = [

@@ -1,7 +1,9 @@
-//! Rows that are read several at once are those that are read one by one: guarantees R1 to R4 of `query/lookups`.
+//! Rows that are read several at once are those that are read one by one: guarantees R1 to R4 of
+//! `query/lookups`.
 //!
-//! Two databases are given the same tables, changes and queries; in one of them rows are looked up one by one. Each is opened anew for each round,
-//! so that nothing is in memory. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
+//! Two databases are given the same tables, changes and queries; in one of them rows are looked up
+//! one by one. Each is opened anew for each round, so that nothing is in memory. `SPILLWAY_SEED`
+//! and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
 
 use std::sync::Arc;
 
@@ -208,7 +210,8 @@ fn rows_are_the_same_whether_they_are_read_together_or_not() {
     assert!(together > 100, "{together}");
 }
 
-/// Rows that are locked, changed or deleted are read several at once, and no more of them are locked for it.
+/// Rows that are locked, changed or deleted are read several at once, and no more of them are
+/// locked for it.
 #[test]
 fn rows_that_are_locked_are_read_together_and_locked_in_their_turn() {
     let list: Vec<String> = (0..100).map(|at| (400 + 26 * at).to_string()).collect();
@@ -300,7 +303,8 @@ fn a_row_that_cannot_be_read_fails_in_its_turn() {
     assert!(failed > 5 && ended > 5, "{failed} and {ended}");
 }
 
-/// Rows of joins that wait for others come in their turn: before one that has no match, and before a failure of those that were read whole.
+/// Rows of joins that wait for others come in their turn: before one that has no match, and before
+/// a failure of those that were read whole.
 #[test]
 fn rows_that_wait_come_before_what_does_not_wait() {
     let disk = SimDisk::new(1);
@@ -358,7 +362,8 @@ fn no_more_is_read_than_was_asked_for_times_four() {
             // Where the blocks of the newest are is known.
             assert_eq!(run(&mut root, &sql).unwrap().len(), limit);
             let read = read_together(&instance);
-            // A block each, where the newest version is not that of the first run that may have it: another.
+            // A block each, where the newest version is not that of the first run that may have it:
+            // another.
             assert!(read <= 2 * most, "{sql}: {read}");
             assert!(limit < 22 || read > 2, "{sql}: {read}");
             assert_eq!(run(&mut root, &sql).unwrap().len(), limit);

@@ -1,4 +1,5 @@
-//! The SQL layer, tested through sessions. One binary, so that the tests of all files run beside each other.
+//! The SQL layer, tested through sessions. One binary, so that the tests of all files run beside
+//! each other.
 #![allow(missing_docs)]
 
 mod account_limits;

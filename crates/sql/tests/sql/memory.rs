@@ -1,4 +1,5 @@
-//! What sessions keep and what statements are made of counts against the memory budget (TEXT-1, TEXT-3, UVAR-1, LARGE-1).
+//! What sessions keep and what statements are made of counts against the memory budget (TEXT-1,
+//! TEXT-3, UVAR-1, LARGE-1).
 
 use crate::common::{Rows, code, run};
 use spillway::{Budget, Database, Settings};

@@ -1,5 +1,6 @@
-//! Statements of the scripts with words taken out, doubled, swapped and put in from others: whatever comes, the session answers
-//! and goes on. `SPILLWAY_NOISE` says how many, `SPILLWAY_SEED` which.
+//! Statements of the scripts with words taken out, doubled, swapped and put in from others:
+//! whatever comes, the session answers and goes on. `SPILLWAY_NOISE` says how many, `SPILLWAY_SEED`
+//! which.
 
 use spillway::{Database, Settings};
 use spillway_base::rng::Rng;

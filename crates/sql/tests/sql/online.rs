@@ -1,4 +1,5 @@
-//! Indexes that are built while their table is read and written: guarantees O1 to O8 of `ddl/online`.
+//! Indexes that are built while their table is read and written: guarantees O1 to O8 of
+//! `ddl/online`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,8 @@ fn await_building(session: &mut Session, id: u64) {
     }
 }
 
-/// Locks the row in the middle, and holds up the build that comes there. Metadata locks are not taken.
+/// Locks the row in the middle, and holds up the build that comes there. Metadata locks are not
+/// taken.
 fn lock_middle(db: &Database) -> Transaction {
     let txn = db.begin(TransactionOptions::new());
     let mut entry = Vec::new();
@@ -103,7 +105,8 @@ fn held_up(create: &str) -> HeldUp {
     HeldUp { db, instance, one, lock, build }
 }
 
-/// O1 to O4, O7: while it is built nobody sees it, rows come, go and change on both sides of where it is, and it has them all.
+/// O1 to O4, O7: while it is built nobody sees it, rows come, go and change on both sides of where
+/// it is, and it has them all.
 #[test]
 fn rows_change_while_an_index_is_built() {
     let HeldUp { instance, mut one, lock, build, .. } = held_up("CREATE INDEX v ON t (v, u)");
@@ -179,7 +182,8 @@ fn a_build_that_is_killed_leaves_nothing() {
     assert_sound(&mut one);
 }
 
-/// O8: who uses the table keeps neither the statement that is killed from its end, nor others from the table.
+/// O8: who uses the table keeps neither the statement that is killed from its end, nor others from
+/// the table.
 #[test]
 fn a_build_that_is_killed_beside_a_user_of_the_table_keeps_nobody_out() {
     let HeldUp { db, instance, mut one, lock, build } = held_up("CREATE INDEX v ON t (v)");
@@ -240,7 +244,8 @@ fn progress(db: &Database) -> Option<Vec<u8>> {
     scan.advance().unwrap().then(|| scan.value().to_vec())
 }
 
-/// O5, O8: a shutdown leaves a build to the next opening, which goes on after the last row that was done.
+/// O5, O8: a shutdown leaves a build to the next opening, which goes on after the last row that was
+/// done.
 #[test]
 fn a_build_goes_on_where_a_shutdown_left_it() {
     for unique in ["", "UNIQUE"] {
@@ -327,7 +332,8 @@ fn instant_changes_come_with_the_indexes_that_are_built_beside_them() {
         }
         assert_sound(&mut one);
     }
-    // Entries of columns that are not there yet, or that would be others now, are built with the table alone.
+    // Entries of columns that are not there yet, or that would be others now, are built with the
+    // table alone.
     let instance = in_memory();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED)").unwrap();
@@ -428,7 +434,8 @@ fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
     assert_sound(&mut one);
 }
 
-/// F2 of `ddl/refresh`: after each time that rows are written anew beside writers, none is left of an earlier version.
+/// F2 of `ddl/refresh`: after each time that rows are written anew beside writers, none is left of
+/// an earlier version.
 #[test]
 fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -458,8 +465,9 @@ fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     assert_sound(&mut one);
 }
 
-/// A change that builds key spaces in several commits, and a transaction whose snapshot is between two of them: what it reads
-/// there would be a part, so it is told that the table is another. What is as it was, it reads on.
+/// A change that builds key spaces in several commits, and a transaction whose snapshot is between
+/// two of them: what it reads there would be a part, so it is told that the table is another. What
+/// is as it was, it reads on.
 #[test]
 fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     let part = |value: u64| [&[1], (value ^ 1 << 63).to_be_bytes().as_slice()].concat();
@@ -509,8 +517,8 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     }
 }
 
-/// A row whose commit has let go of the table may stand behind others' commits that are being installed, and then no usual snapshot has
-/// it. Who holds the rows to a constraint sees it.
+/// A row whose commit has let go of the table may stand behind others' commits that are being
+/// installed, and then no usual snapshot has it. Who holds the rows to a constraint sees it.
 #[test]
 fn rows_of_commits_that_are_on_their_way_are_held_to_a_new_constraint() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

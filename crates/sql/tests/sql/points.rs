@@ -1,7 +1,9 @@
-//! Point reads and point changes are what the general way tells and leaves: guarantees P1 and P2 of `session/point`, C1 and C2 of `dml/point`.
+//! Point reads and point changes are what the general way tells and leaves: guarantees P1 and P2 of
+//! `session/point`, C1 and C2 of `dml/point`.
 //!
-//! Two databases are given the same tables, changes and queries; in one of them a statement about one row, by its key, goes the way of all
-//! statements. In each a reader is in and out of transactions while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a
+//! Two databases are given the same tables, changes and queries; in one of them a statement about
+//! one row, by its key, goes the way of all statements. In each a reader is in and out of
+//! transactions while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a
 //! failure names its seed.
 
 use std::task::Waker;
@@ -562,7 +564,8 @@ fn c1_changes_by_a_key_are_point_changes() {
     assert_eq!(pair.query("SELECT more FROM w WHERE id = 7")[1], "5");
 }
 
-/// C1: one that has to wait is left, for the row or for a value that must be unique, and begins anew: it is told as the general way is.
+/// C1: one that has to wait is left, for the row or for a value that must be unique, and begins
+/// anew: it is told as the general way is.
 #[test]
 fn c1_a_change_that_was_left_goes_on_as_without() {
     let instances = both();

@@ -23,7 +23,8 @@ fn fill(session: &mut Session) {
     }
 }
 
-/// What a transaction reads before another changes something, and the row `hot` that it locks then. REFRESH-1 to REFRESH-3.
+/// What a transaction reads before another changes something, and the row `hot` that it locks then.
+/// REFRESH-1 to REFRESH-3.
 #[test]
 fn a_conflict_is_one_where_what_was_read_has_changed() {
     // What is read; what another changes beside `hot`; whether the transaction is refused.
@@ -160,7 +161,8 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the statement that meets the conflict has read itself it reads again at the newer snapshot: nobody was told of it.
+/// What the statement that meets the conflict has read itself it reads again at the newer snapshot:
+/// nobody was told of it.
 #[test]
 fn the_statement_that_meets_a_conflict_reads_again() {
     let statements = [

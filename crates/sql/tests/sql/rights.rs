@@ -1,10 +1,11 @@
-//! Who may do what. Each statement is run by a user without the right, who gets the error that MySQL gives, and again once the
-//! user has that right and no other.
+//! Who may do what. Each statement is run by a user without the right, who gets the error that
+//! MySQL gives, and again once the user has that right and no other.
 
 use crate::common::{code, in_memory, root, run};
 use spillway_sql::{Instance, Session};
 
-/// An instance with two databases of the same tables, and a user who may do everything in one of them, and is there.
+/// An instance with two databases of the same tables, and a user who may do everything in one of
+/// them, and is there.
 fn instance() -> (Instance, Session) {
     let instance = in_memory();
     let mut root = root(&instance);
@@ -26,7 +27,8 @@ fn instance() -> (Instance, Session) {
     (instance, user)
 }
 
-/// A statement, what it answers without its rights, and the rights in `d`, or those after `*` everywhere, that it needs.
+/// A statement, what it answers without its rights, and the rights in `d`, or those after `*`
+/// everywhere, that it needs.
 const CASES: &[(&str, u16, &str)] = &[
     ("SELECT * FROM d.t", 1142, "SELECT"),
     ("SELECT 1 FROM d.t LIMIT 0", 1142, "SELECT"),

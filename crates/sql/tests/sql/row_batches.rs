@@ -1,8 +1,9 @@
-//! Rows that are taken together are the rows that are taken one by one: guarantees C1 to C4 of `base::engine`, seen through SQL.
+//! Rows that are taken together are the rows that are taken one by one: guarantees C1 to C4 of
+//! `base::engine`, seen through SQL.
 //!
-//! Two databases are given the same tables, changes and queries; in one of them queries take rows one by one. In each a reader keeps its
-//! snapshot, and what it has written itself, while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names
-//! its seed.
+//! Two databases are given the same tables, changes and queries; in one of them queries take rows
+//! one by one. In each a reader keeps its snapshot, and what it has written itself, while a writer
+//! goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
 
 use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings};
@@ -161,7 +162,8 @@ fn round(seed: u64) -> [usize; KINDS] {
                     let change = change(&mut rng);
                     both.change(true, &change);
                 }
-                // Nobody waits for the other's locks: what the reader holds is the writer's to leave alone.
+                // Nobody waits for the other's locks: what the reader holds is the writer's to
+                // leave alone.
                 2..=5 if !open => {
                     let change = change(&mut rng);
                     both.change(false, &change);
@@ -203,7 +205,8 @@ fn rows_taken_together_are_those_taken_one_by_one() {
     }
 }
 
-/// C1: what a statement writes into the table that it reads is none of its rows, however many of them it takes at once.
+/// C1: what a statement writes into the table that it reads is none of its rows, however many of
+/// them it takes at once.
 #[test]
 fn a_table_that_is_read_into_itself_ends() {
     let mut both = Both::new(0);
@@ -223,7 +226,8 @@ fn a_table_that_is_read_into_itself_ends() {
     assert_eq!(both.compare("SELECT id, k FROM t ORDER BY id"), 3 << 6);
 }
 
-/// A query that takes rows together asks on its way whether it has used up its time: here it has before it takes the first.
+/// A query that takes rows together asks on its way whether it has used up its time: here it has
+/// before it takes the first.
 #[test]
 fn a_query_whose_time_is_over_ends_among_its_rows() {
     for instance in [in_memory(), one_by_one()] {

@@ -1,14 +1,16 @@
 //! Schedules of several clients, with what each is told. Each `schedules/*.txt` holds some.
 //!
-//! A schedule begins with `schedule` and its name, then `levels`: it is played once at each of `rc` (READ COMMITTED), `on` and `off`
-//! (REPEATABLE READ with that `innodb_snapshot_isolation`). A step is a client's name and what it sends. A client's first step
-//! begins a transaction, but of client `c`, which commits each statement. The tables `t`, `i` with an index of `v`, and `u` with a
-//! unique one, have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0). A step that waits for a row is left, and its client's next step
-//! comes once it has ended.
+//! A schedule begins with `schedule` and its name, then `levels`: it is played once at each of `rc`
+//! (READ COMMITTED), `on` and `off` (REPEATABLE READ with that `innodb_snapshot_isolation`). A step
+//! is a client's name and what it sends. A client's first step begins a transaction, but of client
+//! `c`, which commits each statement. The tables `t`, `i` with an index of `v`, and `u` with a
+//! unique one, have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0). A step that waits for a row is
+//! left, and its client's next step comes once it has ended.
 //!
-//! Under a step, `all= ` says what its client is told, or `LEVEL= ` at one level: rows, `none`, `ok` with how many rows it
-//! affected, or `error` with the number; `waits, then` before that. `innodb= ` and `innodb.LEVEL= ` say what InnoDB tells where
-//! that is something else. `tests/differential/isolation.py` plays the same files on both servers, and writes these lines.
+//! Under a step, `all= ` says what its client is told, or `LEVEL= ` at one level: rows, `none`,
+//! `ok` with how many rows it affected, or `error` with the number; `waits, then` before that.
+//! `innodb= ` and `innodb.LEVEL= ` say what InnoDB tells where that is something else.
+//! `tests/differential/isolation.py` plays the same files on both servers, and writes these lines.
 
 use std::collections::HashMap;
 use std::sync::mpsc;

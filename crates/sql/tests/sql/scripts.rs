@@ -1,5 +1,5 @@
-//! Scripts of SQL with what they answer. Each `scripts/*.sql` holds statements, and after each the lines it gave, behind `-- `.
-//! `SPILLWAY_REWRITE=1` writes what comes out.
+//! Scripts of SQL with what they answer. Each `scripts/*.sql` holds statements, and after each the
+//! lines it gave, behind `-- `. `SPILLWAY_REWRITE=1` writes what comes out.
 
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};

@@ -1,4 +1,5 @@
-//! What several sessions at once may rely on: what is unique stays so, and nothing that one committed is undone by another.
+//! What several sessions at once may rely on: what is unique stays so, and nothing that one
+//! committed is undone by another.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -17,8 +18,8 @@ fn session(instance: &Instance, id: u64) -> Session {
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
-/// Runs a statement in a transaction that has read before another session's statement. Answers the error and the rows that
-/// are there after the commit.
+/// Runs a statement in a transaction that has read before another session's statement. Answers the
+/// error and the rows that are there after the commit.
 fn after(instance: &Instance, level: &str, others: &str, own: &str) -> (u16, Vec<String>) {
     let (mut one, mut two) = (session(instance, 1), session(instance, 2));
     run(&mut one, "DROP TABLE IF EXISTS t").unwrap();
@@ -163,7 +164,8 @@ fn a_unique_index_is_not_made_over_what_others_insert_meanwhile() {
     run(&mut one, "DELETE FROM t WHERE id = 2").unwrap();
     run(&mut one, "CREATE TABLE other (id INT); BEGIN; SELECT * FROM other").unwrap();
     assert_eq!(code(&mut two, "CREATE UNIQUE INDEX u ON t (u)"), 0);
-    // A transaction whose snapshot is older than the index cannot read through it, and is held to it.
+    // A transaction whose snapshot is older than the index cannot read through it, and is held to
+    // it.
     assert_eq!(code(&mut one, "SELECT id FROM t WHERE u = 5"), 1412);
     assert_eq!(code(&mut one, "INSERT INTO t VALUES (3, 5)"), 1062);
     run(&mut one, "COMMIT").unwrap();
@@ -583,7 +585,8 @@ fn a_wait_for_a_table_ends_when_it_is_killed() {
     let waiter =
         thread::spawn("waiter", move || code(&mut waiting, "ALTER TABLE t ADD COLUMN a INT"))
             .unwrap();
-    // Once its statement is shown it waits, or is about to: either way it must see that it is not to.
+    // Once its statement is shown it waits, or is about to: either way it must see that it is not
+    // to.
     let mut root = session(&instance, 3);
     let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'ALTER%'";
     while run(&mut root, waits).unwrap() != ["1"] {
@@ -594,7 +597,8 @@ fn a_wait_for_a_table_ends_when_it_is_killed() {
     assert_eq!(code(&mut one, "SELECT * FROM t"), 0);
 }
 
-/// Whatever a client sends, its session answers: on a thread's usual stack, and also where it is prepared and forgotten.
+/// Whatever a client sends, its session answers: on a thread's usual stack, and also where it is
+/// prepared and forgotten.
 #[test]
 fn a_deep_statement_is_run_or_refused() {
     let instance = instance();
@@ -801,8 +805,8 @@ fn when_a_commit_is_acknowledged_is_each_sessions_choice() {
     assert_eq!(run(&mut session(&instance, 3), both).unwrap(), ["5s 2"]);
 }
 
-/// A statement that is left for a row tells nothing, and begins anew when it goes on: with its variables as they were, over
-/// the newest rows, in the same transaction.
+/// A statement that is left for a row tells nothing, and begins anew when it goes on: with its
+/// variables as they were, over the newest rows, in the same transaction.
 #[test]
 fn a_statement_that_was_left_for_a_row_begins_anew() {
     let instance = instance();
@@ -881,7 +885,8 @@ fn the_time_of_a_query_runs_on_while_it_is_left() {
     assert_eq!(left.waits_until(), None);
 }
 
-/// Rights are looked at when a statement begins: one that was left, and whose right was taken meanwhile, ends like any other.
+/// Rights are looked at when a statement begins: one that was left, and whose right was taken
+/// meanwhile, ends like any other.
 #[test]
 fn a_statement_that_was_left_keeps_the_rights_it_began_with() {
     let instance = instance();
@@ -1029,7 +1034,8 @@ impl Front for Left {
     }
 }
 
-/// A change of a table whose client has gone does not keep others from the table, in whatever way it waits.
+/// A change of a table whose client has gone does not keep others from the table, in whatever way
+/// it waits.
 #[test]
 fn a_wait_for_a_table_ends_with_its_client() {
     let instance = instance();

@@ -2,10 +2,10 @@
 //!
 //! Segments are made ahead, full of zeros, so that a commit's write changes no metadata of the file
 //! system: neither a length nor an extent map has to reach the journal with it. Writing zeros, not
-//! only allocating, is what makes that true: an allocated extent is marked as written at its first write,
-//! which is metadata again. For the same reason, and because a full disk can then do no harm, the files of
-//! segments that are given back become the next ones. [`Plog::prepare`] makes segments beside the writer; only a
-//! writer that ran out of room waits for one.
+//! only allocating, is what makes that true: an allocated extent is marked as written at its first
+//! write, which is metadata again. For the same reason, and because a full disk can then do no
+//! harm, the files of segments that are given back become the next ones. [`Plog::prepare`] makes
+//! segments beside the writer; only a writer that ran out of room waits for one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -94,9 +94,9 @@ impl FilePlog {
         Maker::new(disk, settings).settle(found)
     }
 
-    /// Opens a lane's log for writing, after what [`super::read_log`] found there and [`FilePlog::settle`] made durable.
-    /// The generation is larger than any found; `fence` is noted in every segment of it. A full disk is no obstacle: only
-    /// room is refused then.
+    /// Opens a lane's log for writing, after what [`super::read_log`] found there and
+    /// [`FilePlog::settle`] made durable. The generation is larger than any found; `fence` is noted
+    /// in every segment of it. A full disk is no obstacle: only room is refused then.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -135,14 +135,16 @@ impl FilePlog {
                 let next = Header { sequence: header.sequence + 1, ..header };
                 (next, VecDeque::from([first]))
             }
-            // What is there can be read all the same; room for more is refused until there is space.
+            // What is there can be read all the same; room for more is refused until there is
+            // space.
             Err(error) if error.kind() == ErrorKind::DiskFull => (header, VecDeque::new()),
             Err(error) => return Err(error),
         };
         Ok(FilePlog::with(maker, next, older, spare))
     }
 
-    /// Opens a lane's log to which nothing more is written: what is cut from it is removed. Room is not to be had.
+    /// Opens a lane's log to which nothing more is written: what is cut from it is removed. Room is
+    /// not to be had.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -242,8 +244,8 @@ impl FilePlog {
         (state, outcome)
     }
 
-    /// Makes a segment of `wanted` bytes. On a full disk a smaller one will do: of `enough` bytes, or
-    /// the least that has the room that somebody waits for.
+    /// Makes a segment of `wanted` bytes. On a full disk a smaller one will do: of `enough` bytes,
+    /// or the least that has the room that somebody waits for.
     fn make_as_fits(&self, header: Header, room: u64, enough: u64, wanted: u64) -> Result<Segment> {
         let least = (HEADER_BYTES + room).max(self.maker.settings.segment_bytes / SMALL_SHARE);
         let least = if room > 0 { least.next_multiple_of(HEADER_BYTES) } else { enough };
@@ -268,8 +270,8 @@ impl FilePlog {
         self.kept.store(state.kept(), Ordering::Relaxed);
     }
 
-    /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable first, so
-    /// that a later segment proves an earlier one (L4).
+    /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable
+    /// first, so that a later segment proves an earlier one (L4).
     fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
         while state.rest() < frame {
             if let Some(full) = &state.current {

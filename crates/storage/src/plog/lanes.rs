@@ -1,8 +1,9 @@
 //! How many lanes a log's device pays for.
 //!
-//! A lane brings something only where its syncs go on beside those of others. Some devices sync files of one disk one after
-//! another; then a commit of one lane waits for the syncs of all, since it is told of when all have those before it. Nobody says
-//! beforehand which device is which, so it is tried out.
+//! A lane brings something only where its syncs go on beside those of others. Some devices sync
+//! files of one disk one after another; then a commit of one lane waits for the syncs of all, since
+//! it is told of when all have those before it. Nobody says beforehand which device is which, so it
+//! is tried out.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,8 +19,9 @@ const WRITES: usize = 16;
 /// As many lanes again must bring at least this much more, of what there was.
 const GAIN: f64 = 0.4;
 
-/// So many lanes, up to `most`, as the device of a log's folder gains by. Takes some milliseconds on a device of today; nothing
-/// where `most` is one. A device that cannot be tried gets one lane, and what it lacks is told when the log is opened.
+/// So many lanes, up to `most`, as the device of a log's folder gains by. Takes some milliseconds
+/// on a device of today; nothing where `most` is one. A device that cannot be tried gets one lane,
+/// and what it lacks is told when the log is opened.
 pub fn lanes_that_pay(disk: &dyn Disk, dir: &Path, most: usize) -> usize {
     choose(most, |lanes| syncs_per_second(disk, dir, lanes)).unwrap_or(1)
 }

@@ -1,7 +1,7 @@
 //! Making the files of segments, new or from ones no longer needed.
 //!
-//! A file is made under a name of its own and gets its segment's name once its header is durable. So a segment
-//! that can be found has a header, and a header that cannot be read is damage.
+//! A file is made under a name of its own and gets its segment's name once its header is durable.
+//! So a segment that can be found has a header, and a header that cannot be read is damage.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::segment::{HEADER_BYTES, Header, file_name, next_name};
 use super::{PlogSettings, Recovered};
 use crate::{Disk, File, OpenMode};
 
-/// Zeros written at a time, and brought to the device before the next: commits sync beside this, and wait for what the device
-/// has in hand. Not so once a commit waits for the segment itself.
+/// Zeros written at a time, and brought to the device before the next: commits sync beside this,
+/// and wait for what the device has in hand. Not so once a commit waits for the segment itself.
 const ZEROS: usize = 1 << 20;
 
 /// A segment whose name and header are durable, and whose bytes take space.
@@ -81,8 +81,8 @@ impl Maker {
         Ok(file)
     }
 
-    /// Makes a segment from the file of one that is no longer needed. It takes no space. The frames left in
-    /// it are of another sequence number or generation, and are never taken for new ones.
+    /// Makes a segment from the file of one that is no longer needed. It takes no space. The frames
+    /// left in it are of another sequence number or generation, and are never taken for new ones.
     pub(super) fn reuse(&self, sequence: u64, header: Header, bytes: u64) -> Result<Segment> {
         // The old name goes before the old header does: a segment with a name has its own header.
         self.disk.rename(&self.path(sequence), &self.next_path())?;
@@ -99,9 +99,9 @@ impl Maker {
         Ok(Segment { header, file, bytes })
     }
 
-    /// Makes sure that what was read back stays readable, whatever its writer left undone: it may have been killed
-    /// between a write and its sync, or after a sync that failed, whose bytes count as clean since and are
-    /// brought to the device only by writing them again.
+    /// Makes sure that what was read back stays readable, whatever its writer left undone: it may
+    /// have been killed between a write and its sync, or after a sync that failed, whose bytes
+    /// count as clean since and are brought to the device only by writing them again.
     pub(super) fn settle(&self, found: &Recovered) -> Result<()> {
         if found.tail.is_empty() {
             return Ok(());
@@ -113,8 +113,8 @@ impl Maker {
         file.sync()
     }
 
-    /// Removes what an earlier opening made ahead and did not use, and what it was making. Answers a segment that
-    /// can be used again as the next one.
+    /// Removes what an earlier opening made ahead and did not use, and what it was making. Answers
+    /// a segment that can be used again as the next one.
     pub(super) fn clear(&self, found: &Recovered) -> Result<Option<(u64, u64)>> {
         if self.disk.exists(&self.next_path())? {
             self.disk.remove(&self.next_path())?;
@@ -130,7 +130,8 @@ impl Maker {
         Ok(again)
     }
 
-    /// Removes segments, in order. A failure comes with the number of those that are gone all the same.
+    /// Removes segments, in order. A failure comes with the number of those that are gone all the
+    /// same.
     pub(super) fn remove(&self, sequences: &[u64]) -> Result<usize, (usize, Error)> {
         for (count, sequence) in sequences.iter().enumerate() {
             match self.disk.remove(&self.path(*sequence)) {

@@ -1,30 +1,33 @@
 //! The persistent log.
 //!
-//! A plog is an append-only sequence of frames, kept by one writer. Its interface is a trait because
-//! one machine's files are not its only home: a replicated implementation maps frames to ledger
-//! entries and segments to ledgers (DESIGN, D13).
+//! A plog is an append-only sequence of frames, kept by one writer. Its interface is a trait
+//! because one machine's files are not its only home: a replicated implementation maps frames to
+//! ledger entries and segments to ledgers (DESIGN, D13).
 //!
 //! # Guarantees
 //!
 //! - **L1 (order).** Frames are read back in the order appended, each whole and unchanged.
-//! - **L2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every frame appended
-//!   before is read back after any crash.
-//! - **L3 (torn tail).** After a crash, of the frames appended since the last good sync a prefix is read
-//!   back, possibly none. The rest is normal loss, not an error. What an opening read back stays: it is made
-//!   durable before the opening ends, also where only the system's cache had it.
+//! - **L2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
+//!   frame appended before is read back after any crash.
+//! - **L3 (torn tail).** After a crash, of the frames appended since the last good sync a prefix is
+//!   read back, possibly none. The rest is normal loss, not an error. What an opening read back
+//!   stays: it is made durable before the opening ends, also where only the system's cache had it.
 //! - **L4 (corruption).** A frame that L2 covers and that cannot be read back is reported as
-//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, never skipped, wherever anything
-//!   proves that it was durable: a later frame, a later segment that holds one, or a later opening, which notes where
-//!   it found the end. So is a damaged header, and a missing segment between two others. The frames durable last
-//!   in a log that was not opened since have no such witness; damage there looks like a torn tail.
-//! - **L5 (generations).** Each opening for writing starts a segment of a new, larger generation. What an
-//!   earlier opening left after its readable end is never read again, also when the machine
+//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, never skipped, wherever
+//!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
+//!   opening, which notes where it found the end. So is a damaged header, and a missing segment
+//!   between two others. The frames durable last in a log that was not opened since have no such
+//!   witness; damage there looks like a torn tail.
+//! - **L5 (generations).** Each opening for writing starts a segment of a new, larger generation.
+//!   What an earlier opening left after its readable end is never read again, also when the machine
 //!   stops during the opening.
-//! - **L6 (room).** An append has room, which [`Plog::reserve`] handed out; it never meets a full disk. Rooms are kept
-//!   apart from each other, and may be put together in any way. `reserve` fails with
-//!   [`spillway_base::ErrorKind::DiskFull`] while there is no room, harms nothing, and succeeds when space returns.
-//! - **L7 (failure).** After a failed write or sync, for whatever reason, every later append and sync fails with the
-//!   same cause (DESIGN, D6). A failed sync is never tried again.
+//! - **L6 (room).** An append has room, which [`Plog::reserve`] handed out; it never meets a full
+//!   disk. Rooms are kept apart from each other, and may be put together in any way. `reserve`
+//!   fails with
+//!   [`spillway_base::ErrorKind::DiskFull`] while there is no room, harms nothing, and succeeds
+//!   when space returns.
+//! - **L7 (failure).** After a failed write or sync, for whatever reason, every later append and
+//!   sync fails with the same cause (DESIGN, D6). A failed sync is never tried again.
 //!
 //! The implementation in files is [`FilePlog`]; the bytes are described in `segment`.
 
@@ -76,11 +79,13 @@ pub struct LogSpan {
     pub lane: u32,
     /// The first segment that is kept.
     pub first: u64,
-    /// The last segment with frames, and where its durable ones end; [`u64::MAX`] where nothing is written to it any more.
+    /// The last segment with frames, and where its durable ones end; [`u64::MAX`] where nothing is
+    /// written to it any more.
     pub end: Position,
 }
 
-/// Room for payload, handed out by [`Plog::reserve`]. It goes back with [`Plog::append`] or [`Plog::release`].
+/// Room for payload, handed out by [`Plog::reserve`]. It goes back with [`Plog::append`] or
+/// [`Plog::release`].
 #[derive(PartialEq, Eq, Debug, Default)]
 #[must_use = "room that is not given back is lost until the log is opened again"]
 pub struct Room(u64);
@@ -107,8 +112,9 @@ impl Room {
 ///
 /// One thread appends and syncs at a time; the rest may be called beside it.
 pub trait Plog: Send + Sync {
-    /// Appends a frame, and makes it and all before it durable if `durable`. Answers where the frame
-    /// begins. `room` was handed out for this payload, or for the parts it is put together from.
+    /// Appends a frame, and makes it and all before it durable if `durable`. Answers where the
+    /// frame begins. `room` was handed out for this payload, or for the parts it is put together
+    /// from.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::WritesStopped`] from the first failed write or sync on.
@@ -126,29 +132,30 @@ pub trait Plog: Send + Sync {
     /// Hands out room for this many bytes of payload (L6).
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]: no room could be made, the log is
-    /// unharmed; [`spillway_base::ErrorKind::WritesStopped`].
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]: no room could be
+    /// made, the log is unharmed; [`spillway_base::ErrorKind::WritesStopped`].
     fn reserve(&self, payload: u64) -> Result<Room>;
 
     /// Takes room back that was not used.
     fn release(&self, room: Room);
 
-    /// Makes the next segment now, so that nobody will wait for it, unless there is one. For a background
-    /// thread.
+    /// Makes the next segment now, so that nobody will wait for it, unless there is one. For a
+    /// background thread.
     ///
     /// # Errors
     /// As [`Plog::reserve`].
     fn prepare(&self) -> Result<()>;
 
-    /// Gives back every segment before this one, to be written over or removed. The segment written to is never
-    /// given back.
+    /// Gives back every segment before this one, to be written over or removed. The segment written
+    /// to is never given back.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call tries again.
     fn truncate_before(&self, segment: u64) -> Result<()>;
 
-    /// What of the log is durable and kept; `None` while that is nothing, or where it is not in files of this machine.
-    /// It stays as it is until [`Plog::truncate_before`] gives some of it back.
+    /// What of the log is durable and kept; `None` while that is nothing, or where it is not in
+    /// files of this machine. It stays as it is until [`Plog::truncate_before`] gives some of it
+    /// back.
     fn span(&self) -> Option<LogSpan>;
 
     /// Bytes of all segments that are kept for recovery. It waits for nobody.

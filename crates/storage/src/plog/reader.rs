@@ -20,8 +20,8 @@ pub struct Recovered {
     pub generation: u64,
     /// Where the last frame ends, or ended before the log was truncated.
     pub(super) end: Position,
-    /// What of the last frame's segment no later write proves to be durable. [`super::FilePlog::settle`]
-    /// writes it again.
+    /// What of the last frame's segment no later write proves to be durable.
+    /// [`super::FilePlog::settle`] writes it again.
     pub(super) tail: Range<u64>,
 }
 
@@ -38,7 +38,8 @@ pub struct RecoveredSegment {
     pub bytes: u64,
     /// Frames read from it.
     pub frames: u64,
-    /// For the user of the log to say: something in it was discarded, so its file must go and not be used again.
+    /// For the user of the log to say: something in it was discarded, so its file must go and not
+    /// be used again.
     pub discarded: bool,
 }
 
@@ -146,8 +147,9 @@ impl LogReader {
         self.found.iter().map(|segment| (segment.header.generation, segment.header.fence))
     }
 
-    /// Reads the next frames of the log into `memory`, at least one if the segment has more, and of this many bytes if
-    /// none is larger; `None` after the last segment. A segment may have a stretch without frames.
+    /// Reads the next frames of the log into `memory`, at least one if the segment has more, and of
+    /// this many bytes if none is larger; `None` after the last segment. A segment may have a
+    /// stretch without frames.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::Io`].
@@ -202,8 +204,9 @@ impl LogReader {
         Ok(())
     }
 
-    /// Shows the frames' payloads of the segments from the last to the first, until `visit` has answered `true` for one of
-    /// a segment. What cannot be read is passed over: [`LogReader::next_stretch`] judges it.
+    /// Shows the frames' payloads of the segments from the last to the first, until `visit` has
+    /// answered `true` for one of a segment. What cannot be read is passed over:
+    /// [`LogReader::next_stretch`] judges it.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -305,8 +308,8 @@ fn read_header(disk: &dyn Disk, path: PathBuf, named: (u32, u64)) -> Result<Foun
     }
 }
 
-/// Checks that one segment follows another: that none is missing between them, and that a new generation began
-/// where the one before ends.
+/// Checks that one segment follows another: that none is missing between them, and that a new
+/// generation began where the one before ends.
 fn check_order(dir: &Path, before: &Found, next: &Found) -> Result<()> {
     let wanted = before.header.sequence + 1;
     if next.header.sequence != wanted {

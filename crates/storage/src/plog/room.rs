@@ -1,14 +1,15 @@
 //! Handing out room in a log without a lock.
 //!
-//! The rooms handed out and not yet used add up to `claimed`, and the largest piece of free log in one place, the
-//! rest of the current segment or one spare, is `piece`. `claimed` is at most `piece`, so whatever frames the
-//! rooms are put together to, and in whatever order, they fit: a frame that fits in the current
-//! segment takes as much from the rest as from the claims, and one that does not goes on to the spare that
-//! holds all of them.
+//! The rooms handed out and not yet used add up to `claimed`, and the largest piece of free log in
+//! one place, the rest of the current segment or one spare, is `piece`. `claimed` is at most
+//! `piece`, so whatever frames the rooms are put together to, and in whatever order, they fit: a
+//! frame that fits in the current segment takes as much from the rest as from the claims, and one
+//! that does not goes on to the spare that holds all of them.
 //!
-//! A claim is added first and compared after; an append stores the smaller piece before it takes its claim out. A claim
-//! that comes after the second therefore sees the first, and one that comes before counts what the append uses: either
-//! way it is not compared with a piece larger than what is left once all other claims are used.
+//! A claim is added first and compared after; an append stores the smaller piece before it takes
+//! its claim out. A claim that comes after the second therefore sees the first, and one that comes
+//! before counts what the append uses: either way it is not compared with a piece larger than what
+//! is left once all other claims are used.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,8 @@
 //! The bytes of a log segment.
 //!
-//! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. It bears that name only
-//! once its header is durable; until then it is `LL-next.tmp`. The segments of a log have consecutive
-//! numbers. All integers are little-endian; CRCs are CRC32C.
+//! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. It
+//! bears that name only once its header is durable; until then it is `LL-next.tmp`. The segments of
+//! a log have consecutive numbers. All integers are little-endian; CRCs are CRC32C.
 //!
 //! ```text
 //! header, 4096 bytes
@@ -26,11 +26,12 @@
 //!      zero up to a multiple of 8
 //! ```
 //!
-//! A frame whose head passes was written at this place by this generation: tag and crc cover both, so bytes
-//! left by an earlier use of the file do not pass, nor would a payload among them that happens to look like a
-//! head, but for one chance in 2^64. `durable` is what tells a torn tail from damage: a frame that cannot be
-//! read, below the `durable` of a later one, was readable once. So was one that is missing before the seal of a
-//! segment which the log went on from, and one before the end that a later generation found.
+//! A frame whose head passes was written at this place by this generation: tag and crc cover both,
+//! so bytes left by an earlier use of the file do not pass, nor would a payload among them that
+//! happens to look like a head, but for one chance in 2^64. `durable` is what tells a torn tail
+//! from damage: a frame that cannot be read, below the `durable` of a later one, was readable once.
+//! So was one that is missing before the seal of a segment which the log went on from, and one
+//! before the end that a later generation found.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

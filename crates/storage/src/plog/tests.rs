@@ -108,8 +108,8 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
 }
 
-/// Reads a log and checks that it is a run of frames without a gap. Answers the number of the first and the one
-/// after the last.
+/// Reads a log and checks that it is a run of frames without a gap. Answers the number of the first
+/// and the one after the last.
 fn run(disk: &SimDisk) -> (u64, u64) {
     let found = numbers(&read(disk, Path::new("/log")).unwrap().0);
     let from = found.first().copied().unwrap_or(0);
@@ -118,8 +118,8 @@ fn run(disk: &SimDisk) -> (u64, u64) {
 }
 
 /// L2, L3, L5: the log is crashed at every operation of a history, and again at every few of the
-/// opening and appends after it; each time a prefix comes back that holds all that was durable. With
-/// truncation, files are used again, and what is in them from before never comes back.
+/// opening and appends after it; each time a prefix comes back that holds all that was durable.
+/// With truncation, files are used again, and what is in them from before never comes back.
 #[test]
 fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     for truncate in [false, true] {
@@ -148,8 +148,8 @@ fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     }
 }
 
-/// L3: what an opening has read is durable when it ends, also when its writer was killed, and also when the sync
-/// of its last frames failed and they are in the cache only.
+/// L3: what an opening has read is durable when it ends, also when its writer was killed, and also
+/// when the sync of its last frames failed and they are in the cache only.
 #[test]
 fn l3_what_an_opening_read_is_there_after_a_crash() {
     for seed in 0..60 {
@@ -340,7 +340,8 @@ fn l6_a_log_is_opened_on_a_full_disk() {
     assert_eq!(run(&disk), (0, 5));
 }
 
-/// L6: whatever was handed out until the disk was full can be used, in any order and put together in any way.
+/// L6: whatever was handed out until the disk was full can be used, in any order and put together
+/// in any way.
 #[test]
 fn l6_rooms_do_not_share_a_byte() {
     for seed in 0..40 {
@@ -376,8 +377,8 @@ fn l6_rooms_do_not_share_a_byte() {
     }
 }
 
-/// L6: many threads on a disk that fills up and empties again. A thread that has room is never refused later,
-/// and all go on once there is space.
+/// L6: many threads on a disk that fills up and empties again. A thread that has room is never
+/// refused later, and all go on once there is space.
 #[test]
 fn l6_concurrent_users_are_refused_or_served() {
     let disk = SimDisk::new(1);
@@ -551,8 +552,8 @@ fn its_size_is_told_beside_a_sync() {
     assert_eq!(plog.bytes(), before + frame_bytes(1000));
 }
 
-/// D8: a segment is made piece by piece, so that commits beside it do not wait for the device; whoever waits for the segment itself
-/// does not wait for that.
+/// D8: a segment is made piece by piece, so that commits beside it do not wait for the device;
+/// whoever waits for the segment itself does not wait for that.
 #[test]
 fn a_segment_that_is_waited_for_is_made_at_once() {
     const BYTES: u64 = 16 << 20;

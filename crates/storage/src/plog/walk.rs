@@ -44,8 +44,8 @@ impl Walk {
         here.map(|known| known.offset)
     }
 
-    /// Reads the next frames into `memory`: those that are whole in this many bytes, or one that is larger. Answers why
-    /// none follows, once that is so.
+    /// Reads the next frames into `memory`: those that are whole in this many bytes, or one that is
+    /// larger. Answers why none follows, once that is so.
     pub(super) fn read(
         &mut self,
         segment: &Found,
@@ -94,8 +94,8 @@ impl Walk {
         Ok(Some(Stop::Known))
     }
 
-    /// Judges why the frames of a segment stopped. Answers what to report if a later segment shows that the end was
-    /// durable.
+    /// Judges why the frames of a segment stopped. Answers what to report if a later segment shows
+    /// that the end was durable.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] (L4), [`spillway_base::ErrorKind::Io`].

@@ -1,11 +1,13 @@
 //! Memory that a device can read and write by itself.
 //!
-//! Large buffers lie on large pages where the system has them. A device is handed what goes past the page cache in
-//! pieces that lie together in memory, and 2 MiB are one such piece there, in place of 512. Measured on a virtual disk with reads and
-//! writes of 2 MiB, that is 3.0 GiB/s in place of 0.9 read and 4.3 in place of 2.0 written, for a quarter of the processor time.
+//! Large buffers lie on large pages where the system has them. A device is handed what goes past
+//! the page cache in pieces that lie together in memory, and 2 MiB are one such piece there, in
+//! place of 512. Measured on a virtual disk with reads and writes of 2 MiB, that is 3.0 GiB/s in
+//! place of 0.9 read and 4.3 in place of 2.0 written, for a quarter of the processor time.
 //!
-//! Small ones, as of a block, come from the heap: to map one, have its pages cleared and unmap it, which all threads of the process are stopped for,
-//! takes longer than to read it where many threads do so at once.
+//! Small ones, as of a block, come from the heap: to map one, have its pages cleared and unmap it,
+//! which all threads of the process are stopped for, takes longer than to read it where many
+//! threads do so at once.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
@@ -13,18 +15,19 @@ use std::ops::{Deref, DerefMut};
 
 use memmap2::{Advice, MmapMut};
 
-/// What offsets and lengths of direct transfers, and the memory of buffers, are multiples of: a page, and at least as much as the
-/// sectors of any device.
+/// What offsets and lengths of direct transfers, and the memory of buffers, are multiples of: a
+/// page, and at least as much as the sectors of any device.
 pub const ALIGN: usize = 4096;
 /// A large page.
 const LARGE: usize = 2 << 20;
 /// Buffers of so many bytes are mapped.
 const MAPPED: usize = 96 << 10;
 
-/// Bytes in memory of whole pages, for an [`super::IoQueue`]. To make one takes time, as its memory is new: those that come back
-/// are meant to be used again.
+/// Bytes in memory of whole pages, for an [`super::IoQueue`]. To make one takes time, as its memory
+/// is new: those that come back are meant to be used again.
 ///
-/// What a read fills may begin within the first page, where it began in a page of the file; nobody sees that but by the address.
+/// What a read fills may begin within the first page, where it began in a page of the file; nobody
+/// sees that but by the address.
 pub struct AlignedBuffer {
     memory: Memory,
     /// Where the buffer's memory begins in that, at a multiple of [`ALIGN`].
@@ -99,8 +102,8 @@ impl AlignedBuffer {
         self.len = padded;
     }
 
-    /// Makes it the frame of a read: `len` bytes, of any value, that begin in memory where `offset` is in a page, with room for the
-    /// pages of the file that they touch.
+    /// Makes it the frame of a read: `len` bytes, of any value, that begin in memory where `offset`
+    /// is in a page, with room for the pages of the file that they touch.
     pub(crate) fn frame(&mut self, offset: u64, len: usize) {
         let start = (offset % ALIGN as u64) as usize;
         if (start + len).next_multiple_of(ALIGN) > self.capacity {

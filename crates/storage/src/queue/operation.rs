@@ -1,4 +1,5 @@
-//! An operation on a real file, which whoever carries it out takes on step by step until it is whole.
+//! An operation on a real file, which whoever carries it out takes on step by step until it is
+//! whole.
 
 use std::fs;
 use std::io;
@@ -20,11 +21,13 @@ pub(super) enum Kind {
     Write,
 }
 
-/// One system call moves this much at most: every kernel takes it, and every length of it is a multiple of [`ALIGN`].
+/// One system call moves this much at most: every kernel takes it, and every length of it is a
+/// multiple of [`ALIGN`].
 const STEP_MAX: usize = 1 << 30;
 
-/// A read or a write of a real file. Places in the buffer are counted from where its memory begins, and lie in the file by `base`
-/// further, so that whole pages of the one are whole pages of the other.
+/// A read or a write of a real file. Places in the buffer are counted from where its memory begins,
+/// and lie in the file by `base` further, so that whole pages of the one are whole pages of the
+/// other.
 pub(super) struct Operation {
     tag: u64,
     file: Arc<RealFile>,
@@ -123,7 +126,8 @@ impl Operation {
         self.buffer.all()
     }
 
-    /// Which of the memory the next step is to move, within its capacity, and from or to where in the file.
+    /// Which of the memory the next step is to move, within its capacity, and from or to where in
+    /// the file.
     pub(super) fn next(&self) -> (Range<usize>, u64) {
         let end = if self.direct { self.end.next_multiple_of(ALIGN) } else { self.end };
         (self.at..end.min(self.at + STEP_MAX), self.base + self.at as u64)
@@ -156,7 +160,8 @@ impl Operation {
                 if self.at >= self.end {
                     self.outcome = Some(Ok(()));
                 } else if !self.at.is_multiple_of(ALIGN) {
-                    // The file ends here, or did when it was asked: direct transfers begin at whole pages only.
+                    // The file ends here, or did when it was asked: direct transfers begin at whole
+                    // pages only.
                     self.go_through_cache();
                 }
             }
@@ -229,7 +234,8 @@ mod tests {
         file.downcast().unwrap()
     }
 
-    /// Takes an operation to its end by a system that does at most so many bytes at once, and is interrupted at times.
+    /// Takes an operation to its end by a system that does at most so many bytes at once, and is
+    /// interrupted at times.
     fn run(mut operation: Operation, most: usize) -> Completion {
         while !operation.is_over() {
             operation.advance(Err(Errno::INTR));

@@ -1,12 +1,13 @@
 //! Operations carried out by the system itself, through `io_uring`.
 //!
-//! Each operation is handed over as soon as it is given, so that it goes on while the caller does something else; a system call
-//! for each is little beside the transfers that compactions do. For a read of a block it is not: a queue that gathers hands several over with
-//! one call, of which the device is told once.
+//! Each operation is handed over as soon as it is given, so that it goes on while the caller does
+//! something else; a system call for each is little beside the transfers that compactions do. For a
+//! read of a block it is not: a queue that gathers hands several over with one call, of which the
+//! device is told once.
 //!
-//! When a process is killed the system goes on with what its rings have in flight, and nobody waits for that. A8 holds since a
-//! ring has the locks of the folders that it writes into among its registered files: the system gives those back after the
-//! last operation.
+//! When a process is killed the system goes on with what its rings have in flight, and nobody waits
+//! for that. A8 holds since a ring has the locks of the folders that it writes into among its
+//! registered files: the system gives those back after the last operation.
 #![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
 
 use std::fs;
@@ -34,8 +35,8 @@ const LOCKS_MAX: usize = 64;
 /// A ring, and what the system does for it.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Operations of which the system may use buffer and descriptor, by their numbers in the ring. Nothing else touches a buffer
-    /// as long as a step of its operation is not completed.
+    /// Operations of which the system may use buffer and descriptor, by their numbers in the ring.
+    /// Nothing else touches a buffer as long as a step of its operation is not completed.
     slots: Vec<Option<Operation>>,
     free: Vec<usize>,
     /// Locks that are registered with the ring, in this order.
@@ -73,8 +74,9 @@ impl Ring {
             Kind::Read => opcode::Read::new(fd, from, len as u32).offset(offset).build(),
             Kind::Write => opcode::Write::new(fd, from, len as u32).offset(offset).build(),
         };
-        // SAFETY: the operation owns the buffer and keeps the descriptor open, and leaves its slot only when the step is
-        // completed. Where it is never completed, `Drop` lets neither of them go.
+        // SAFETY: the operation owns the buffer and keeps the descriptor open, and leaves its slot
+        // only when the step is completed. Where it is never completed, `Drop` lets neither of them
+        // go.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         pushed.expect("the ring has an entry for each operation");
         if !self.gathers {
@@ -82,8 +84,8 @@ impl Ring {
         }
     }
 
-    /// Submits what was pushed, and waits for so many completions. Where the system cannot take it now, it stays in the ring until
-    /// the next time.
+    /// Submits what was pushed, and waits for so many completions. Where the system cannot take it
+    /// now, it stays in the ring until the next time.
     fn enter(&mut self, completions: usize) {
         let entered = match completions {
             0 => self.ring.submit(),
@@ -180,10 +182,12 @@ impl Carrier<Operation> for Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // A queue waits for its operations. Where it could not, the system may use them whenever it likes.
+        // A queue waits for its operations. Where it could not, the system may use them whenever it
+        // likes.
         let left = self.slots.drain(..).flatten();
         if left.map(mem::forget).count() == 0 {
-            // The system may take its time to let go of a ring, but whoever waits for these locks need not.
+            // The system may take its time to let go of a ring, but whoever waits for these locks
+            // need not.
             let _ = self.ring.submitter().unregister_files();
         }
     }

@@ -44,7 +44,8 @@ impl Place<'_> {
     }
 }
 
-/// Runs a test with queues of each kind, past the cache and through it, each in a folder of its own.
+/// Runs a test with queues of each kind, past the cache and through it, each in a folder of its
+/// own.
 fn everywhere(test: impl Fn(&Place<'_>)) {
     for cache in [Cache::Through, Cache::Bypass] {
         for means in Means::ALL.into_iter().filter(|means| means.is_there()) {

@@ -10,7 +10,8 @@ use spillway_base::{Result, thread};
 use super::operation::Operation;
 use super::real::Carrier;
 
-/// Threads of one queue, at most. More transfers at once than this make few devices faster, and a database has several queues.
+/// Threads of one queue, at most. More transfers at once than this make few devices faster, and a
+/// database has several queues.
 const THREADS_MAX: usize = 8;
 
 /// A piece of work that a thread takes to its end.

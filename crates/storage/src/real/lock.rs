@@ -1,12 +1,13 @@
 //! Folders that this process has for itself.
 //!
-//! A lock is the `flock` of a file in the folder, and lasts as long as anything has that open: this process, or one of its rings
-//! (`queue::ring`). When a process is killed, the system goes on with what its rings have in flight, and lets go of a ring only
-//! when all of that is done. So a ring that writes into a folder has the folder's lock among its files, and who gets the lock
-//! next meets no writes of the one before (A8).
+//! A lock is the `flock` of a file in the folder, and lasts as long as anything has that open: this
+//! process, or one of its rings (`queue::ring`). When a process is killed, the system goes on with
+//! what its rings have in flight, and lets go of a ring only when all of that is done. So a ring
+//! that writes into a folder has the folder's lock among its files, and who gets the lock next
+//! meets no writes of the one before (A8).
 //!
-//! For this the lock of a process may outlast it for a moment. The file says which process that is, and who finds a
-//! folder locked by one that is gone waits for the system.
+//! For this the lock of a process may outlast it for a moment. The file says which process that is,
+//! and who finds a folder locked by one that is gone waits for the system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +25,8 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};
 use crate::DiskLock;
 
-/// How long to wait for what a process that is gone had in flight. A device that takes longer is not well.
+/// How long to wait for what a process that is gone had in flight. A device that takes longer is
+/// not well.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -76,7 +78,8 @@ pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
     Ok(Box::new(RealLock { _file: file }))
 }
 
-/// Refuses a folder that other users can read or write, or makes it private where it is empty (PRIVATE-2).
+/// Refuses a folder that other users can read or write, or makes it private where it is empty
+/// (PRIVATE-2).
 fn check_private(dir: &Path) -> Result<()> {
     let mode = || -> Result<u32> {
         let metadata = fs::metadata(dir).map_err(|error| failed("look at", dir, error))?;
@@ -129,7 +132,8 @@ fn holder(file: &fs::File) -> Option<u32> {
     std::str::from_utf8(&text[..len]).ok()?.parse().ok()
 }
 
-/// Whether a process has ended, as far as this can be known: there is none of its number, or nobody has waited for it yet.
+/// Whether a process has ended, as far as this can be known: there is none of its number, or nobody
+/// has waited for it yet.
 fn is_gone(process: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
     // The name, in parentheses, may hold anything; the state follows.

@@ -1,4 +1,5 @@
-//! What a test has happen beside an operation: syncs or reads that are held up, and something that is done right after a write.
+//! What a test has happen beside an operation: syncs or reads that are held up, and something that
+//! is done right after a write.
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ pub(super) enum Held {
     Reads,
 }
 
-/// Operations on files, held up before they begin: [`SimDisk::hold_syncs`], [`SimDisk::hold_reads`]. Dropping it lets them go on.
+/// Operations on files, held up before they begin: [`SimDisk::hold_syncs`],
+/// [`SimDisk::hold_reads`]. Dropping it lets them go on.
 pub struct HeldUp {
     pub(super) disk: SimDisk,
     pub(super) what: Held,

@@ -2,33 +2,37 @@
 //!
 //! # The fault model
 //!
-//! - **Kill.** The process ends ([`SimDisk::kill`]). Its handles are dead and its locks are free; what it
-//!   wrote stays readable, synced or not (K1).
-//! - **Crash.** The machine stops ([`SimDisk::crash`]). Of every file, the content at its last sync is kept;
-//!   of what was written since, each 512-byte sector is kept or lost by a seeded choice, alone. Of a length
-//!   grown since the last sync, all, none or a part is kept; a cut is kept or undone. Of the creations,
-//!   renames and removals since the last sync of their folder, a seeded choice keeps the earliest few
-//!   (K3, K4). Handles opened before are dead. Until [`SimDisk::restart`] every operation fails.
-//! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order issued.
-//!   Any number can be made to fail: with an I/O error before anything happened, with an I/O error after
-//!   half of a write, with a full disk, or with a crash. `write_and_sync` is two operations, and makes
-//!   durable only what it wrote.
-//! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as clean from
-//!   then on and stay readable: a later sync that succeeds does not bring the rest to the platter, as on
-//!   Linux. The failure is told once, to the one caller whose sync met it, whoever wrote what was lost; those who
-//!   sync the file after it succeed (K5).
+//! - **Kill.** The process ends ([`SimDisk::kill`]). Its handles are dead and its locks are free;
+//!   what it wrote stays readable, synced or not (K1).
+//! - **Crash.** The machine stops ([`SimDisk::crash`]). Of every file, the content at its last sync
+//!   is kept; of what was written since, each 512-byte sector is kept or lost by a seeded choice,
+//!   alone. Of a length grown since the last sync, all, none or a part is kept; a cut is kept or
+//!   undone. Of the creations, renames and removals since the last sync of their folder, a seeded
+//!   choice keeps the earliest few (K3, K4). Handles opened before are dead. Until
+//!   [`SimDisk::restart`] every operation fails.
+//! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order
+//!   issued. Any number can be made to fail: with an I/O error before anything happened, with an
+//!   I/O error after half of a write, with a full disk, or with a crash. `write_and_sync` is two
+//!   operations, and makes durable only what it wrote.
+//! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as
+//!   clean from then on and stay readable: a later sync that succeeds does not bring the rest to
+//!   the platter, as on Linux. The failure is told once, to the one caller whose sync met it,
+//!   whoever wrote what was lost; those who sync the file after it succeed (K5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
-//! - **In flight.** An operation of a queue ([`crate::queue`]) happens at some time between its submission and its return, by a
-//!   seeded choice, whatever was submitted before it; it happens at once, and is given back in any order. A write is numbered
-//!   when it is submitted, and meets then what was planned for its number: a crash stops the machine before this write and
-//!   with all others in flight. A failure is told when the write is given back, and a full disk is met when it happens. At a
-//!   crash or a kill each write in flight has happened, has not, or a seeded choice of its sectors has, with the length that they
-//!   need; at a crash those are then writes that were not synced. Their queues give them back with an error.
-//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as long as a test likes. None is served
-//!   without its device (K8).
+//! - **In flight.** An operation of a queue ([`crate::queue`]) happens at some time between its
+//!   submission and its return, by a seeded choice, whatever was submitted before it; it happens at
+//!   once, and is given back in any order. A write is numbered when it is submitted, and meets then
+//!   what was planned for its number: a crash stops the machine before this write and with all
+//!   others in flight. A failure is told when the write is given back, and a full disk is met when
+//!   it happens. At a crash or a kill each write in flight has happened, has not, or a seeded
+//!   choice of its sectors has, with the length that they need; at a crash those are then writes
+//!   that were not synced. Their queues give them back with an error.
+//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
+//!   long as a test likes. None is served without its device (K8).
 //!
-//! Not modelled: misdirected writes, stale reads, and a loss of space that was allocated without a sync.
+//! Not modelled: misdirected writes, stale reads, and a loss of space that was allocated without a
+//! sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
 //! disk, [`SimDisk::fork`] copies it.
@@ -136,8 +140,8 @@ impl SimDisk {
         self.0.lock().next_sync = Some(fault);
     }
 
-    /// Holds up every sync of a file that begins from now on, until the answer is dropped. What `write_and_sync` writes is
-    /// held up with its sync.
+    /// Holds up every sync of a file that begins from now on, until the answer is dropped. What
+    /// `write_and_sync` writes is held up with its sync.
     #[must_use]
     pub fn hold_syncs(&self) -> HeldUp {
         let hold = Arc::new(Hold::default());
@@ -145,8 +149,9 @@ impl SimDisk {
         HeldUp { disk: self.clone(), what: Held::Syncs, hold }
     }
 
-    /// Holds up every read of a file that begins from now on, until the answer is dropped. Of queues those hold back all that they do
-    /// which somebody listens to ([`crate::IoQueue::descriptor`]); [`HeldUp::wait_for`] counts what they are given.
+    /// Holds up every read of a file that begins from now on, until the answer is dropped. Of
+    /// queues those hold back all that they do which somebody listens to
+    /// ([`crate::IoQueue::descriptor`]); [`HeldUp::wait_for`] counts what they are given.
     #[must_use]
     pub fn hold_reads(&self) -> HeldUp {
         let hold = Arc::new(Hold::default());
@@ -154,18 +159,20 @@ impl SimDisk {
         HeldUp { disk: self.clone(), what: Held::Reads, hold }
     }
 
-    /// Whether the system takes no reads from queues for now, as one that is short of memory: they stay where they were given.
+    /// Whether the system takes no reads from queues for now, as one that is short of memory: they
+    /// stay where they were given.
     pub fn refuse_submissions(&self, refuses: bool) {
         self.0.lock().refuses_submissions = refuses;
     }
 
-    /// Has the device do only a part of this many of the reads that queues give back next which gather: these keep the rest, to be handed
-    /// over as anything they are given (A10).
+    /// Has the device do only a part of this many of the reads that queues give back next which
+    /// gather: these keep the rest, to be handed over as anything they are given (A10).
     pub fn part_reads(&self, count: usize) {
         self.0.lock().partial_reads = count;
     }
 
-    /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on the thread that wrote.
+    /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on
+    /// the thread that wrote.
     pub fn after_next_write(&self, extension: &'static str, hook: impl FnOnce() + Send + 'static) {
         let hook = Arc::new(Mutex::new(Some(Box::new(hook) as Box<dyn FnOnce() + Send>)));
         self.0.lock().after_write = Some(AfterWrite { extension, hook });

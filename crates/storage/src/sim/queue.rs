@@ -101,7 +101,8 @@ impl State {
         }
     }
 
-    /// Ends all operations in flight with this error: each has happened, has not, or some sectors of it have.
+    /// Ends all operations in flight with this error: each has happened, has not, or some sectors
+    /// of it have.
     pub(super) fn cut_flights(&mut self, error: &Error) {
         let mut flights = std::mem::take(&mut self.flights.by_number);
         let mut open: Vec<&mut Flight> =
@@ -150,7 +151,8 @@ struct Kept {
     buffer: AlignedBuffer,
 }
 
-/// A queue of the simulated disk. Its operations happen when somebody uses a queue of the disk, and are given back in any order.
+/// A queue of the simulated disk. Its operations happen when somebody uses a queue of the disk, and
+/// are given back in any order.
 pub(super) struct SimQueue {
     disk: SimDisk,
     depth: usize,

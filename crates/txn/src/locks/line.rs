@@ -121,8 +121,8 @@ impl Taken {
     }
 }
 
-/// Those who were granted a lock and are still to be woken, which is done with no shard held: waking a thread is a call
-/// of the system.
+/// Those who were granted a lock and are still to be woken, which is done with no shard held:
+/// waking a thread is a call of the system.
 #[derive(Default)]
 #[must_use]
 pub(super) struct Granted(Vec<Arc<Wait>>);
@@ -140,7 +140,8 @@ impl Granted {
 
 /// One key's holders, of which there is at least one, and its waiters in order.
 ///
-/// Nearly every line has one holder and nobody waiting, and then is one small value in its shard's table.
+/// Nearly every line has one holder and nobody waiting, and then is one small value in its shard's
+/// table.
 pub(super) struct Line {
     key: LockKey,
     first: Holder,
@@ -217,8 +218,8 @@ impl Line {
         }
     }
 
-    /// Gets in line. Whoever holds a share goes to the front: nobody behind it could be served first. Answers whether
-    /// that is so.
+    /// Gets in line. Whoever holds a share goes to the front: nobody behind it could be served
+    /// first. Answers whether that is so.
     pub(super) fn wait(&mut self, id: u64, mode: LockMode, wait: Arc<Wait>) -> bool {
         let upgrade = self.is_held_by(id);
         let waiter = Waiter { id, mode, upgrade, wait };

@@ -1,5 +1,6 @@
-//! The lock queue, model-checked: everybody in a line is served, a cycle has one victim, and nothing is left behind,
-//! whatever the order of asking, looking, granting, giving up and going to sleep.
+//! The lock queue, model-checked: everybody in a line is served, a cycle has one victim, and
+//! nothing is left behind, whatever the order of asking, looking, granting, giving up and going to
+//! sleep.
 
 use spillway_base::EngineKind;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
@@ -133,8 +134,8 @@ fn loom_a_wait_that_is_cancelled_leaves_nothing_behind() {
     });
 }
 
-/// The lock is handed to one whose time is up: it either has the lock or is out of the line, and whoever stands behind
-/// is served in both cases.
+/// The lock is handed to one whose time is up: it either has the lock or is out of the line, and
+/// whoever stands behind is served in both cases.
 #[test]
 fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
     model(3, || {
@@ -164,8 +165,8 @@ fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
     });
 }
 
-/// The waker of a wait comes late, when its owner has found the lock granted as its time was up, and waits for another:
-/// that wait is not ended by it.
+/// The waker of a wait comes late, when its owner has found the lock granted as its time was up,
+/// and waits for another: that wait is not ended by it.
 #[test]
 fn loom_a_late_wake_does_not_end_the_next_wait() {
     model(3, || {
@@ -203,7 +204,8 @@ impl std::task::Wake for Call {
     }
 }
 
-/// Whoever left its wait is called for every grant, also where the call of an earlier wait comes late.
+/// Whoever left its wait is called for every grant, also where the call of an earlier wait comes
+/// late.
 #[test]
 fn loom_a_wait_that_is_left_behind_is_called() {
     model(3, || {
@@ -241,7 +243,8 @@ fn loom_a_wait_that_is_left_behind_is_called() {
     });
 }
 
-/// A fold beside requests for keys that it comes to cover, one of which its owner holds: nobody is let in beside anybody.
+/// A fold beside requests for keys that it comes to cover, one of which its owner holds: nobody is
+/// let in beside anybody.
 #[test]
 fn loom_a_fold_lets_nobody_in() {
     model(3, || {
@@ -266,7 +269,8 @@ fn loom_a_fold_lets_nobody_in() {
     });
 }
 
-/// Two owners fold spans that overlap, and then want the same key between: it is one's or the other's, by a range or a row.
+/// Two owners fold spans that overlap, and then want the same key between: it is one's or the
+/// other's, by a range or a row.
 #[test]
 fn loom_two_folds_divide_what_they_cover() {
     model(3, || {

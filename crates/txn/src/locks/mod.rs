@@ -1,48 +1,57 @@
 //! Row locks.
 //!
-//! A lock is on a key of a table, whether the key has a value or not, shared or exclusive, and held to the
-//! end of its transaction. Waiters stand in one line per key and are served in order of arrival; an upgrade
-//! from shared to exclusive goes to the front, since nobody behind it could be served first. Each
-//! waiter sleeps on its own condition variable, and a release wakes exactly those it grants, after it has let go of the
-//! lock table. Who is next looks for a few microseconds before it sleeps.
+//! A lock is on a key of a table, whether the key has a value or not, shared or exclusive, and held
+//! to the end of its transaction. Waiters stand in one line per key and are served in order of
+//! arrival; an upgrade from shared to exclusive goes to the front, since nobody behind it could be
+//! served first. Each waiter sleeps on its own condition variable, and a release wakes exactly
+//! those it grants, after it has let go of the lock table. Who is next looks for a few microseconds
+//! before it sleeps.
 //!
-//! Folding was tried and rejected: changes of one row as calls, queued beside its lock, that its holder makes for all in one
-//! transaction. With 64 threads that wait for each commit to be durable it took 15.5 us of processor time a change instead
-//! of 17.4, since each thread sleeps for its commit as it is; with 3 threads that go on, 2.5 us instead of 0.9. There was
-//! seldom more than one change to fold: a commit is ordered, installed and lets go of its locks in less than a microsecond.
+//! Folding was tried and rejected: changes of one row as calls, queued beside its lock, that its
+//! holder makes for all in one transaction. With 64 threads that wait for each commit to be durable
+//! it took 15.5 us of processor time a change instead of 17.4, since each thread sleeps for its
+//! commit as it is; with 3 threads that go on, 2.5 us instead of 0.9. There was seldom more than
+//! one change to fold: a commit is ordered, installed and lets go of its locks in less than a
+//! microsecond.
 //!
 //! # The table
 //!
-//! A lock that nobody else wants is the common case, and costs one visit to a shard when it is taken and one when it is
-//! given back: a line with one holder is a value of 64 bytes in the shard's table, a short key included, and its
-//! holder is a number. What other threads need to reach an owner by is made when it first waits.
+//! A lock that nobody else wants is the common case, and costs one visit to a shard when it is
+//! taken and one when it is given back: a line with one holder is a value of 64 bytes in the
+//! shard's table, a short key included, and its holder is a number. What other threads need to
+//! reach an owner by is made when it first waits.
 //!
-//! A transaction that holds many locks has them folded into range locks, which are the subject of [`ranges`].
+//! A transaction that holds many locks has them folded into range locks, which are the subject of
+//! [`ranges`].
 //!
 //! # Waits left behind
 //!
-//! A server has more clients than threads, and all clients of a hot row wait for it. An owner with a waker does not keep
-//! its thread: it stands in line, the request answers [`ErrorKind::WouldBlock`], and the waker is called once it is worth
-//! asking again, by whoever grants, interrupts or keeps the time. It is called at least once for each of these, with no lock of the table
-//! held, and may be called for nothing.
+//! A server has more clients than threads, and all clients of a hot row wait for it. An owner with
+//! a waker does not keep its thread: it stands in line, the request answers
+//! [`ErrorKind::WouldBlock`], and the waker is called once it is worth asking again, by whoever
+//! grants, interrupts or keeps the time. It is called at least once for each of these, with no lock
+//! of the table held, and may be called for nothing.
 //!
 //! # Deadlocks
 //!
-//! A transaction that must wait first looks for a cycle: from itself to the holders of the key it wants, from
-//! each of those to the holders of the key *that* one waits for, and so on. Edges go to holders only, not to
-//! the waiters ahead, so a line of hundreds costs no more to check than a line of one. Nothing is missed by
-//! that: a waiter ahead is either served, and then is a holder, or waits for the same holders; and when a
-//! served waiter later waits for another key, it looks in turn.
+//! A transaction that must wait first looks for a cycle: from itself to the holders of the key it
+//! wants, from each of those to the holders of the key *that* one waits for, and so on. Edges go to
+//! holders only, not to the waiters ahead, so a line of hundreds costs no more to check than a line
+//! of one. Nothing is missed by that: a waiter ahead is either served, and then is a holder, or
+//! waits for the same holders; and when a served waiter later waits for another key, it looks in
+//! turn.
 //!
-//! A wait is published and the look taken under one mutex, the detector's, so that waits come to be one after the
-//! other, and the one that closes a cycle is the one that finds it. It is the victim: it has not yet gone to
-//! sleep, and its peers keep their progress. Only those who must wait come to the mutex.
+//! A wait is published and the look taken under one mutex, the detector's, so that waits come to be
+//! one after the other, and the one that closes a cycle is the one that finds it. It is the victim:
+//! it has not yet gone to sleep, and its peers keep their progress. Only those who must wait come
+//! to the mutex.
 //!
-//! A look reads the edges one after another, while locks are given back and waits end. It still finds every
-//! cycle, since a cycle stays until one in it gives up. And what it finds is one, unless a wait in it times out or
-//! is cancelled just then: a transaction that was seen to hold a lock gives it back only at its end, and so not
-//! before the wait that it was seen in later has ended. A wait that was granted stays published until its thread has
-//! woken; it is told from one that lasts by its owner being a holder of the key, and not there for an upgrade.
+//! A look reads the edges one after another, while locks are given back and waits end. It still
+//! finds every cycle, since a cycle stays until one in it gives up. And what it finds is one,
+//! unless a wait in it times out or is cancelled just then: a transaction that was seen to hold a
+//! lock gives it back only at its end, and so not before the wait that it was seen in later has
+//! ended. A wait that was granted stays published until its thread has woken; it is told from one
+//! that lasts by its owner being a holder of the key, and not there for an upgrade.
 //!
 //! Lock order: the detector, then a shard, then an owner's own. No two shards are held at once.
 
@@ -213,7 +222,8 @@ impl Locks {
         self.end_wait(owner, target, upgrade, verdict, timeout)
     }
 
-    /// Goes on with the wait that an owner has left behind. Answers for which key that was: it is held now.
+    /// Goes on with the wait that an owner has left behind. Answers for which key that was: it is
+    /// held now.
     #[cold]
     pub(crate) fn resume(&self, owner: &LockOwner) -> Result<Option<HeldKey>> {
         let Some(left) = owner.left.take() else { return Ok(None) };
@@ -245,8 +255,8 @@ impl Locks {
         verdict: Verdict,
         timeout: Duration,
     ) -> Result<Acquired> {
-        // A grant may have come between the end of the wait and the withdrawal; then the lock is held, and goes
-        // back with the others.
+        // A grant may have come between the end of the wait and the withdrawal; then the lock is
+        // held, and goes back with the others.
         let granted = verdict == Verdict::Granted || !self.withdraw(owner, target);
         if granted {
             owner.took(target, Taken::in_line(upgrade));

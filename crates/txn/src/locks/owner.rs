@@ -18,8 +18,8 @@ use super::ranges::Folded;
 use crate::options::LockMode;
 use crate::sync::{Condvar, Mutex};
 
-/// How long one who is next looks for its grant before it sleeps. Who changes a hot row in a statement that commits by
-/// itself holds it for less than a thread takes to fall asleep and wake.
+/// How long one who is next looks for its grant before it sleeps. Who changes a hot row in a
+/// statement that commits by itself holds it for less than a thread takes to fall asleep and wake.
 const SPIN: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(5) };
 
 /// How a wait ended.
@@ -31,11 +31,13 @@ pub(super) enum Verdict {
     TimedOut,
 }
 
-/// Holds and waits for locks, for one transaction and by one thread at a time. What other threads need of it, its
+/// Holds and waits for locks, for one transaction and by one thread at a time. What other threads
+/// need of it, its
 /// [`Wait`], is made when it first waits or may be interrupted.
 pub(crate) struct LockOwner {
     pub(super) id: u64,
-    /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are given back.
+    /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are
+    /// given back.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
     /// What its locks were folded into, if they were.
     pub(super) folded: RefCell<Option<Box<Folded>>>,
@@ -119,7 +121,8 @@ impl LockOwner {
         self.held.borrow().len() >= at_least.max(fold_from)
     }
 
-    /// Has its waits from now on left behind, and the waker of its [`Wait`] called when it is worth going on with one; or not any more.
+    /// Has its waits from now on left behind, and the waker of its [`Wait`] called when it is worth
+    /// going on with one; or not any more.
     pub(crate) fn leave_waits(&self, leave: bool) {
         self.leaves.set(leave);
     }
@@ -173,7 +176,8 @@ pub(crate) struct Wait {
     interrupted: AtomicBool,
     /// Who is called when a wait or a read is over that the owner has left.
     waker: OnceLock<Waker>,
-    /// Held while either of the two is changed for a sleeper to see. Who is called in place of a sleeper.
+    /// Held while either of the two is changed for a sleeper to see. Who is called in place of a
+    /// sleeper.
     changing: Mutex<Option<Waker>>,
     changed: Condvar,
 }
@@ -207,8 +211,8 @@ impl Wait {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Called with the shard held, before the owner is put in line; or by an owner that is in none, before it leaves a read. With a
-    /// waker, nobody sleeps.
+    /// Called with the shard held, before the owner is put in line; or by an owner that is in none,
+    /// before it leaves a read. With a waker, nobody sleeps.
     pub(crate) fn prepare(&self, waker: Option<Waker>) -> Result<()> {
         if self.interrupted.swap(false, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
@@ -219,8 +223,8 @@ impl Wait {
         Ok(())
     }
 
-    /// Called with the shard held, so that a grant is of the wait under way and never of the next; [`Wait::wake`]
-    /// follows.
+    /// Called with the shard held, so that a grant is of the wait under way and never of the next;
+    /// [`Wait::wake`] follows.
     pub(super) fn grant(&self) {
         let _changing = self.changing.lock();
         self.granted.store(true, Ordering::Release);
@@ -253,13 +257,14 @@ impl Wait {
         left.is_zero().then_some(Verdict::TimedOut)
     }
 
-    /// Waits for a grant, an interruption or the deadline. One who is next looks for a while before it sleeps.
+    /// Waits for a grant, an interruption or the deadline. One who is next looks for a while before
+    /// it sleeps.
     pub(super) fn verdict(&self, deadline: Duration, next: bool) -> Verdict {
         if next && self.spin() {
             return Verdict::Granted;
         }
-        // A thread that comes back to its pool may have to wait for it, and must not do that with a lock that whoever
-        // grants needs.
+        // A thread that comes back to its pool may have to wait for it, and must not do that with a
+        // lock that whoever grants needs.
         blocking(|| {
             let mut changing = self.changing.lock();
             loop {

@@ -51,7 +51,8 @@ impl Bench {
         self.locks.acquire(owner, table(), key, mode, LockWait::Wait, LONG)
     }
 
-    /// Asks in another thread, and returns once the owner stands in line and has looked for a deadlock.
+    /// Asks in another thread, and returns once the owner stands in line and has looked for a
+    /// deadlock.
     pub(super) fn take_later(
         &self,
         owner: LockOwner,
@@ -370,7 +371,8 @@ fn a_wait_that_was_granted_is_no_edge() {
     let key = LockKey::new(Target::new(table(), b"k"));
     bench.locks.detector.lock().waiting.insert(b.id, key);
     bench.take(&c, b"third", LockMode::Exclusive).unwrap();
-    // It waits for `b`, which waits for nobody; were `b` thought to wait for `a`, this would be a cycle.
+    // It waits for `b`, which waits for nobody; were `b` thought to wait for `a`, this would be a
+    // cycle.
     let a = bench.take_later(a, b"other", LockMode::Exclusive);
     bench.locks.release_all(&b);
     bench.locks.release_all(&a.granted());
@@ -479,8 +481,8 @@ fn hundreds_in_one_line_never_overlap() {
     assert_eq!((passed.into_inner(), bench.locks.lines()), (4000, 0));
 }
 
-/// Locks, upgrades, times out, is cancelled and breaks deadlocks at random: nobody is let in beside an exclusive
-/// holder, and no lock outlives its transaction.
+/// Locks, upgrades, times out, is cancelled and breaks deadlocks at random: nobody is let in beside
+/// an exclusive holder, and no lock outlives its transaction.
 #[test]
 fn no_lock_outlives_its_transaction() {
     const KEYS: [&[u8]; 4] = [b"0", b"1", b"2", b"3"];

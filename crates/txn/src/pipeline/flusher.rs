@@ -1,13 +1,15 @@
 //! Threads that flush what nobody waits for, one for each lane.
 //!
-//! Whoever leaves a commit behind asks with the delay that will do. Most ask for what was asked before: then one look at
-//! an atomic is all, and no clock is read. A flusher takes the question back before it looks at the queue, so whoever
-//! finds it asked has its commit in the queue that will be looked at.
+//! Whoever leaves a commit behind asks with the delay that will do. Most ask for what was asked
+//! before: then one look at an atomic is all, and no clock is read. A flusher takes the question
+//! back before it looks at the queue, so whoever finds it asked has its commit in the queue that
+//! will be looked at.
 //!
-//! A commit that is told of by a call asks for little: a thread that has nothing else to do may flush it first, and under
-//! load one always does. So a flusher that was asked for no more only stands by ([`Urgency::Soon`]): each time that passes it looks
-//! whether others have flushed what was there the last time, and flushes only where nobody has. As long as
-//! there is something in the queue it stays asked, and nobody has to wake it.
+//! A commit that is told of by a call asks for little: a thread that has nothing else to do may
+//! flush it first, and under load one always does. So a flusher that was asked for no more only
+//! stands by ([`Urgency::Soon`]): each time that passes it looks whether others have flushed what
+//! was there the last time, and flushes only where nobody has. As long as there is something in the
+//! queue it stays asked, and nobody has to wake it.
 
 use std::time::Duration;
 
@@ -19,8 +21,8 @@ use super::Pipeline;
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::SOON;
 
-/// How soon a flush is wanted. A class comes with a due time of its own; who asks for a class that was asked for, or for
-/// less, has nothing to add.
+/// How soon a flush is wanted. A class comes with a due time of its own; who asks for a class that
+/// was asked for, or for less, has nothing to add.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Urgency {
     /// By a time of the asker's own.
@@ -135,7 +137,8 @@ impl Flushers {
 }
 
 impl Pipeline {
-    /// Asks the flushers for a flush, at `due` at the latest, of every lane that has something queued.
+    /// Asks the flushers for a flush, at `due` at the latest, of every lane that has something
+    /// queued.
     pub(crate) fn flush_by(&self, urgency: Urgency, due: impl Fn() -> Duration) {
         let mut at = None;
         for (flusher, lane) in self.flushers.each.iter().zip(&self.lanes) {
@@ -143,7 +146,8 @@ impl Pipeline {
                 continue;
             }
             if urgency == Urgency::Soon {
-                // After the caller's commit was queued, before the look at whether the flusher will look for it.
+                // After the caller's commit was queued, before the look at whether the flusher will
+                // look for it.
                 fence(Ordering::SeqCst);
                 if !flusher.asked_soon.load(Ordering::SeqCst) {
                     let at = *at.get_or_insert_with(&due);

@@ -1,11 +1,11 @@
-//! What every commit passes on its way to a CSN, and where it is turned back: once the database is closed, or when a
-//! table that it writes to has been dropped.
+//! What every commit passes on its way to a CSN, and where it is turned back: once the database is
+//! closed, or when a table that it writes to has been dropped.
 //!
 //! A commit to a table that another commit dropped first is refused: engines skip such writes, and
-//! nobody would be told that they are gone. So a commit that drops a table holds the gate: it waits until every
-//! commit that went through before has its CSN, and those that come wait for it. The gate costs the others one look
-//! at a word that hardly changes, after their place is reserved: whoever holds it then sees the place, or they
-//! see the gate.
+//! nobody would be told that they are gone. So a commit that drops a table holds the gate: it waits
+//! until every commit that went through before has its CSN, and those that come wait for it. The
+//! gate costs the others one look at a word that hardly changes, after their place is reserved:
+//! whoever holds it then sees the place, or they see the gate.
 
 use rustc_hash::FxHashSet;
 use spillway_base::lock::RwLock;

@@ -159,9 +159,9 @@ impl Lane {
         self.ring.bytes()
     }
 
-    /// Every commit of this lane up to the answer is durable. `ordered` is the newest CSN that was given out before
-    /// the call: each has its place in some lane since before that, so a lane whose places are all
-    /// durable has every one that is its own.
+    /// Every commit of this lane up to the answer is durable. `ordered` is the newest CSN that was
+    /// given out before the call: each has its place in some lane since before that, so a lane
+    /// whose places are all durable has every one that is its own.
     pub(super) fn durable_through(&self, ordered: u64) -> u64 {
         if self.has_unflushed() { self.durable_through.load(Ordering::SeqCst) } else { ordered }
     }
@@ -176,9 +176,9 @@ impl Lane {
         self.flushing.try_lock()
     }
 
-    /// Stages one and two for what was queued at the call: writes it, and makes all of the log durable. `ordered` is read
-    /// first: see [`Lane::durable_through`]. It waits for places that are reserved and not filled, as long as `health` says
-    /// that they will be.
+    /// Stages one and two for what was queued at the call: writes it, and makes all of the log
+    /// durable. `ordered` is read first: see [`Lane::durable_through`]. It waits for places that
+    /// are reserved and not filled, as long as `health` says that they will be.
     pub(super) fn flush(
         &self,
         state: &mut FlushState,
@@ -198,8 +198,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Makes room in the queue: writes what is before `end` in it, or all that was queued at the call, and syncs nothing. It
-    /// waits as [`Lane::flush`] does.
+    /// Makes room in the queue: writes what is before `end` in it, or all that was queued at the
+    /// call, and syncs nothing. It waits as [`Lane::flush`] does.
     pub(super) fn write(
         &self,
         state: &mut FlushState,
@@ -211,7 +211,8 @@ impl Lane {
         self.drain(state, end, stable, false, health)
     }
 
-    /// Gathers what is before `end` in the queue in frames, and writes them, the last one durably if `durable`.
+    /// Gathers what is before `end` in the queue in frames, and writes them, the last one durably
+    /// if `durable`.
     fn drain(
         &self,
         state: &mut FlushState,
@@ -252,7 +253,8 @@ impl Lane {
                 }
             };
             let Some(entry) = self.ring.take(state.taken, frame, head) else {
-                // Its owner copies, or waits for the ring to come round, or has gone because a log failed.
+                // Its owner copies, or waits for the ring to come round, or has gone because a log
+                // failed.
                 self.ring.release(state.taken);
                 health()?;
                 pause(&mut tries);

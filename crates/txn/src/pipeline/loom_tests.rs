@@ -1,5 +1,5 @@
-//! The pipeline's protocols, model-checked: every commit is acknowledged whatever the order of ordering, installing,
-//! flushing and going to sleep.
+//! The pipeline's protocols, model-checked: every commit is acknowledged whatever the order of
+//! ordering, installing, flushing and going to sleep.
 
 use std::task::{Wake, Waker};
 
@@ -240,7 +240,8 @@ fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
     });
 }
 
-/// A flusher that stands by and stops doing so, as its queue is empty, beside a commit that relies on it.
+/// A flusher that stands by and stops doing so, as its queue is empty, beside a commit that relies
+/// on it.
 #[test]
 fn loom_a_flusher_stands_by_for_every_commit() {
     model(3, || {

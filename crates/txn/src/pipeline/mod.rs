@@ -1,53 +1,59 @@
-//! The commit pipeline: lanes, the order over all of them, and what makes commits durable and visible (DESIGN, D1–D4,
-//! D6; X-Engine, sections 3.2.2 and 3.2.3; HiEngine, sections 4.2 and 5.2).
+//! The commit pipeline: lanes, the order over all of them, and what makes commits durable and
+//! visible (DESIGN, D1–D4, D6; X-Engine, sections 3.2.2 and 3.2.3; HiEngine, sections 4.2 and 5.2).
 //!
-//! A lane is a queue of commits with a log stream of its own. A thread's commits go to the lane that it was dealt,
-//! whole: no commit is in two lanes. A commit passes four stages:
+//! A lane is a queue of commits with a log stream of its own. A thread's commits go to the lane
+//! that it was dealt, whole: no commit is in two lanes. A commit passes four stages:
 //!
-//! 1. **Log buffering** ([`Pipeline::enqueue`]): the committing thread reserves a place in its lane's queue, takes the
-//!    next CSN, and copies its encoded batch into the place. No lock is taken, and the order of places need not
-//!    be that of CSNs.
-//! 2. **Installing**: the committing thread installs its own batch in the engines, then gives its row locks back (D3).
-//!    Any number of threads install at once.
-//! 3. **Log flushing** ([`Lane::flush`]): whoever first needs durability drives a lane's log, alone: takes all that is
-//!    queued, sums it up, writes and syncs it as one frame. The queue fills meanwhile, so batches form by themselves under
-//!    load and no wait is added when idle: a lone writer's commit is one write-and-sync on its own thread. Who only needs
-//!    room in the queue writes what is in it and syncs nothing ([`Lane::write`]).
-//! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are acknowledged.
+//! 1. **Log buffering** ([`Pipeline::enqueue`]): the committing thread reserves a place in its
+//!    lane's queue, takes the next CSN, and copies its encoded batch into the place. No lock is
+//!    taken, and the order of places need not be that of CSNs.
+//! 2. **Installing**: the committing thread installs its own batch in the engines, then gives its
+//!    row locks back (D3). Any number of threads install at once.
+//! 3. **Log flushing** ([`Lane::flush`]): whoever first needs durability drives a lane's log,
+//!    alone: takes all that is queued, sums it up, writes and syncs it as one frame. The queue
+//!    fills meanwhile, so batches form by themselves under load and no wait is added when idle: a
+//!    lone writer's commit is one write-and-sync on its own thread. Who only needs room in the
+//!    queue writes what is in it and syncs nothing ([`Lane::write`]).
+//! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are
+//!    acknowledged.
 //!
-//! The paper installs after flushing. That was rejected: with D2 a version that is installed early is not visible early,
-//! and row locks that wait for the device make a hot row as slow as the device.
+//! The paper installs after flushing. That was rejected: with D2 a version that is installed early
+//! is not visible early, and row locks that wait for the device make a hot row as slow as the
+//! device.
 //!
 //! # How far everything is durable
 //!
-//! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so whoever reads the CSN
-//! counter first, and the end of a lane's queue second, knows that every commit of the lane up to that CSN lies before
-//! that end. A flush reads both, writes up to the end, syncs, and may then say "durable through that CSN". What was
-//! written without a sync counts as queued. A lane with nothing in its queue is durable through the counter as it is. The
-//! least over the lanes holds for all.
+//! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so
+//! whoever reads the CSN counter first, and the end of a lane's queue second, knows that every
+//! commit of the lane up to that CSN lies before that end. A flush reads both, writes up to the
+//! end, syncs, and may then say "durable through that CSN". What was written without a sync counts
+//! as queued. A lane with nothing in its queue is durable through the counter as it is. The least
+//! over the lanes holds for all.
 //!
-//! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with few threads; with many
-//! the lock is where they queue, for as long as a copy takes.
+//! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with
+//! few threads; with many the lock is where they queue, for as long as a copy takes.
 //!
 //! # Who flushes
 //!
-//! A thread that waits leads the lanes that are in its way, where nobody does. Whoever ends a turn wakes a sleeping thread
-//! that needs the next. Commits whose threads went on (tasks and calls) are flushed by [`Pipeline::try_flush`], for
-//! threads with nothing else to do, and by each lane's flusher thread, asked with the longest delay that will do. Of several
-//! lanes that nobody leads, the one that is furthest behind goes first, as the stable CSN is held back by it.
+//! A thread that waits leads the lanes that are in its way, where nobody does. Whoever ends a turn
+//! wakes a sleeping thread that needs the next. Commits whose threads went on (tasks and calls) are
+//! flushed by [`Pipeline::try_flush`], for threads with nothing else to do, and by each lane's
+//! flusher thread, asked with the longest delay that will do. Of several lanes that nobody leads,
+//! the one that is furthest behind goes first, as the stable CSN is held back by it.
 //!
 //! # Invariants
 //!
-//! - The stable CSN never passes a commit that is not installed, nor one that is not in a synced frame.
+//! - The stable CSN never passes a commit that is not installed, nor one that is not in a synced
+//!   frame.
 //! - A commit's future resolves to success only at or below the stable CSN (or, relaxed, at its own
 //!   install).
-//! - After a failed flush of any lane the stable CSN never moves again, and every commit above it resolves to the
-//!   failure (D6).
-//! - A lane's turn is held by one thread, across the device write. Its end wakes a leader: a thread that found it taken
-//!   went to sleep on that promise, whatever the holder held it for.
-//! - The stable CSN is moved by whoever is the second of the two: a flush makes commits durable and then looks at
-//!   what is installed, an install does the reverse, and a fence between either's store and look lets one of
-//!   them see both. Two flushes of two lanes likewise.
+//! - After a failed flush of any lane the stable CSN never moves again, and every commit above it
+//!   resolves to the failure (D6).
+//! - A lane's turn is held by one thread, across the device write. Its end wakes a leader: a thread
+//!   that found it taken went to sleep on that promise, whatever the holder held it for.
+//! - The stable CSN is moved by whoever is the second of the two: a flush makes commits durable and
+//!   then looks at what is installed, an install does the reverse, and a fence between either's
+//!   store and look lets one of them see both. Two flushes of two lanes likewise.
 //! - A table's dropping commit is ordered while no other is: see [`gate`].
 //!
 //! # Guarantees
@@ -142,8 +148,8 @@ impl Terms<'static, std::iter::Once<TableId>> {
     }
 }
 
-/// The right to write to a lane's log. Its end wakes a waiting thread that needs a flush, which could not have it
-/// meanwhile.
+/// The right to write to a lane's log. Its end wakes a waiting thread that needs a flush, which
+/// could not have it meanwhile.
 struct Turn<'l> {
     pipeline: &'l Pipeline,
     lane: &'l Lane,
@@ -162,7 +168,8 @@ impl Drop for Turn<'_> {
         // Before another has the turn, which would take what is missing for written.
         self.guard.look();
         self.state = None;
-        // Who found the turn taken has queued its commit and registered before: this look finds both.
+        // Who found the turn taken has queued its commit and registered before: this look finds
+        // both.
         fence(Ordering::SeqCst);
         if self.lane.has_unflushed() {
             let ordered = self.pipeline.last_ordered().0;
@@ -201,7 +208,8 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline over logs just opened, where every commit up to `last` is recovered. Each queue takes `ring_bytes`.
+    /// A pipeline over logs just opened, where every commit up to `last` is recovered. Each queue
+    /// takes `ring_bytes`.
     pub(crate) fn new(
         opened: Vec<OpenedLane>,
         ring_bytes: usize,
@@ -248,8 +256,9 @@ impl Pipeline {
         from.iter().chain(before)
     }
 
-    /// Makes sure that a batch of this size can be logged, and that the log still works. The room is kept for
-    /// the batch: whatever is admitted meanwhile, a full disk is met here and never by the flush (D6).
+    /// Makes sure that a batch of this size can be logged, and that the log still works. The room
+    /// is kept for the batch: whatever is admitted meanwhile, a full disk is met here and never by
+    /// the flush (D6).
     pub(crate) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
         self.health()?;
         let number = match &self.in_turn {
@@ -266,10 +275,11 @@ impl Pipeline {
         self.flush_lanes(|lane| lane.has_unflushed())
     }
 
-    /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`]. `numbered` is
-    /// told its CSN while a commit that is ordered alone still keeps others out.
+    /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`].
+    /// `numbered` is told its CSN while a commit that is ordered alone still keeps others out.
     ///
-    /// It is a function of its own in what is built, so that `scripts/bench-statement` can tell what comes before the queue.
+    /// It is a function of its own in what is built, so that `scripts/bench-statement` can tell
+    /// what comes before the queue.
     #[inline(never)]
     pub(crate) fn enqueue(
         &self,
@@ -331,8 +341,8 @@ impl Pipeline {
         Ok(held)
     }
 
-    /// Waits until the queue has come round to a place, writing what lies before it where nobody does. Nothing is synced
-    /// for that: who waits for durability sees to it.
+    /// Waits until the queue has come round to a place, writing what lies before it where nobody
+    /// does. Nothing is synced for that: who waits for durability sees to it.
     fn make_fit(&self, lane: &Lane, place: Place) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
@@ -351,8 +361,8 @@ impl Pipeline {
         })
     }
 
-    /// Waits until the queue that this thread's commits go to is not nearly full, writing it out where nobody does. A failure
-    /// is for the commit to find.
+    /// Waits until the queue that this thread's commits go to is not nearly full, writing it out
+    /// where nobody does. A failure is for the commit to find.
     pub(crate) fn await_queue(&self) {
         let lane = &self.lanes[thread_number() % self.used];
         if self.in_turn.is_some() || !lane.is_nearly_full() {
@@ -439,7 +449,8 @@ impl Pipeline {
         self.health()
     }
 
-    /// Stage three: makes all that is ordered durable. Returns once that is so, by this flush or by those under way.
+    /// Stage three: makes all that is ordered durable. Returns once that is so, by this flush or by
+    /// those under way.
     pub(crate) fn flush(&self) -> Result<()> {
         let target = self.last_ordered();
         self.flush_lanes(|lane| self.lags(lane, target))
@@ -499,14 +510,16 @@ impl Pipeline {
         Err(self.waiters.failure().expect("a failed pipeline has noted why"))
     }
 
-    /// Writes what is queued in a lane that nobody writes for. `false` when there was nothing to do.
+    /// Writes what is queued in a lane that nobody writes for. `false` when there was nothing to
+    /// do.
     pub(crate) fn try_flush(&self) -> bool {
         let turn = self.any_turn(Lane::has_unflushed);
         // A failure is told to all who wait.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
-    /// The turn of a lane that needs one, where nobody has it: if it can be, of the lane that holds the stable CSN back.
+    /// The turn of a lane that needs one, where nobody has it: if it can be, of the lane that holds
+    /// the stable CSN back.
     fn any_turn(&self, needed: impl Fn(&Lane) -> bool) -> Option<Turn<'_>> {
         let ordered = self.ordered.load(Ordering::SeqCst);
         let lanes = || self.lanes().filter(|lane| needed(lane));
@@ -514,7 +527,8 @@ impl Pipeline {
         oldest.into_iter().chain(lanes()).find_map(|lane| self.try_turn(lane))
     }
 
-    /// What a lane's flusher does when its time has come, or when it is asked for room. A failure is told to all who wait.
+    /// What a lane's flusher does when its time has come, or when it is asked for room. A failure
+    /// is told to all who wait.
     pub(crate) fn flush_lane(&self, index: usize, task: Task) {
         let lane = &self.lanes[index];
         let turn = self.turn(lane);

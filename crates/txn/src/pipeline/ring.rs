@@ -1,10 +1,11 @@
-//! The queue of a lane: a ring of words into which any number of threads put their commits without a lock, and out of
-//! which one thread at a time takes them.
+//! The queue of a lane: a ring of words into which any number of threads put their commits without
+//! a lock, and out of which one thread at a time takes them.
 //!
-//! A thread reserves a place by adding to `tail`. The place is its own from then on: it waits until the ring has
-//! gone round far enough, copies its commit in, and stores the entry's first word last. Serialising is parallel by
-//! that, and only the order of the places is not. Whoever takes out goes from place to place, and waits at one that is
-//! reserved and not yet filled: its owner needs nothing but a processor.
+//! A thread reserves a place by adding to `tail`. The place is its own from then on: it waits until
+//! the ring has gone round far enough, copies its commit in, and stores the entry's first word
+//! last. Serialising is parallel by that, and only the order of the places is not. Whoever takes
+//! out goes from place to place, and waits at one that is reserved and not yet filled: its owner
+//! needs nothing but a processor.
 //!
 //! ```text
 //! entry   word 0   state: 0 reserved; else kind (2 bits) and payload bytes
@@ -15,13 +16,13 @@
 //!
 //! # Invariants
 //!
-//! - `head <= tail <= head` + what waits for room. Words from `head` on belong to their entry's owner until its state
-//!   is stored, then to the taker until it moves `head`.
-//! - Outside entries every word is 0, so a word where an entry will begin reads as reserved, whatever lay there one
-//!   round ago: the taker leaves zeros behind.
+//! - `head <= tail <= head` + what waits for room. Words from `head` on belong to their entry's
+//!   owner until its state is stored, then to the taker until it moves `head`.
+//! - Outside entries every word is 0, so a word where an entry will begin reads as reserved,
+//!   whatever lay there one round ago: the taker leaves zeros behind.
 //!
-//! The simpler design, a mutex around a vector, makes every commit of a lane meet on one lock for as long as a copy
-//! takes; a linked queue allocates for each commit, and frees on another thread.
+//! The simpler design, a mutex around a vector, makes every commit of a lane meet on one lock for
+//! as long as a copy takes; a linked queue allocates for each commit, and frees on another thread.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
@@ -96,7 +97,8 @@ impl Ring {
         self.tail.0.load(Ordering::SeqCst)
     }
 
-    /// Reserves a place for a payload. From now on it must be filled, or everything behind it waits.
+    /// Reserves a place for a payload. From now on it must be filled, or everything behind it
+    /// waits.
     pub(super) fn reserve(&self, payload: usize) -> Place {
         let words = HEAD_WORDS + payload.div_ceil(8) as u64;
         Place { at: self.tail.0.fetch_add(words, Ordering::SeqCst), words }
@@ -155,8 +157,8 @@ impl Ring {
         self.word(place.at).store(state, Ordering::Release);
     }
 
-    /// Takes the entry at `at` out, its payload behind `before` into `out`; `None` while it is only reserved.
-    /// For one thread at a time, which gives the space back with [`Ring::release`].
+    /// Takes the entry at `at` out, its payload behind `before` into `out`; `None` while it is only
+    /// reserved. For one thread at a time, which gives the space back with [`Ring::release`].
     pub(super) fn take(
         &self,
         at: u64,

@@ -398,8 +398,8 @@ fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
     assert_eq!(log().2, 1);
 }
 
-/// A flusher that stands by lets others flush, is not called again while there is something in the queue, and flushes what
-/// nobody did.
+/// A flusher that stands by lets others flush, is not called again while there is something in the
+/// queue, and flushes what nobody did.
 #[test]
 fn a_flusher_that_stands_by_flushes_what_nobody_does() {
     let (pipeline, _logs) = pipeline(1, Vec::new());
@@ -510,7 +510,8 @@ fn a_log_is_cut_only_once_nothing_discarded_is_left() {
     assert_eq!((left(0), left(1)), (vec![4, 9], vec![]));
 }
 
-/// No more is asked of the engines than brings the logs down to their limit: the oldest segments of all lanes go first.
+/// No more is asked of the engines than brings the logs down to their limit: the oldest segments of
+/// all lanes go first.
 #[test]
 fn engines_are_asked_for_the_oldest_segments_only() {
     let (pipeline, logs) = pipeline(2, Vec::new());
@@ -527,7 +528,8 @@ fn engines_are_asked_for_the_oldest_segments_only() {
     );
 }
 
-/// A commit that meets the failure of another lane's log goes without filling its place: whoever waits for that goes too.
+/// A commit that meets the failure of another lane's log goes without filling its place: whoever
+/// waits for that goes too.
 #[test]
 fn d6_a_place_that_is_never_filled_holds_nobody_up() {
     let (pipeline, _logs) = pipeline(2, Vec::new());
@@ -580,8 +582,8 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
     assert_eq!(state.durable, state.used);
 }
 
-/// A lane goes on to another segment between the look at it and its cut, beside a cut that wrote a note and beside
-/// one that had nothing to write it for.
+/// A lane goes on to another segment between the look at it and its cut, beside a cut that wrote a
+/// note and beside one that had nothing to write it for.
 #[test]
 fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
     let filled =

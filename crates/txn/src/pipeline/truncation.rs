@@ -1,8 +1,9 @@
 //! Cutting the logs: which segments are still needed, and giving back those that are not.
 //!
-//! A segment goes once all of its commits are in the engines' own files. Before any goes, a note that says up to where
-//! that is so is durable in the first lane: it is why a recovery that finds commits missing at the begin of the logs does
-//! not miss them. Room for the note is kept from before the log is full, as a full log could not be cut without it.
+//! A segment goes once all of its commits are in the engines' own files. Before any goes, a note
+//! that says up to where that is so is durable in the first lane: it is why a recovery that finds
+//! commits missing at the begin of the logs does not miss them. Room for the note is kept from
+//! before the log is full, as a full log could not be cut without it.
 
 use std::collections::VecDeque;
 
@@ -72,8 +73,8 @@ impl Segments {
         self.filled.back().filter(|last| !last.earlier).map(|last| last.segment)
     }
 
-    /// The segments, from the first on, whose commits are all up to `persisted`; of this opening's only where `own` says
-    /// so. What is written to is not among them.
+    /// The segments, from the first on, whose commits are all up to `persisted`; of this opening's
+    /// only where `own` says so. What is written to is not among them.
     fn covered(&self, persisted: Csn, own: bool) -> usize {
         let current = self.current();
         let covered = self.filled.iter().take_while(|filled| {
@@ -82,7 +83,8 @@ impl Segments {
         covered.count()
     }
 
-    /// The segments that can be cut once their commits are persistent, with the newest commit of each.
+    /// The segments that can be cut once their commits are persistent, with the newest commit of
+    /// each.
     pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
         let current = self.current();
         let full = self.filled.iter().filter(move |filled| Some(filled.segment) != current);
@@ -145,9 +147,9 @@ impl Pipeline {
         self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
     }
 
-    /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or as near to that as they
-    /// can; `None` when they are no longer. It is the oldest that will do: asking for more would have tables flushed
-    /// before their memtables are worth it.
+    /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or
+    /// as near to that as they can; `None` when they are no longer. It is the oldest that will do:
+    /// asking for more would have tables flushed before their memtables are worth it.
     pub(crate) fn persist_target(&self, bytes_max: u64) -> Option<Csn> {
         let bytes = self.log_bytes();
         if bytes <= bytes_max {
@@ -168,13 +170,14 @@ impl Pipeline {
 
     /// Cuts the logs: commits up to `persisted` are in the engines' own files.
     ///
-    /// What an opening discarded must never be taken for a later commit of the same number. Its segment's generation
-    /// tells, as long as a segment of the next generation is there, in whichever lane. So segments of earlier openings
-    /// go first, and those of this one only once no discarded commit is left on the disk.
+    /// What an opening discarded must never be taken for a later commit of the same number. Its
+    /// segment's generation tells, as long as a segment of the next generation is there, in
+    /// whichever lane. So segments of earlier openings go first, and those of this one only once no
+    /// discarded commit is left on the disk.
     ///
     /// # Errors
-    /// [`ErrorKind::DiskFull`]: there is no room for the note, nothing was cut, and a later call may succeed. Any other stops the
-    /// log.
+    /// [`ErrorKind::DiskFull`]: there is no room for the note, nothing was cut, and a later call
+    /// may succeed. Any other stops the log.
     pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
         self.health()?;
         self.cut(persisted, false)?;

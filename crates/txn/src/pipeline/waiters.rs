@@ -1,11 +1,13 @@
-//! Those who wait for their commits to become stable: threads that sleep, tasks with a waker, and calls.
+//! Those who wait for their commits to become stable: threads that sleep, tasks with a waker, and
+//! calls.
 //!
-//! Threads are few and can lead a flush; they stand in one ordered map, under one lock that only those take who go to
-//! sleep and those who end a flush. Tasks and calls may be thousands, so they stand in several heaps, each with the
-//! least CSN in it where everybody can look without its lock.
+//! Threads are few and can lead a flush; they stand in one ordered map, under one lock that only
+//! those take who go to sleep and those who end a flush. Tasks and calls may be thousands, so they
+//! stand in several heaps, each with the least CSN in it where everybody can look without its lock.
 //!
-//! Who registers looks at the outcome again after it, and who changes the outcome looks for waiters after that, with a
-//! sequentially consistent fence between either's two steps: one of the two finds the other.
+//! Who registers looks at the outcome again after it, and who changes the outcome looks for waiters
+//! after that, with a sequentially consistent fence between either's two steps: one of the two
+//! finds the other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -231,8 +233,8 @@ impl Waiters {
         self.least.store(least, Ordering::Relaxed);
     }
 
-    /// Wakes the first thread that needs a flush past `durable`, to lead it. One who only waits for others'
-    /// installs would go back to sleep, and the flush would have no leader.
+    /// Wakes the first thread that needs a flush past `durable`, to lead it. One who only waits for
+    /// others' installs would go back to sleep, and the flush would have no leader.
     pub(super) fn wake_leader(&self, durable: Csn) {
         let leader = {
             let threads = self.threads.lock();

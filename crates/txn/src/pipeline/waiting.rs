@@ -1,4 +1,5 @@
-//! Waiting for a commit: by a thread, which leads flushes that are in its way; by a task; by a call.
+//! Waiting for a commit: by a thread, which leads flushes that are in its way; by a task; by a
+//! call.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -42,13 +43,14 @@ impl Pipeline {
             return false;
         }
         let turn = self.any_turn(|lane| self.lags(lane, csn));
-        // A failure is told to all who wait. It may have been of later commits, where another made this one durable
-        // meanwhile.
+        // A failure is told to all who wait. It may have been of later commits, where another made
+        // this one durable meanwhile.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
-    /// Has `done` called once with the outcome of a commit: by this thread, where it is known already, or by whoever
-    /// learns of it. It is called with no lock held, and must not wait for long. The caller sees to the flush.
+    /// Has `done` called once with the outcome of a commit: by this thread, where it is known
+    /// already, or by whoever learns of it. It is called with no lock held, and must not wait for
+    /// long. The caller sees to the flush.
     pub(crate) fn then(&self, csn: Csn, done: Done) {
         if let Some(outcome) = self.known(csn) {
             return done(outcome);

@@ -1,19 +1,20 @@
 //! Installing a window of commits, by all threads.
 //!
-//! Where each key is written about once, a thread takes the next few commits that nobody has begun, as they stand in the
-//! log. That costs nothing but to read them again.
+//! Where each key is written about once, a thread takes the next few commits that nobody has begun,
+//! as they stand in the log. That costs nothing but to read them again.
 //!
-//! Where some keys are written many times, the writes are dealt by their keys: each thread has a range of keys at a time,
-//! and puts its writes in order first. So two threads are never at one key, and the versions of a hot key come in the order
-//! of their CSNs, each to the front of its list. A thread that came with older versions than another one's would have to go
-//! past all of those, each time. And of what one key had in turn only the last is needed, since nobody reads before
-//! the opening is over, as long as the last is certain to be there whenever an older one is. So what is past the
-//! commits that were durable once is installed in full: an engine may write a part of it to its files, and the rest may be
-//! lost yet.
+//! Where some keys are written many times, the writes are dealt by their keys: each thread has a
+//! range of keys at a time, and puts its writes in order first. So two threads are never at one
+//! key, and the versions of a hot key come in the order of their CSNs, each to the front of its
+//! list. A thread that came with older versions than another one's would have to go past all of
+//! those, each time. And of what one key had in turn only the last is needed, since nobody reads
+//! before the opening is over, as long as the last is certain to be there whenever an older one is.
+//! So what is past the commits that were durable once is installed in full: an engine may write a
+//! part of it to its files, and the rest may be lost yet.
 //!
-//! To deal the writes of every window takes a quarter longer where no key is hot, though the memtable is then filled in
-//! its own order. Shares as large as a window has threads, in the order of the log, make a hot key's installing
-//! quadratic.
+//! To deal the writes of every window takes a quarter longer where no key is hot, though the
+//! memtable is then filled in its own order. Shares as large as a window has threads, in the order
+//! of the log, make a hot key's installing quadratic.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -31,11 +32,12 @@ use crate::manager::Engines;
 const RANGES_PER_THREAD: usize = 4;
 /// Keys that are looked at for each range, to make ranges of about the same number of writes.
 const SAMPLES_PER_RANGE: usize = 16;
-/// Keys that are looked at, at least, to tell whether some are written many times: if so many of them are the same as
-/// another one.
+/// Keys that are looked at, at least, to tell whether some are written many times: if so many of
+/// them are the same as another one.
 const SAMPLES_MIN: usize = 128;
 const SAME_SHARE: usize = 64;
-/// Commits that a thread takes at a time. A key's versions are out of order by no more than those in hand.
+/// Commits that a thread takes at a time. A key's versions are out of order by no more than those
+/// in hand.
 const STRIDE: usize = if cfg!(test) { 1 } else { 128 };
 /// Commits from which on it pays to start other threads. Few in tests, which are of few.
 const SHARED_FROM: usize = if cfg!(test) { 3 } else { 256 };
@@ -50,7 +52,8 @@ pub(super) const OP_BYTES: usize = 2 * size_of::<Write<'_>>();
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place<'w> {
     table: TableId,
-    /// Some bytes of the key, ordered as the keys of a table are, but for those that are equal in them.
+    /// Some bytes of the key, ordered as the keys of a table are, but for those that are equal in
+    /// them.
     head: u64,
     key: &'w [u8],
 }
@@ -87,7 +90,8 @@ fn row<'w>(op: &Op<'w>) -> (TableId, &'w [u8]) {
     }
 }
 
-/// What the keys of a table begin with, as far as was looked at, of each table: what follows tells keys apart.
+/// What the keys of a table begin with, as far as was looked at, of each table: what follows tells
+/// keys apart.
 struct Prefixes<'w>(Vec<(TableId, &'w [u8])>);
 
 impl<'w> Prefixes<'w> {
@@ -124,7 +128,8 @@ fn first_word(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Memory for writes, charged and used again: fresh memory costs a page fault for each of its pages.
+/// Memory for writes, charged and used again: fresh memory costs a page fault for each of its
+/// pages.
 pub(super) struct Scratch(Mutex<Free>);
 
 struct Free {
@@ -171,8 +176,8 @@ pub(super) fn install(
     certain: Csn,
     threads: usize,
 ) {
-    // A table is there for all that is written to it, and gone for nothing that came before. And when a range is deleted,
-    // all is there that it hides (E10).
+    // A table is there for all that is written to it, and gone for nothing that came before. And
+    // when a range is deleted, all is there that it hides (E10).
     let mut begin = 0;
     while begin < window.len() {
         let mut apart = begin..window.len();

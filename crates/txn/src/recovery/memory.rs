@@ -1,5 +1,5 @@
-//! The memory that logs are read into: charged to the budget, and used again, as fresh memory costs a page fault for
-//! each of its pages.
+//! The memory that logs are read into: charged to the budget, and used again, as fresh memory costs
+//! a page fault for each of its pages.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::source::Logged;
 const AHEAD_SHARE: usize = 64;
 /// More than this is read ahead to no use.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
-/// What is read at once: small enough to be in the cache still when it is checked, and large enough for the disk.
+/// What is read at once: small enough to be in the cache still when it is checked, and large enough
+/// for the disk.
 const PIECE_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES_MIN: usize = 64 << 10;
 

@@ -1,21 +1,24 @@
 //! Opening: reading the logs back into the engines (DESIGN, D5).
 //!
-//! The lanes are read beside each other, segment by segment, and their commits put back into the one order of their
-//! CSNs. What follows on without a gap is installed, a window of commits at a time: within a window by all threads at
-//! once, which installing allows (E2), and windows one after another, so that the stable CSN moves on with them and the
-//! engines can write to their files, and make room, while the rest is still to be read. Installing is idempotent (E3),
-//! so what the engines persisted already is installed again without harm.
+//! The lanes are read beside each other, segment by segment, and their commits put back into the
+//! one order of their CSNs. What follows on without a gap is installed, a window of commits at a
+//! time: within a window by all threads at once, which installing allows (E2), and windows one
+//! after another, so that the stable CSN moves on with them and the engines can write to their
+//! files, and make room, while the rest is still to be read. Installing is idempotent (E3), so what
+//! the engines persisted already is installed again without harm.
 //!
-//! The first CSN that no lane has ends it: what comes after was acknowledged to nobody, by D2, and is discarded. A new
-//! log generation is begun in every lane, with the last commit as its fence: a record of an earlier generation beyond the
-//! fence was discarded by that opening, and is never read again. The fences of all lanes hold for each, since an opening
-//! that was cut short may have begun its generation in some of them only. What was read is made durable in all lanes
-//! before the first generation begins.
+//! The first CSN that no lane has ends it: what comes after was acknowledged to nobody, by D2, and
+//! is discarded. A new log generation is begun in every lane, with the last commit as its fence: a
+//! record of an earlier generation beyond the fence was discarded by that opening, and is never
+//! read again. The fences of all lanes hold for each, since an opening that was cut short may have
+//! begun its generation in some of them only. What was read is made durable in all lanes before the
+//! first generation begins.
 //!
-//! A gap is normal loss only past what is known to have been durable: each frame says what was stable when it was
-//! written, and each generation where it began. A log that ends before has lost something that was acknowledged, and is
-//! corruption. So is one that begins after the engines' persisted commits end; notes in the log, written before
-//! it was cut, say how far the engines had come.
+//! A gap is normal loss only past what is known to have been durable: each frame says what was
+//! stable when it was written, and each generation where it began. A log that ends before has lost
+//! something that was acknowledged, and is corruption. So is one that begins after the engines'
+//! persisted commits end; notes in the log, written before it was cut, say how far the engines had
+//! come.
 
 mod install;
 mod memory;
@@ -40,7 +43,8 @@ use order::{Pending, Window};
 pub(crate) use source::Fences;
 use source::{Next, Piece, Source, newest_note};
 
-/// Of the bytes that one transaction may write, the part that is installed between two moves of the stable CSN.
+/// Of the bytes that one transaction may write, the part that is installed between two moves of the
+/// stable CSN.
 const WINDOW_SHARE: usize = 4;
 /// More than this for each thread makes no installing quicker.
 const WINDOW_BYTES_MAX: usize = 8 << 20;
@@ -53,9 +57,11 @@ pub struct LogSettings {
     pub dir: PathBuf,
     /// The size of a segment's file, in bytes.
     pub segment_bytes: u64,
-    /// Lanes that commits go to. Others that are found are read, and go once nothing in them is needed.
+    /// Lanes that commits go to. Others that are found are read, and go once nothing in them is
+    /// needed.
     pub lanes: usize,
-    /// Whether commits are dealt to the lanes in turn, and not by their threads: for simulations, which have one thread.
+    /// Whether commits are dealt to the lanes in turn, and not by their threads: for simulations,
+    /// which have one thread.
     pub in_turn: bool,
     /// Memory for each lane's queue, in bytes.
     pub queue_bytes: usize,

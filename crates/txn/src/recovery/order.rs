@@ -72,7 +72,8 @@ impl Pending {
         self.runs.push(Run { piece: Arc::new(piece), done: 0, place: None });
     }
 
-    /// Puts the commit `next` into the window, if it was read. Commits up to `floor` are passed over.
+    /// Puts the commit `next` into the window, if it was read. Commits up to `floor` are passed
+    /// over.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] when a commit before it is met again.

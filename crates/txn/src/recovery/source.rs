@@ -1,4 +1,5 @@
-//! Where a replay's commits come from: a lane's log, read on the spot or ahead by a thread of its own.
+//! Where a replay's commits come from: a lane's log, read on the spot or ahead by a thread of its
+//! own.
 //!
 //! A log is read in pieces, whose commits stay where they were read to until they are installed.
 
@@ -99,7 +100,8 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
                     count += 1;
                 }
                 *newest = csn.max(*newest);
-                // A frame is below 4 GiB, and one that is larger than a piece is a piece of its own.
+                // A frame is below 4 GiB, and one that is larger than a piece is a piece of its
+                // own.
                 let at = (batch.as_ptr().addr() - begin) as u32;
                 let bytes = batch.len() as u32;
                 commits.push(Logged { csn, ops: count, is_alone, at, bytes });
@@ -109,8 +111,8 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
     })
 }
 
-/// The newest note of how far the engines had come, where it is likely to be needed from the start. It is in the first
-/// lane. Others are met as the logs are read.
+/// The newest note of how far the engines had come, where it is likely to be needed from the start.
+/// It is in the first lane. Others are met as the logs are read.
 pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
     let mut newest = Csn::ZERO;
     // Logs from their first segments on were never cut.
@@ -201,7 +203,8 @@ impl Source {
         Source::Inline(Box::new(Pieces { lane, reader, fences, memories, dir }))
     }
 
-    /// Reads and checks pieces ahead, on a thread of its own, until they take so many bytes of memory.
+    /// Reads and checks pieces ahead, on a thread of its own, until they take so many bytes of
+    /// memory.
     pub(super) fn ahead(self, bytes: usize) -> Result<Source> {
         let Source::Inline(mut source) = self else { return Ok(self) };
         let (tell, told) = channel();

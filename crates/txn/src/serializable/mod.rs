@@ -2,20 +2,20 @@
 //!
 //! Under snapshot isolation every anomaly contains a *pivot*: a transaction that read something a
 //! concurrent one overwrote (an outgoing rw-dependency), and that overwrote something another
-//! concurrent one had read (an incoming one). So the reads of SERIALIZABLE transactions are remembered, points and
-//! ranges, absent keys too; a dependency is noted whichever of read and write comes first; and a transaction that
-//! has one of each kind is not allowed to commit. Some that would have been harmless are refused as
-//! well; the caller runs them again.
+//! concurrent one had read (an incoming one). So the reads of SERIALIZABLE transactions are
+//! remembered, points and ranges, absent keys too; a dependency is noted whichever of read and
+//! write comes first; and a transaction that has one of each kind is not allowed to commit. Some
+//! that would have been harmless are refused as well; the caller runs them again.
 //!
 //! # Guarantees
 //!
 //! - **SSI-1 (outcomes are reads).** Whatever a client learns of rows is noted as a read at the
-//!   snapshot, found or not: values of gets and scans; whether a key was there for a locking read, an
-//!   insertion ([`ErrorKind::DuplicateKey`] or not, also one that a savepoint takes back), a change
-//!   or a deletion; the rows that a change or a deletion by range found. Where the newest version
-//!   has told, it is one that the snapshot has, or the transaction is refused.
-//! - Not noted: a blind `put` or `delete`, which tells nothing; whether a row is locked (NOWAIT, SKIP
-//!   LOCKED), which no serial order is about; and that a row is newer than the snapshot
+//!   snapshot, found or not: values of gets and scans; whether a key was there for a locking read,
+//!   an insertion ([`ErrorKind::DuplicateKey`] or not, also one that a savepoint takes back), a
+//!   change or a deletion; the rows that a change or a deletion by range found. Where the newest
+//!   version has told, it is one that the snapshot has, or the transaction is refused.
+//! - Not noted: a blind `put` or `delete`, which tells nothing; whether a row is locked (NOWAIT,
+//!   SKIP LOCKED), which no serial order is about; and that a row is newer than the snapshot
 //!   ([`ErrorKind::WriteConflict`]), after which the transaction is to be run again.
 //! - **SSI-2 (memory).** What is noted of reads and writes, and of transactions, is charged to the
 //!   budget as long as it is kept. The notes of a transaction are folded into one range for each
@@ -24,17 +24,20 @@
 //!
 //! # What a scan has read
 //!
-//! A scan has read from where it began up to the row that it gave last, or the whole range once it has said that there are no more:
-//! what is behind that row has told nobody anything, and what another writes there is no phantom. So a scan is noted when it
-//! ends ([`Serializable::read_range`]), and not when it begins: one that stops at its first row has read no more than it. That
-//! is early enough. Writers that come before are remembered as long as the reader runs, and they are looked up then; those that come
-//! after find the range. What is found where a scan is let go, and nobody can be told, refuses the reader's next step
+//! A scan has read from where it began up to the row that it gave last, or the whole range once it
+//! has said that there are no more: what is behind that row has told nobody anything, and what
+//! another writes there is no phantom. So a scan is noted when it ends
+//! ([`Serializable::read_range`]), and not when it begins: one that stops at its first row has read
+//! no more than it. That is early enough. Writers that come before are remembered as long as the
+//! reader runs, and they are looked up then; those that come after find the range. What is found
+//! where a scan is let go, and nobody can be told, refuses the reader's next step
 //! ([`Serializable::refuse`]).
 //!
 //! Only SERIALIZABLE transactions come here, under one mutex; the others pay nothing, and are not
-//! seen: serializability holds among transactions that ask for it. What a transaction read is kept after its
-//! commit until no transaction that ran beside it is left, and none can come: a snapshot to come is at the stable CSN or
-//! above, and one that is being taken was announced ([`Serializable::enter`]).
+//! seen: serializability holds among transactions that ask for it. What a transaction read is kept
+//! after its commit until no transaction that ran beside it is left, and none can come: a snapshot
+//! to come is at the stable CSN or above, and one that is being taken was announced
+//! ([`Serializable::enter`]).
 
 mod notes;
 
@@ -70,7 +73,8 @@ struct Member {
     committed: Option<Csn>,
     /// Whether it must not be committed, whatever else comes.
     refused: bool,
-    /// Those that read what this one overwrote, and those that overwrote what this one read: all but the undone.
+    /// Those that read what this one overwrote, and those that overwrote what this one read: all
+    /// but the undone.
     incoming: HashSet<Id>,
     outgoing: HashSet<Id>,
 }
@@ -154,7 +158,8 @@ impl State {
         }
     }
 
-    /// Forgets those that nobody runs beside any more, and nobody will whose snapshot is at `stable` or above.
+    /// Forgets those that nobody runs beside any more, and nobody will whose snapshot is at
+    /// `stable` or above.
     fn sweep(&mut self, stable: Csn) {
         let active = self.members.values().filter(|member| member.committed.is_none());
         let oldest = active.map(|member| member.snapshot).fold(stable, Csn::min);
@@ -220,7 +225,8 @@ impl Serializable {
         Serializable { snapshots, state: Mutex::new(state) }
     }
 
-    /// A transaction is about to take its snapshot: from now on nothing that it may run beside is forgotten.
+    /// A transaction is about to take its snapshot: from now on nothing that it may run beside is
+    /// forgotten.
     pub(crate) fn enter(&self, id: Id) {
         let mut state = self.state.lock();
         // Under the lock, so that no sweep with a later stable CSN comes in between.
@@ -288,8 +294,8 @@ impl Serializable {
         Ok(())
     }
 
-    /// The transaction has its number; a read-only one has that of its snapshot. It must be told before the commit can be seen:
-    /// one whose snapshot has the commit did not run beside it.
+    /// The transaction has its number; a read-only one has that of its snapshot. It must be told
+    /// before the commit can be seen: one whose snapshot has the commit did not run beside it.
     pub(crate) fn committed(&self, id: Id, csn: Csn) {
         let mut state = self.state.lock();
         if let Some(member) = state.members.get_mut(&id) {

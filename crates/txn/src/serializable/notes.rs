@@ -1,8 +1,8 @@
 //! What SERIALIZABLE transactions have read and written: keys and ranges of tables, and who.
 //!
-//! A note of a key takes some 150 bytes, and a transaction may read millions. So a transaction whose
-//! notes are many has them folded: one range for each table from its first key to its last, for
-//! what it read and for what it wrote. A range says more than was read, so it refuses some that
+//! A note of a key takes some 150 bytes, and a transaction may read millions. So a transaction
+//! whose notes are many has them folded: one range for each table from its first key to its last,
+//! for what it read and for what it wrote. A range says more than was read, so it refuses some that
 //! would have been harmless, and never lets pass what single keys would not (SSI-2).
 
 use std::collections::{BTreeMap, HashMap, HashSet};

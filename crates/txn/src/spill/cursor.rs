@@ -22,8 +22,8 @@ impl Source {
     }
 }
 
-/// A cursor over a table's rows in several layers, each key once, as the newest layer has it. It stands
-/// on a row, or is past the last.
+/// A cursor over a table's rows in several layers, each key once, as the newest layer has it. It
+/// stands on a row, or is past the last.
 pub(crate) struct LayerCursor {
     /// The newest first.
     sources: Vec<Source>,
@@ -117,8 +117,8 @@ enum At {
     End,
 }
 
-/// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It gives rows one at a
-/// time ([`Cursor`], C1 to C4).
+/// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It gives rows one
+/// at a time ([`Cursor`], C1 to C4).
 pub(crate) struct OverlayCursor {
     engine: Arc<dyn Engine>,
     table: TableId,
@@ -219,8 +219,8 @@ impl OverlayCursor {
         Ok(())
     }
 
-    /// Whether the table has a version of a key, which its cursor does not show, that is newer than an
-    /// overlay's: a deletion.
+    /// Whether the table has a version of a key, which its cursor does not show, that is newer than
+    /// an overlay's: a deletion.
     fn deleted_since(&mut self, key: &[u8], csn: Csn, access: Access) -> Result<bool> {
         let engine = &self.engine;
         let found = engine.get(self.table, key, self.snapshot, access, &mut self.probe)?;

@@ -58,8 +58,8 @@ impl Shared {
         self.overlays.open(&**engine, stable, &self.snapshots)
     }
 
-    /// Does one piece of the work that spilled transactions leave behind; `false` when there is none to
-    /// do now.
+    /// Does one piece of the work that spilled transactions leave behind; `false` when there is
+    /// none to do now.
     ///
     /// # Errors
     /// As a commit. What failed is tried again by the next call.
@@ -169,8 +169,9 @@ impl Shared {
         Ok(rows)
     }
 
-    /// Writes those of an overlay's rows to their table that nobody has changed since (SPILL-7). Answers the
-    /// CSN from which on a snapshot finds all of the rows, or newer ones, without the overlay.
+    /// Writes those of an overlay's rows to their table that nobody has changed since (SPILL-7).
+    /// Answers the CSN from which on a snapshot finds all of the rows, or newer ones, without the
+    /// overlay.
     fn commit_fold(&self, overlay: &Overlay, table: TableId, rows: &[Row]) -> Result<Csn> {
         self.await_room()?;
         let mut all = WriteBatch::new();

@@ -8,14 +8,15 @@
 //!
 //! When the transaction commits, nothing is copied. One small commit, with CSN N, writes a *record*
 //! which says that the spilled rows count. From N on they are an *overlay* of the tables that the
-//! transaction wrote to: a read of such a table at a snapshot of N or above looks at the table, then
-//! at the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows in
+//! transaction wrote to: a read of such a table at a snapshot of N or above looks at the table,
+//! then at the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows
+//! in
 //! [`SPILL`] that no record makes count; they are deleted as one range.
 //!
-//! A background job *folds* an overlay into its tables: it reads the overlay's rows in key order and
-//! commits them to the table, some thousand at a time, each such commit with a CSN of its own. A row
-//! that another commit has changed since N is left alone. When no reader needs the overlay any
-//! more, its rows and its record are deleted.
+//! A background job *folds* an overlay into its tables: it reads the overlay's rows in key order
+//! and commits them to the table, some thousand at a time, each such commit with a CSN of its own.
+//! A row that another commit has changed since N is left alone. When no reader needs the overlay
+//! any more, its rows and its record are deleted.
 //!
 //! The rejected designs: one batch of any size in the log that is installed at its commit (nobody
 //! else's commit is acknowledged until it is installed, seconds or minutes for gigabytes); versions
@@ -23,34 +24,35 @@
 //! transactions have them (each read and each compaction would look up who wrote a version and
 //! whether that committed, and a rollback would write as much again).
 //!
-//! [`Scratch`] and [`ScratchSet`] keep in the same table what a statement has found and cannot keep in
-//! memory.
+//! [`Scratch`] and [`ScratchSet`] keep in the same table what a statement has found and cannot keep
+//! in memory.
 //!
 //! # Guarantees
 //!
-//! - **SPILL-1 (atomic).** A spilled transaction's writes are visible at its CSN N and above, all of
-//!   them, and at no snapshot below. After a crash they are all there if N was recovered, else none.
+//! - **SPILL-1 (atomic).** A spilled transaction's writes are visible at its CSN N and above, all
+//!   of them, and at no snapshot below. After a crash they are all there if N was recovered, else
+//!   none.
 //! - **SPILL-2 (own reads).** The transaction reads its own spilled writes as it reads those in its
 //!   buffer; an open scan does, too, where it has not come yet.
 //! - **SPILL-3 (savepoints).** A rollback to a savepoint undoes spilled writes made since, and no
-//!   others. What is spilled is cut into *layers* at the savepoints that are still there; a rollback
-//!   forgets layers.
+//!   others. What is spilled is cut into *layers* at the savepoints that are still there; a
+//!   rollback forgets layers.
 //! - **SPILL-4 (order).** A key's versions are ordered by CSN, whether they are in the table or in
 //!   overlays: the lock of a row is held from before the write was spilled until after N, so no
 //!   other commit of that key lies between.
-//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned: a table's
-//!   own deletions above N are not forgotten ([`spillway_base::engine::Found::Nothing`]), and so hide
-//!   the overlay's rows. From the start of a recovery until its overlays are attached, a snapshot at
-//!   zero is pinned.
-//! - **SPILL-6 (no range).** No commit that deletes a range of a table at once is ordered while that
-//!   table has an overlay: it would also hide, or fail to hide, rows of the overlay. Such a commit
-//!   deletes row by row instead.
-//! - **SPILL-7 (folding changes nothing).** A fold's commit is ordered while no other commit can be,
-//!   and writes only rows whose newest version is the overlay's own. It is a conflict with nobody: a
-//!   version that a fold wrote counts as one of CSN N.
-//! - **SPILL-8 (end).** An overlay's record is deleted, durably, only once every row is folded, or left
-//!   alone for a newer version, and no snapshot is left that is older than these; only then is the
-//!   pinned snapshot released.
+//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned: a
+//!   table's own deletions above N are not forgotten ([`spillway_base::engine::Found::Nothing`]),
+//!   and so hide the overlay's rows. From the start of a recovery until its overlays are attached,
+//!   a snapshot at zero is pinned.
+//! - **SPILL-6 (no range).** No commit that deletes a range of a table at once is ordered while
+//!   that table has an overlay: it would also hide, or fail to hide, rows of the overlay. Such a
+//!   commit deletes row by row instead.
+//! - **SPILL-7 (folding changes nothing).** A fold's commit is ordered while no other commit can
+//!   be, and writes only rows whose newest version is the overlay's own. It is a conflict with
+//!   nobody: a version that a fold wrote counts as one of CSN N.
+//! - **SPILL-8 (end).** An overlay's record is deleted, durably, only once every row is folded, or
+//!   left alone for a newer version, and no snapshot is left that is older than these; only then is
+//!   the pinned snapshot released.
 //!
 //! # Format of the table [`SPILL`]
 //!
@@ -87,8 +89,8 @@ pub(crate) use overlay::{Overlay, Overlays};
 pub use scratch::{Scratch, ScratchSet};
 pub(crate) use write_set::{OtherWrites, Spill};
 
-/// The table of the tiered engine, the last that it can number, that spilled writes and their records
-/// are in. It is created with the first spill.
+/// The table of the tiered engine, the last that it can number, that spilled writes and their
+/// records are in. It is created with the first spill.
 pub(crate) const SPILL: TableId = TableId(TableId::ORDINAL_MAX);
 
 /// Bytes of rows that one commit to [`SPILL`], or one commit of a fold, has, about.
@@ -169,7 +171,8 @@ impl Record {
     }
 
     /// # Errors
-    /// [`spillway_base::ErrorKind::UnsupportedFormat`] and [`spillway_base::ErrorKind::Corruption`].
+    /// [`spillway_base::ErrorKind::UnsupportedFormat`] and
+    /// [`spillway_base::ErrorKind::Corruption`].
     fn decode(bytes: &[u8]) -> Result<Record> {
         let mut reader = Reader::new(bytes);
         match reader.u8()? {

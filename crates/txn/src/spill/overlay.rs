@@ -127,9 +127,9 @@ impl Overlays {
         self.any() && self.list.load().iter().any(|overlay| overlay.covers(table))
     }
 
-    /// How often the list has changed, or `None` while there is an overlay. Whoever reads a table at a
-    /// snapshot which nobody knows of asks before it takes the number and after it has read: equal
-    /// answers say that no overlay belongs to what it read.
+    /// How often the list has changed, or `None` while there is an overlay. Whoever reads a table
+    /// at a snapshot which nobody knows of asks before it takes the number and after it has read:
+    /// equal answers say that no overlay belongs to what it read.
     #[inline]
     pub(crate) fn quiet(&self) -> Option<u64> {
         let changes = self.changes();
@@ -191,8 +191,8 @@ impl Overlays {
         folded.map_or(csn, |overlay| overlay.csn)
     }
 
-    /// What a look-up at a snapshot finds, given the overlays that it sees and what the table has. `value`
-    /// has the table's value, and gets the overlay's where that is newer.
+    /// What a look-up at a snapshot finds, given the overlays that it sees and what the table has.
+    /// `value` has the table's value, and gets the overlay's where that is newer.
     pub(crate) fn resolve(
         &self,
         engine: &dyn Engine,
@@ -216,8 +216,8 @@ impl Overlays {
         })
     }
 
-    /// Reads the records that an opening finds: attaches what is committed, and has deleted what is not.
-    /// Nobody reads or writes yet.
+    /// Reads the records that an opening finds: attaches what is committed, and has deleted what is
+    /// not. Nobody reads or writes yet.
     pub(crate) fn open(
         &self,
         engine: &dyn Engine,

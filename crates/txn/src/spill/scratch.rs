@@ -1,4 +1,5 @@
-//! Lists and sets of byte strings on disk, for a statement that finds more than it can keep in memory.
+//! Lists and sets of byte strings on disk, for a statement that finds more than it can keep in
+//! memory.
 
 use std::collections::HashSet;
 use std::sync::Arc;

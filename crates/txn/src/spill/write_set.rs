@@ -123,9 +123,9 @@ impl Spill {
         (self.layers.len(), self.cuts.len())
     }
 
-    /// Forgets layers and cuts that came since a mark of this round: they could not be written whole. What
-    /// was added to an older layer stays; it is in the buffer still, or that layer goes with a rollback
-    /// to the savepoint before.
+    /// Forgets layers and cuts that came since a mark of this round: they could not be written
+    /// whole. What was added to an older layer stays; it is in the buffer still, or that layer goes
+    /// with a rollback to the savepoint before.
     pub(crate) fn forget_since(&mut self, (layers, cuts): (usize, usize)) {
         self.layers.truncate(layers);
         self.cuts.truncate(cuts);
@@ -156,8 +156,9 @@ impl Spill {
         )
     }
 
-    /// Whether what is written now has to be in a layer of its own: a rollback to one of these savepoints
-    /// would leave the layers there are, or some savepoint of this round is within what was written.
+    /// Whether what is written now has to be in a layer of its own: a rollback to one of these
+    /// savepoints would leave the layers there are, or some savepoint of this round is within what
+    /// was written.
     fn needs_layer(&self, savepoints: impl Iterator<Item = Savepoint>) -> bool {
         let round = self.round();
         let known = |one: &Savepoint| {
@@ -249,7 +250,8 @@ pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     Ok(csn)
 }
 
-/// Writes the record of a spill that begins, which has its rows deleted after a crash. Answers its number.
+/// Writes the record of a spill that begins, which has its rows deleted after a crash. Answers its
+/// number.
 pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
     create_table(shared)?;
     let id = shared.overlays.new_id();

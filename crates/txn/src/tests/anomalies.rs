@@ -230,8 +230,9 @@ fn first(txn: &Transaction, direction: Direction, count: usize) -> Vec<String> {
     scan.take(count).map(|row| String::from_utf8(row.unwrap().0).unwrap()).collect()
 }
 
-/// A scan that stops has read up to the row that it gave last, and no further: of two that read so and write, one is refused if each
-/// wrote into what the other read, and none if one wrote behind that, whichever came first of read and write.
+/// A scan that stops has read up to the row that it gave last, and no further: of two that read so
+/// and write, one is refused if each wrote into what the other read, and none if one wrote behind
+/// that, whichever came first of read and write.
 #[test]
 fn what_a_scan_did_not_come_to_is_no_phantom() {
     for direction in [Direction::Forward, Direction::Backward] {
@@ -273,8 +274,8 @@ fn what_a_scan_did_not_come_to_is_no_phantom() {
     }
 }
 
-/// What a scan finds out only when it is let go refuses its transaction at its next step: here the one that wrote was refused by nobody
-/// and is committed.
+/// What a scan finds out only when it is let go refuses its transaction at its next step: here the
+/// one that wrote was refused by nobody and is committed.
 #[test]
 fn a_scan_that_is_let_go_may_refuse_its_transaction() {
     let db = new();
@@ -318,10 +319,12 @@ fn what_was_read_before_a_start_over_does_not_count() {
     late.commit().wait().unwrap();
 }
 
-/// One reads y and writes x, and is committed before the other, whose snapshot is older, has read anything.
+/// One reads y and writes x, and is committed before the other, whose snapshot is older, has read
+/// anything.
 #[test]
 fn a_snapshot_counts_before_anything_is_read_at_it() {
-    // Where the first commit is not durable yet, the other's snapshot is older also when it begins later.
+    // Where the first commit is not durable yet, the other's snapshot is older also when it begins
+    // later.
     for (taken_first, durable) in [(true, true), (true, false), (false, false)] {
         let db = new();
         db.set("x", "0");
@@ -516,7 +519,8 @@ fn scans_overlay_own_writes_in_both_directions() {
     assert!(!scan.advance().unwrap());
 }
 
-/// C2: what the transaction writes meanwhile is seen behind the rows that were taken together, and among them it is not.
+/// C2: what the transaction writes meanwhile is seen behind the rows that were taken together, and
+/// among them it is not.
 #[test]
 fn own_writes_come_behind_rows_that_were_taken_together() {
     let db = new();
@@ -648,7 +652,8 @@ fn concurrent_increments_add_up_at_every_level() {
     }
 }
 
-/// Else one that sees the commit would be taken for one that ran beside it, and refused for nothing.
+/// Else one that sees the commit would be taken for one that ran beside it, and refused for
+/// nothing.
 #[test]
 fn a_serializable_commit_has_its_number_before_it_is_seen() {
     let db = new();

@@ -294,7 +294,8 @@ fn d6_after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
     assert!(db.manager.health().is_err());
     disk.crash();
     disk.restart();
-    // What became of the refused commits is decided by the device; what is there of them is a prefix.
+    // What became of the refused commits is decided by the device; what is there of them is a
+    // prefix.
     let db = open(&disk).unwrap();
     let after = (db.value("x"), db.value("y"));
     let values = (after.0.as_deref(), after.1.as_deref());
@@ -328,8 +329,9 @@ fn d6_a_full_disk_refuses_commits_and_they_resume() {
     assert_eq!(db.value("x").as_deref(), Some("after"));
 }
 
-/// Many commit at once while others fill the disk, and it empties again: each commit is acknowledged or refused, none
-/// stops the log, and all go on once there is space. What was acknowledged is there after a crash.
+/// Many commit at once while others fill the disk, and it empties again: each commit is
+/// acknowledged or refused, none stops the log, and all go on once there is space. What was
+/// acknowledged is there after a crash.
 #[test]
 fn d6_commits_meet_a_full_disk_before_the_log_does() {
     let disk = SimDisk::new(7);
@@ -390,8 +392,8 @@ fn work_on_a_lane(db: &Db, rng: &mut Rng, lanes: usize) {
     db.manager.0.pipeline.flush_lane(rng.below(lanes as u64) as usize, task);
 }
 
-/// Runs a seeded history until the disk stops it, its commits dealt to so many lanes in turn. Answers the states after
-/// each commit that was ordered, and how many of them were acknowledged.
+/// Runs a seeded history until the disk stops it, its commits dealt to so many lanes in turn.
+/// Answers the states after each commit that was ordered, and how many of them were acknowledged.
 fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) -> usize {
     let mut acknowledged = states.len() - 1;
     let Ok(db) = open_with(disk, &log(lanes)) else { return acknowledged };
@@ -444,9 +446,9 @@ fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) 
     acknowledged
 }
 
-/// D5: crashed at every operation of a history, and again in what follows the recovery, the database
-/// holds the state after a prefix of the commits, and every acknowledged one is in it. Each life may have another number
-/// of lanes.
+/// D5: crashed at every operation of a history, and again in what follows the recovery, the
+/// database holds the state after a prefix of the commits, and every acknowledged one is in it.
+/// Each life may have another number of lanes.
 fn crash_everywhere(lanes: [usize; 3]) {
     let whole = SimDisk::new(0);
     history(&whole, 11, lanes[0], &mut vec![Contents::new()]);
@@ -487,9 +489,10 @@ fn d5_lanes_may_come_and_go() {
     crash_everywhere([4, 1, 2]);
 }
 
-/// D6: whichever operation on the device fails, at whatever point of a history over several lanes, and whether it did
-/// nothing, half of it, or met a full disk: nothing is acknowledged that is lost, reads go on, and once a write or a sync of
-/// the log has failed every later commit is told so.
+/// D6: whichever operation on the device fails, at whatever point of a history over several lanes,
+/// and whether it did nothing, half of it, or met a full disk: nothing is acknowledged that is
+/// lost, reads go on, and once a write or a sync of the log has failed every later commit is told
+/// so.
 #[test]
 fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
     let whole = SimDisk::new(0);
@@ -520,7 +523,8 @@ fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
     assert!(stopped > 10, "{stopped} histories were stopped by a fault");
 }
 
-/// D6: after a failed write of one lane the others acknowledge nothing either, and what was visible stays readable.
+/// D6: after a failed write of one lane the others acknowledge nothing either, and what was visible
+/// stays readable.
 #[test]
 fn d6_a_lane_that_fails_stops_all() {
     for fault in [Fault::Io, Fault::ShortWrite] {
@@ -544,8 +548,8 @@ fn d6_a_lane_that_fails_stops_all() {
     }
 }
 
-/// The segments of a lane that is used no more go once they are not needed, while other lanes still begin with their first:
-/// a note says why commits are missing.
+/// The segments of a lane that is used no more go once they are not needed, while other lanes still
+/// begin with their first: a note says why commits are missing.
 #[test]
 fn d5_a_lane_that_was_given_up_is_not_missed() {
     let disk = SimDisk::new(4);
@@ -580,8 +584,8 @@ fn d5_a_lane_that_was_given_up_is_not_missed() {
     assert_eq!(late, 9);
 }
 
-/// What one recovery discarded comes back in no later one, also where that recovery itself was cut short and the log was
-/// cut behind it.
+/// What one recovery discarded comes back in no later one, also where that recovery itself was cut
+/// short and the log was cut behind it.
 #[test]
 fn d5_what_was_discarded_never_comes_back() {
     let mut discards = 0;
@@ -716,7 +720,8 @@ fn a_log_is_cut_also_when_its_next_segment_cannot_be_made() {
     assert_eq!(db.value("x").as_deref(), Some("after"));
 }
 
-/// Commits after an install that panicked are refused, whatever their durability, and the database says why (PIPE-4).
+/// Commits after an install that panicked are refused, whatever their durability, and the database
+/// says why (PIPE-4).
 #[test]
 fn pipe_4_a_panic_in_an_install_stops_the_database() {
     let db = Arc::new(new());

@@ -152,7 +152,8 @@ fn a_covered_row_is_compared_with_the_snapshot() {
     assert!(reads.get(TABLE, &key(778), &mut value).unwrap() && value == b"own");
 }
 
-/// SSI-2: notes of 131,072 reads would take 30 MiB. They fit 8 MiB, in any order, and are given back.
+/// SSI-2: notes of 131,072 reads would take 30 MiB. They fit 8 MiB, in any order, and are given
+/// back.
 #[test]
 fn ssi_2_a_transaction_reads_more_than_the_budget_has_notes_for() {
     let budget = Budget::new(8 << 20);

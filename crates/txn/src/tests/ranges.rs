@@ -209,8 +209,8 @@ fn d5_whoever_comes_second_is_refused() {
     }
 }
 
-/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts as it is when it is locked, and what is
-/// ahead as it is then.
+/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts as it is
+/// when it is locked, and what is ahead as it is then.
 #[test]
 fn d1_read_committed_deletes_what_is_there() {
     for gone in [false, true] {

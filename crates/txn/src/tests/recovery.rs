@@ -1,4 +1,5 @@
-//! How an opening reads the logs and installs what they hold: by several threads, within its memory.
+//! How an opening reads the logs and installs what they hold: by several threads, within its
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +17,8 @@ fn by(threads: usize) -> LogSettings {
     LogSettings { recovery_threads: threads, ..log(2) }
 }
 
-/// A database whose log has this many commits of a few rows each, of about so many keys and a hot one if that is few, each
-/// commit durable before the next unless `at_once`.
+/// A database whose log has this many commits of a few rows each, of about so many keys and a hot
+/// one if that is few, each commit durable before the next unless `at_once`.
 fn written(disk: &SimDisk, commits: u64, keys: u64, at_once: bool) -> Contents {
     let db = open(disk).unwrap();
     let txn = db.begin(Isolation::ReadCommitted);
@@ -94,7 +95,8 @@ fn the_versions_of_a_key_come_in_order_and_those_that_nobody_needs_do_not() {
         let seen = replayed(&disk.fork(), threads);
         assert!(seen.values().all(|csns| csns.is_sorted_by(|a, b| a < b)));
         let hot = &seen[&(TABLE, b"0".to_vec())];
-        // One of each window, of which there are few, and what was durable for certain only once all was read.
+        // One of each window, of which there are few, and what was durable for certain only once
+        // all was read.
         assert!((1..20).contains(&hot.len()), "{} versions", hot.len());
         assert!(wanted.keys().all(|key| seen.contains_key(&(TABLE, key.clone()))));
     }
@@ -123,7 +125,8 @@ fn what_may_be_lost_yet_is_installed_in_full() {
     }
 }
 
-/// DESIGN, D7: what is read ahead and installed from is charged, and bounded, however large segments are.
+/// DESIGN, D7: what is read ahead and installed from is charged, and bounded, however large
+/// segments are.
 #[test]
 fn d7_a_log_is_read_within_the_budget() {
     const BUDGET: usize = 8 << 20;

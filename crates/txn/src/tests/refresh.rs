@@ -5,7 +5,8 @@ use spillway_base::{Direction, ErrorKind, KeyRange, Result};
 use super::{Db, TABLE, get, new, put};
 use crate::*;
 
-/// A database with a few keys, and a transaction on it that has read what `read` reads, before another has changed what `change` says.
+/// A database with a few keys, and a transaction on it that has read what `read` reads, before
+/// another has changed what `change` says.
 fn after(read: impl FnOnce(&Transaction), change: impl FnOnce(&Transaction)) -> (Db, Transaction) {
     let db = new();
     for key in ["a", "b", "c", "m", "x"] {
@@ -79,7 +80,8 @@ fn keys_that_were_read_decide() {
     assert!(!is_refused(&after(snapshot_alone, puts("a", "1")).1));
 }
 
-/// REFRESH-2, REFRESH-3: so is a range, as far as a scan came through it: rows that come and go are changes.
+/// REFRESH-2, REFRESH-3: so is a range, as far as a scan came through it: rows that come and go are
+/// changes.
 #[test]
 fn ranges_that_were_read_decide() {
     use Direction::{Backward, Forward};
@@ -123,7 +125,8 @@ fn own_rows_do_not_count() {
     assert!(is_refused(&txn));
 }
 
-/// REFRESH-1: after a refresh the transaction reads at the newer snapshot, and what it reads there counts.
+/// REFRESH-1: after a refresh the transaction reads at the newer snapshot, and what it reads there
+/// counts.
 #[test]
 fn the_newer_snapshot_is_read_at_and_counts() {
     let (db, txn) = after(reads("a"), puts("b", "1"));
@@ -135,7 +138,8 @@ fn the_newer_snapshot_is_read_at_and_counts() {
     assert_eq!(put(&txn, "c", "3").unwrap_err().kind(), ErrorKind::WriteConflict);
 }
 
-/// REFRESH-3: columns that were not read make no difference. The model's rows have their columns one byte each.
+/// REFRESH-3: columns that were not read make no difference. The model's rows have their columns
+/// one byte each.
 #[test]
 fn only_columns_that_were_read_count() {
     fn same(read: &ColumnsRead, old: &[u8], new: &[u8]) -> bool {

@@ -1,8 +1,9 @@
-//! Random histories of a few SERIALIZABLE transactions, each of which must have a serial order that explains all
-//! that its clients were told: values, absent keys, duplicates, whether a row was there to change, counts (SSI-1).
+//! Random histories of a few SERIALIZABLE transactions, each of which must have a serial order that
+//! explains all that its clients were told: values, absent keys, duplicates, whether a row was
+//! there to change, counts (SSI-1).
 //!
-//! Steps of several transactions take turns on one thread, so a seed is one history. Who would have to wait for a
-//! lock gives up. So few transactions commit that all their orders are tried.
+//! Steps of several transactions take turns on one thread, so a seed is one history. Who would have
+//! to wait for a lock gives up. So few transactions commit that all their orders are tried.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Transactions that write more than their share, over the model engine (`spill`, SPILL-1 to SPILL-8).
+//! Transactions that write more than their share, over the model engine (`spill`, SPILL-1 to
+//! SPILL-8).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +30,8 @@ fn put_rows(txn: &Transaction, value: &str) {
     }
 }
 
-/// SPILL-1, SPILL-2, SPILL-7, SPILL-8: before its commit nobody else sees it, after it everybody does, folded or not.
+/// SPILL-1, SPILL-2, SPILL-7, SPILL-8: before its commit nobody else sees it, after it everybody
+/// does, folded or not.
 #[test]
 fn spilled_writes_are_seen_by_their_transaction_then_by_all() {
     let db = new();
@@ -119,7 +121,8 @@ fn a_spill_that_fails_midway_is_undone_with_its_statement() {
     }
 }
 
-/// SPILL-6: ranges that were deleted at once beside an overlay hide what they are about and nothing else.
+/// SPILL-6: ranges that were deleted at once beside an overlay hide what they are about and nothing
+/// else.
 #[test]
 fn ranges_beside_overlays_are_deleted_row_by_row() {
     let db = new();

@@ -18,7 +18,8 @@ fn who_is_slowed_holds_no_lock() {
         let lock = other.lock(TABLE, b"row", LockMode::Shared, LockWait::NoWait);
         let mut seen = seen.lock();
         seen.push(lock.is_err_and(|error| error.kind() == ErrorKind::LockNotAvailable));
-        // Of the looks after the row was locked, the first that finds it free begins the sleep, and the next ends it.
+        // Of the looks after the row was locked, the first that finds it free begins the sleep, and
+        // the next ends it.
         let over =
             seen.iter().skip_while(|locked| !**locked).filter(|locked| !**locked).count() > 1;
         Debt { level0: if over { 0.0 } else { 1.0 }, ..Debt::default() }
@@ -54,8 +55,8 @@ fn who_waits_for_room_first_holds_no_lock() {
     db.engine.claim_room(|| Ok(()));
 }
 
-/// Where no room comes, a transaction is told so before it has locked anything; what is wrong otherwise is for its commit to
-/// tell.
+/// Where no room comes, a transaction is told so before it has locked anything; what is wrong
+/// otherwise is for its commit to tell.
 #[test]
 fn who_gets_no_room_is_told_at_the_first_lock() {
     let db = new();

@@ -1,11 +1,13 @@
 //! What a transaction has written and not yet committed.
 //!
-//! Writes are kept in the order they were made, as the operations of the batch that the commit will log: where no key was
-//! written twice, that batch is ready as it stands. The list of writes is at once what a savepoint is undone by.
+//! Writes are kept in the order they were made, as the operations of the batch that the commit will
+//! log: where no key was written twice, that batch is ready as it stands. The list of writes is at
+//! once what a savepoint is undone by.
 //!
-//! A few writes are looked through one by one; from [`INDEX_FROM`] on, an index by table and key is kept beside them, and
-//! the batch is made anew in its order, so that engines meet neighbours one after another. The simpler design, that index
-//! from the first write on, was rejected: most transactions write a row or two, and paid more for it than for their locks.
+//! A few writes are looked through one by one; from [`INDEX_FROM`] on, an index by table and key is
+//! kept beside them, and the batch is made anew in its order, so that engines meet neighbours one
+//! after another. The simpler design, that index from the first write on, was rejected: most
+//! transactions write a row or two, and paid more for it than for their locks.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -137,8 +139,8 @@ impl WriteBuffer {
             && self.ranges.is_empty()
     }
 
-    /// How many tables had been created and dropped, and ranges deleted, when there were so many entries; `start` says
-    /// how many when there was none.
+    /// How many tables had been created and dropped, and ranges deleted, when there were so many
+    /// entries; `start` says how many when there was none.
     pub(super) fn other_writes(&self, entries: usize, start: OtherWrites) -> OtherWrites {
         let mut other = start;
         for entry in &self.entries[..entries] {
@@ -171,7 +173,8 @@ impl WriteBuffer {
         (entry.table, entry.key(batch), entry.value(batch))
     }
 
-    /// Forgets the writes of single keys, which are kept elsewhere; all else stays, and is undone by
+    /// Forgets the writes of single keys, which are kept elsewhere; all else stays, and is undone
+    /// by
     /// [`WriteBuffer::keep_only`].
     pub(super) fn forget_writes(&mut self) {
         self.batch = WriteBatch::new();
@@ -281,7 +284,8 @@ impl WriteBuffer {
         index
     }
 
-    /// Deletes what a snapshot sees of a range, which is not empty. Writes of this buffer are none of that.
+    /// Deletes what a snapshot sees of a range, which is not empty. Writes of this buffer are none
+    /// of that.
     pub(super) fn delete_range(&mut self, table: TableId, range: KeyRange<'_>, upto: Csn) {
         let (start, end) = (range.start.into(), range.end.map(Into::into));
         let deleted = DeletedRange { table, start, end, upto };
@@ -441,8 +445,8 @@ impl WriteBuffer {
         &self.dropped
     }
 
-    /// Everything, as one batch: new tables, deleted ranges, then the last write of each key, then dropped tables. After it, the buffer knows
-    /// only which tables it touched.
+    /// Everything, as one batch: new tables, deleted ranges, then the last write of each key, then
+    /// dropped tables. After it, the buffer knows only which tables it touched.
     ///
     /// Where it deleted ranges, it knows all that it did, and may be asked again.
     pub(super) fn take_batch(&mut self) -> WriteBatch {

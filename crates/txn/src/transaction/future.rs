@@ -15,8 +15,9 @@ use crate::pipeline::Signal;
 /// How long a commit that nobody waits for may stay in memory under [`Durability::Relaxed`].
 pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
-/// How long a commit stays in memory that is told of by a call, where nobody leads a flush before, or that an engine cannot
-/// write to its files before it is durable; at most twice that, as others lead at first and then no more.
+/// How long a commit stays in memory that is told of by a call, where nobody leads a flush before,
+/// or that an engine cannot write to its files before it is durable; at most twice that, as others
+/// lead at first and then no more.
 pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 enum State {
@@ -24,8 +25,8 @@ enum State {
     Waiting(Arc<Shared>, Csn),
 }
 
-/// A commit on its way. It resolves to the commit's CSN once the commit is acknowledged (DESIGN, D2); a
-/// read-only commit resolves to the CSN it read at. Dropping it does not undo the commit.
+/// A commit on its way. It resolves to the commit's CSN once the commit is acknowledged (DESIGN,
+/// D2); a read-only commit resolves to the CSN it read at. Dropping it does not undo the commit.
 #[must_use = "a commit is acknowledged only when its future resolves"]
 pub struct CommitFuture {
     state: State,
@@ -97,10 +98,10 @@ impl CommitFuture {
         }
     }
 
-    /// Has `done` called once with the acknowledgement, or the failure, so that no thread need sleep until then: by this
-    /// thread where that is known already, else by whichever learns of it. It must not wait for long itself. The log is
-    /// flushed soon after; who has many commits on their way and nothing else to do may lead that
-    /// ([`crate::TransactionManager::lead_flush`]).
+    /// Has `done` called once with the acknowledgement, or the failure, so that no thread need
+    /// sleep until then: by this thread where that is known already, else by whichever learns of
+    /// it. It must not wait for long itself. The log is flushed soon after; who has many commits on
+    /// their way and nothing else to do may lead that ([`crate::TransactionManager::lead_flush`]).
     pub fn then(mut self, done: impl FnOnce(Result<Csn>) + Send + 'static) {
         match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
             State::Done(outcome) => done(outcome),

@@ -14,9 +14,10 @@ impl Transaction {
     ///
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
-    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::LockTableFull`], [`ErrorKind::WouldBlock`] where waits are left
-    /// ([`Transaction::leave_waits`]), [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer
-    /// (not where it acts on the newest versions: NEWEST-1); the lock is held then.
+    /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::LockTableFull`],
+    /// [`ErrorKind::WouldBlock`] where waits are left ([`Transaction::leave_waits`]),
+    /// [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not
+    /// where it acts on the newest versions: NEWEST-1); the lock is held then.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         let acquired = self.acquire_checked(table, key, mode, wait)?;
         if acquired == Acquired::New {
@@ -41,8 +42,8 @@ impl Transaction {
         Ok(acquired)
     }
 
-    /// Locks a key that never has a value, and stands for something that transactions take turns at, such as all
-    /// keys that begin with it. `false` when it was skipped.
+    /// Locks a key that never has a value, and stands for something that transactions take turns
+    /// at, such as all keys that begin with it. `false` when it was skipped.
     ///
     /// # Errors
     /// As [`Transaction::lock`], without [`ErrorKind::WriteConflict`].
@@ -87,19 +88,24 @@ impl Transaction {
         locks.acquire(&self.owner, table, key, mode, wait, timeout)
     }
 
-    /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place of holding their thread
-    /// up, where there is somebody to call ([`super::CancelHandle::set_waker`]); or not any more.
+    /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place
+    /// of holding their thread up, where there is somebody to call
+    /// ([`super::CancelHandle::set_waker`]); or not any more.
     ///
-    /// The transaction stands in line for the lock. The waker is called, by any thread, when it was granted or cancelled, and
-    /// perhaps for nothing; after [`Transaction::waits_until`] nobody calls. The next operation that locks goes on with the wait:
-    /// it has the lock, or fails as it would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not over.
-    /// What the failed operation's statement has written before may be undone and done again: the lock stays.
+    /// The transaction stands in line for the lock. The waker is called, by any thread, when it was
+    /// granted or cancelled, and perhaps for nothing; after [`Transaction::waits_until`] nobody
+    /// calls. The next operation that locks goes on with the wait: it has the lock, or fails as it
+    /// would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not
+    /// over. What the failed operation's statement has written before may be undone and done again:
+    /// the lock stays.
     pub fn leave_waits(&self, leave: bool) {
         self.owner.leave_waits(leave);
     }
 
-    /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time of
-    /// [`spillway_base::clock::now`]; or when to begin anew what was left for a device. `None` where there was no such wait.
+    /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time
+    /// of
+    /// [`spillway_base::clock::now`]; or when to begin anew what was left for a device. `None`
+    /// where there was no such wait.
     #[must_use]
     pub fn waits_until(&self) -> Option<Duration> {
         self.owner.left_until().or(self.reads_until.get())
@@ -148,8 +154,9 @@ impl Transaction {
         self.read_locked(table, key, value)
     }
 
-    /// Locks a key exclusively, and reads its newest value for a change of it; `false` when there is none. Where the change is `alone`, as nothing
-    /// else was read or written and nothing will be read, no snapshot is taken for it, unless others must know what was read.
+    /// Locks a key exclusively, and reads its newest value for a change of it; `false` when there
+    /// is none. Where the change is `alone`, as nothing else was read or written and nothing will
+    /// be read, no snapshot is taken for it, unless others must know what was read.
     ///
     /// # Errors
     /// As [`Transaction::get_locked`].
@@ -176,7 +183,8 @@ impl Transaction {
             return self.get(table, key, value);
         }
         if self.snapshot_taken() && !self.acts_on_newest() {
-            // No version is newer than the snapshot: that was looked at when it was locked. It is no read that others can change.
+            // No version is newer than the snapshot: that was looked at when it was locked. It is
+            // no read that others can change.
             let mark = self.reads_mark();
             let found = self.get(table, key, value);
             self.forget_reads(mark);

@@ -2,23 +2,27 @@
 //!
 //! # Snapshots (DESIGN, D12)
 //!
-//! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes its snapshot after
-//! the lock, and no older than the rows it has locked: what the lock's last holder wrote is in it, so the first
-//! statement of a transaction never finds that its snapshot is older than a row it has just locked. Such a snapshot may
-//! be above the stable CSN; [`Transaction::wait_until_told`] waits until what it showed is durable, and the
-//! transaction's own commit, whose CSN is larger, waits by itself.
+//! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes
+//! its snapshot after the lock, and no older than the rows it has locked: what the lock's last
+//! holder wrote is in it, so the first statement of a transaction never finds that its snapshot is
+//! older than a row it has just locked. Such a snapshot may be above the stable CSN;
+//! [`Transaction::wait_until_told`] waits until what it showed is durable, and the transaction's
+//! own commit, whose CSN is larger, waits by itself.
 //!
-//! The newest version of a row that is locked is installed, since its last writer installed before it gave the lock
-//! back. So a change of rows by their keys waits for no other row's install, unless that came before its own.
+//! The newest version of a row that is locked is installed, since its last writer installed before
+//! it gave the lock back. So a change of rows by their keys waits for no other row's install,
+//! unless that came before its own.
 //!
 //! # Locking reads
 //!
-//! A locking read is of the newest version. Under REPEATABLE READ and above, a row with a version after
-//! the snapshot was committed by another first, and is refused with [`ErrorKind::WriteConflict`].
+//! A locking read is of the newest version. Under REPEATABLE READ and above, a row with a version
+//! after the snapshot was committed by another first, and is refused with
+//! [`ErrorKind::WriteConflict`].
 //!
-//! What must be unique is looked up in the newest state, whatever the snapshot: [`Transaction::insert`] does so
-//! for one key, [`Transaction::scan_newest`] for a range. A lock that such a look-up, or a refusal, has left behind
-//! says nothing of the snapshot, so its key is compared with the snapshot again when it is locked again.
+//! What must be unique is looked up in the newest state, whatever the snapshot:
+//! [`Transaction::insert`] does so for one key, [`Transaction::scan_newest`] for a range. A lock
+//! that such a look-up, or a refusal, has left behind says nothing of the snapshot, so its key is
+//! compared with the snapshot again when it is locked again.
 
 mod buffer;
 mod future;
@@ -60,10 +64,11 @@ pub use scan::Scan;
 /// The budget is asked for room in steps of this many bytes.
 const CHARGE_STEP: usize = 64 << 10;
 
-/// What a transaction may write and not be charged for: its share of what its client's connection or thread takes.
-/// Charging is four visits to memory that all threads write to.
+/// What a transaction may write and not be charged for: its share of what its client's connection
+/// or thread takes. Charging is four visits to memory that all threads write to.
 const FREE_BYTES: usize = 4 << 10;
-/// Keys of a multi_get whose memory the processor is asked for at once: it waits for about as many lines at a time.
+/// Keys of a multi_get whose memory the processor is asked for at once: it waits for about as many
+/// lines at a time.
 const EXPECTED_TOGETHER: usize = 16;
 
 /// A transaction. Dropping it rolls it back.
@@ -96,7 +101,8 @@ pub struct Transaction {
     scans_open: Cell<usize>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
     unchecked: Cell<bool>,
-    /// The newest version of the keys that are locked, where each was looked at; a snapshot to come must see it.
+    /// The newest version of the keys that are locked, where each was looked at; a snapshot to come
+    /// must see it.
     locked_at: Cell<Option<Csn>>,
     /// Whether look-ups are left where they would wait for a device.
     leaves_reads: Cell<bool>,
@@ -220,9 +226,10 @@ impl Transaction {
         self.snapshot();
     }
 
-    /// Takes a snapshot now, in place of one that there is, that has every commit which has given its locks back, durable or not.
-    /// It waits until those before are installed. For who keeps writers out by other means than row locks, and must see what they
-    /// left. Under READ COMMITTED the next read has another.
+    /// Takes a snapshot now, in place of one that there is, that has every commit which has given
+    /// its locks back, durable or not. It waits until those before are installed. For who keeps
+    /// writers out by other means than row locks, and must see what they left. Under READ COMMITTED
+    /// the next read has another.
     pub fn take_newest_snapshot(&self) {
         self.forget_snapshot();
         if self.serializable() {
@@ -278,7 +285,8 @@ impl Transaction {
         })
     }
 
-    /// Notes that a read rests on a commit, which a client may not be told of before it is durable (DESIGN, D2).
+    /// Notes that a read rests on a commit, which a client may not be told of before it is durable
+    /// (DESIGN, D2).
     fn note_seen(&self, csn: Csn) {
         if self.durability() == Durability::Commit {
             self.seen.set(self.seen.get().max(csn));
@@ -326,7 +334,8 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// Whether what was found of a key is a value, and not one that this transaction has deleted with its range.
+    /// Whether what was found of a key is a value, and not one that this transaction has deleted
+    /// with its range.
     fn is_there(&self, table: TableId, key: &[u8], found: Found, value: &mut Vec<u8>) -> bool {
         let Found::Value(csn) = found else { return false };
         if self.writes.borrow().hides(table, key, csn) {
@@ -336,8 +345,8 @@ impl Transaction {
         true
     }
 
-    /// Reads the newest version of a key that this transaction has locked. Where that fails, or is left, the lock says nothing of the
-    /// snapshot, be it there or to come.
+    /// Reads the newest version of a key that this transaction has locked. Where that fails, or is
+    /// left, the lock says nothing of the snapshot, be it there or to come.
     fn get_newest(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let found = self.look_up(table, key, None, value).inspect_err(|_| {
             self.unchecked.set(true);
@@ -349,7 +358,8 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// Reads several keys of one table, in the order given. Those that are not in memory are read from the device together.
+    /// Reads several keys of one table, in the order given. Those that are not in memory are read
+    /// from the device together.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -413,7 +423,8 @@ impl Transaction {
         self.write(table, key, None)
     }
 
-    /// Gives `key` a value, or removes it, where this transaction has locked it exclusively and compared it with its snapshot, as
+    /// Gives `key` a value, or removes it, where this transaction has locked it exclusively and
+    /// compared it with its snapshot, as
     /// [`Transaction::get_to_change`] does.
     ///
     /// # Errors
@@ -424,9 +435,9 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Gives `key` a value, or removes it, after locking it, and does not compare it with the snapshot. For a key that
-    /// follows from another, such as an index's entry from its row: whoever changes it has that other locked, and has
-    /// compared that.
+    /// Gives `key` a value, or removes it, after locking it, and does not compare it with the
+    /// snapshot. For a key that follows from another, such as an index's entry from its row:
+    /// whoever changes it has that other locked, and has compared that.
     ///
     /// # Errors
     /// As [`Transaction::put`], without [`ErrorKind::WriteConflict`].
@@ -438,8 +449,9 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Gives `key` a value, or removes it, without a lock of it. For a key that follows from another, `guard`, which this transaction has
-    /// locked exclusively, where nobody ever writes or locks it who does not have that other so.
+    /// Gives `key` a value, or removes it, without a lock of it. For a key that follows from
+    /// another, `guard`, which this transaction has locked exclusively, where nobody ever writes or
+    /// locks it who does not have that other so.
     ///
     /// # Errors
     /// As [`Transaction::put`], without those of [`Transaction::lock`].
@@ -457,7 +469,8 @@ impl Transaction {
 
     /// Whether reads see a commit. It may take the snapshot if there is none.
     pub fn sees(&self, csn: Csn) -> bool {
-        // Only plain reads take the snapshot of one that acts on the newest versions (NEWEST-4), and none is older than this.
+        // Only plain reads take the snapshot of one that acts on the newest versions (NEWEST-4),
+        // and none is older than this.
         let later = self.acts_on_newest() && self.snapshot.borrow().is_none();
         (later && csn <= self.shared().snapshots.stable_csn()) || csn <= self.snapshot()
     }
@@ -478,8 +491,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes room in memory for a write of so many bytes: charges it, and spills what is there where
-    /// that is more than the transaction's share.
+    /// Makes room in memory for a write of so many bytes: charges it, and spills what is there
+    /// where that is more than the transaction's share.
     fn make_room(&self, more: usize) -> Result<()> {
         let need = || self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
         if more > pipeline::BATCH_BYTES_MAX {
@@ -525,10 +538,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives `key` a value if it has none, after locking it. Under SERIALIZABLE whether it had one is a read.
+    /// Gives `key` a value if it has none, after locking it. Under SERIALIZABLE whether it had one
+    /// is a read.
     ///
     /// # Errors
-    /// [`ErrorKind::DuplicateKey`], and as [`Transaction::put`]; under SERIALIZABLE also as [`Transaction::get`].
+    /// [`ErrorKind::DuplicateKey`], and as [`Transaction::put`]; under SERIALIZABLE also as
+    /// [`Transaction::get`].
     pub fn insert(&self, table: TableId, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_writable()?;
         self.acquire(table, key, LockMode::Exclusive, LockWait::Wait)?;
@@ -551,7 +566,8 @@ impl Transaction {
         self.buffer(table, key, Some(value))
     }
 
-    /// Under SERIALIZABLE: notes that the client learns whether a key is there, which the newest version has told (SSI-1).
+    /// Under SERIALIZABLE: notes that the client learns whether a key is there, which the newest
+    /// version has told (SSI-1).
     fn note_told(&self, table: TableId, key: &[u8]) -> Result<()> {
         if !self.serializable() {
             return Ok(());
@@ -587,9 +603,9 @@ impl Transaction {
         Ok(if noted { scan.noting(snapshot) } else { scan })
     }
 
-    /// A scan over a range in the newest committed state, whatever the snapshot, with the transaction's own
-    /// writes. It sees every commit that gave back a lock which this transaction holds now; what no lock guards
-    /// may be older by the time it is read.
+    /// A scan over a range in the newest committed state, whatever the snapshot, with the
+    /// transaction's own writes. It sees every commit that gave back a lock which this transaction
+    /// holds now; what no lock guards may be older by the time it is read.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -659,8 +675,9 @@ impl Transaction {
         self.shared().wait(self.seen.get())
     }
 
-    /// Waits until what reads will show from now on is durable, so that they may be told at once (DESIGN, D2). Returns at
-    /// once unless the transaction has locked something: only then does it see commits that are not.
+    /// Waits until what reads will show from now on is durable, so that they may be told at once
+    /// (DESIGN, D2). Returns at once unless the transaction has locked something: only then does it
+    /// see commits that are not.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
@@ -691,14 +708,15 @@ impl Transaction {
         CancelHandle(self.owner.wait().clone())
     }
 
-    /// Commits. When this returns, the commit is ordered and installed, or refused; the future resolves once it
-    /// is acknowledged.
+    /// Commits. When this returns, the commit is ordered and installed, or refused; the future
+    /// resolves once it is acknowledged.
     pub fn commit(self) -> CommitFuture {
         self.commit_and(|| ())
     }
 
-    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused, and its locks are gone, before a
-    /// writer sleeps for the engines to come after: who has more than locks gives that back there.
+    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused,
+    /// and its locks are gone, before a writer sleeps for the engines to come after: who has more
+    /// than locks gives that back there.
     pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
         self.commit_by(installed).unwrap_or_else(|csn| match self.shared.take() {
             Some(shared) => CommitFuture::waiting(shared, csn),
@@ -742,7 +760,8 @@ impl Transaction {
         Ok(csn)
     }
 
-    /// Orders and installs the writes, where there are any, as long as the overlays are those of `changes`.
+    /// Orders and installs the writes, where there are any, as long as the overlays are those of
+    /// `changes`.
     fn order_and_install(&self, changes: u64) -> Result<Option<Csn>> {
         let mut batch = self.writes.borrow_mut().take_batch();
         let (writes, spill) = (self.writes.borrow(), self.spill.borrow());
@@ -806,7 +825,8 @@ impl Drop for Transaction {
     }
 }
 
-/// A number that no other transaction of this process has. Threads take them by the block, so that they seldom meet.
+/// A number that no other transaction of this process has. Threads take them by the block, so that
+/// they seldom meet.
 fn next_id() -> u64 {
     const BLOCK: u64 = 1024;
     static BLOCKS: AtomicU64 = AtomicU64::new(1);

@@ -1,22 +1,27 @@
 //! Changes and locking reads that act on the newest committed versions.
 //!
 //! - **NEWEST-1 (where).** Under READ COMMITTED, and under REPEATABLE READ with
-//!   [`crate::TransactionOptions::acts_on_newest`], a change or a locking read acts on the newest committed version of
-//!   each row, which it reads once it has the row's lock. [`spillway_base::ErrorKind::WriteConflict`] never refuses it.
-//! - **NEWEST-2 (which rows).** A scan of rows to lock begins in the state that was committed when it was opened. Its
-//!   caller opens it again, behind the row that it has reached, where it had to wait for a lock
-//!   ([`Transaction::waits_granted`]) or looked at a row that has changed since ([`Scan::is_behind`]): the rest of the range
-//!   is read in the state that is committed by then. So it meets a row that another transaction has meanwhile moved or put
-//!   ahead of it, and does not meet one that was moved behind it. [`Transaction::delete_rows`] does so by itself.
-//! - **NEWEST-3 (no waits for nothing).** What others have written and not committed is not looked at. A statement waits
-//!   for a row only where the row's last committed version is one that it is about.
-//! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's snapshot, which neither a
-//!   change nor a locking read takes, and see the transaction's own writes in the place of what the snapshot has. A caller
-//!   that keeps keys which follow from rows learns from [`Transaction::get_replaced`] what the snapshot has of a row that
-//!   the transaction changes: it writes over those keys too, and writes those that the snapshot does not have yet.
+//!   [`crate::TransactionOptions::acts_on_newest`], a change or a locking read acts on the newest
+//!   committed version of each row, which it reads once it has the row's lock.
+//!   [`spillway_base::ErrorKind::WriteConflict`] never refuses it.
+//! - **NEWEST-2 (which rows).** A scan of rows to lock begins in the state that was committed when
+//!   it was opened. Its caller opens it again, behind the row that it has reached, where it had to
+//!   wait for a lock ([`Transaction::waits_granted`]) or looked at a row that has changed since
+//!   ([`Scan::is_behind`]): the rest of the range is read in the state that is committed by then.
+//!   So it meets a row that another transaction has meanwhile moved or put ahead of it, and does
+//!   not meet one that was moved behind it. [`Transaction::delete_rows`] does so by itself.
+//! - **NEWEST-3 (no waits for nothing).** What others have written and not committed is not looked
+//!   at. A statement waits for a row only where the row's last committed version is one that it is
+//!   about.
+//! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's
+//!   snapshot, which neither a change nor a locking read takes, and see the transaction's own
+//!   writes in the place of what the snapshot has. A caller that keeps keys which follow from rows
+//!   learns from [`Transaction::get_replaced`] what the snapshot has of a row that the transaction
+//!   changes: it writes over those keys too, and writes those that the snapshot does not have yet.
 //!
-//! A statement that starts over at a newer snapshot, as those of CockroachDB do under READ COMMITTED, would show one
-//! state of all rows. It was rejected: a change of a large table beside other writers would start over again and again.
+//! A statement that starts over at a newer snapshot, as those of CockroachDB do under READ
+//! COMMITTED, would show one state of all rows. It was rejected: a change of a large table beside
+//! other writers would start over again and again.
 
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
@@ -42,7 +47,8 @@ impl Transaction {
         self.owner.waits_granted()
     }
 
-    /// The state that a scan of rows to lock begins in: one that has every row that this transaction holds.
+    /// The state that a scan of rows to lock begins in: one that has every row that this
+    /// transaction holds.
     fn newest_state(&self) -> Snapshot<'_> {
         let snapshots = &self.shared().snapshots;
         // A wait that was left may have ended with a lock.
@@ -58,8 +64,8 @@ impl Transaction {
         self.snapshot_taken() && self.snapshot.borrow().as_ref().is_some_and(|at| at.csn() < state)
     }
 
-    /// A scan of rows that the caller means to lock: at the snapshot, or in the newest state (NEWEST-2), with the
-    /// transaction's own writes.
+    /// A scan of rows that the caller means to lock: at the snapshot, or in the newest state
+    /// (NEWEST-2), with the transaction's own writes.
     ///
     /// # Errors
     /// As [`Transaction::scan`].
@@ -78,8 +84,8 @@ impl Transaction {
         Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(state))
     }
 
-    /// Reads a row that the caller means to lock if it is one that the statement is about: at the snapshot, or its newest
-    /// committed version (NEWEST-3), or the transaction's own.
+    /// Reads a row that the caller means to lock if it is one that the statement is about: at the
+    /// snapshot, or its newest committed version (NEWEST-3), or the transaction's own.
     ///
     /// # Errors
     /// As [`Transaction::get_with`].
@@ -117,8 +123,9 @@ impl Transaction {
         self.newest_read.set(self.newest_read.get().max(csn));
     }
 
-    /// Reads what the snapshot has of a row, whatever the transaction has written, if it acts on the newest versions and
-    /// the row has a newer one (NEWEST-4). Answers whether the snapshot has the row; `None` where it has the newest version.
+    /// Reads what the snapshot has of a row, whatever the transaction has written, if it acts on
+    /// the newest versions and the row has a newer one (NEWEST-4). Answers whether the snapshot has
+    /// the row; `None` where it has the newest version.
     ///
     /// # Errors
     /// As [`Transaction::get`].

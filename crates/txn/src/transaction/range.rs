@@ -1,29 +1,37 @@
 //! Deleting the rows of a range, all or some.
 //!
-//! - **D1 (which rows).** Those that a scan of the range shows: what the snapshot sees, and the transaction's own. Where the
-//!   transaction acts on the newest versions, the scan is one of rows to lock (NEWEST-2), and a row counts as it is once it
-//!   is locked; one that is gone by then does not.
-//! - **D2 (locks, conflicts).** Each row that goes is locked as [`Transaction::delete`] does, and refused where that would be.
-//! - **D3 (others' rows).** What others put into the range, and the transaction does not see, stays, whenever it was or is committed.
-//! - **D4 (own rows).** What the transaction has written into the range before is deleted; what it writes there
-//!   afterwards stays.
-//! - **D5 (who comes later).** A transaction whose snapshot is older than the commit, and that would write one of the rows, is
-//!   refused as if each had been deleted by itself. So is one that would write a key between them that had no row, where
-//!   they were deleted at once.
+//! - **D1 (which rows).** Those that a scan of the range shows: what the snapshot sees, and the
+//!   transaction's own. Where the transaction acts on the newest versions, the scan is one of rows
+//!   to lock (NEWEST-2), and a row counts as it is once it is locked; one that is gone by then does
+//!   not.
+//! - **D2 (locks, conflicts).** Each row that goes is locked as [`Transaction::delete`] does, and
+//!   refused where that would be.
+//! - **D3 (others' rows).** What others put into the range, and the transaction does not see,
+//!   stays, whenever it was or is committed.
+//! - **D4 (own rows).** What the transaction has written into the range before is deleted; what it
+//!   writes there afterwards stays.
+//! - **D5 (who comes later).** A transaction whose snapshot is older than the commit, and that
+//!   would write one of the rows, is refused as if each had been deleted by itself. So is one that
+//!   would write a key between them that had no row, where they were deleted at once.
 //! - **D6 (serializable).** It is a read of the range, and a write of each row that goes.
-//! - **D7 (form).** From [`AT_ONCE_FROM`] rows on that lie beside each other, with none between them that stays, one operation of
-//!   the batch says it for all that the snapshot sees: from the row before them that stays, or where the range begins, up to the
-//!   next one, or where it ends; where it has no beginning or no end, from the first or up to the last of them. Own rows, and rows
-//!   that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one by one. With every
-//!   [`RANGES_PER_DOUBLING`] such operations a transaction asks for twice as many rows, and it has at most [`RANGES_MAX`]: what
-//!   many of them cost who installs and reads them does not grow with its rows.
-//! - **D8 (failure).** Where it fails nothing is left of it, nor of what `choose` wrote; locks stay.
+//! - **D7 (form).** From [`AT_ONCE_FROM`] rows on that lie beside each other, with none between
+//!   them that stays, one operation of the batch says it for all that the snapshot sees: from the
+//!   row before them that stays, or where the range begins, up to the next one, or where it ends;
+//!   where it has no beginning or no end, from the first or up to the last of them. Own rows, and
+//!   rows that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one
+//!   by one. With every
+//!   [`RANGES_PER_DOUBLING`] such operations a transaction asks for twice as many rows, and it has
+//!   at most [`RANGES_MAX`]: what many of them cost who installs and reads them does not grow with
+//!   its rows.
+//! - **D8 (failure).** Where it fails nothing is left of it, nor of what `choose` wrote; locks
+//!   stay.
 //! - **D9 (memory).** A row that goes is charged to the memory budget for its lock (LOCK-8), and
 //!   under SERIALIZABLE for the key that is remembered. A row that the budget has no room for is
 //!   refused with [`spillway_base::ErrorKind::LockTableFull`].
 //!
-//! D3 and D4 follow from how such an operation is installed: it hides versions up to the snapshot and no others
-//! ([`spillway_base::engine`], E10). It may be made while the scan goes on: that is past all that it is about.
+//! D3 and D4 follow from how such an operation is installed: it hides versions up to the snapshot
+//! and no others ([`spillway_base::engine`], E10). It may be made while the scan goes on: that is
+//! past all that it is about.
 
 use std::result::Result as Outcome;
 
@@ -35,8 +43,8 @@ use super::{Scan, Transaction};
 use crate::locks::Acquired;
 use crate::options::{LockMode, LockWait};
 
-/// So many rows are worth an operation on the range: fewer are as quickly told one by one, and what is deleted then is none of
-/// their neighbours' business.
+/// So many rows are worth an operation on the range: fewer are as quickly told one by one, and what
+/// is deleted then is none of their neighbours' business.
 const AT_ONCE_FROM: usize = 64;
 
 /// After so many ranges one has to stand for twice as many rows.
@@ -45,7 +53,8 @@ const RANGES_PER_DOUBLING: usize = 32;
 /// A transaction has no more ranges than this.
 const RANGES_MAX: usize = 256;
 
-/// From how many rows on beside each other a range stands for them, if there are some already; never for `None`.
+/// From how many rows on beside each other a range stands for them, if there are some already;
+/// never for `None`.
 fn at_once_from(ranges: usize) -> Option<usize> {
     (ranges < RANGES_MAX).then(|| AT_ONCE_FROM << (ranges / RANGES_PER_DOUBLING))
 }
@@ -59,7 +68,8 @@ pub enum Met {
     Locked,
     /// Locked, and newer than it was found.
     Newer,
-    /// Locked, and deleted by another since it was found: `choose` may fail for it, and does not choose.
+    /// Locked, and deleted by another since it was found: `choose` may fail for it, and does not
+    /// choose.
     Gone,
 }
 
@@ -111,7 +121,8 @@ impl<'t> Run<'t> {
     fn add(&mut self, key: &[u8]) -> Result<()> {
         if self.rows == 0 {
             let at_once = if self.txn.reads_older_than(self.snapshot) {
-                // The transaction's own reads go on to see what others have deleted between its rows (NEWEST-4).
+                // The transaction's own reads go on to see what others have deleted between its
+                // rows (NEWEST-4).
                 None
             } else {
                 at_once_from(self.txn.writes.borrow().ranges())
@@ -151,7 +162,8 @@ impl<'t> Run<'t> {
 }
 
 impl Transaction {
-    /// Removes all rows of a range that reads see, after locking each, and answers how many there were.
+    /// Removes all rows of a range that reads see, after locking each, and answers how many there
+    /// were.
     ///
     /// # Errors
     /// As [`Transaction::delete`] and [`Transaction::scan`].
@@ -159,10 +171,11 @@ impl Transaction {
         self.delete_rows(table, range, |_, _, _| Ok(true))
     }
 
-    /// Removes rows of a range that reads see, after locking each, and answers how many. `choose` is shown each row, its key and
-    /// its value, in ascending order, and answers whether it goes: when it is found, and if so again when it is locked. The
-    /// second time it may write to other tables. What is read of this table meanwhile may have a part of it deleted already. `D1` to `D9` on
-    /// this module's page say what holds.
+    /// Removes rows of a range that reads see, after locking each, and answers how many. `choose`
+    /// is shown each row, its key and its value, in ascending order, and answers whether it goes:
+    /// when it is found, and if so again when it is locked. The second time it may write to other
+    /// tables. What is read of this table meanwhile may have a part of it deleted already. `D1` to
+    /// `D9` on this module's page say what holds.
     ///
     /// # Errors
     /// As [`Transaction::delete`] and [`Transaction::scan`]; what `choose` answers.
@@ -228,8 +241,8 @@ impl Transaction {
         scan.state().unwrap_or_else(|| if created { Csn::ZERO } else { self.snapshot() })
     }
 
-    /// Deletes the row that a scan stands on, if it is chosen. Answers whether it goes, which one that is gone already
-    /// neither does nor does not.
+    /// Deletes the row that a scan stands on, if it is chosen. Answers whether it goes, which one
+    /// that is gone already neither does nor does not.
     fn delete_row<E: From<Error>>(
         &self,
         run: &mut Run<'_>,

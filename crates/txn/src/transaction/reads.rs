@@ -1,8 +1,11 @@
-//! Look-ups of keys in the engines, which may be left where they would wait for a device (DESIGN, D11).
+//! Look-ups of keys in the engines, which may be left where they would wait for a device (DESIGN,
+//! D11).
 //!
-//! A look-up that is left has begun to read what it lacks, and answers [`ErrorKind::WouldBlock`]; the waker of the transaction's
-//! [`CancelHandle`] is called when that is over. Whoever runs the statement begins it anew then, and finds what it has read in memory. It
-//! may have been evicted again, or the next look-up may lack something else: who begins anew too often is to let its reads wait.
+//! A look-up that is left has begun to read what it lacks, and answers [`ErrorKind::WouldBlock`];
+//! the waker of the transaction's
+//! [`CancelHandle`] is called when that is over. Whoever runs the statement begins it anew then,
+//! and finds what it has read in memory. It may have been evicted again, or the next look-up may
+//! lack something else: who begins anew too often is to let its reads wait.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -13,11 +16,13 @@ use spillway_base::{Csn, ErrorKind, Result, TableId};
 
 use super::{CancelHandle, Transaction};
 
-/// A statement that was left for a device is begun anew after this at the latest. A device that takes so long has its threads wait.
+/// A statement that was left for a device is begun anew after this at the latest. A device that
+/// takes so long has its threads wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl CancelHandle {
-    /// Whom to call, from any thread, when a look-up or a wait for a lock that was left can go on ([`Transaction::leave_reads`],
+    /// Whom to call, from any thread, when a look-up or a wait for a lock that was left can go on
+    /// ([`Transaction::leave_reads`],
     /// [`Transaction::leave_waits`]), or is cancelled. The first one that was given stays.
     pub fn set_waker(&self, waker: Waker) {
         self.0.set_waker(waker);
@@ -25,18 +30,22 @@ impl CancelHandle {
 }
 
 impl Transaction {
-    /// Has look-ups of single keys answer [`ErrorKind::WouldBlock`] from now on, in place of waiting for a device, or not any more. They are
-    /// left only where there is somebody to call ([`CancelHandle::set_waker`]) and somebody who takes what was read into memory
+    /// Has look-ups of single keys answer [`ErrorKind::WouldBlock`] from now on, in place of
+    /// waiting for a device, or not any more. They are left only where there is somebody to call
+    /// ([`CancelHandle::set_waker`]) and somebody who takes what was read into memory
     /// ([`crate::TransactionManager::overlap_reads`]).
     ///
-    /// What the failed operation's statement has written before may be undone and done again, as after
-    /// [`Transaction::leave_waits`]; [`Transaction::waits_until`] says until when to wait for the call.
+    /// What the failed operation's statement has written before may be undone and done again, as
+    /// after
+    /// [`Transaction::leave_waits`]; [`Transaction::waits_until`] says until when to wait for the
+    /// call.
     pub fn leave_reads(&self, leave: bool) {
         self.leaves_reads.set(leave && self.shared().overlaps_reads());
     }
 
-    /// Brings what [`Transaction::get`] of these keys would wait for a device for into memory, all of it at once, as far as there is room for
-    /// it, and answers how many of the keys lacked something. It waits for devices itself, and tells of no failure: what keeps it from reading
+    /// Brings what [`Transaction::get`] of these keys would wait for a device for into memory, all
+    /// of it at once, as far as there is room for it, and answers how many of the keys lacked
+    /// something. It waits for devices itself, and tells of no failure: what keeps it from reading
     /// something, the get meets.
     pub fn prefetch<'k>(&self, table: TableId, keys: impl Iterator<Item = &'k [u8]>) -> usize {
         let Ok(engine) = self.engine(table) else { return 0 };
@@ -45,8 +54,8 @@ impl Transaction {
         engine.prefetch(table, &keys, self.snapshot())
     }
 
-    /// Looks a key up at a snapshot, or its newest version, in the table and its overlays. A version that a
-    /// fold wrote counts as one of its overlay's commit ([`crate::spill`], SPILL-7).
+    /// Looks a key up at a snapshot, or its newest version, in the table and its overlays. A
+    /// version that a fold wrote counts as one of its overlay's commit ([`crate::spill`], SPILL-7).
     pub(super) fn look_up(
         &self,
         table: TableId,
@@ -97,7 +106,8 @@ impl Transaction {
         key: &[u8],
         snapshot: Option<Csn>,
     ) -> Result<bool> {
-        // One that stands in line for a row is called for that, and has nothing else to be called for.
+        // One that stands in line for a row is called for that, and has nothing else to be called
+        // for.
         let wait = self.owner.wait();
         let Some(waker) = wait.waker().filter(|_| !self.owner.has_left()) else {
             return Ok(false);

@@ -1,32 +1,40 @@
 //! Moving a snapshot forward, in place of a conflict.
 //!
-//! Under REPEATABLE READ a transaction that meets a row newer than its snapshot must not write over it: it has decided by an older
-//! state. But where all that it has read is the same in the newest state, it has decided by that one as well. So it takes the newest
-//! state for its snapshot, and goes on, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
+//! Under REPEATABLE READ a transaction that meets a row newer than its snapshot must not write over
+//! it: it has decided by an older state. But where all that it has read is the same in the newest
+//! state, it has decided by that one as well. So it takes the newest state for its snapshot, and
+//! goes on, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
 //!
-//! - **REFRESH-1 (when).** Where every key and range that the transaction has read at its snapshot is the same in the newest
-//!   state, [`Transaction::refresh`] makes that its snapshot. Else it leaves the snapshot as it is and answers `false`.
-//!   Operations that would answer [`spillway_base::ErrorKind::WriteConflict`] try it first.
-//! - **REFRESH-2 (what is read).** A key that was looked up, whether it was there or not; the part of a range that a scan came
-//!   through, and all of it once the scan has said that there is no more. Not the transaction's own writes, and not what it has
-//!   read under a lock that it holds: nobody else can have changed that.
-//! - **REFRESH-3 (what is the same).** A key that has no version after the snapshot up to the newer state; or one that both have, with
-//!   equal bytes, or with equal values in the columns that were read ([`Transaction::reads_columns`]); or that neither has. A range
-//!   with the same keys, each the same: a row that came or went is a change.
-//! - **REFRESH-4 (bounded).** At most [`READS_MAX`] keys and ranges are kept, in at most [`BYTES_MAX`] bytes that are charged to the
-//!   budget beyond the first [`FREE_BYTES`]; ranges are compared as far as [`ROWS_MAX`] rows. Beyond that, or where the budget has no
-//!   room, nothing is refreshed.
-//! - **REFRESH-5 (who).** Transactions under REPEATABLE READ that may write and do not act on the newest versions, unless their options
-//!   say that they keep their snapshot. SERIALIZABLE has dependencies instead, and its snapshot stays.
-//! - **REFRESH-6 (others).** It takes no lock of rows and no mutex, and has nobody wait. Both states are registered as snapshots while
-//!   they are compared.
-//! - **REFRESH-7 (scans).** While a scan at the snapshot is open there is none: the scan goes on at the snapshot.
+//! - **REFRESH-1 (when).** Where every key and range that the transaction has read at its snapshot
+//!   is the same in the newest state, [`Transaction::refresh`] makes that its snapshot. Else it
+//!   leaves the snapshot as it is and answers `false`. Operations that would answer
+//!   [`spillway_base::ErrorKind::WriteConflict`] try it first.
+//! - **REFRESH-2 (what is read).** A key that was looked up, whether it was there or not; the part
+//!   of a range that a scan came through, and all of it once the scan has said that there is no
+//!   more. Not the transaction's own writes, and not what it has read under a lock that it holds:
+//!   nobody else can have changed that.
+//! - **REFRESH-3 (what is the same).** A key that has no version after the snapshot up to the newer
+//!   state; or one that both have, with equal bytes, or with equal values in the columns that were
+//!   read ([`Transaction::reads_columns`]); or that neither has. A range with the same keys, each
+//!   the same: a row that came or went is a change.
+//! - **REFRESH-4 (bounded).** At most [`READS_MAX`] keys and ranges are kept, in at most
+//!   [`BYTES_MAX`] bytes that are charged to the budget beyond the first [`FREE_BYTES`]; ranges are
+//!   compared as far as [`ROWS_MAX`] rows. Beyond that, or where the budget has no room, nothing is
+//!   refreshed.
+//! - **REFRESH-5 (who).** Transactions under REPEATABLE READ that may write and do not act on the
+//!   newest versions, unless their options say that they keep their snapshot. SERIALIZABLE has
+//!   dependencies instead, and its snapshot stays.
+//! - **REFRESH-6 (others).** It takes no lock of rows and no mutex, and has nobody wait. Both
+//!   states are registered as snapshots while they are compared.
+//! - **REFRESH-7 (scans).** While a scan at the snapshot is open there is none: the scan goes on at
+//!   the snapshot.
 //!
-//! A refresh is right because the transaction holds what it writes. Its reads are the same at the newer state, so they could all have
-//! been made then; its writes follow from its reads and from rows that are locked, whose newest versions the newer state has.
+//! A refresh is right because the transaction holds what it writes. Its reads are the same at the
+//! newer state, so they could all have been made then; its writes follow from its reads and from
+//! rows that are locked, whose newest versions the newer state has.
 //!
-//! A record of the rows' bytes, or of hashes of them, was rejected. Both states can be read when they are compared, so a key is all
-//! that is kept.
+//! A record of the rows' bytes, or of hashes of them, was rejected. Both states can be read when
+//! they are compared, so a key is all that is kept.
 
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::{Access, Cursor, Engine, Found};
@@ -142,7 +150,8 @@ impl Reads {
         &self.bytes[read.middle as usize..read.end as usize]
     }
 
-    /// Keeps a key, or a range with its end, if there is room; `charge` gives room past what is free.
+    /// Keeps a key, or a range with its end, if there is room; `charge` gives room past what is
+    /// free.
     fn push(
         &mut self,
         table: TableId,
@@ -237,8 +246,9 @@ impl Transaction {
         }
     }
 
-    /// Says which columns of a table's rows the statement reads, beside those that were said before: a refresh compares no others.
-    /// Where nothing is said it compares whole rows. A statement ends where the next begins ([`Transaction::begin_statement`]).
+    /// Says which columns of a table's rows the statement reads, beside those that were said
+    /// before: a refresh compares no others. Where nothing is said it compares whole rows. A
+    /// statement ends where the next begins ([`Transaction::begin_statement`]).
     pub fn reads_columns(&self, table: TableId, columns: ColumnsRead) {
         if !self.remembers_reads() {
             return;
@@ -266,7 +276,8 @@ impl Transaction {
         }
     }
 
-    /// Makes the newest state the transaction's snapshot, if all that it has read is the same there (REFRESH-1). Answers whether it did.
+    /// Makes the newest state the transaction's snapshot, if all that it has read is the same there
+    /// (REFRESH-1). Answers whether it did.
     ///
     /// # Errors
     /// As [`Transaction::get`].

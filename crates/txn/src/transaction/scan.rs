@@ -1,4 +1,5 @@
-//! A scan through a transaction's eyes: the engine's rows at the snapshot, overlaid by its own writes.
+//! A scan through a transaction's eyes: the engine's rows at the snapshot, overlaid by its own
+//! writes.
 
 use std::cmp::Ordering;
 
@@ -23,9 +24,11 @@ enum At {
     Own,
 }
 
-/// A scan in progress. It lends rows where they lie, one at a time or those that lie together; as an `Iterator` it gives owned pairs.
+/// A scan in progress. It lends rows where they lie, one at a time or those that lie together; as
+/// an `Iterator` it gives owned pairs.
 ///
-/// Writes that the transaction makes while the scan is open are seen where the scan has not yet come.
+/// Writes that the transaction makes while the scan is open are seen where the scan has not yet
+/// come.
 pub struct Scan<'t> {
     txn: &'t Transaction,
     table: TableId,
@@ -89,7 +92,8 @@ impl<'t> Scan<'t> {
         self.snapshot.as_ref().map(Snapshot::csn)
     }
 
-    /// Whether the transaction has looked at a row that has changed since the state which this reads (NEWEST-2).
+    /// Whether the transaction has looked at a row that has changed since the state which this
+    /// reads (NEWEST-2).
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.state().is_some_and(|state| state < self.txn.newest_read.get())
@@ -137,8 +141,8 @@ impl<'t> Scan<'t> {
     /// As [`Scan::advance`], from memory only if `access` says so (DESIGN, D11).
     ///
     /// # Errors
-    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]: there is no current row then, and the next
-    /// call moves to the row that this one would have.
+    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]: there is no current
+    /// row then, and the next call moves to the row that this one would have.
     #[inline]
     pub fn advance_with(&mut self, access: Access) -> Result<bool> {
         let untouched = self.txn.untouched(self.table);
@@ -159,7 +163,8 @@ impl<'t> Scan<'t> {
         Ok(found)
     }
 
-    /// The cursor has made a step, which came to so many rows. If it failed, the cursor stands on no row until one succeeds.
+    /// The cursor has made a step, which came to so many rows. If it failed, the cursor stands on
+    /// no row until one succeeds.
     fn stepped(&mut self, found: Result<usize>) -> Result<usize> {
         let stood = std::mem::replace(&mut self.at, At::Nothing) == At::Engine;
         if matches!(found, Ok(1..)) {
@@ -271,9 +276,10 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Moves to the next rows, which lie together: at least one and at most so many. Answers how many, which is none past the last. The current
-    /// row is the last of them then. `most` is at least one. Where the transaction has written to the table there is one, and where what is read counts: it counts
-    /// as far as rows were asked for.
+    /// Moves to the next rows, which lie together: at least one and at most so many. Answers how
+    /// many, which is none past the last. The current row is the last of them then. `most` is at
+    /// least one. Where the transaction has written to the table there is one, and where what is
+    /// read counts: it counts as far as rows were asked for.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -295,7 +301,8 @@ impl<'t> Scan<'t> {
         Ok(rows)
     }
 
-    /// Gives the keys and values of the rows that the last step came to, until `take` answers `false`.
+    /// Gives the keys and values of the rows that the last step came to, until `take` answers
+    /// `false`.
     pub fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         match (self.at, &self.cursor) {
             (At::Engine, Some(cursor)) => cursor.rows(take),
@@ -328,8 +335,8 @@ impl<'t> Scan<'t> {
 /// An own write: its key, and its value where it is no deletion.
 type Own<'o> = (&'o [u8], Option<&'o [u8]>);
 
-/// The first of the transaction's own writes: of the buffer's next one and the next spilled one. Of equal
-/// ones the buffer's is the newer.
+/// The first of the transaction's own writes: of the buffer's next one and the next spilled one. Of
+/// equal ones the buffer's is the newer.
 fn first_own<'o>(
     buffered: Option<Own<'o>>,
     layers: Option<&'o LayerCursor>,

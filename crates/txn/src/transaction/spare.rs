@@ -1,7 +1,8 @@
 //! A transaction that has ended, for the next one of the same client.
 //!
-//! Who runs transactions one after another, as a session does, has them refer to the same things each time. A reference that is counted is a
-//! change of memory that all threads share; so they are counted once, and the next transaction is made in the place of the one before.
+//! Who runs transactions one after another, as a session does, has them refer to the same things
+//! each time. A reference that is counted is a change of memory that all threads share; so they are
+//! counted once, and the next transaction is made in the place of the one before.
 
 use std::sync::Arc;
 
@@ -20,8 +21,10 @@ impl Transaction {
         transaction
     }
 
-    /// Begins another transaction in the place of one that was ended by [`Transaction::commit_in_place`] or
-    /// [`Transaction::rollback_in_place`], or is a spare one ([`crate::TransactionManager::spare`]).
+    /// Begins another transaction in the place of one that was ended by
+    /// [`Transaction::commit_in_place`] or
+    /// [`Transaction::rollback_in_place`], or is a spare one
+    /// ([`crate::TransactionManager::spare`]).
     ///
     /// # Panics
     /// Where it has not ended.
@@ -39,7 +42,8 @@ impl Transaction {
         self.ended.set(false);
     }
 
-    /// As [`Transaction::commit`]. Nothing but [`Transaction::begin_again`] may be asked of it then.
+    /// As [`Transaction::commit`]. Nothing but [`Transaction::begin_again`] may be asked of it
+    /// then.
     pub fn commit_in_place(&mut self) -> CommitFuture {
         let commit = self.commit_by(|| ());
         self.let_go();
@@ -49,7 +53,8 @@ impl Transaction {
         })
     }
 
-    /// As [`Transaction::rollback`]. Nothing but [`Transaction::begin_again`] may be asked of it then.
+    /// As [`Transaction::rollback`]. Nothing but [`Transaction::begin_again`] may be asked of it
+    /// then.
     pub fn rollback_in_place(&mut self) {
         self.end_undone();
         self.let_go();

@@ -44,8 +44,8 @@ impl Transaction {
         self.spill.borrow().is_some()
     }
 
-    /// What the transaction itself has written to a key: `None` where it has not, else whether there
-    /// is a value, which `value` gets.
+    /// What the transaction itself has written to a key: `None` where it has not, else whether
+    /// there is a value, which `value` gets.
     pub(super) fn own(
         &self,
         table: TableId,
@@ -69,7 +69,8 @@ impl Transaction {
             && self.spill.borrow().as_ref().is_none_or(|spill| !spill.covers(table))
     }
 
-    /// Moves the buffer's writes to the spill, cut at the savepoints that are still there (SPILL-3).
+    /// Moves the buffer's writes to the spill, cut at the savepoints that are still there
+    /// (SPILL-3).
     pub(super) fn spill_writes(&self) -> Result<()> {
         if self.spill.borrow().is_none() {
             let spill = Spill::begin(self.shared())?;
@@ -137,8 +138,8 @@ impl Transaction {
         savepoint
     }
 
-    /// Says that nobody will roll back to a savepoint any more. It need not be said, and is cheap: a
-    /// transaction that spills its writes keeps them apart at each savepoint there is.
+    /// Says that nobody will roll back to a savepoint any more. It need not be said, and is cheap:
+    /// a transaction that spills its writes keeps them apart at each savepoint there is.
     pub fn release(&self, savepoint: Savepoint) {
         let mut savepoints = self.savepoints.borrow_mut();
         if let Ok(at) = savepoints.binary_search_by_key(&savepoint, |(one, _)| *one) {
@@ -162,8 +163,8 @@ impl Transaction {
         }
     }
 
-    /// The keys of a table that this transaction has written, ascending, with `None` for those that it
-    /// deleted one by one.
+    /// The keys of a table that this transaction has written, ascending, with `None` for those that
+    /// it deleted one by one.
     ///
     /// # Errors
     /// As [`Transaction::get`], where writes were spilled.
@@ -235,8 +236,8 @@ impl Transaction {
         Ok(Box::new(OverlayCursor::open(engine, cursor, keys, snapshot, seen)?))
     }
 
-    /// Before a commit: where a table has an overlay, deletes the rows of its deleted ranges one by one
-    /// (SPILL-6). Answers of which state of the overlays that holds.
+    /// Before a commit: where a table has an overlay, deletes the rows of its deleted ranges one by
+    /// one (SPILL-6). Answers of which state of the overlays that holds.
     pub(super) fn expand_ranges(&self) -> Result<u64> {
         let overlays = &self.shared().overlays;
         let changes = overlays.changes();

@@ -40,8 +40,9 @@ fn d7_a_transaction_is_charged_for_what_it_writes() {
     assert_eq!(used(), before);
 }
 
-/// A statement that met a locked row and was left behind finds, when it runs again, the newest version and a snapshot that
-/// sees it; a row that it then leaves alone is not mistaken for one that it has looked at.
+/// A statement that met a locked row and was left behind finds, when it runs again, the newest
+/// version and a snapshot that sees it; a row that it then leaves alone is not mistaken for one
+/// that it has looked at.
 #[test]
 fn a_wait_that_was_left_behind_is_gone_on_with() {
     let db = new();
@@ -66,7 +67,8 @@ fn a_wait_that_was_left_behind_is_gone_on_with() {
         let newest: &[u8] = if again == "hot" { b"2" } else { b"1" };
         assert_eq!(update(again).unwrap(), newest);
         assert_eq!(txn.waits_until(), None);
-        // The snapshot, whichever row it was taken for, is of a time with this row's newest version.
+        // The snapshot, whichever row it was taken for, is of a time with this row's newest
+        // version.
         let mut hot = Vec::new();
         txn.get(TABLE, b"hot", &mut hot).unwrap();
         assert_eq!(hot, if again == "hot" { b"3" } else { b"2" });
@@ -76,7 +78,8 @@ fn a_wait_that_was_left_behind_is_gone_on_with() {
     }
 }
 
-/// One that goes while it stands in line stands there no more, and one that was served meanwhile gives the lock back.
+/// One that goes while it stands in line stands there no more, and one that was served meanwhile
+/// gives the lock back.
 #[test]
 fn a_transaction_that_goes_leaves_the_line() {
     let db = new();
@@ -97,7 +100,8 @@ fn a_transaction_that_goes_leaves_the_line() {
     }
 }
 
-/// A share that was waited for is no more than that: whoever then wants the row alone waits for those who share it.
+/// A share that was waited for is no more than that: whoever then wants the row alone waits for
+/// those who share it.
 #[test]
 fn a_share_that_was_left_behind_is_not_taken_for_more() {
     let db = new();
@@ -153,7 +157,8 @@ fn a_transaction_begins_in_the_place_of_one_that_has_ended() {
     }
 }
 
-/// One handle cancels waits of transactions that come one after another; what met no wait of one meets the next one's, unless it is taken back.
+/// One handle cancels waits of transactions that come one after another; what met no wait of one
+/// meets the next one's, unless it is taken back.
 #[test]
 fn a_handle_reaches_one_transaction_after_another() {
     let db = new();
@@ -192,8 +197,8 @@ fn a_handle_reaches_one_transaction_after_another() {
     assert_eq!(db.value("k").unwrap(), "4");
 }
 
-/// What a transaction writes while a scan is open is seen where the scan has not come yet, and not where it was: also when the
-/// table was untouched until the scan had come to its end.
+/// What a transaction writes while a scan is open is seen where the scan has not come yet, and not
+/// where it was: also when the table was untouched until the scan had come to its end.
 #[test]
 fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile() {
     for (direction, ahead, behind) in
@@ -215,8 +220,9 @@ fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile()
     }
 }
 
-/// Nobody has looked at a row whose look-up failed after it was locked: it is compared with the snapshot when it is locked again, and a
-/// snapshot that is taken later is not taken for one that sees it.
+/// Nobody has looked at a row whose look-up failed after it was locked: it is compared with the
+/// snapshot when it is locked again, and a snapshot that is taken later is not taken for one that
+/// sees it.
 #[test]
 fn a_row_that_could_not_be_read_is_not_taken_for_checked() {
     let db = new();
@@ -239,8 +245,8 @@ fn a_row_that_could_not_be_read_is_not_taken_for_checked() {
     assert_eq!(value, b"2");
 }
 
-/// A change that is alone reads what is newest and takes no snapshot, unless others must know what was read; any other compares the row with
-/// the snapshot that there is.
+/// A change that is alone reads what is newest and takes no snapshot, unless others must know what
+/// was read; any other compares the row with the snapshot that there is.
 #[test]
 fn a_change_that_is_alone_takes_no_snapshot() {
     let db = new();

@@ -1,9 +1,9 @@
 //! The weights of `utf8mb4_general_ci`.
 //!
-//! Each character has one weight of 16 bits: its upper case, without accents where it is a letter of
-//! the Latin, Greek or Cyrillic script. Characters past the basic plane all weigh U+FFFD. MySQL drew
-//! up its table with the cases and the compositions of Unicode 3.0, so letters that later versions
-//! gave a capital weigh as they are.
+//! Each character has one weight of 16 bits: its upper case, without accents where it is a letter
+//! of the Latin, Greek or Cyrillic script. Characters past the basic plane all weigh U+FFFD. MySQL
+//! drew up its table with the cases and the compositions of Unicode 3.0, so letters that later
+//! versions gave a capital weigh as they are.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -85,8 +85,8 @@ fn holds(ranges: &[RangeInclusive<u32>], point: u32) -> bool {
     ranges.iter().any(|range| range.contains(&point))
 }
 
-/// A letter without its accents. The short I of Cyrillic is a letter of its own, and characters that
-/// Unicode only keeps for other sets' sake stay what they are.
+/// A letter without its accents. The short I of Cyrillic is a letter of its own, and characters
+/// that Unicode only keeps for other sets' sake stay what they are.
 fn base(c: char) -> char {
     if matches!(c, 'Й' | 'й') {
         return c;

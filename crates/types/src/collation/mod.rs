@@ -36,7 +36,8 @@ pub enum Collation {
     Bin,
     /// `binary`: by byte; trailing spaces count.
     Binary,
-    /// `utf8mb4_unicode_ci`: the Unicode Collation Algorithm; characters past the basic plane are equal.
+    /// `utf8mb4_unicode_ci`: the Unicode Collation Algorithm; characters past the basic plane are
+    /// equal.
     UnicodeCi,
     /// `utf8mb4_unicode_520_ci`: the Unicode Collation Algorithm.
     Unicode520Ci,
@@ -235,7 +236,8 @@ impl Collation {
         }
     }
 
-    /// Appends bytes that are the same for texts that compare equal, and for no others: about as many as the text has.
+    /// Appends bytes that are the same for texts that compare equal, and for no others: about as
+    /// many as the text has.
     pub fn equal_key(self, text: &[u8], out: &mut Vec<u8>) {
         if self != GeneralCi {
             return self.sort_key(text, out);
@@ -257,7 +259,8 @@ impl Collation {
         }
     }
 
-    /// The beginning of a text as a number: of two texts, that of the lesser is not greater. Equal heads say nothing.
+    /// The beginning of a text as a number: of two texts, that of the lesser is not greater. Equal
+    /// heads say nothing.
     #[must_use]
     #[inline]
     pub fn head(self, text: &[u8]) -> u64 {
@@ -304,8 +307,8 @@ impl Collation {
         }
     }
 
-    /// Whether a text is like a pattern: `%` is any text, `_` any character, and `escape` makes the next one
-    /// literal. Characters are compared one by one, as MySQL does: `ß` is not like `ss`.
+    /// Whether a text is like a pattern: `%` is any text, `_` any character, and `escape` makes the
+    /// next one literal. Characters are compared one by one, as MySQL does: `ß` is not like `ss`.
     #[must_use]
     pub fn like(self, text: &str, pattern: &str, escape: Option<char>) -> bool {
         let fold = |c: char| self.weight(c);

@@ -31,7 +31,8 @@ fn general_weights_are_those_of_mysql() {
         assert!(GeneralCi.compare(a.as_bytes(), b.as_bytes()).is_ne(), "{a} {b}");
     }
     assert!(GeneralCi.compare("🍣".as_bytes(), "🍺".as_bytes()).is_eq(), "as in MySQL");
-    // The sum of what `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` answers for each character of the basic plane.
+    // The sum of what `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` answers for each character of
+    // the basic plane.
     let weights = basic_plane().flat_map(|c| general::weight(c).to_be_bytes());
     assert_eq!(checksum(weights), GENERAL);
     for byte in 0..128u8 {
@@ -138,8 +139,9 @@ fn keys_compare_as_texts_do() {
     }
 }
 
-/// Tables store these keys. Where an update of `icu_collator` changes them, indexes over text of these
-/// collations must be built again when such a table is opened, before the sum here may change.
+/// Tables store these keys. Where an update of `icu_collator` changes them, indexes over text of
+/// these collations must be built again when such a table is opened, before the sum here may
+/// change.
 #[test]
 fn stored_keys_stay_what_they_are() {
     let sums = STORED.map(|(collation, _)| {

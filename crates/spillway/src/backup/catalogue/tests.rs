@@ -1,7 +1,8 @@
 //! A catalogue byte by byte, as it was when its version was given: `testdata/formats/backup-1.hex`.
 //!
-//! It is of a small database. Who means to change the format gives it another version, says so where it is described, sees to
-//! repositories with the old one, and rewrites the file with `SPILLWAY_REWRITE`.
+//! It is of a small database. Who means to change the format gives it another version, says so
+//! where it is described, sees to repositories with the old one, and rewrites the file with
+//! `SPILLWAY_REWRITE`.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -54,7 +54,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Notes an aggregate for the one whose argument it is in: its level, and what its own argument has.
+    /// Notes an aggregate for the one whose argument it is in: its level, and what its own argument
+    /// has.
     fn note_aggregate(&self, level: usize, within: Option<usize>) {
         let around = Binder::chain(Some(self)).find_map(|b| Some((b, b.argument.get()?)));
         if let Some((binder, mut argument)) = around {

@@ -85,8 +85,9 @@ impl Binder<'_> {
         Ok(Some(typed_value(Value::from(shown))))
     }
 
-    /// Binds the sides of a comparison. A constant in another character set is compared as UTF-8 where the
-    /// other side's collation goes before its own: that of a column, or of a text that only UTF-8 has.
+    /// Binds the sides of a comparison. A constant in another character set is compared as UTF-8
+    /// where the other side's collation goes before its own: that of a column, or of a text that
+    /// only UTF-8 has.
     pub(super) fn sides(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<[Typed; 2]> {
         let (a, b) = (self.bind_any(left)?, self.bind_any(right)?);
         let in_set = |side: &Typed| charset_of(&side.expr).is_some();

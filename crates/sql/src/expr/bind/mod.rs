@@ -27,11 +27,12 @@ use crate::parse::on_enough_stack;
 use crate::query::{self, Aggregate};
 use crate::session::LITERALS;
 
-/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and how, depends on the kind.
+/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and
+/// how, depends on the kind.
 pub(crate) const PARAMETERS: &str = "?";
 
-/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is none is refused before the
-/// statement runs.
+/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is
+/// none is refused before the statement runs.
 pub(crate) const MOMENTS: &str = "moments";
 
 /// The same, where all that it is compared with are dates without a time.
@@ -141,12 +142,14 @@ pub(crate) struct Binder<'a> {
     keeps_truth: bool,
     /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
     pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
-    /// The parts of expressions that were copied, because they stand in the query once and in its plan more often.
+    /// The parts of expressions that were copied, because they stand in the query once and in its
+    /// plan more often.
     copied: Cell<usize>,
 }
 
-/// The parts of expressions that the plan of one query may have beside those that the query spells. A BETWEEN has its operand
-/// twice in the plan, so without a limit 40 of them within each other would fill any memory.
+/// The parts of expressions that the plan of one query may have beside those that the query spells.
+/// A BETWEEN has its operand twice in the plan, so without a limit 40 of them within each other
+/// would fill any memory.
 const COPIED_MAX: usize = 1 << 18;
 
 fn boxed(expr: Expr) -> Box<Expr> {
@@ -347,8 +350,8 @@ impl<'a> Binder<'a> {
         Err(SqlError::new(3170, text))
     }
 
-    /// Notes that this query reads a slot of the query so many levels out, and so do those in between:
-    /// they run again for each row of that query.
+    /// Notes that this query reads a slot of the query so many levels out, and so do those in
+    /// between: they run again for each row of that query.
     fn note_outer(&self, depth: usize, slot: usize) {
         for (up, binder) in Binder::chain(Some(self)).take(depth).enumerate() {
             binder.correlated.set(true);
@@ -362,7 +365,8 @@ impl<'a> Binder<'a> {
         std::iter::successors(first, |binder| binder.parent)
     }
 
-    /// Notes a table that a query makes, for this query or one around it: what that depends on, so do all in between.
+    /// Notes a table that a query makes, for this query or one around it: what that depends on, so
+    /// do all in between.
     pub(crate) fn depends(&self, plan: &query::QueryPlan) {
         if !plan.correlated {
             return;
@@ -642,7 +646,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user variables.
+    /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user
+    /// variables.
     fn placeholder(&mut self, name: &str) -> Result<Typed> {
         if let Some(number) = parameter(name) {
             let sample = (self.names.variables)(PARAMETERS, &number.to_string());

@@ -53,7 +53,8 @@ fn subquery_of(expr: &ast::Expr) -> Option<&ast::Query> {
 }
 
 impl Binder<'_> {
-    /// A row value with its parts bound, those of rows within it in their place; `None` for an expression that is no row.
+    /// A row value with its parts bound, those of rows within it in their place; `None` for an
+    /// expression that is no row.
     pub(super) fn row(&mut self, expr: &ast::Expr) -> Result<Option<Vec<Typed>>> {
         let Some(parts) = parts_of(expr) else { return Ok(None) };
         let mut row = Vec::new();
@@ -142,8 +143,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Whether a value, or a row, is in a list. Each item is compared with the left side on its own, so the left side may take
-    /// several forms, as an ENUM does beside texts and numbers: each form has a list of its own.
+    /// Whether a value, or a row, is in a list. Each item is compared with the left side on its
+    /// own, so the left side may take several forms, as an ENUM does beside texts and numbers: each
+    /// form has a list of its own.
     pub(super) fn in_list(
         &mut self,
         expr: &ast::Expr,
@@ -209,8 +211,9 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
-    /// Gives the values of a CASE the forms in which they are compared with its operand, and answers with the operand and the collation.
-    /// An operand that takes several forms is compared in each branch, and is none then.
+    /// Gives the values of a CASE the forms in which they are compared with its operand, and
+    /// answers with the operand and the collation. An operand that takes several forms is compared
+    /// in each branch, and is none then.
     pub(super) fn cases(
         &self,
         operand: Typed,
@@ -266,7 +269,8 @@ fn binary(op: Op, a: &Expr, b: &Expr, collation: Collation) -> Expr {
     Expr::Binary(op, boxed(a.clone()), boxed(b.clone()), collation)
 }
 
-/// A comparison of rows: equal ones are so in all parts, and of others the first parts that differ decide.
+/// A comparison of rows: equal ones are so in all parts, and of others the first parts that differ
+/// decide.
 fn compare_rows(op: Op, pairs: &[(Expr, Expr, Collation)]) -> Expr {
     let both = |op, a, b| Expr::Binary(op, boxed(a), boxed(b), Collation::Binary);
     let part = |op, (a, b, collation): &(Expr, Expr, Collation)| binary(op, a, b, *collation);

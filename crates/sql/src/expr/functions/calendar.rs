@@ -19,14 +19,16 @@ pub(super) const EPOCH_DAYS: i64 = 719_528;
 /// The number of the last day, 9999-12-31.
 const DAY_NUMBER_MAX: i64 = 3_652_424;
 
-/// The number of a day, as MySQL counts: for it year 0 has no 29 February, and its 1 January is day 1.
+/// The number of a day, as MySQL counts: for it year 0 has no 29 February, and its 1 January is
+/// day 1.
 pub(super) fn day_number(date: Date) -> i64 {
     let early = date.year == 0 && date.month <= 2;
     date.to_days() + EPOCH_DAYS + i64::from(early)
 }
 
-/// How weeks are counted: whether they begin on Monday; whether the first days of a year may be of the last week of the year
-/// before, instead of week 0; whether week 1 is the first that begins in the year, instead of the first with four days of it.
+/// How weeks are counted: whether they begin on Monday; whether the first days of a year may be of
+/// the last week of the year before, instead of week 0; whether week 1 is the first that begins in
+/// the year, instead of the first with four days of it.
 #[derive(Clone, Copy)]
 pub(super) struct Weeks {
     pub(super) monday: bool,
@@ -80,7 +82,8 @@ fn ordinal(day: u8) -> &'static str {
     }
 }
 
-/// DATE_FORMAT and TIME_FORMAT: hours are of a span, which may be longer than a day. NULL where a name is asked of no month.
+/// DATE_FORMAT and TIME_FORMAT: hours are of a span, which may be longer than a day. NULL where a
+/// name is asked of no month.
 pub(super) fn format_moment(date: Date, span: Time, format: &str) -> Value {
     let mut out = String::new();
     let total = span.micros.unsigned_abs();
@@ -200,7 +203,8 @@ fn digits<'t>(text: &mut &'t str, most: usize) -> Option<(u64, usize)> {
     Some((number.parse().ok()?, len))
 }
 
-/// The number of the name that a word is, or the only one that it begins; `len` is that of a name cut short.
+/// The number of the name that a word is, or the only one that it begins; `len` is that of a name
+/// cut short.
 fn name(text: &mut &str, names: &[&str], len: usize) -> Option<u64> {
     let end = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, rest): (&str, &str) = text.split_at(end);
@@ -305,7 +309,8 @@ fn read(parts: &mut Parts, text: &mut &str, format: &str) -> Option<()> {
     Some(())
 }
 
-/// STR_TO_DATE: a date and a span, and whether all of the text was used. `None` where the text is not of the format.
+/// STR_TO_DATE: a date and a span, and whether all of the text was used. `None` where the text is
+/// not of the format.
 pub(super) fn parse_moment(text: &str, format: &str) -> Option<(Date, Time, bool)> {
     let (mut parts, mut rest) = (Parts::default(), text);
     read(&mut parts, &mut rest, format)?;

@@ -58,7 +58,8 @@ macro_rules! scalars {
                 match self { $(Scalar::$variant => Kind::$result),* }
             }
 
-            /// How it takes each argument: as `t`ext, as a `n`umber, or as it is (`r`). The last letter holds for the rest.
+            /// How it takes each argument: as `t`ext, as a `n`umber, or as it is (`r`). The last
+            /// letter holds for the rest.
             fn takes(self, at: usize) -> u8 {
                 let letters: &[u8] = match self { $(Scalar::$variant => $takes),* };
                 letters.get(at).or(letters.last()).copied().unwrap_or(b'r')

@@ -13,7 +13,8 @@ fn session(instance: &Instance, id: u64) -> Session {
     session
 }
 
-/// A table `t` of `id`, `u` and `v`, and a build of a unique index on `u` whose rows have all their entries.
+/// A table `t` of `id`, `u` and `v`, and a build of a unique index on `u` whose rows have all their
+/// entries.
 fn filled() -> (Instance, Session, Build) {
     let db = Database::open_in_memory(Settings::default()).unwrap();
     let instance = Instance::open(db).unwrap();
@@ -57,7 +58,8 @@ fn step(build: &mut Build, instance: &Instance) -> Result<bool> {
     build.step(instance, &owner)
 }
 
-/// What the last step of a build answers, after changes that come while its duplicates are looked for: before that, or after.
+/// What the last step of a build answers, after changes that come while its duplicates are looked
+/// for: before that, or after.
 fn outcome(changes: &str, before_the_check: bool) -> std::result::Result<bool, String> {
     let (instance, mut one, mut build) = filled();
     if before_the_check {
@@ -75,7 +77,8 @@ fn outcome(changes: &str, before_the_check: bool) -> std::result::Result<bool, S
     ended.map(|()| true).map_err(|error| error.message)
 }
 
-/// Nobody is held to an index that is not there yet: rows come to be as if there were none, and it is the build that fails.
+/// Nobody is held to an index that is not there yet: rows come to be as if there were none, and it
+/// is the build that fails.
 #[test]
 fn a_duplicate_that_comes_while_duplicates_are_looked_for_ends_the_build_alone() {
     for (changes, value) in [
@@ -114,7 +117,8 @@ fn what_is_no_duplicate_in_the_end_ends_no_build() {
     }
 }
 
-/// O4: who has values that another is about to have waits for nobody. The build fails if both come to be.
+/// O4: who has values that another is about to have waits for nobody. The build fails if both come
+/// to be.
 #[test]
 fn nobody_waits_for_values_of_an_index_that_is_built() {
     for (end, fails) in [("COMMIT", true), ("ROLLBACK", false)] {

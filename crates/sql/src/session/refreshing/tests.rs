@@ -1,4 +1,5 @@
-//! Passes taken step by step, with changes of the table in between, and those that begin by themselves.
+//! Passes taken step by step, with changes of the table in between, and those that begin by
+//! themselves.
 
 use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, TransactionOptions};
 use spillway_base::clock::Clock;
@@ -87,7 +88,8 @@ fn r1_what_is_noted_is_the_version_that_the_pass_began_with() {
     assert_eq!(run(&mut session(&instance), all), expected);
 }
 
-/// F3 of `ddl/refresh`: layouts go with the end of the next pass, but not while a snapshot is open that may read rows of theirs.
+/// F3 of `ddl/refresh`: layouts go with the end of the next pass, but not while a snapshot is open
+/// that may read rows of theirs.
 #[test]
 fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -112,7 +114,8 @@ fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     assert_eq!(run(&mut one, all), before);
 }
 
-/// F3: as layouts go, so do rows that a cache may know in a form of theirs, which a pass need not have met: here all of the table.
+/// F3: as layouts go, so do rows that a cache may know in a form of theirs, which a pass need not
+/// have met: here all of the table.
 #[test]
 fn cached_rows_go_with_layouts() {
     let db = Database::open_in_memory(settings(false)).unwrap();
@@ -137,7 +140,8 @@ fn cached_rows_go_with_layouts() {
     assert!(!is_cached(&mut one), "nobody knows of which version it was");
 }
 
-/// F3: a snapshot that keeps some layouts keeps no others: of several passes, the newest that it is not from before tells.
+/// F3: a snapshot that keeps some layouts keeps no others: of several passes, the newest that it is
+/// not from before tells.
 #[test]
 fn a_snapshot_keeps_the_layouts_that_it_may_need() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -179,7 +183,8 @@ fn r1_nothing_is_noted_of_other_rows() {
     }
 }
 
-/// Many more changes than rows may have versions are instant: what a pass has not come to yet is waited for. Without, the 65th is not.
+/// Many more changes than rows may have versions are instant: what a pass has not come to yet is
+/// waited for. Without, the 65th is not.
 #[test]
 fn changes_go_on_to_be_instant() {
     let instance = Instance::open(Database::open_in_memory(settings(true)).unwrap()).unwrap();
@@ -285,7 +290,8 @@ fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
     drop(one);
 }
 
-/// R3: an opening with many such tables begins one thread; one that waits for a row keeps it from none of the others.
+/// R3: an opening with many such tables begins one thread; one that waits for a row keeps it from
+/// none of the others.
 #[test]
 fn r3_one_thread_passes_over_all_tables() {
     let db = Database::open_in_memory(settings(true)).unwrap();
@@ -326,7 +332,8 @@ fn r4_a_table_is_passed_over_under_whatever_name() {
     assert_eq!(stored(&instance).fresh_from, 0);
 }
 
-/// R4: a pass that meets a row that nobody can read goes on once that is mended, and without a change of the table.
+/// R4: a pass that meets a row that nobody can read goes on once that is mended, and without a
+/// change of the table.
 #[test]
 fn r4_a_pass_that_failed_goes_on() {
     let instance = Instance::open(Database::open_in_memory(settings(true)).unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! Statements that nest: whatever can stand within itself, any number of times, wherever an expression may stand.
+//! Statements that nest: whatever can stand within itself, any number of times, wherever an
+//! expression may stand.
 #![allow(dead_code)]
 
 /// What an expression can be put into: what stands before it, and what stands behind it.
@@ -136,7 +137,8 @@ pub(crate) const NESTS: &[(&str, &str)] = &[
     ("(1, 2) = (SELECT 1, ", ")"),
 ];
 
-/// Where an expression may stand, which is `{}`, in statements about `t` and a table `n` that there is not.
+/// Where an expression may stand, which is `{}`, in statements about `t` and a table `n` that there
+/// is not.
 pub(crate) const PLACES: &[&str] = &[
     "SELECT {}",
     "SELECT {} AS a HAVING a",
@@ -185,8 +187,8 @@ pub(crate) const PLACES: &[&str] = &[
     "CREATE VIEW v AS SELECT {}",
 ];
 
-/// Statements that nest otherwise: their start, what is put before the middle again and again, the middle, what is put behind it, and
-/// their end.
+/// Statements that nest otherwise: their start, what is put before the middle again and again, the
+/// middle, what is put behind it, and their end.
 pub(crate) const CHAINS: &[[&str; 5]] = &[
     ["SELECT 1", "", "", " UNION SELECT 1", ""],
     ["SELECT 1, 2", "", "", " UNION ALL SELECT 1, 2", ""],

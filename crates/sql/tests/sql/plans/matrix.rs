@@ -1,8 +1,10 @@
 //! Every column type against every kind of constant: an index changes no answer.
 //!
-//! Each table has one column and a twin without an index. The oracle is the comparison in the select list of the twin, where no plan
-//! can use it. The same comparisons are then asked in WHERE of the twin, of an index and of a primary key; with the constant on
-//! either side, as a literal and as a parameter. Exact numbers beside texts come from where doubles cannot tell neighbours apart.
+//! Each table has one column and a twin without an index. The oracle is the comparison in the
+//! select list of the twin, where no plan can use it. The same comparisons are then asked in WHERE
+//! of the twin, of an index and of a primary key; with the constant on either side, as a literal
+//! and as a parameter. Exact numbers beside texts come from where doubles cannot tell neighbours
+//! apart.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +14,8 @@ use spillway_types::{Decimal, Value};
 
 use super::Rows;
 
-/// Which part of the pairs of columns and constants is tried; half of them of decimals that doubles cannot tell apart.
-/// `SPILLWAY_SEED` chooses another part.
+/// Which part of the pairs of columns and constants is tried; half of them of decimals that doubles
+/// cannot tell apart. `SPILLWAY_SEED` chooses another part.
 const PARTS: usize = 8;
 
 /// A column type and values from the edges of what it holds.
@@ -81,7 +83,8 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("JSON", &["'1'", "'\"a\"'", "'{}'"]),
 ];
 
-/// Constants of all kinds; of a kind several, equal to a value of some column, and between two of them.
+/// Constants of all kinds; of a kind several, equal to a value of some column, and between two of
+/// them.
 const CONSTANTS: &[&str] = &[
     "0",
     "1",

@@ -1,10 +1,11 @@
 //! However a query finds its rows, it finds the same.
 //!
-//! Random tables with indexes have twins with the same rows and no index. Each random query is asked of the tables, with and
-//! without hints about their indexes, and of the twins; and once more of the twins with every condition written as
-//! `(condition) IS TRUE`, which leaves a planner nothing to use: neither a range, nor an equality to join by. All answers
-//! must be equal as multisets; with ORDER BY and LIMIT, the keys must be those of the plain evaluation in order, and the
-//! rows some of its rows.
+//! Random tables with indexes have twins with the same rows and no index. Each random query is
+//! asked of the tables, with and without hints about their indexes, and of the twins; and once more
+//! of the twins with every condition written as `(condition) IS TRUE`, which leaves a planner
+//! nothing to use: neither a range, nor an equality to join by. All answers must be equal as
+//! multisets; with ORDER BY and LIMIT, the keys must be those of the plain evaluation in order, and
+//! the rows some of its rows.
 //!
 //! `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
 
@@ -84,8 +85,9 @@ impl Run {
 
 /// A query with places for its tables, and where an order must hold.
 struct Query {
-    /// `{0}` and `{1}` are tables; conditions stand in `<` and `>` signs doubled: `<<a = 1>>`. `{anew}` is a condition that makes the
-    /// plain form run a subquery for each row, which leaves its rows to be compared one by one.
+    /// `{0}` and `{1}` are tables; conditions stand in `<` and `>` signs doubled: `<<a = 1>>`.
+    /// `{anew}` is a condition that makes the plain form run a subquery for each row, which leaves
+    /// its rows to be compared one by one.
     text: String,
     /// How many columns at the front are keys of an ORDER BY, and the clause.
     order: usize,
@@ -280,7 +282,8 @@ fn change(run: &mut Run, rng: &mut Rng, table: &Table) -> Result<(), Wrong> {
         Query { text: statement, order: 0, order_by: String::new(), limit: String::new() };
     let twin = format!("{}_twin", table.name);
     match run.change(&statement.of(&[&table.name], false, true)) {
-        // The statement did nothing: its duplicate is found in the twin by nobody, and its date is none there either.
+        // The statement did nothing: its duplicate is found in the twin by nobody, and its date is
+        // none there either.
         Err(error) if [1062, 1048, 1525].contains(&error.code) => return Ok(()),
         Err(error) => return Err(run.wrong(&format!("{}: {error}", statement.text))),
         Ok(ours) => {
@@ -326,7 +329,8 @@ fn round(seed: u64) -> Result<(), Wrong> {
             }
         }
     }
-    // In strict mode text that is no number is an error, but only of rows that a condition is asked of.
+    // In strict mode text that is no number is an error, but only of rows that a condition is asked
+    // of.
     run.must("SET sql_mode = ''")?;
     for step in 0..40 {
         compare(&mut run, &mut rng, &tables)?;

@@ -264,7 +264,8 @@ fn equal_seeds_give_equal_disks() {
     assert_ne!(run(5), run(6));
 }
 
-/// What each sector of a file may hold after a crash: the first is what a sync made sure of, the others were submitted since.
+/// What each sector of a file may hold after a crash: the first is what a sync made sure of, the
+/// others were submitted since.
 struct Hopes(Vec<Vec<u8>>);
 
 impl Hopes {
@@ -279,7 +280,8 @@ impl Hopes {
         self.of_page(page).iter_mut().for_each(|sector| sector.push(value));
     }
 
-    /// Of a page with no write in flight, a sync keeps what is read, since every write that went well was given back.
+    /// Of a page with no write in flight, a sync keeps what is read, since every write that went
+    /// well was given back.
     fn synced(&mut self, page: u64, now: &[u8]) {
         for (sector, now) in self.of_page(page).iter_mut().zip(now.chunks(512)) {
             assert!(sector.contains(&now[0]));
