@@ -147,7 +147,9 @@ impl Client {
                 let since = clock.now().saturating_sub(self.life.began);
                 let periods = since.as_millis() as u64 / PERIOD_MS + 1;
                 let until = self.life.began + Duration::from_millis(periods * PERIOD_MS);
-                until.saturating_sub(clock.now()) + Duration::from_micros(self.rng.below(500))
+                // At the same moment, where operations take no time, or a little later.
+                let later = self.rng.below(2) * self.rng.below(500);
+                until.saturating_sub(clock.now()) + Duration::from_micros(later)
             }
             _ => Duration::from_micros(self.rng.below(2000)),
         };
