@@ -27,8 +27,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway_base::lock::Mutex;
 use spillway_base::clock::Clock;
+use spillway_base::lock::Mutex;
 
 use crate::catalog::{AccountLimits, LockTime, UserDef};
 use crate::errors::{Result, SqlError};
