@@ -7,8 +7,8 @@ use spillway_base::codec::Reader;
 use spillway_base::{Csn, Result, TableId};
 
 use crate::block::{
-    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Told, put_block_frame,
-    put_frame, seal_frame, search_part,
+    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Told, put_frame,
+    seal_frame, search_part,
 };
 use crate::coding::Names;
 use crate::coding::fuzz as coding;
@@ -36,13 +36,11 @@ fn open_block(frame: &[u8]) -> Result<Block> {
 
 /// A data block of these bytes.
 pub fn block_body(body: &[u8]) {
-    for put in [put_frame, put_block_frame] {
-        let mut frame = Vec::new();
-        put(&mut frame, body);
-        seal_frame(&mut frame, ID);
-        if let Ok(block) = open_block(&frame) {
-            block_found(&block);
-        }
+    let mut frame = Vec::new();
+    put_frame(&mut frame, body);
+    seal_frame(&mut frame, ID);
+    if let Ok(block) = open_block(&frame) {
+        block_found(&block);
     }
     // A part of any bytes: what is found lies inside, which is for the compiler to see.
     let csn_bytes = body.first().map_or(0, |byte| byte % 9);

@@ -7,36 +7,8 @@ use spillway_base::{Csn, Error, Result};
 
 use super::Entry;
 
-/// Versions of bodies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum BodyVersion {
-    /// CSNs of eight bytes, and the offset of each entry.
-    One = 1,
-    /// CSNs as long as they need be, and no offsets.
-    Two = 2,
-}
-
-impl BodyVersion {
-    pub(super) fn of(number: u8) -> Result<BodyVersion> {
-        match number {
-            1 => Ok(BodyVersion::One),
-            2 => Ok(BodyVersion::Two),
-            other => Err(Error::corruption(format!("unknown version {other}"))),
-        }
-    }
-
-    /// Bytes of a body of so many entries besides these, with CSNs of so many bytes.
-    pub(crate) fn trailer_bytes(self, entries: usize) -> Option<usize> {
-        match self {
-            BodyVersion::One => entries.checked_mul(4)?.checked_add(4),
-            BodyVersion::Two => Some(TRAILER_BYTES),
-        }
-    }
-}
-
 /// Bytes behind the entries.
-pub(super) const TRAILER_BYTES: usize = 5;
+pub(crate) const TRAILER_BYTES: usize = 5;
 
 /// Bytes that a CSN needs, of 0 to 8.
 pub(crate) fn csn_bytes(csn: Csn) -> u8 {
@@ -93,22 +65,13 @@ fn bad(what: &str) -> Error {
 }
 
 impl Shape {
-    /// Of a body of version 2. The number of entries is at least one, and no larger than there is room for.
+    /// Of a body. The number of entries is at least one, and no larger than there is room for.
     pub(super) fn of(body: &[u8]) -> Result<Shape> {
         let split = body.len().checked_sub(TRAILER_BYTES).ok_or_else(|| bad("lengths"))?;
         let mut trailer = Reader::new(&body[split..]);
         let (entries, csn_bytes) = (trailer.u32()? as usize, trailer.u8()?);
         let shape = Shape { entries, entries_bytes: split, csn_bytes };
         shape.checked()
-    }
-
-    /// Of a body of version 1.
-    fn of_one(body: &[u8]) -> Result<Shape> {
-        let count_at = body.len().checked_sub(4).ok_or_else(|| bad("lengths"))?;
-        let entries = Reader::new(&body[count_at..]).u32()? as usize;
-        let offsets_at = entries.checked_mul(4).and_then(|bytes| count_at.checked_sub(bytes));
-        let entries_bytes = offsets_at.ok_or_else(|| bad("entry counts"))?;
-        Shape { entries, entries_bytes, csn_bytes: 8 }.checked()
     }
 
     fn checked(self) -> Result<Shape> {
@@ -329,25 +292,6 @@ pub(super) fn read_all(entries: &[u8], csn_bytes: u8) -> impl Iterator<Item = En
         rest = reader.rest();
         Some(entry)
     })
-}
-
-/// A body of version 1 as one of version 2.
-///
-/// # Errors
-/// [`spillway_base::ErrorKind::Corruption`].
-pub(crate) fn renewed(body: &[u8]) -> Result<Vec<u8>> {
-    let shape = Shape::of_one(body)?;
-    let (entries, offsets) = body.split_at(shape.entries_bytes);
-    let mut offsets = Reader::new(offsets);
-    shape.check(entries, |_, at, _| match offsets.u32()? as usize == at {
-        true => Ok(()),
-        false => Err(bad("offsets")),
-    })?;
-    let csn_bytes = read_all(entries, 8).map(|entry| csn_bytes(entry.csn)).max().unwrap_or(0);
-    let mut renewed = Vec::with_capacity(body.len());
-    read_all(entries, 8).for_each(|entry| put_entry(&mut renewed, &entry, csn_bytes));
-    put_trailer(&mut renewed, shape.entries, csn_bytes);
-    Ok(renewed)
 }
 
 #[cfg(all(test, not(loom)))]

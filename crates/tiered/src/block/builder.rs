@@ -1,7 +1,7 @@
 //! Building blocks of sorted entries, and what is told of each.
 
 use super::body::{TRAILER_BYTES, csn_bytes, entry_bytes, put_entry, put_trailer, read_all};
-use super::{BLOCK_BYTES, Entry, FRAME_BYTES, put_block_frame};
+use super::{BLOCK_BYTES, Entry, FRAME_BYTES, put_frame};
 use crate::extent_meta::Counts;
 use crate::filter::{self, FilterKind};
 use crate::nodes;
@@ -125,7 +125,7 @@ impl Open {
         let range = filter::build_range((&self.first, &self.last), self.hashes.len(), keys);
         put_trailer(&mut self.body, self.entries, self.csn_bytes);
         let mut frame = Vec::with_capacity(FRAME_BYTES + self.body.len());
-        put_block_frame(&mut frame, &self.body);
+        put_frame(&mut frame, &self.body);
         let block = BuiltBlock {
             frame,
             first: self.first.as_slice().into(),

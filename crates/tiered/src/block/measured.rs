@@ -6,8 +6,8 @@ use spillway_base::budget::Budget;
 use spillway_base::{Csn, Result, TableId};
 
 use super::{
-    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_block_frame,
-    put_coded_frame, seal_frame,
+    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_coded_frame,
+    put_frame, seal_frame,
 };
 use crate::coding::{Compression, Dictionaries, DictionaryStore, Encoder};
 use crate::extent_meta::ExtentId;
@@ -50,7 +50,7 @@ pub fn frames(bodies: &[&[u8]], compression: Compression) -> Vec<Vec<u8>> {
     let frame = |body: &&[u8]| {
         let mut frame = Vec::new();
         match compression {
-            Compression::None => put_block_frame(&mut frame, body),
+            Compression::None => put_frame(&mut frame, body),
             _ => put_coded_frame(&mut frame, body, &mut encoder),
         }
         seal_frame(&mut frame, ID);

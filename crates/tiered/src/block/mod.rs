@@ -4,20 +4,17 @@
 //! Little-endian; varints are LEB128.
 //!
 //! ```text
-//! frame   0  version    u8   of the body: 1 or 2; 1 for others than data blocks
+//! frame   0  version    u8   of the frame and its body: 1
 //!         1  coding     u8   0: stored as is; others: see [`crate::coding`]
 //!         2  dictionary u16  the table's dictionary that the body is coded with; 0: none
 //!         4  length     u32  bytes of body, coded
 //!         8  checksum   u32  CRC32C of table (u32), extent id (u64), the frame's offset in the extent (u64),
 //!                            bytes 0..8 and the body
 //!        12  body
-//! body 2     entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
+//! body       entries, each: key length (varint), value length + 1 or 0 for a tombstone (varint),
 //!                           CSN (as many bytes as the largest of the block needs), key, value
 //!            number of entries (u32)
 //!            bytes of a CSN (u8)
-//! body 1     entries likewise, with CSNs of 8 bytes
-//!            offset of each entry in the body (u32 each)
-//!            number of entries (u32)
 //! ```
 //!
 //! The checksum covers which frame it is, so that one that was written or read in another's place is damage. A block that
@@ -25,7 +22,7 @@
 //!
 //! Entries are in order of key, and of one key the newest first. A block is checked whole when it is read from a device:
 //! afterwards every entry is known to lie inside and in order. Where entries begin is noted then, in [`crate::nodes`] behind the
-//! body, by which a search or a step in either direction touches only the entries it compares. A body of version 1 becomes one of version 2.
+//! body, by which a search or a step in either direction touches only the entries it compares.
 
 mod body;
 mod builder;
@@ -46,9 +43,7 @@ use crate::nodes::{self, Nodes, Way};
 use crate::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 
 use self::body::Shape;
-#[cfg(all(test, not(loom)))]
-pub(crate) use self::body::renewed;
-pub(crate) use self::body::{BodyVersion, Told, csn_bytes, search_part};
+pub(crate) use self::body::{TRAILER_BYTES, Told, csn_bytes, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
@@ -60,6 +55,8 @@ pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 pub(crate) const HOT_BLOCK_BYTES: usize = BLOCK_BYTES / 2;
 /// Bytes of a frame beside its body.
 pub(crate) const FRAME_BYTES: usize = 12;
+/// The version of frames and bodies.
+const FRAME_VERSION: u8 = 1;
 const CHECKSUM_AT: usize = 8;
 /// Bytes that are checked before a frame's body: which frame it is, and what is before the checksum.
 const ID_BYTES: usize = 20 + CHECKSUM_AT;
@@ -111,14 +108,7 @@ impl FrameId {
 
 /// Appends a frame of a body as it is, that has no checksum yet.
 pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
-    out.extend_from_slice(&header(1, Coding::Stored, DictionaryId::NONE, body.len()));
-    out.extend_from_slice(body);
-}
-
-/// Appends a frame of a data block's body as it is, that has no checksum yet.
-pub(crate) fn put_block_frame(out: &mut Vec<u8>, body: &[u8]) {
-    let version = BodyVersion::Two as u8;
-    out.extend_from_slice(&header(version, Coding::Stored, DictionaryId::NONE, body.len()));
+    out.extend_from_slice(&header(Coding::Stored, DictionaryId::NONE, body.len()));
     out.extend_from_slice(body);
 }
 
@@ -128,14 +118,14 @@ pub(crate) fn put_coded_frame(out: &mut Vec<u8>, body: &[u8], encoder: &mut Enco
     out.extend_from_slice(&[0; FRAME_BYTES]);
     let (coding, dictionary) = encoder.encode(body, out);
     let coded = out.len() - start - FRAME_BYTES;
-    let header = header(BodyVersion::Two as u8, coding, dictionary, coded);
+    let header = header(coding, dictionary, coded);
     out[start..start + FRAME_BYTES].copy_from_slice(&header);
 }
 
-fn header(version: u8, coding: Coding, dictionary: DictionaryId, len: usize) -> [u8; FRAME_BYTES] {
+fn header(coding: Coding, dictionary: DictionaryId, len: usize) -> [u8; FRAME_BYTES] {
     let len = u32::try_from(len).expect("batches are far below 4 GiB, and so are frames");
     let mut bytes = [0; FRAME_BYTES];
-    bytes[..2].copy_from_slice(&[version, coding as u8]);
+    bytes[..2].copy_from_slice(&[FRAME_VERSION, coding as u8]);
     bytes[2..4].copy_from_slice(&dictionary.0.to_le_bytes());
     bytes[4..CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
     bytes
@@ -149,7 +139,6 @@ pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
 
 /// A frame that is the one it should be, and whole.
 struct Opened<'a> {
-    version: BodyVersion,
     coding: Coding,
     dictionary: DictionaryId,
     body: &'a [u8],
@@ -165,7 +154,11 @@ fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
     if crc != id.checksum(frame, body) {
         return Err(Error::corruption("its bytes do not match their checksum"));
     }
-    let version = BodyVersion::of(version)?;
+    if version != FRAME_VERSION {
+        return Err(Error::corruption(format!(
+            "its frame is of version {version}; this build reads version {FRAME_VERSION}"
+        )));
+    }
     let coding = Coding::of(coding)?;
     if (coding == Coding::ZstdDictionary) == (dictionary == DictionaryId::NONE) {
         return Err(Error::corruption("its coding and its dictionary make no sense"));
@@ -173,12 +166,12 @@ fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
     if !reader.is_empty() {
         return Err(Error::corruption("its length makes no sense"));
     }
-    Ok(Opened { version, coding, dictionary, body })
+    Ok(Opened { coding, dictionary, body })
 }
 
-/// Whether a frame says that its body is one of version 2, stored as it is.
+/// Whether a frame says that its body is stored as it is.
 pub(crate) fn is_stored(frame: &[u8]) -> bool {
-    frame.starts_with(&[BodyVersion::Two as u8, Coding::Stored as u8])
+    frame.starts_with(&[FRAME_VERSION, Coding::Stored as u8])
 }
 
 /// Checks that a frame is this one, and whole. Answers its coding.
@@ -196,10 +189,10 @@ pub(crate) fn dictionary_of(frame: &[u8]) -> DictionaryId {
 /// The body of a frame that is stored as it is.
 pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
     let opened = open(frame, id)?;
-    if opened.coding == Coding::Stored && opened.version == BodyVersion::One {
+    if opened.coding == Coding::Stored {
         Ok(opened.body)
     } else {
-        Err(Error::corruption("it is coded, and no data block"))
+        Err(Error::corruption("it is coded, and only data blocks are"))
     }
 }
 
@@ -301,7 +294,7 @@ impl Block {
     where
         F: Into<Buffer> + Deref<Target = [u8]>,
     {
-        let Opened { version, coding, dictionary, body } = open(&frame, id)?;
+        let Opened { coding, dictionary, body } = open(&frame, id)?;
         let pages = Some(decoding.pages);
         let memory = if coding == Coding::Stored {
             frame.into()
@@ -309,18 +302,10 @@ impl Block {
             let coded = Coded::open(coding, body, (decoding.body_bytes_max)())?;
             let dictionary = decoding.dictionaries.get(dictionary);
             let mut decoded = Buffer::new(FRAME_BYTES + coded.body_bytes(), decoding.pages);
-            coded.decode(version, dictionary.as_deref(), &mut decoded[FRAME_BYTES..])?;
+            coded.decode(dictionary.as_deref(), &mut decoded[FRAME_BYTES..])?;
             decoded
         };
-        match version {
-            BodyVersion::Two => Block::of_memory(memory, pages, decoding.search),
-            BodyVersion::One => {
-                let body = body::renewed(&memory[FRAME_BYTES..])?;
-                let mut renewed = Buffer::new(FRAME_BYTES + body.len(), decoding.pages);
-                renewed[FRAME_BYTES..].copy_from_slice(&body);
-                Block::of_memory(renewed, pages, decoding.search)
-            }
-        }
+        Block::of_memory(memory, pages, decoding.search)
     }
 
     /// The block of a frame that was just built, and has no place and no checksum yet.
@@ -389,7 +374,7 @@ impl Block {
         })
     }
 
-    /// Its body, of version 2.
+    /// Its body.
     pub(crate) fn body(&self) -> &[u8] {
         &self.memory[FRAME_BYTES..self.body_end as usize]
     }
@@ -400,7 +385,7 @@ impl Block {
         self.nodes.len()
     }
 
-    /// The frame of one that is stored as it is, of version 2, and where its entries are in that. Of others the bytes before the entries mean nothing.
+    /// The frame of one that is stored as it is, and where its entries are in that. Of others the bytes before the entries mean nothing.
     pub(crate) fn stored_frame(&self) -> (&[u8], Range<usize>) {
         (&self.memory[..self.body_end as usize], FRAME_BYTES..self.entries_end as usize)
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::coding::Compression;
+use spillway_base::ErrorKind;
 use spillway_base::rng::Rng;
 
 const ID: FrameId = FrameId { table: TableId(3), extent: ExtentId(7), offset: 4096 };
@@ -105,6 +106,19 @@ fn a_frame_in_the_place_of_another_is_noticed() {
 }
 
 #[test]
+fn a_frame_of_an_unknown_version_is_refused() {
+    let (_, mut frame) = sample();
+    assert_eq!(frame[0], 1);
+    for version in [0, 2, u8::MAX] {
+        frame[0] = version;
+        seal_frame(&mut frame, ID);
+        let error = open_block(&frame).err().expect("it is none that this build reads");
+        assert_eq!(error.kind(), ErrorKind::Corruption, "and only this block is lost (E8)");
+        assert!(error.to_string().contains(&format!("version {version}")), "{error}");
+    }
+}
+
+#[test]
 fn any_body_is_a_block_or_an_error() {
     let mut rng = Rng::new(2);
     let (_, frame) = sample();
@@ -117,9 +131,8 @@ fn any_body_is_a_block_or_an_error() {
         }
         body.truncate(body.len() - rng.below(20) as usize);
         let mut frame = Vec::new();
-        put_block_frame(&mut frame, &body);
-        // Also one that calls itself of another version, or coded.
-        frame[0] = 1 + rng.below(3) as u8;
+        put_frame(&mut frame, &body);
+        // Also one that calls itself coded.
         frame[1] = rng.below(5) as u8;
         seal_frame(&mut frame, ID);
         if let Ok(block) = open_block(&frame) {

@@ -100,14 +100,14 @@ fn measure(
         let encoded = used();
         for (coding, bytes) in &coded {
             let coded = Coded::open(*coding, bytes, BLOCK_BYTES).unwrap();
-            coded.decode(BodyVersion::Two, dictionary, &mut body[..coded.body_bytes()]).unwrap();
+            coded.decode(dictionary, &mut body[..coded.body_bytes()]).unwrap();
         }
         encoding = encoding.min(encoded - began);
         decoding = decoding.min(used() - encoded);
     }
     for ((coding, coded), bytes) in coded.iter().zip(bodies) {
         let coded = Coded::open(*coding, coded, BLOCK_BYTES).unwrap();
-        coded.decode(BodyVersion::Two, dictionary, &mut body[..coded.body_bytes()]).unwrap();
+        coded.decode(dictionary, &mut body[..coded.body_bytes()]).unwrap();
         assert_eq!(body[..coded.body_bytes()], **bytes);
     }
     let all: usize = bodies.iter().map(|body| body.len()).sum();

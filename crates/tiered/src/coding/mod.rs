@@ -50,8 +50,6 @@ pub(crate) use names::Names;
 use pack::Packing;
 pub(crate) use shelf::{Dictionaries, DictionaryStore};
 
-use crate::block::BodyVersion;
-
 /// How a body is coded. The numbers are those in a frame; the larger makes more of it, and takes longer to undo.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -353,13 +351,8 @@ impl<'a> Coded<'a> {
         self.body_bytes
     }
 
-    /// Decodes it, of this version, into `body`, which has as many bytes as it.
-    pub(crate) fn decode(
-        &self,
-        version: BodyVersion,
-        dictionary: Option<&Dictionary>,
-        body: &mut [u8],
-    ) -> Result<()> {
+    /// Decodes it into `body`, which has as many bytes as it.
+    pub(crate) fn decode(&self, dictionary: Option<&Dictionary>, body: &mut [u8]) -> Result<()> {
         assert_eq!(body.len(), self.body_bytes, "a body is decoded into its own length");
         if self.coding == Coding::Stored {
             body.copy_from_slice(self.bytes);
@@ -368,7 +361,7 @@ impl<'a> Coded<'a> {
         DECODER.with_borrow_mut(|decoder| {
             let (packed, digits) = decoder.unpress(self, dictionary)?;
             let wrong = |error: Error| error.context("it cannot be decoded");
-            pack::unpack(packed, digits, version, body).map_err(wrong)?;
+            pack::unpack(packed, digits, body).map_err(wrong)?;
             for kept in [&mut decoder.packed, &mut decoder.digits] {
                 kept.truncate(KEPT_BYTES);
                 kept.shrink_to(KEPT_BYTES);
@@ -440,15 +433,14 @@ pub(crate) mod fuzz {
     pub(crate) fn coded(bytes: &[u8]) {
         let Some((kind, bytes)) = bytes.split_first() else { return };
         let coding = Coding::of(kind % 4).expect("there are four");
-        let version = if kind & 0x80 == 0 { BodyVersion::Two } else { BodyVersion::One };
         if let Ok(coded) = Coded::open(coding, bytes, BYTES_MAX) {
             let mut body = vec![0; coded.body_bytes()];
-            let _ = coded.decode(version, Some(&DICTIONARY), &mut body);
+            let _ = coded.decode(Some(&DICTIONARY), &mut body);
         }
         let length = bytes.len().min(1000);
         let mut body = vec![0; length + usize::from(*kind)];
         let (digits, packed) = bytes.split_at(usize::from(*kind).min(bytes.len()));
-        if pack::unpack(packed, digits, version, &mut body).is_ok() {
+        if pack::unpack(packed, digits, &mut body).is_ok() {
             again(*kind, &body);
         }
         again(*kind, bytes);
@@ -468,7 +460,7 @@ pub(crate) mod fuzz {
         assert!(out.len() <= body.len());
         let coded = Coded::open(coding, &out, body.len()).expect("it is within its length");
         let mut back = vec![0; coded.body_bytes()];
-        coded.decode(BodyVersion::Two, dictionary, &mut back).expect("it was just encoded");
+        coded.decode(dictionary, &mut back).expect("it was just encoded");
         assert_eq!(back, body);
     }
 }

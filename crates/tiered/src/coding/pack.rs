@@ -3,7 +3,7 @@
 //! In a body, a few bytes of lengths and a CSN stand between each key and the value before: much that says little, in pieces too small
 //! to be worth a match. Packed, lengths stand with lengths and CSNs with CSNs, each CSN as its difference from the one before; of a key
 //! only what differs from the key before is there. That made coded blocks of the rows in `measure` a twentieth to a tenth smaller, and took no
-//! longer to code in all. It is the same for bodies of either version.
+//! longer to code in all.
 //!
 //! # Format
 //! Integers are LEB128 varints.
@@ -24,16 +24,16 @@ use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Csn, Error, Result};
 
 use super::digits::next_run;
-use crate::block::{BodyVersion, csn_bytes};
+use crate::block::{TRAILER_BYTES, csn_bytes};
 
-/// Appends what is packed of a data block's body, of version 2, to `out`; `None`, with `out` as it may be, for bytes that [`unpack`] would not make again.
+/// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for bytes that [`unpack`] would not make again.
 pub(super) fn pack(
     body: &[u8],
     take_digits: bool,
     packing: &mut Packing,
     out: &mut Vec<u8>,
 ) -> Option<()> {
-    let (rest, trailer) = body.split_at(body.len().checked_sub(5)?);
+    let (rest, trailer) = body.split_at(body.len().checked_sub(TRAILER_BYTES)?);
     let mut trailer = Reader::new(trailer);
     let (entries, width) = (trailer.u32().ok()? as usize, trailer.u8().ok()?);
     let mut reader = Reader::new(rest);
@@ -211,16 +211,11 @@ fn csn_bytes_most(mut csns: Reader<'_>) -> Result<u8> {
     Ok(csn_bytes(Csn(most)))
 }
 
-/// Makes the body again, of this version, which fills `body`, with the digits that were taken out of it.
+/// Makes the body again, which fills `body`, with the digits that were taken out of it.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
-pub(super) fn unpack(
-    packed: &[u8],
-    digits: &[u8],
-    version: BodyVersion,
-    body: &mut [u8],
-) -> Result<()> {
+pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()> {
     let len =
         |len: u64| usize::try_from(len).map_err(|_| Error::corruption("a length makes no sense"));
     let mut reader = Reader::new(packed);
@@ -232,13 +227,9 @@ pub(super) fn unpack(
     let [lengths, csns, keys, runs] = sizes.map(|size| reader.take(size));
     let (mut lengths, mut csns, mut keys) =
         (Reader::new(lengths?), Reader::new(csns?), Reader::new(keys?));
-    let width = match version {
-        BodyVersion::One => 8,
-        BodyVersion::Two => csn_bytes_most(csns.clone())?,
-    };
-    let trailer = version.trailer_bytes(entries);
-    let split = trailer.and_then(|trailer| body.len().checked_sub(trailer));
-    let split = split.ok_or_else(|| Error::corruption("its number of entries makes no sense"))?;
+    let width = csn_bytes_most(csns.clone())?;
+    let split = body.len().checked_sub(TRAILER_BYTES);
+    let split = split.ok_or_else(|| Error::corruption("it is too short for a body"))?;
     let (parts, trailer) = body.split_at_mut(split);
     let mut trailer = Writer { bytes: trailer, at: 0 };
     let mut out = Writer { bytes: parts, at: 0 };
@@ -249,9 +240,6 @@ pub(super) fn unpack(
     let mut csn = 0_u64;
     let mut key_before = 0..0;
     for _ in 0..entries {
-        if version == BodyVersion::One {
-            trailer.put(&(out.at as u32).to_le_bytes())?;
-        }
         let (key_len, value_len) = (lengths.varint()?, lengths.varint()?);
         csn = csn.wrapping_add(zagzig(csns.varint()?) as u64);
         out.varint(key_len)?;
@@ -269,9 +257,7 @@ pub(super) fn unpack(
         values.fill(out.room(len(value_len.saturating_sub(1))?)?)?;
     }
     trailer.put(&(entries as u32).to_le_bytes())?;
-    if version == BodyVersion::Two {
-        trailer.put(&[width])?;
-    }
+    trailer.put(&[width])?;
     let Values { rest, runs, digits, .. } = &values;
     let rests = [rest, runs, digits, &lengths, &csns, &keys];
     if out.at != out.bytes.len() || rests.iter().any(|rest| !rest.is_empty()) {

@@ -4,7 +4,7 @@ use spillway_base::{Csn, ErrorKind};
 use super::dictionary::{coded_bytes, gains_enough};
 use super::pack::{Packing, pack, unpack};
 use super::*;
-use crate::block::{BlockWriter, Entry, FRAME_BYTES, renewed};
+use crate::block::{BlockWriter, Entry, FRAME_BYTES};
 
 /// The body of the first block of these entries.
 fn body_of(mut writer: BlockWriter) -> Vec<u8> {
@@ -86,19 +86,9 @@ fn decoded(
     dictionary: Option<&Dictionary>,
     bytes_max: usize,
 ) -> Result<Vec<u8>> {
-    decoded_of(BodyVersion::Two, coding, coded, dictionary, bytes_max)
-}
-
-fn decoded_of(
-    version: BodyVersion,
-    coding: Coding,
-    coded: &[u8],
-    dictionary: Option<&Dictionary>,
-    bytes_max: usize,
-) -> Result<Vec<u8>> {
     let coded = Coded::open(coding, coded, bytes_max)?;
     let mut body = vec![0; coded.body_bytes()];
-    coded.decode(version, dictionary, &mut body)?;
+    coded.decode(dictionary, &mut body)?;
     Ok(body)
 }
 
@@ -257,8 +247,6 @@ fn a_dictionary_is_kept_for_what_it_spares() {
     assert!(!gains_enough(0, 0, false));
 }
 
-const TWO: BodyVersion = BodyVersion::Two;
-
 /// What is packed is unpacked to the same, and what is no block's body is not packed.
 #[test]
 fn packing_is_undone_or_refused() {
@@ -279,12 +267,12 @@ fn packing_is_undone_or_refused() {
             continue;
         }
         let mut again = vec![0xEE; body.len()];
-        unpack(&packed, &packing.digits, TWO, &mut again).unwrap();
+        unpack(&packed, &packing.digits, &mut again).unwrap();
         assert_eq!(again, body);
-        assert!(unpack(&packed, &packing.digits, TWO, &mut vec![0; body.len() + 1]).is_err());
-        assert!(unpack(&packed, &packing.digits, TWO, &mut again[1..]).is_err());
+        assert!(unpack(&packed, &packing.digits, &mut vec![0; body.len() + 1]).is_err());
+        assert!(unpack(&packed, &packing.digits, &mut again[1..]).is_err());
         let cut = rng.below(packed.len() as u64) as usize;
-        assert!(unpack(&packed[..cut], &packing.digits, TWO, &mut again).is_err());
+        assert!(unpack(&packed[..cut], &packing.digits, &mut again).is_err());
     }
     assert!((50..900).contains(&refused), "{refused}");
 }
@@ -298,41 +286,5 @@ fn compressions_are_read_as_they_are_written() {
     for text in ["", "LZ5", "zstd:", "zstd:0", "zstd:20", "lz4:1", "zstd:3:3"] {
         let error = text.parse::<Compression>().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
-    }
-}
-
-/// What was coded once is decoded, by whichever versions of the compressors; they may code it otherwise today.
-#[test]
-fn what_was_coded_once_is_still_decoded() {
-    let mut rng = Rng::new(77);
-    let bodies = [("rows", rows(&mut rng, 1500)), ("numbers", numbers(&mut rng, 1500))];
-    for (name, body) in &bodies {
-        crate::fixtures::same(&format!("body-2-{name}"), body.clone());
-    }
-    let trained = crate::fixtures::kept("dictionary", || dictionary(3, 2).bytes().to_vec());
-    let dictionary = Dictionary::open(DictionaryId(3), &trained).unwrap();
-    let ways = [
-        ("lz4", Compression::Lz4, None, Coding::Lz4),
-        ("zstd", Compression::ZSTD, None, Coding::Zstd),
-        ("zstd-dictionary", Compression::ZSTD, Some(&dictionary), Coding::ZstdDictionary),
-    ];
-    for (way, compression, dictionary, coding) in ways {
-        for (name, body) in &bodies {
-            let coded = crate::fixtures::kept(&format!("coded-2-{name}-{way}"), || {
-                let mut out = Vec::new();
-                assert_eq!(Encoder::new(compression, dictionary).encode(body, &mut out).0, coding);
-                out
-            });
-            let back = decoded(coding, &coded, dictionary, body.len());
-            assert!(back.is_ok_and(|back| back == *body), "{name} by {way}: blocks of it exist");
-        }
-        // As it was before bodies of version 2.
-        for (name, body) in &bodies {
-            let [old, coded] = [format!("body-{name}"), format!("coded-{name}-{way}")]
-                .map(|name| crate::fixtures::old(&name));
-            let back = decoded_of(BodyVersion::One, coding, &coded, dictionary, old.len()).unwrap();
-            assert!(back == old, "{name} by {way}: blocks of it exist");
-            assert!(renewed(&old).unwrap() == *body, "{name}: it is the same block");
-        }
     }
 }

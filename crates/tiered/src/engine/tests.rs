@@ -21,7 +21,6 @@ mod level0;
 mod metadata;
 mod metamorphic;
 mod noted;
-mod old;
 mod overlap;
 mod partition;
 mod parts;

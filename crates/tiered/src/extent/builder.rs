@@ -3,7 +3,7 @@
 use spillway_base::TableId;
 use spillway_base::codec::{put_bytes, put_varint};
 
-use super::{FOOTER_BYTES, Footer, VERSION};
+use super::{FOOTER_BYTES, Footer};
 use crate::block::{BuiltBlock, FRAME_BYTES, FrameId, dictionary_of, put_frame, seal_frame};
 use crate::coding::{Coding, DictionaryId, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};
@@ -176,7 +176,7 @@ impl ExtentBuilder {
             seal_frame(&mut done.bytes[start..end], frame);
         }
         let versions = done.slices.iter().map(|slice| slice.counts.versions).sum();
-        let footer = Footer { version: VERSION, table: done.table, id, index, filter, versions };
+        let footer = Footer { table: done.table, id, index, filter, versions };
         done.bytes.extend_from_slice(&footer.encode());
         let count = done.bytes.len().div_ceil(self.slot_bytes) as u32;
         done.slices.iter_mut().for_each(|slice| slice.extent = id);

@@ -52,7 +52,7 @@ fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
     let index = open_frame(index, id).map_err(|error| error.context("index"))?;
     let (filter, id) = frame(footer.filter.0, footer.filter.1)?;
     let filter = open_frame(filter, id).map_err(|error| error.context("filters"))?;
-    let resident = Resident::decode(footer.version, index, filter, meta.len, BlockSearch::Halving)?;
+    let resident = Resident::decode(index, filter, meta.len, BlockSearch::Halving)?;
     if resident.blocks() != meta.blocks as usize {
         return wrong("it has another number of blocks than was recorded");
     }

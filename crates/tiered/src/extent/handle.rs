@@ -536,7 +536,7 @@ impl ExtentHandle {
         let index = open("index", index, footer.index.0)?;
         let filter = open("filters", filter, footer.filter.0)?;
         let search = self.home().context.search;
-        let resident = Resident::decode(footer.version, index, filter, self.meta.len, search)
+        let resident = Resident::decode(index, filter, self.meta.len, search)
             .map_err(|error| self.damaged("index or filters", &error))?;
         if resident.blocks() != self.meta.blocks as usize {
             let error = Error::corruption("it has another number of blocks than was recorded");

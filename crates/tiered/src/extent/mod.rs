@@ -14,8 +14,7 @@
 //! filter        a frame, whose body is the blocks' filters (see [`crate::filter`]), one after another
 //! footer        64 bytes:
 //!    0  magic      8  "SPWYEXTN"
-//!    8  version    u32  4; 3 where no filter begins with a range filter; 2 where filters are Bloom filters without a
-//!                        byte in front
+//!    8  version    u32  1
 //!   12  table      u32
 //!   16  extent id  u64
 //!   24  index      offset u64, length u32
@@ -62,19 +61,16 @@ pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
 pub(crate) use settings::ReadSettings;
 #[cfg(all(test, not(loom)))]
-pub(crate) use tests::{OLD_BLOCKS, OLD_EXTENTS, bytes_of_parts, extent_of_today};
+pub(crate) use tests::bytes_of_parts;
 pub(crate) use under_way::UnderWaySettings;
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
-const VERSION: u32 = 4;
-/// Its filters do not say of which kind they are.
-const VERSION_OF_BLOOM: u32 = 2;
+const VERSION: u32 = 1;
 pub(crate) const FOOTER_BYTES: usize = 64;
 
 /// Where the parts of an extent are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Footer {
-    version: u32,
     table: TableId,
     id: ExtentId,
     index: (u64, u32),
@@ -91,7 +87,7 @@ impl Footer {
             at += part.len();
         };
         put(MAGIC);
-        put(&self.version.to_le_bytes());
+        put(&VERSION.to_le_bytes());
         put(&self.table.0.to_le_bytes());
         put(&self.id.0.to_le_bytes());
         for (offset, len) in [self.index, self.filter] {
@@ -109,7 +105,6 @@ impl Footer {
         let magic = reader.take(MAGIC.len())?;
         let version = reader.u32()?;
         let footer = Footer {
-            version,
             table: TableId(reader.u32()?),
             id: ExtentId(reader.u64()?),
             index: (reader.u64()?, reader.u32()?),
@@ -120,8 +115,10 @@ impl Footer {
         if magic != MAGIC || reader.u32()? != crc32c(&bytes[..FOOTER_BYTES - 4]) {
             return Err(Error::corruption("the footer does not match its checksum"));
         }
-        if !(VERSION_OF_BLOOM..=VERSION).contains(&version) {
-            return Err(Error::corruption(format!("unknown extent version {version}")));
+        if version != VERSION {
+            return Err(Error::corruption(format!(
+                "its format is version {version}; this build reads version {VERSION}"
+            )));
         }
         Ok(footer)
     }
@@ -159,26 +156,9 @@ pub(crate) struct Resident {
     parts: Parts,
 }
 
-/// Filters of version 2 as they are today, each a byte longer.
-fn tag(begins: &mut [Begins], filters: &[u8]) -> Result<Box<[u8]>> {
-    let mut tagged = Vec::with_capacity(filters.len() + begins.len());
-    for block in 0..begins.len() - 1 {
-        let (begin, end) = (begins[block].filter as usize, begins[block + 1].filter as usize);
-        begins[block].filter = tagged.len() as u32;
-        tagged.extend(crate::filter::tagged(&filters[begin..end]));
-    }
-    let end = u32::try_from(tagged.len());
-    let end = end.map_err(|_| Error::corruption("filters are too large"))?;
-    if let Some(last) = begins.last_mut() {
-        last.filter = end;
-    }
-    Ok(tagged.into())
-}
-
 impl Resident {
-    /// Of the bodies of the two frames of an extent of this version and length.
+    /// Of the bodies of the two frames of an extent of this length.
     fn decode(
-        version: u32,
         index: &[u8],
         filters: &[u8],
         extent_len: u64,
@@ -220,10 +200,7 @@ impl Resident {
         let filter = filters_end;
         begins.push(Begins { block: data_end, first, last: first, filter, counts: counts_end });
         let keys = keys.into();
-        let filters = match version {
-            VERSION_OF_BLOOM => tag(&mut begins, filters)?,
-            _ => filters.into(),
-        };
+        let filters = filters.into();
         let mut resident = Resident {
             begins: begins.into(),
             keys,
@@ -365,9 +342,8 @@ pub(crate) mod fuzz {
         let Some(bytes) = bytes.first_chunk::<FOOTER_BYTES>() else { return };
         let mut bytes = *bytes;
         if bytes[0] & 1 == 1 {
-            let version = VERSION - u32::from(bytes[0] >> 1) % 3;
             bytes[..8].copy_from_slice(MAGIC);
-            bytes[8..12].copy_from_slice(&version.to_le_bytes());
+            bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         }
         crate::fuzz::seal(&mut bytes);
         if let Ok(footer) = Footer::decode(&bytes) {
@@ -377,12 +353,10 @@ pub(crate) mod fuzz {
 
     pub(crate) fn resident(bytes: &[u8]) {
         let mut reader = Reader::new(bytes);
-        let Ok(version) = reader.u8() else { return };
-        let version = VERSION - u32::from(version) % 3;
         let (Ok(len), Ok(index)) = (reader.u32(), reader.bytes()) else { return };
         let filter = reader.rest();
         let search = BlockSearch::best();
-        let resident = Resident::decode(version, index, filter, len.into(), search);
+        let resident = Resident::decode(index, filter, len.into(), search);
         let Ok(resident) = resident else { return };
         let all = 0..resident.blocks();
         for block in all.clone() {

@@ -3,7 +3,7 @@ use crate::block::{BlockWriter, Entry, FrameId, open_frame};
 use crate::coding::Coding;
 use crate::extent_meta::ExtentMeta;
 use crate::nodes::{LEAF_KEYS, Way};
-use spillway_base::{Csn, EngineKind};
+use spillway_base::{Csn, EngineKind, ErrorKind};
 
 fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)
@@ -77,6 +77,23 @@ fn an_extent_fills_to_its_slot_and_no_further() {
 }
 
 #[test]
+fn an_extent_of_an_unknown_version_is_refused() {
+    let entry = Entry { key: b"key", csn: Csn(1), value: Some(b"value") };
+    let mut extent = build(64 << 10, [entry].into_iter()).remove(0);
+    check_extent(&extent.bytes, table(), &extent.meta).unwrap();
+    let footer_at = extent.bytes.len() - FOOTER_BYTES;
+    for version in [0, VERSION + 1, u32::MAX] {
+        let footer = &mut extent.bytes[footer_at..];
+        footer[8..12].copy_from_slice(&version.to_le_bytes());
+        let crc = crc32c(&footer[..FOOTER_BYTES - 4]);
+        footer[FOOTER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+        let error = check_extent(&extent.bytes, table(), &extent.meta).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "and only this extent is lost (E8)");
+        assert!(error.to_string().contains(&format!("version {version}")), "{error}");
+    }
+}
+
+#[test]
 fn a_version_larger_than_a_slot_takes_several() {
     let value = vec![1; 200 << 10];
     let entry = Entry { key: b"large", csn: Csn(1), value: Some(&value) };
@@ -86,87 +103,14 @@ fn a_version_larger_than_a_slot_takes_several() {
 
 #[test]
 fn a_footer_comes_back_and_damage_is_noticed() {
-    let of = |version| Footer {
-        version,
-        table: table(),
-        id: ExtentId(7),
-        index: (1, 2),
-        filter: (3, 4),
-        versions: 5,
-    };
-    assert!(Footer::decode(&of(VERSION + 1).encode()).is_err(), "nobody knows it yet");
-    assert_eq!(Footer::decode(&of(2).encode()).unwrap(), of(2));
-    let footer = of(VERSION);
+    let footer =
+        Footer { table: table(), id: ExtentId(7), index: (1, 2), filter: (3, 4), versions: 5 };
     let bytes = footer.encode();
     assert_eq!(Footer::decode(&bytes).unwrap(), footer);
     for at in 0..FOOTER_BYTES {
         let mut bad = bytes;
         bad[at] ^= 4;
         assert!(Footer::decode(&bad).is_err(), "byte {at}");
-    }
-}
-
-/// A key, a commit, and its value from then on.
-pub(crate) type Version = (&'static [u8], u64, Option<&'static [u8]>);
-
-/// The versions in the blocks of extents that were written in the time of each version of their format.
-pub(crate) const OLD_BLOCKS: [&[Version]; 2] = [
-    &[(b"", 3, Some(b"the empty key")), (b"apple", 70_000, Some(b"red")), (b"apple", 9, None)],
-    &[(b"apple", 8, Some(b"")), (b"pear", u64::MAX - 1, Some(&[5; 300])), (b"plum", 1, None)],
-];
-
-/// Those extents, of the third table, by the names of their files: with Bloom filters, with blocks of version 1, without range filters, and as of today.
-pub(crate) const OLD_EXTENTS: [&str; 4] = ["extent-2", "extent-2-blocks-2", "extent-3", "extent-4"];
-
-/// What is written of them today.
-pub(crate) fn extent_of_today() -> BuiltExtent {
-    let mut builder = ExtentBuilder::new(table(), 64 << 10, Coding::Stored);
-    for versions in OLD_BLOCKS {
-        let mut writer = BlockWriter::default();
-        for &(key, csn, value) in versions {
-            writer.push(&Entry { key, csn: Csn(csn), value });
-        }
-        writer.finish().iter().for_each(|block| builder.push(&block.into()));
-    }
-    builder.finish(ExtentId(7))
-}
-
-/// Blocks, index, filters and footer.
-#[test]
-fn the_format_is_what_its_version_says() {
-    let extent = extent_of_today();
-    let bytes = crate::fixtures::same("extent-4", extent.bytes);
-    assert_eq!(extent.meta.blocks, 2);
-    check_extent(&bytes, table(), &extent.meta).unwrap();
-    // With Bloom filters, and with blocks of version 1, which extents of their time have; and without range filters.
-    let keys: [&[&[u8]]; 2] = [&[b"", b"apple"], &[b"apple", b"pear", b"plum"]];
-    for (name, kind) in OLD_EXTENTS.into_iter().zip([0, 0, 1, 128]) {
-        let old = crate::fixtures::old(name);
-        let meta = ExtentMeta { len: old.len() as u64, ..extent.meta.clone() };
-        check_extent(&old, table(), &meta).unwrap();
-        let footer = Footer::decode(&old[old.len() - FOOTER_BYTES..]).unwrap();
-        let body = |(offset, len): (u64, u32), part| {
-            let id = FrameId { table: table(), extent: meta.id, offset };
-            open_frame(&old[offset as usize..][..len as usize], id).expect(part)
-        };
-        let (index, filters) = (body(footer.index, "index"), body(footer.filter, "filters"));
-        let resident =
-            Resident::decode(footer.version, index, filters, meta.len, BlockSearch::best())
-                .unwrap();
-        for (block, keys) in keys.iter().enumerate() {
-            assert!(
-                resident.filter(block).len() > 1 && resident.filter(block)[0] == kind,
-                "{name}"
-            );
-            let range = resident.range_filter(block);
-            assert_eq!(range.is_some(), kind == 128, "{name}");
-            assert!(keys.iter().all(|key| range.as_ref().is_none_or(|r| r.may_contain(key))));
-            let hashes = keys.iter().map(|key| crate::filter::hash(key));
-            assert!(hashes.clone().all(|hash| resident.may_contain(block, hash)), "{name}: I1");
-            let others = (0..1000_u32).map(|other| crate::filter::hash(&other.to_le_bytes()));
-            let passed = others.filter(|hash| resident.may_contain(block, *hash)).count();
-            assert!(passed < 40, "{name}: I2, {passed}");
-        }
     }
 }
 
@@ -218,7 +162,7 @@ fn open_resident(built: &BuiltExtent) -> Resident {
         open_frame(frame, FrameId { table: table(), extent: built.meta.id, offset }).unwrap()
     };
     let (index, filters) = (open(footer.index), open(footer.filter));
-    Resident::decode(VERSION, index, filters, built.meta.len, BlockSearch::best()).unwrap()
+    Resident::decode(index, filters, built.meta.len, BlockSearch::best()).unwrap()
 }
 
 /// An index that is searched by nodes answers what one does that is halved, also of some of its blocks, and has the same filters.
@@ -237,8 +181,7 @@ fn an_index_finds_blocks_in_either_way() {
     };
     let (index, filters) = (open(footer.index), open(footer.filter));
     let ways = Way::all().into_iter().map(BlockSearch::Nodes).chain([BlockSearch::Halving]);
-    let ways =
-        ways.map(|way| Resident::decode(VERSION, index, filters, built.meta.len, way).unwrap());
+    let ways = ways.map(|way| Resident::decode(index, filters, built.meta.len, way).unwrap());
     let ways: Vec<Resident> = ways.collect();
     let blocks = ways[0].blocks();
     assert!(blocks > 50 && ways.iter().all(|way| way.bytes() < built.meta.len as usize / 20));

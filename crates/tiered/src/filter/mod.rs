@@ -20,8 +20,7 @@
 //! 129..=255  not given yet
 //! ```
 //!
-//! Extents of version 2 have Bloom filters without that byte. It is put in front of them where they are read, and so is there when they
-//! are carried into another extent. Checksums are the extent's.
+//! Checksums are the extent's.
 //!
 //! # Why a ribbon, and why one for each block
 //!
@@ -66,7 +65,7 @@ const RANGE: u8 = 128;
 /// A way to tell which keys are in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterKind {
-    /// Ten bits a key in lines of 64 bytes: what extents of version 2 have.
+    /// Ten bits a key in lines of 64 bytes. A block has it where no ribbon can be built.
     Bloom,
     /// Seven bits a key and a little.
     Ribbon,
@@ -99,12 +98,7 @@ pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
         FilterKind::Bloom => None,
         FilterKind::Ribbon => ribbon::build(hashes),
     };
-    ribbon.unwrap_or_else(|| tagged(&bloom::build(hashes)))
-}
-
-/// A Bloom filter of an extent of version 2, as it is known here.
-pub(crate) fn tagged(lines: &[u8]) -> Vec<u8> {
-    [&[BLOOM], lines].concat()
+    ribbon.unwrap_or_else(|| [&[BLOOM], &*bloom::build(hashes)].concat())
 }
 
 /// A filter with a range filter before it, if that tells anything.

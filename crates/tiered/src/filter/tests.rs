@@ -1,5 +1,4 @@
 use super::*;
-use crate::fixtures;
 use spillway_base::rng::Rng;
 
 fn key(number: u64) -> [u8; 16] {
@@ -78,19 +77,6 @@ fn i5_any_bytes_can_be_asked() {
             (0..20).for_each(|_| _ = may_contain(&bytes, rng.next_u64()));
         }
     }
-}
-
-/// Stored filters are read as they were written.
-#[test]
-fn the_format_is_what_its_version_says() {
-    for (name, count) in [("few", 30), ("many", 520)] {
-        let members = hashes(0..count);
-        let filter = build(FilterKind::Ribbon, &members);
-        let kept = fixtures::same(&format!("ribbon-{name}"), filter);
-        assert!(members.iter().all(|&hash| may_contain(&kept, hash)));
-    }
-    let kept = fixtures::same("bloom-few", build(FilterKind::Bloom, &hashes(0..30)));
-    assert!(hashes(0..30).iter().all(|&hash| may_contain(&kept, hash)));
 }
 
 /// Ascending distinct keys: numbers far apart or close, or with parts that repeat, of one length or of several.
