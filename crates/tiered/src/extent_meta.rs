@@ -120,7 +120,7 @@ pub(crate) struct ExtentMeta {
 }
 
 impl ExtentMeta {
-    /// Writes all but the dictionaries that it names.
+    /// Writes it.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.id.0);
         self.slots.encode(out);
@@ -128,9 +128,10 @@ impl ExtentMeta {
         put_varint(out, u64::from(self.blocks));
         put_varint(out, self.data_bytes);
         out.push(self.coding as u8);
+        self.names.encode(out);
     }
 
-    /// Reads what [`ExtentMeta::encode`] wrote: one that may name any dictionary.
+    /// Reads what [`ExtentMeta::encode`] wrote.
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<ExtentMeta> {
         let meta = ExtentMeta {
             id: ExtentId(reader.varint()?),
@@ -139,7 +140,7 @@ impl ExtentMeta {
             blocks: reader.varint_u32()?,
             data_bytes: reader.varint()?,
             coding: Coding::of(reader.u8()?)?,
-            names: Names::ANY,
+            names: Names::decode(reader)?,
         };
         let sound = meta.blocks > 0 && meta.data_bytes <= meta.len;
         if sound { Ok(meta) } else { Err(Error::corruption(format!("{} makes no sense", meta.id))) }

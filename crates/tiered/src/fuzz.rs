@@ -147,10 +147,10 @@ pub fn extent_meta(bytes: &[u8]) {
         meta.encode(&mut again);
         assert_eq!(SliceMeta::decode(&mut Reader::new(&again)).ok(), Some(meta));
     }
-    if let Ok(names) = Names::decode_known(&mut Reader::new(bytes)) {
+    if let Ok(names) = Names::decode(&mut Reader::new(bytes)) {
         let mut again = Vec::new();
-        Names::encode_known(names.known().unwrap_or_default(), &mut again);
-        assert_eq!(Names::decode_known(&mut Reader::new(&again)).ok(), Some(names));
+        names.encode(&mut again);
+        assert_eq!(Names::decode(&mut Reader::new(&again)).ok(), Some(names));
     }
     let Ok(meta) = ExtentMeta::decode(&mut Reader::new(bytes)) else { return };
     let mut again = Vec::new();

@@ -64,7 +64,7 @@ impl Slice {
             blocks: bytes as u32,
             data_bytes: bytes,
             coding: crate::coding::Coding::Stored,
-            names: crate::coding::Names::ANY,
+            names: crate::coding::Names::default(),
         };
         let csn = Csn(1);
         let counts = Counts {

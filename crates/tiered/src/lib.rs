@@ -23,8 +23,6 @@ mod engine;
 mod extent;
 mod extent_meta;
 mod filter;
-#[cfg(all(test, not(loom)))]
-mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod gaps;

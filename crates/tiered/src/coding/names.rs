@@ -3,7 +3,7 @@
 //! # Guarantees
 //!
 //! - **G1.** What an extent says that it names has the dictionary of each of its blocks, those that were carried into it undecoded included, and
-//!   may have more. An extent from before that was recorded may name any.
+//!   may have more.
 //! - **G2.** A manifest that tells of an extent which names a dictionary tells of that dictionary, too, at every record's end: one that goes,
 //!   goes with the writing of a whole manifest, which is in force or is not. A compaction that codes by one which went meanwhile records it again.
 //! - **G3.** A table's newest dictionary stays, named or not, so that none of its numbers is used twice.
@@ -15,43 +15,39 @@ use spillway_base::{Error, Result};
 
 use super::DictionaryId;
 
-/// The dictionaries that blocks of an extent may name: ascending numbers, or any.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Names(Option<Box<[DictionaryId]>>);
+/// The dictionaries that blocks of an extent may name: ascending numbers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Names(Box<[DictionaryId]>);
 
 impl Names {
-    /// Any: it was written before this was recorded.
-    pub(crate) const ANY: Names = Names(None);
-
     /// These, in any order, with repeats or without.
     pub(crate) fn of(mut ids: Vec<DictionaryId>) -> Names {
         ids.sort_unstable();
         ids.dedup();
-        Names(Some(ids.into()))
+        Names(ids.into())
     }
 
     /// Whether a block may name this one, or [`DictionaryId::NONE`].
     pub(crate) fn may_have(&self, id: DictionaryId) -> bool {
-        let has = |ids: &[DictionaryId]| ids.binary_search(&id).is_ok();
-        id == DictionaryId::NONE || self.0.as_deref().is_none_or(has)
+        id == DictionaryId::NONE || self.0.binary_search(&id).is_ok()
     }
 
-    /// Those that it may be; `None` where it may be any.
-    pub(crate) fn known(&self) -> Option<&[DictionaryId]> {
-        self.0.as_deref()
+    /// Their numbers, ascending.
+    pub(crate) fn ids(&self) -> &[DictionaryId] {
+        &self.0
     }
 
-    /// Writes numbers that are known: how many, then each.
-    pub(crate) fn encode_known(ids: &[DictionaryId], out: &mut Vec<u8>) {
-        put_varint(out, ids.len() as u64);
-        ids.iter().for_each(|id| put_varint(out, id.0.into()));
+    /// Writes them: how many, then each.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.0.len() as u64);
+        self.0.iter().for_each(|id| put_varint(out, id.0.into()));
     }
 
-    /// Reads what [`Names::encode_known`] wrote.
+    /// Reads what [`Names::encode`] wrote.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
-    pub(crate) fn decode_known(reader: &mut Reader<'_>) -> Result<Names> {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Names> {
         let mut ids = Vec::new();
         for _ in 0..reader.varint()? {
             let last = ids.last().map_or(0, |last: &DictionaryId| u64::from(last.0));
@@ -60,6 +56,6 @@ impl Names {
                 Error::corruption("the dictionaries that an extent names make no sense")
             })?));
         }
-        Ok(Names(Some(ids.into())))
+        Ok(Names(ids.into()))
     }
 }

@@ -187,7 +187,7 @@ fn add_extent(
         blocks: BLOCKS,
         data_bytes,
         coding: if place == Place::Level2 { Coding::ZstdDictionary } else { Coding::Stored },
-        names: Names::ANY,
+        names: Names::default(),
     };
     edits.push(Edit::AddExtent { table, meta });
     let middle = keys.start + (keys.end - keys.start) / 2;

@@ -8,7 +8,8 @@
 //! 1 create table    table, created CSN
 //! 2 drop table      table
 //! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks, bytes of blocks,
-//!                   the coding that its blocks were to have (u8)
+//!                   the coding that its blocks were to have (u8), how many dictionaries its blocks may name, and
+//!                   their numbers, ascending, each added before
 //! 4 remove extent   table, extent id; no slice of it is left
 //! 5 flushed         table, first key of a sub-table, CSN: commits up to it are in the sub-table's extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables
@@ -24,10 +25,8 @@
 //! 13 add range      table, first key, CSN, upto, whether there is an end (u8), the first key past it: a range tombstone (see
 //!                   `ranges`), which holds beside those that are there
 //! 14 cut range      table, the same: that mark is off these keys, where it was over them
-//! 16 add dictionary table, its number, its bytes
-//! 17 move extent    table, extent id, data file, first slot, slots (as many as before)
-//! 18 add extent     as 3, then how many dictionaries its blocks may name, and their numbers, ascending. Extents that were recorded
-//!                   by 3, up to version 3 of the file, may name any; those here are named after their dictionaries were added
+//! 15 add dictionary table, its number, its bytes
+//! 16 move extent    table, extent id, data file, first slot, slots (as many as before)
 //! ```
 
 use std::collections::BTreeMap;
@@ -38,7 +37,7 @@ use spillway_base::codec::{Reader, put_bytes, put_varint};
 use spillway_base::{Csn, Error, KeyRange, Result, TableId};
 
 use super::extents::Extents;
-use crate::coding::{Dictionary, DictionaryId, Names};
+use crate::coding::{Dictionary, DictionaryId};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::ranges::{Mark, RangeTombstones};
 use crate::space::SlotRun;
@@ -97,9 +96,8 @@ const SPLIT: u8 = 11;
 const JOIN: u8 = 12;
 const ADD_RANGE: u8 = 13;
 const CUT_RANGE: u8 = 14;
-const ADD_DICTIONARY: u8 = 16;
-const MOVE_EXTENT: u8 = 17;
-const ADD_NAMING_EXTENT: u8 = 18;
+const ADD_DICTIONARY: u8 = 15;
+const MOVE_EXTENT: u8 = 16;
 
 impl Edit {
     /// The edits that lead from some range tombstones of a table to others.
@@ -126,13 +124,8 @@ impl Edit {
             }
             Edit::DropTable { table } => begin(DROP_TABLE, table.0.into()),
             Edit::AddExtent { table, meta } => {
-                let known = meta.names.known();
-                let kind = if known.is_some() { ADD_NAMING_EXTENT } else { ADD_EXTENT };
-                begin(kind, table.0.into());
+                begin(ADD_EXTENT, table.0.into());
                 meta.encode(out);
-                if let Some(ids) = known {
-                    Names::encode_known(ids, out);
-                }
             }
             Edit::RemoveExtent { table, id } => {
                 begin(REMOVE_EXTENT, table.0.into());
@@ -213,11 +206,6 @@ impl Edit {
             CREATE_TABLE => Ok(Edit::CreateTable { table, created: Csn(reader.varint()?) }),
             DROP_TABLE => Ok(Edit::DropTable { table }),
             ADD_EXTENT => Ok(Edit::AddExtent { table, meta: ExtentMeta::decode(reader)? }),
-            ADD_NAMING_EXTENT => {
-                let meta = ExtentMeta::decode(reader)?;
-                let names = Names::decode_known(reader)?;
-                Ok(Edit::AddExtent { table, meta: ExtentMeta { names, ..meta } })
-            }
             REMOVE_EXTENT => Ok(Edit::RemoveExtent { table, id: ExtentId(reader.varint()?) }),
             ADD_SLICE => {
                 let place = match (reader.u8()?, reader.varint()?) {
@@ -464,8 +452,8 @@ impl State {
                 let id = meta.id;
                 self.next_extent = self.next_extent.max(ExtentId(id.0.saturating_add(1)));
                 let stored = self.table(table)?;
-                let named = meta.names.known().unwrap_or_default();
-                if !named.iter().all(|name| stored.dictionaries.contains_key(name)) {
+                let mut named = meta.names.ids().iter();
+                if !named.all(|name| stored.dictionaries.contains_key(name)) {
                     let message = format!("{id} of {table:?} names a dictionary that is not there");
                     return Err(Error::corruption(message));
                 }

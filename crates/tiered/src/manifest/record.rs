@@ -5,8 +5,7 @@
 //!
 //! ```text
 //! header  0  magic      8 bytes  "SPWYMNFT"
-//!         8  version    u16      4; 3 is read, too, which differs in having no edit 18, but where
-//!                             a full disk left no room for a fresh file
+//!         8  version    u16      1
 //!        10  zero       u16
 //!        12  slot bytes u32      the size of a slot in the data files
 //!        16  number     u64      the manifest's number, as in its file name
@@ -36,8 +35,7 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::edit::Edit;
 
 const FILE_MAGIC: &[u8; 8] = b"SPWYMNFT";
-const VERSION: u16 = 4;
-const VERSION_OLDEST: u16 = 3;
+const VERSION: u16 = 1;
 const RECORD_MAGIC: u32 = 0x5246_4E4D;
 pub(super) const HEADER_LEN: usize = 32;
 pub(super) const RECORD_HEADER_LEN: usize = 20;
@@ -145,12 +143,10 @@ fn decode_header(bytes: &[u8], number: u64) -> Result<u32> {
     if magic != FILE_MAGIC || reader.u32()? != crc32c(&bytes[..HEADER_LEN - 4]) {
         return Err(damaged());
     }
-    if !(VERSION_OLDEST..=VERSION).contains(&version) {
+    if version != VERSION {
         return Err(Error::new(
             ErrorKind::UnsupportedFormat,
-            format!(
-                "its format is version {version}; this build reads {VERSION_OLDEST} to {VERSION}"
-            ),
+            format!("its format is version {version}; this build reads version {VERSION}"),
         ));
     }
     if found != number || slot_bytes == 0 {

@@ -219,7 +219,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
     let named = |bench: &Bench| -> Vec<u16> {
         let mut ids: Vec<_> = slices(bench, 2)
             .iter()
-            .flat_map(|slice| slice.extent.meta.names.known().unwrap().to_vec())
+            .flat_map(|slice| slice.extent.meta.names.ids().to_vec())
             .map(|id| id.0)
             .collect();
         ids.sort_unstable();
@@ -240,9 +240,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         let meta = ExtentMeta { names, ..slice.extent.meta.clone() };
         check_extent(&bytes, table(1), &meta).map_err(|error| error.to_string())
     };
-    for wide in [Names::ANY, Names::of(vec![DictionaryId(1), DictionaryId(7)])] {
-        by(wide).unwrap();
-    }
+    by(Names::of(vec![DictionaryId(1), DictionaryId(7)])).unwrap();
     for narrow in [Names::of(vec![]), Names::of(vec![DictionaryId(7)])] {
         assert!(by(narrow).unwrap_err().contains("names a dictionary"));
     }
