@@ -14,7 +14,7 @@
 //! | bytes | |
 //! |--:|---|
 //! | 4 | `SWTR` |
-//! | 2 | version: 2 |
+//! | 2 | version: 1 |
 //! | 16 | the database's number |
 //! | 2 | the largest number that any folder was ever given |
 //! | 2 | folders, for each of which follow: |
@@ -40,7 +40,7 @@ const RECORD: &str = "tiers";
 const OWNER: &str = "tier-owner";
 /// A few paths are not longer.
 const BYTES_MAX: u64 = 1 << 20;
-const FOLDERS_RECORD: RecordKind = RecordKind { magic: b"SWTR", version: 2, bytes_max: BYTES_MAX };
+const FOLDERS_RECORD: RecordKind = RecordKind { magic: b"SWTR", version: 1, bytes_max: BYTES_MAX };
 const OWNER_RECORD: RecordKind = RecordKind { magic: b"SWTO", version: 1, bytes_max: BYTES_MAX };
 
 /// The number of a database, and that of a folder of it.

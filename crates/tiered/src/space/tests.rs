@@ -572,7 +572,7 @@ fn records_of_folders_are_what_their_versions_say() {
     };
     let database = [7; 16];
     let record = [
-        &b"SWTR\x02\x00"[..],
+        &b"SWTR\x01\x00"[..],
         &database,
         // The last number given, two folders: 3, an hdd, and 4, the fast one.
         b"\x05\x00\x02\x00",
@@ -600,6 +600,10 @@ fn records_of_folders_are_what_their_versions_say() {
     file.read_at(0, &mut bytes).unwrap();
     let owner = [&b"SWTO\x01\x00"[..], &database, &[6, 0]].concat();
     assert_eq!(bytes, sealed(owner), "bump the version, if this is meant");
+    // Another version is refused.
+    put("/other/tiers", [&b"SWTR\x02\x00"[..], &record.concat()[6..]].concat());
+    let error = find(&disk, Path::new("/other")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnsupportedFormat, "{error}");
 }
 
 /// Counts the waits of its threads.
