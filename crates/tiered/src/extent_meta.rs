@@ -1,8 +1,10 @@
-//! What is kept of extents outside of them: enough to find a key's place, to rule it out, and to plan with it.
+//! What is kept of extents outside of them: enough to find a key's place, to rule it out, and to
+//! plan with it.
 //!
-//! An extent is bytes that never change. What a level is made of are *slices*: consecutive blocks of an extent. A compaction
-//! that needs to change the middle of an extent leaves its two ends where they are, as two slices, and an extent is gone once
-//! no slice of it is left. Slices are cut only between keys, so that the bounds and counts of each are exact.
+//! An extent is bytes that never change. What a level is made of are *slices*: consecutive blocks
+//! of an extent. A compaction that needs to change the middle of an extent leaves its two ends
+//! where they are, as two slices, and an extent is gone once no slice of it is left. Slices are cut
+//! only between keys, so that the bounds and counts of each are exact.
 
 use std::ops::Range;
 
@@ -61,8 +63,8 @@ impl Counts {
         self.csn_max = self.csn_max.max(other.csn_max);
     }
 
-    /// Whether merging these versions by themselves would drop none: each is its key's only one, and no tombstone hides
-    /// nothing, for there may be versions from `others_from` on elsewhere.
+    /// Whether merging these versions by themselves would drop none: each is its key's only one,
+    /// and no tombstone hides nothing, for there may be versions from `others_from` on elsewhere.
     pub(crate) fn are_clean(&self, others_from: Csn) -> bool {
         self.versions == self.keys && (self.tombstones == 0 || self.csn_min >= others_from)
     }
@@ -112,8 +114,8 @@ pub(crate) struct ExtentMeta {
     pub(crate) blocks: u32,
     /// Bytes of its data blocks, frames included.
     pub(crate) data_bytes: u64,
-    /// The coding that its blocks were to have, if not a stronger one, when it was written: one that it would not have made
-    /// smaller is stored.
+    /// The coding that its blocks were to have, if not a stronger one, when it was written: one
+    /// that it would not have made smaller is stored.
     pub(crate) coding: Coding,
     /// The dictionaries that its blocks may name.
     pub(crate) names: Names,

@@ -1,5 +1,5 @@
-//! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is right, and checks what
-//! must hold of whatever comes out.
+//! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is
+//! right, and checks what must hold of whatever comes out.
 
 use spillway_base::budget::Budget;
 use spillway_base::checksum::crc32c;

@@ -1,11 +1,16 @@
-//! What nobody reads any more, and is too much for whoever read it last to free (X-Engine, section 3.1.3).
+//! What nobody reads any more, and is too much for whoever read it last to free (X-Engine, section
+//! 3.1.3).
 //!
-//! G1. *Readers free little.* Who lets go of the levels of a view last frees about [`FREED_AT_ONCE`] of their nodes and slices, and leaves the others
+//! G1. *Readers free little.* Who lets go of the levels of a view last frees about
+//! [`FREED_AT_ONCE`] of their nodes and slices, and leaves the others
 //!     here: it may have held on to the view while everything in it was replaced. (Memtables it frees whole: theirs are a few dozen pieces of memory.)
-//! G2. *What is left is freed soon.* Each thread in the background frees about [`FREED_A_LOOK`] parts before each of its jobs, and has
+//! G2. *What is left is freed soon.* Each thread in the background frees about [`FREED_A_LOOK`]
+//! parts before each of its jobs, and has
 //!     no rest while it finds something; one at rest looks again within a second, and where a disk is full, as often as it tries to write.
-//! G3. *Nothing that is read goes, and nothing is forgotten.* A part that somebody else has stays, and is its last owner's to free.
-//! G4. *A begin and an end.* Something is left here while there is an engine that will free it. What is left is freed as that closes or its threads
+//! G3. *Nothing that is read goes, and nothing is forgotten.* A part that somebody else has stays,
+//! and is its last owner's to free.
+//! G4. *A begin and an end.* Something is left here while there is an engine that will free it.
+//! What is left is freed as that closes or its threads
 //!     in the background end for a failure; whoever lets go before or after frees all.
 
 use std::collections::VecDeque;
@@ -13,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::lock::Mutex;
 
-/// Parts: a few microseconds where others have them too, some fifty where all of them go, and the slots with them. Tests have few parts.
+/// Parts: a few microseconds where others have them too, some fifty where all of them go, and the
+/// slots with them. Tests have few parts.
 const FREED_AT_ONCE: usize = if cfg!(test) { 6 } else { 256 };
 /// A millisecond or two at most, for which a flush waits.
 const FREED_A_LOOK: usize = 4096;

@@ -3,8 +3,8 @@
 //! A [`Run`] is a sorted sequence of slices that do not overlap. Level0 is a list of runs, its
 //! *sub-levels*, newest first; Level1 and Level2 are one run each. A [`Levels`] never changes: an
 //! edit makes a new one that shares what it did not touch, so a reader keeps its own for as long as
-//! it likes (X-Engine, section 3.1.3). That holds within a run, too: it is a tree, of which an edit copies the paths to what changes
-//! (`tree`).
+//! it likes (X-Engine, section 3.1.3). That holds within a run, too: it is a tree, of which an edit
+//! copies the paths to what changes (`tree`).
 
 mod heads;
 mod remains;
@@ -44,7 +44,8 @@ impl Slice {
         self.extent.temperature(self.meta.block_range())
     }
 
-    /// A slice with nothing behind it, of blocks of a byte, for tests of what needs only the record.
+    /// A slice with nothing behind it, of blocks of a byte, for tests of what needs only the
+    /// record.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn detached(
         extent: crate::extent_meta::ExtentId,
@@ -114,8 +115,8 @@ pub(crate) struct Levels {
     pub(crate) level2: Arc<Run>,
     /// What hides versions in all of them.
     pub(crate) ranges: Arc<RangeTombstones>,
-    /// Nothing that was ever in them, since they were opened, has a larger CSN: from this snapshot on the newest versions are all that counts,
-    /// which nothing drops.
+    /// Nothing that was ever in them, since they were opened, has a larger CSN: from this snapshot
+    /// on the newest versions are all that counts, which nothing drops.
     pub(crate) newest_from: Csn,
 }
 
@@ -163,7 +164,8 @@ impl Levels {
         self.runs().all(|run| run.slices().is_empty())
     }
 
-    /// Those slices that lie in a range, which none spans the ends of, and what of range tombstones does.
+    /// Those slices that lie in a range, which none spans the ends of, and what of range tombstones
+    /// does.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> Levels {
         let part = |run: &Run| {
             let slices = run.within(range).to_vec();
@@ -182,8 +184,8 @@ impl Levels {
         }
     }
 
-    /// These slices, and others whose keys all come after them. Sub-levels of the same number are put together, so the
-    /// numbers stay in order on both sides.
+    /// These slices, and others whose keys all come after them. Sub-levels of the same number are
+    /// put together, so the numbers stay in order on both sides.
     pub(crate) fn joined(&self, after: &Levels) -> Levels {
         let newest_from = self.newest_from.max(after.newest_from);
         let mut edit = LevelsEdit { newest_from, ..LevelsEdit::default() };

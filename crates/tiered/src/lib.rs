@@ -3,11 +3,13 @@
 //! From the top down:
 //!
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work;
-//! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`, `source`: scans, and `gaps`: what they leap over;
-//! - `memtable`: the newest versions; `level`: the older ones; `ranges`: what was deleted at once; `picker`, `compaction`: how they
-//!   are kept in order;
+//! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`,
+//!   `source`: scans, and `gaps`: what they leap over;
+//! - `memtable`: the newest versions; `level`: the older ones; `ranges`: what was deleted at once;
+//!   `picker`, `compaction`: how they are kept in order;
 //! - `temperature`: how often extents are read, which compactions and moves go by;
-//! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `nodes`: where a key is among those of a block; `cache`: which of them are in memory, and `pages`: the memory itself;
+//! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `nodes`: where a key is among those
+//!   of a block; `cache`: which of them are in memory, and `pages`: the memory itself;
 //! - `manifest`, `space`: which extents there are, and where;
 //! - `garbage`: what readers let go of;
 //! - `inspect`: what there is of all this, to be looked at;

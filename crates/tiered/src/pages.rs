@@ -1,26 +1,34 @@
 //! Memory in pages of one size, apart from the allocator's heap (DESIGN, D7).
 //!
-//! Memtables and cached blocks are nearly all of a database's memory. They are taken and given back by any thread and in
-//! no order, and a heap that serves each thread from an arena of its own then holds more than twice of what is in use: what
-//! one thread gave back is of no use to the next, and lies between pieces that stay. A pool of pages that are all alike has
-//! no such holes: whoever asks next takes what was given back last, so the process has what the budget counts.
+//! Memtables and cached blocks are nearly all of a database's memory. They are taken and given back
+//! by any thread and in no order, and a heap that serves each thread from an arena of its own then
+//! holds more than twice of what is in use: what one thread gave back is of no use to the next, and
+//! lies between pieces that stay. A pool of pages that are all alike has no such holes: whoever
+//! asks next takes what was given back last, so the process has what the budget counts.
 //!
-//! Pages come in *regions*, which are mapped whole, and are given out from the first region that has one, so that the last
-//! ones empty. An empty region goes back to the system, save as many as the pool may spare: a memtable that was just flushed
-//! makes room for the next without a page fault. Where memory is short, the system also takes what lies whole within free pages of regions
-//! that are in use ([`PagePool::trim`]): a cache that gives way gives back pages here and there, and hardly ever a region.
+//! Pages come in *regions*, which are mapped whole, and are given out from the first region that
+//! has one, so that the last ones empty. An empty region goes back to the system, save as many as
+//! the pool may spare: a memtable that was just flushed makes room for the next without a page
+//! fault. Where memory is short, the system also takes what lies whole within free pages of regions
+//! that are in use ([`PagePool::trim`]): a cache that gives way gives back pages here and there,
+//! and hardly ever a region.
 //!
-//! Where there are pages of several sizes ([`PagePools`]), what is free of one size is of no use to the others, and would stay so: a cache whose
-//! blocks became smaller had half of its memory in free pages of the larger size. So a pool that needs more memory has the system take as much
-//! of what is free in the others, but for a little that spares it the trouble where sizes come and go alike.
+//! Where there are pages of several sizes ([`PagePools`]), what is free of one size is of no use to
+//! the others, and would stay so: a cache whose blocks became smaller had half of its memory in
+//! free pages of the larger size. So a pool that needs more memory has the system take as much of
+//! what is free in the others, but for a little that spares it the trouble where sizes come and go
+//! alike.
 //!
-//! Where memory is plenty ([`LARGE_SHARE`]), a region of blocks is one *large page* of the system, if that has one: a processor knows the places
-//! of some thousand pages, so that of a cache in small ones nearly each line that is read of a block has its page looked up in memory first. Such a
-//! region has all its memory from its first page on. From when the system takes back a part of it, it is of small pages for good:
-//! the system would make it whole again, and give it memory that nobody counts.
+//! Where memory is plenty ([`LARGE_SHARE`]), a region of blocks is one *large page* of the system,
+//! if that has one: a processor knows the places of some thousand pages, so that of a cache in
+//! small ones nearly each line that is read of a block has its page looked up in memory first. Such
+//! a region has all its memory from its first page on. From when the system takes back a part of
+//! it, it is of small pages for good: the system would make it whole again, and give it memory that
+//! nobody counts.
 //!
-//! Rejected: large pages for memtables. The system clears two megabytes in the middle of somebody's put, and may move other memory about to
-//! have them in one piece; a block that comes in was waited for anyway.
+//! Rejected: large pages for memtables. The system clears two megabytes in the middle of somebody's
+//! put, and may move other memory about to have them in one piece; a block that comes in was waited
+//! for anyway.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -43,7 +51,8 @@ use crate::witness::{Witness, Witnesses};
 pub(crate) const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
-/// The part of a budget, at the most, that may be memory of large pages in which there is nothing yet.
+/// The part of a budget, at the most, that may be memory of large pages in which there is nothing
+/// yet.
 const LARGE_SHARE: usize = 64;
 /// Large pages from which on an array is put into such.
 const LARGE_PAGES_MIN: usize = 4;
@@ -69,15 +78,16 @@ struct State {
     open: BTreeSet<usize>,
     /// Of those, the ones with a page that the system has given memory to.
     free_in: BTreeSet<usize>,
-    /// For the free pages that the system has given memory to; those in use are charged by their users.
+    /// For the free pages that the system has given memory to; those in use are charged by their
+    /// users.
     free: Charge,
 }
 
 struct Region {
     /// Where its memory begins.
     memory: NonNull<u8>,
-    /// Given back to the system with the region, none of whose pages is in use then: a page holds its pool, and the pool drops a
-    /// region before its own end only when it is empty.
+    /// Given back to the system with the region, none of whose pages is in use then: a page holds
+    /// its pool, and the pool drops a region before its own end only when it is empty.
     mapping: MmapMut,
     /// Where in the mapping it begins.
     begin: usize,
@@ -98,7 +108,8 @@ unsafe impl Send for Region {}
 
 impl Region {
     fn map(large: bool) -> Region {
-        // A large page begins at a multiple of its size, and what is mapped at a multiple of a small one.
+        // A large page begins at a multiple of its size, and what is mapped at a multiple of a
+        // small one.
         let more = if large { REGION_BYTES - SYSTEM_PAGE_BYTES } else { 0 };
         let mapped = MmapMut::map_anon(REGION_BYTES + more).ok();
         let found = mapped.and_then(|mut map| {
@@ -111,7 +122,8 @@ impl Region {
             )
         };
         if large {
-            // All of the mapping, so that it is one with its neighbours to the system. Small pages do as well.
+            // All of the mapping, so that it is one with its neighbours to the system. Small pages
+            // do as well.
             let _ = mapping.advise(Advice::HugePage);
         }
         let (free, hollow) = (Vec::new(), Vec::new());
@@ -145,7 +157,8 @@ impl Region {
             let _ = self.mapping.advise(Advice::NoHugePage);
         }
         self.witnesses.of(page).changed();
-        // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they are looked at again.
+        // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they
+        // are looked at again.
         let taken = unsafe {
             self.mapping.unchecked_advise_range(
                 UncheckedAdvice::DontNeed,
@@ -174,8 +187,8 @@ fn inside(page: u32, page_bytes: usize) -> std::ops::Range<usize> {
 }
 
 impl PagePool {
-    /// A pool of pages of this size. Free ones are charged to the budget as this use; where whole regions are free, at most
-    /// `spare_bytes` are kept.
+    /// A pool of pages of this size. Free ones are charged to the budget as this use; where whole
+    /// regions are free, at most `spare_bytes` are kept.
     pub(crate) fn new(
         page_bytes: usize,
         spare_bytes: usize,
@@ -190,8 +203,9 @@ impl PagePool {
         PagePool(Arc::new(Inner { page_bytes, spare_bytes, large: false, state }))
     }
 
-    /// One whose regions are large pages, where the system has them; it has no pages yet. It keeps one that is free: to have two megabytes
-    /// cleared takes longer than to read and decode a block, whose frame may be the one page there is of its size.
+    /// One whose regions are large pages, where the system has them; it has no pages yet. It keeps
+    /// one that is free: to have two megabytes cleared takes longer than to read and decode a
+    /// block, whose frame may be the one page there is of its size.
     fn in_large(page_bytes: usize, budget: &Budget, what: Use) -> PagePool {
         let mut pool = PagePool::new(page_bytes, REGION_BYTES, budget, what);
         Arc::get_mut(&mut pool.0).expect("it was just made").large = true;
@@ -222,7 +236,8 @@ impl PagePool {
             region.fresh - 1
         });
         let offset = index as usize * self.0.page_bytes;
-        // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region would not be open.
+        // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region
+        // would not be open.
         let memory = unsafe { region.memory.add(offset) };
         let witness = region.witnesses.of(index);
         let (full, none_free) = (region.in_use() == self.0.pages(), region.free.is_empty());
@@ -243,7 +258,8 @@ impl PagePool {
         self.0.lock().free.bytes()
     }
 
-    /// Has the system take about so many bytes of free pages, if there are as many; answers how many it took.
+    /// Has the system take about so many bytes of free pages, if there are as many; answers how
+    /// many it took.
     fn shrink(&self, bytes: usize) -> usize {
         let mut state = self.0.lock();
         let state = &mut *state;
@@ -326,7 +342,8 @@ fn has_plenty(budget: &Budget, bytes: usize) -> bool {
     bytes <= budget.limit() / LARGE_SHARE
 }
 
-/// As many values as an iterator gives, in large pages of the system where it has them, `may_be_large`, and they fill many.
+/// As many values as an iterator gives, in large pages of the system where it has them,
+/// `may_be_large`, and they fill many.
 pub(crate) fn in_large<T>(
     values: impl ExactSizeIterator<Item = T>,
     may_be_large: bool,
@@ -338,7 +355,8 @@ pub(crate) fn in_large<T>(
         let first = begin.align_offset(REGION_BYTES);
         let len = (bytes - first.min(bytes)) / REGION_BYTES * REGION_BYTES;
         let pages = begin.wrapping_add(first).cast();
-        // SAFETY: these are whole pages within memory that was just allocated; what they hold stays as it is.
+        // SAFETY: these are whole pages within memory that was just allocated; what they hold stays
+        // as it is.
         let _ = unsafe { madvise(pages, len, MadviseAdvice::LinuxHugepage) };
     }
     memory.extend(values);
@@ -357,8 +375,9 @@ pub(crate) struct PagePools {
 const SLACK_SHARE: usize = 64;
 
 impl PagePools {
-    /// Pools of pages of these sizes, which ascend. Regions are large pages where they `may_be_large`, and the budget is large beside them: then
-    /// each pool keeps one that is free. None does otherwise.
+    /// Pools of pages of these sizes, which ascend. Regions are large pages where they
+    /// `may_be_large`, and the budget is large beside them: then each pool keeps one that is free.
+    /// None does otherwise.
     pub(crate) fn new(
         page_bytes: &[usize],
         may_be_large: bool,
@@ -395,7 +414,8 @@ impl PagePools {
         self.give_back(bytes.min(past));
     }
 
-    /// Has the system take about so many bytes of free pages, if there are as many; answers how many it took.
+    /// Has the system take about so many bytes of free pages, if there are as many; answers how
+    /// many it took.
     pub(crate) fn give_back(&self, bytes: usize) -> usize {
         let mut given = 0;
         for pool in &self.pools {
@@ -468,7 +488,8 @@ impl Drop for Page {
     }
 }
 
-/// Bytes in memory of pools whose pages hold nothing else, or in the heap where they would waste half of a page.
+/// Bytes in memory of pools whose pages hold nothing else, or in the heap where they would waste
+/// half of a page.
 pub(crate) struct Buffer {
     bytes: NonNull<[u8]>,
     /// Where they are, if not in the heap.
@@ -487,7 +508,8 @@ impl Buffer {
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
     }
 
-    /// With as many bytes in all: those it has, and any behind them. They stay where they are if their page has room.
+    /// With as many bytes in all: those it has, and any behind them. They stay where they are if
+    /// their page has room.
     ///
     /// # Panics
     /// When it has more.
@@ -540,8 +562,9 @@ impl Deref for Buffer {
         if let Some(page) = &self.page {
             page.witness.looked();
         }
-        // SAFETY: in a page, `len` is at most its size, and all of it has a value: the system maps zeros, and pages of this
-        // pool hold nothing but bytes afterwards. The page, or what was a box, is this buffer's alone.
+        // SAFETY: in a page, `len` is at most its size, and all of it has a value: the system maps
+        // zeros, and pages of this pool hold nothing but bytes afterwards. The page, or what was a
+        // box, is this buffer's alone.
         unsafe { self.bytes.as_ref() }
     }
 }
@@ -610,7 +633,8 @@ mod tests {
         drop(again);
     }
 
-    /// What is free of one size becomes memory for the others as they need it, and what is held stays as it is.
+    /// What is free of one size becomes memory for the others as they need it, and what is held
+    /// stays as it is.
     #[test]
     fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
         let budget = Budget::new(64 << 20);
@@ -635,8 +659,8 @@ mod tests {
                     let place = rng.below(held[gone].len() as u64) as usize;
                     held[gone].swap_remove(place);
                 }
-                // One page more than may be free, where the last one that left was not asked for yet; and as many once more,
-                // where several left for one.
+                // One page more than may be free, where the last one that left was not asked for
+                // yet; and as many once more, where several left for one.
                 let most = budget.limit() / SLACK_SHARE + 4 * sizes[1];
                 assert!(budget.used() <= most, "{} of {most}", budget.used());
             }
@@ -674,7 +698,8 @@ mod tests {
         assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
     }
 
-    /// Regions that are large pages begin where such do, and what is taken back of them is nobody else's.
+    /// Regions that are large pages begin where such do, and what is taken back of them is nobody
+    /// else's.
     #[test]
     fn pages_of_large_regions_are_as_all_others() {
         let budget = Budget::new(usize::MAX);
@@ -707,7 +732,8 @@ mod tests {
         assert_eq!(budget.used(), 0);
     }
 
-    /// Who takes one page of a size at a time, and gives it back, does not have the system clear a large page for each.
+    /// Who takes one page of a size at a time, and gives it back, does not have the system clear a
+    /// large page for each.
     #[test]
     fn a_large_region_that_is_free_serves_again() {
         let budget = Budget::new(usize::MAX);
@@ -716,13 +742,14 @@ mod tests {
         first.fill(7);
         drop(first);
         let again = Buffer::new(16 << 10, &pools);
-        // What a region has that was mapped anew is zeros; in tests, what is given back is overwritten.
+        // What a region has that was mapped anew is zeros; in tests, what is given back is
+        // overwritten.
         let left = if cfg!(debug_assertions) { 0xDD } else { 7 };
         assert!(again.iter().all(|byte| *byte == left));
     }
 
-    /// What the system has noted of the mapping that an address is in ("hg": large pages are wanted, "nh": they are not), where it has any
-    /// large pages and tells.
+    /// What the system has noted of the mapping that an address is in ("hg": large pages are
+    /// wanted, "nh": they are not), where it has any large pages and tells.
     fn noted_of(at: *const u8) -> Option<String> {
         std::fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
         let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;

@@ -26,33 +26,41 @@ pub struct TieredSettings {
     pub cache_bytes: usize,
     /// Bytes that they may have whatever else needs memory.
     pub cache_bytes_min: usize,
-    /// The share of what the budget leaves to caches that single rows may have at first, which are asked for often. None of the caches is for
-    /// rows at 0.
+    /// The share of what the budget leaves to caches that single rows may have at first, which are
+    /// asked for often. None of the caches is for rows at 0.
     pub row_cache_share: f64,
     /// Whether that share follows what it is worth.
     pub adaptive_share: bool,
     /// Whether a sample of the rows is looked for there while hardly any are found.
     pub row_cache_sample: bool,
-    /// Whether single rows are read for who has told nobody of a snapshot ([`spillway_base::engine`], E13).
+    /// Whether single rows are read for who has told nobody of a snapshot
+    /// ([`spillway_base::engine`], E13).
     pub recall: bool,
-    /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is looked up without.
+    /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is
+    /// looked up without.
     pub swizzling: bool,
-    /// Whether cached blocks, and the places of cached rows, are in large pages of the system, where it has them and memory is plenty.
+    /// Whether cached blocks, and the places of cached rows, are in large pages of the system,
+    /// where it has them and memory is plenty.
     pub large_pages: bool,
-    /// Whether gets that miss read the part of a block that they need, where it would only take the place of others.
+    /// Whether gets that miss read the part of a block that they need, where it would only take the
+    /// place of others.
     pub part_reads: bool,
-    /// Whether a scan reads a block of a run only when it has come to where a range filter tells of a key.
+    /// Whether a scan reads a block of a run only when it has come to where a range filter tells of
+    /// a key.
     pub range_filters: bool,
-    /// Whether blocks are read before a scan has come to them, and others while it goes through those.
+    /// Whether blocks are read before a scan has come to them, and others while it goes through
+    /// those.
     pub read_ahead: bool,
-    /// Queues by which blocks are read beside who needs them ([`spillway_base::engine::Engine::begin_read`]), if somebody asks for that.
+    /// Queues by which blocks are read beside who needs them
+    /// ([`spillway_base::engine::Engine::begin_read`]), if somebody asks for that.
     pub read_queues: usize,
     /// Whether what is read so is handed over to the device several reads at once.
     pub gathered_reads: bool,
-    /// Whether one that would be alone is waited for in place of that, where the caller's threads have nothing else to do.
+    /// Whether one that would be alone is waited for in place of that, where the caller's threads
+    /// have nothing else to do.
     pub lone_waits: bool,
-    /// Whether readers read data files past the system's page cache, as far as file systems can. Flushes and compactions, and what is read
-    /// ahead, go past it anyway.
+    /// Whether readers read data files past the system's page cache, as far as file systems can.
+    /// Flushes and compactions, and what is read ahead, go past it anyway.
     pub direct_reads: bool,
     /// Bytes of a slot. Fixed when a data folder is made.
     pub slot_bytes: usize,
@@ -60,9 +68,11 @@ pub struct TieredSettings {
     pub file_bytes: u64,
     /// Bytes at which a sub-table is split in two.
     pub subtable_bytes: u64,
-    /// The largest number of sub-tables, of all tables; each has a memtable. A table has one at least.
+    /// The largest number of sub-tables, of all tables; each has a memtable. A table has one at
+    /// least.
     pub subtables_max: usize,
-    /// Cores among which the flushes and compactions of a table that is written much are to be spread, by splitting it.
+    /// Cores among which the flushes and compactions of a table that is written much are to be
+    /// spread, by splitting it.
     pub write_cores: usize,
     /// Sub-levels of Level0 from which on some are put together.
     pub level0_target: usize,
@@ -70,44 +80,52 @@ pub struct TieredSettings {
     pub level0_bytes: u64,
     /// Sub-levels of Level0 at which writers are held back the most.
     pub level0_limit: usize,
-    /// The kinds of compactions that are chosen, the most important first (X-Engine, section 3.3.3). One that writers would soon
-    /// be slowed without comes before all.
+    /// The kinds of compactions that are chosen, the most important first (X-Engine, section
+    /// 3.3.3). One that writers would soon be slowed without comes before all.
     pub compaction_order: Vec<CompactionKind>,
     /// Tombstones in 2 MB from which on they are compacted for their own sake.
     pub deletions_min: u64,
-    /// The ceiling on space amplification: bytes of a table's extents for each that is in use in Level2, which has about one version of each row.
+    /// The ceiling on space amplification: bytes of a table's extents for each that is in use in
+    /// Level2, which has about one version of each row.
     pub space_max: f64,
-    /// The share of what is below it that Level0 of a table may hold that is not mostly read: in a few large sub-levels, which go down for
-    /// less the more there is in them.
+    /// The share of what is below it that Level0 of a table may hold that is not mostly read: in a
+    /// few large sub-levels, which go down for less the more there is in them.
     pub level0_share: f64,
-    /// Whether what of Level0 goes down is of about one size wherever its sub-levels end, and sub-levels are put together so that room is made for
-    /// many more. Without it the parts follow one sub-level, and those are put together that are the least bytes each.
+    /// Whether what of Level0 goes down is of about one size wherever its sub-levels end, and
+    /// sub-levels are put together so that room is made for many more. Without it the parts follow
+    /// one sub-level, and those are put together that are the least bytes each.
     pub even_level0: bool,
-    /// Whether a table that is mostly read has a quarter as many sub-levels and goes down sooner, and one that is mostly written has those
-    /// of half the size (the 3D XPoint study, V-B).
+    /// Whether a table that is mostly read has a quarter as many sub-levels and goes down sooner,
+    /// and one that is mostly written has those of half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
     /// Whether compactions rest while little is behind, so that others do not feel them.
     pub paced_compaction: bool,
-    /// Whether compactions leave alone what they need not change (X-Engine, section 3.3.2). Without it they merge everything.
+    /// Whether compactions leave alone what they need not change (X-Engine, section 3.3.2). Without
+    /// it they merge everything.
     pub data_reuse: bool,
-    /// Folders for data files on other devices, one of each class. The data folder is the `ssd` unless another is given, from which on it
-    /// takes nothing new. Level0 and Level1 are on the fastest, Level2 is on the slowest.
+    /// Folders for data files on other devices, one of each class. The data folder is the `ssd`
+    /// unless another is given, from which on it takes nothing new. Level0 and Level1 are on the
+    /// fastest, Level2 is on the slowest.
     pub tiers: Vec<Tier>,
-    /// Bytes that blocks of Level0 and Level1 have in memory when they are full; those of Level2 have 16 KiB.
+    /// Bytes that blocks of Level0 and Level1 have in memory when they are full; those of Level2
+    /// have 16 KiB.
     pub hot_block_bytes: usize,
     /// How blocks of Level0 and Level1 are compressed, which are written often and read often.
     pub hot_compression: Compression,
     /// How blocks of Level2 are compressed, where nearly all data is.
     pub cold_compression: Compression,
-    /// How long a sub-table is not to be written to until what of it is above Level2 is compressed as Level2 is.
+    /// How long a sub-table is not to be written to until what of it is above Level2 is compressed
+    /// as Level2 is.
     pub settle_after: Duration,
-    /// Whether a memtable that shares keys with little of Level1 is flushed straight there, when there is time.
+    /// Whether a memtable that shares keys with little of Level1 is flushed straight there, when
+    /// there is time.
     pub straight_flush: bool,
-    /// Whether it is counted how often extents are read, so that compactions push down what is cold, and devices take what they
-    /// are fast enough for (X-Engine, appendix C).
+    /// Whether it is counted how often extents are read, so that compactions push down what is
+    /// cold, and devices take what they are fast enough for (X-Engine, appendix C).
     pub temperature: bool,
-    /// The share of what Level1 is meant to hold in which what is hot stays, although it is its turn to go down. Nothing does where a
-    /// read of Level2 costs no more, which is on the same class of device and coded alike.
+    /// The share of what Level1 is meant to hold in which what is hot stays, although it is its
+    /// turn to go down. Nothing does where a read of Level2 costs no more, which is on the same
+    /// class of device and coded alike.
     pub hot_share: f64,
     /// Whether scans leap over ranges in which one before them found only tombstones.
     pub gaps: bool,
@@ -115,21 +133,26 @@ pub struct TieredSettings {
     pub block_nodes: bool,
     /// Whether those are searched by the processor's vectors.
     pub simd: bool,
-    /// Whether what compactions write comes into memory in the place of what was of use there (X-Engine, section 3.1.4).
+    /// Whether what compactions write comes into memory in the place of what was of use there
+    /// (X-Engine, section 3.1.4).
     pub replacement: bool,
-    /// Whether the block index and the filters of what a flush or compaction writes are in memory when readers find it, where they are of use.
+    /// Whether the block index and the filters of what a flush or compaction writes are in memory
+    /// when readers find it, where they are of use.
     pub warm_tables: bool,
-    /// Whether what flushes and compactions read next and wrote last is under way while they merge (X-Engine, section 3.3.2).
+    /// Whether what flushes and compactions read next and wrote last is under way while they merge
+    /// (X-Engine, section 3.3.2).
     pub overlapped_compactions: bool,
     /// Bytes past which the manifest is rewritten.
     pub manifest_bytes: u64,
 }
 
-/// Level0 goes straight into Level2 where that has at most so many times the bytes: about what majors find with Level1 at its size.
+/// Level0 goes straight into Level2 where that has at most so many times the bytes: about what
+/// majors find with Level1 at its size.
 const LEVEL2_TIMES: f64 = 3.0;
 /// The ceiling on space from which on Level0 and Level1 may hold what they are best served by.
 const SPACE_PLENTY: f64 = 2.0;
-/// What extents of Level2 may take for each byte in use, whatever the ceiling is: they are never all full.
+/// What extents of Level2 may take for each byte in use, whatever the ceiling is: they are never
+/// all full.
 const LEVEL2_SPACE_LEAST: f64 = 1.05;
 /// Larger ones take more memory and spare hardly more.
 const DICTIONARY_BYTES: usize = 16 << 10;
@@ -151,7 +174,8 @@ impl TieredSettings {
     #[must_use]
     pub fn for_memory(bytes: usize) -> TieredSettings {
         let memtables_bytes = (bytes / 4).max(4 << 20);
-        // One fills and one is flushed, with room between: the larger they are, the fewer times what they hold is brought together.
+        // One fills and one is flushed, with room between: the larger they are, the fewer times
+        // what they hold is brought together.
         let memtable_bytes = (memtables_bytes / 3).clamp(1 << 20, 128 << 20);
         TieredSettings {
             memtables_bytes,
@@ -276,9 +300,11 @@ impl TieredSettings {
         (self.slot_bytes as f64 / self.level2_space_max()) as u64
     }
 
-    /// Bytes of Level2's extents for each byte in use there, past which it is put in order: a quarter of what there may be too much, unless that
-    /// is hardly anything. The rest is for what is above, which is worth more: the less there may be of it, the more often all that is below is
-    /// written. A ceiling over [`SPACE_PLENTY`] is for who would rather have space wasted in Level2 than written.
+    /// Bytes of Level2's extents for each byte in use there, past which it is put in order: a
+    /// quarter of what there may be too much, unless that is hardly anything. The rest is for what
+    /// is above, which is worth more: the less there may be of it, the more often all that is below
+    /// is written. A ceiling over [`SPACE_PLENTY`] is for who would rather have space wasted in
+    /// Level2 than written.
     fn level2_space_max(&self) -> f64 {
         let share = 1.0 + (self.space_max - 1.0) / 4.0;
         let plenty = 1.0 + (SPACE_PLENTY - 1.0) / 4.0;

@@ -1,12 +1,15 @@
-//! What a look for a cached row must know of its table: since when and until when it is there, and what its rows are marked with.
+//! What a look for a cached row must know of its table: since when and until when it is there, and
+//! what its rows are marked with.
 //!
-//! That is a few words, apart from the table, which each thread keeps of the tables that it reads. So who finds a row in the cache has not
-//! asked for the list of tables, which takes two changes of memory to keep meanwhile; and a table that is dropped goes when it may, however
-//! many threads have read it and sleep now.
+//! That is a few words, apart from the table, which each thread keeps of the tables that it reads.
+//! So who finds a row in the cache has not asked for the list of tables, which takes two changes of
+//! memory to keep meanwhile; and a table that is dropped goes when it may, however many threads
+//! have read it and sleep now.
 //!
-//! - **Q1 (one).** A table of an engine has one of these, for as long as anybody has it, and no other table ever has it. What is changed
-//!   of it is changed here alone.
-//! - **Q2 (dropped).** Who reads at the commit that drops the table, or above, finds it dropped, also in what a thread kept from before.
+//! - **Q1 (one).** A table of an engine has one of these, for as long as anybody has it, and no
+//!   other table ever has it. What is changed of it is changed here alone.
+//! - **Q2 (dropped).** Who reads at the commit that drops the table, or above, finds it dropped,
+//!   also in what a thread kept from before.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,7 +31,8 @@ pub(crate) struct Standing {
     pub(crate) created: Csn,
     /// The commit that dropped it; [`Csn::MAX`] while it is there.
     dropped: AtomicU64,
-    /// What its rows are marked with in the row cache: zero before the first read, [`NO_ERA`] where there are no more eras.
+    /// What its rows are marked with in the row cache: zero before the first read, [`NO_ERA`] where
+    /// there are no more eras.
     era: AtomicU64,
 }
 
@@ -49,8 +53,8 @@ impl Standing {
         Arc::new(Standing { id, engine, created, dropped, era })
     }
 
-    /// Does something with what this thread keeps of a table, or else, and where that was dropped, with what `find` answers; `None` where that
-    /// is nothing, and in a thread that ends.
+    /// Does something with what this thread keeps of a table, or else, and where that was dropped,
+    /// with what `find` answers; `None` where that is nothing, and in a thread that ends.
     #[inline]
     pub(crate) fn with<T>(
         engine: u64,
@@ -77,7 +81,8 @@ impl Standing {
         Csn(self.dropped.load(Ordering::Acquire))
     }
 
-    /// Whether the table exists at a snapshot (E5); [`Csn::MAX`] is past every commit, also that which drops it.
+    /// Whether the table exists at a snapshot (E5); [`Csn::MAX`] is past every commit, also that
+    /// which drops it.
     #[inline]
     pub(crate) fn exists_at(&self, snapshot: Csn) -> bool {
         let dropped = self.dropped();
@@ -101,8 +106,8 @@ impl Standing {
         (era != NO_ERA).then(|| Tag::from_raw(era))
     }
 
-    /// Rows were hidden by other than newer versions of their own, and this is in place; or forms of rows that are kept are to be found no
-    /// more.
+    /// Rows were hidden by other than newer versions of their own, and this is in place; or forms
+    /// of rows that are kept are to be found no more.
     pub(crate) fn begin_era(&self, rows: &RowCache) {
         let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
         // Of two at once the one that comes first is part of what the other releases.
@@ -120,7 +125,8 @@ mod tests {
         Standing::with(engine, table, || find.cloned(), |standing| standing.created)
     }
 
-    /// Q1: another table in the same place of the thread's, and another engine's of the same number, are others.
+    /// Q1: another table in the same place of the thread's, and another engine's of the same
+    /// number, are others.
     #[test]
     fn q1_what_a_thread_keeps_is_of_that_table() {
         let engines = [next_engine(), next_engine()];

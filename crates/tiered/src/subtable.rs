@@ -1,8 +1,10 @@
-//! A sub-table: the keys of a table from one on up to another, as an LSM-tree of its own (X-Engine, section 2).
+//! A sub-table: the keys of a table from one on up to another, as an LSM-tree of its own (X-Engine,
+//! section 2).
 //!
-//! Everything a read needs hangs off one [`View`], which never changes: the active memtable, those being
-//! flushed, and the levels. A change of structure publishes a new view, the paper's metasnapshot; readers take the current
-//! one without a lock, and keep it for as long as they like (section 3.1.3).
+//! Everything a read needs hangs off one [`View`], which never changes: the active memtable, those
+//! being flushed, and the levels. A change of structure publishes a new view, the paper's
+//! metasnapshot; readers take the current one without a lock, and keep it for as long as they like
+//! (section 3.1.3).
 
 mod look;
 
@@ -131,21 +133,25 @@ pub(crate) struct SubTable {
     pub(crate) heat: Heat,
     /// Where it has no rows.
     pub(crate) gaps: Gaps,
-    /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active memtable then.
+    /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active
+    /// memtable then.
     rests_since: AtomicU64,
     rested_at: AtomicU64,
-    /// How often its levels changed, and when nothing in them was found worth compressing ([`SubTable::settled_mark`]).
+    /// How often its levels changed, and when nothing in them was found worth compressing
+    /// ([`SubTable::settled_mark`]).
     edits: AtomicU64,
     settled: AtomicU64,
 }
 
-/// Tables that were made one after another are numbered so; of one that was split the first half stays at home.
+/// Tables that were made one after another are numbered so; of one that was split the first half
+/// stays at home.
 fn place_of(table: TableId, start: &[u8]) -> Place {
     let part = if start.is_empty() { 0 } else { filter::hash(start) as u32 };
     Place(table.ordinal().wrapping_add(part))
 }
 
-/// A sub-table is at rest while its active memtable does not grow by more than this part of the bytes in its levels.
+/// A sub-table is at rest while its active memtable does not grow by more than this part of the
+/// bytes in its levels.
 const REST_SHARE: u64 = 256;
 
 impl SubTable {
@@ -217,8 +223,8 @@ impl SubTable {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Adds a version to the active memtable. Answers the bytes of memory that it takes now; `None` when others have taken
-    /// the sub-table's place.
+    /// Adds a version to the active memtable. Answers the bytes of memory that it takes now; `None`
+    /// when others have taken the sub-table's place.
     pub(crate) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) -> Option<usize> {
         loop {
             let view = self.view.load();
@@ -236,8 +242,9 @@ impl SubTable {
         }
     }
 
-    /// Does something that insertions look for, and gives a view with all those in it that may have looked too early: any other will see
-    /// it. `None` where `act` answers `false`, an insertion takes long, or somebody changes the view.
+    /// Does something that insertions look for, and gives a view with all those in it that may have
+    /// looked too early: any other will see it. `None` where `act` answers `false`, an insertion
+    /// takes long, or somebody changes the view.
     pub(crate) fn view_after(&self, act: &mut dyn FnMut() -> bool) -> Option<Arc<View>> {
         // Who comes to insert into a later active memtable has seen who held this after.
         let _changing = self.changing.try_lock()?;
@@ -263,9 +270,9 @@ impl SubTable {
         }
     }
 
-    /// Puts a fresh memtable in place of `active`, if that is still the active one and holds anything. Answers
-    /// whether it did. `installed` is read after the lock is taken and before the new memtable is visible:
-    /// commits up to it are in the old one.
+    /// Puts a fresh memtable in place of `active`, if that is still the active one and holds
+    /// anything. Answers whether it did. `installed` is read after the lock is taken and before the
+    /// new memtable is visible: commits up to it are in the old one.
     pub(crate) fn switch(
         &self,
         active: &Arc<Memtable>,
@@ -289,8 +296,8 @@ impl SubTable {
         true
     }
 
-    /// Publishes the levels after an edit. With `flushed`, without the memtable that the edit put into
-    /// extents, and with commits up to the CSN known to be there.
+    /// Publishes the levels after an edit. With `flushed`, without the memtable that the edit put
+    /// into extents, and with commits up to the CSN known to be there.
     pub(crate) fn edit(&self, edit: &LevelsEdit, flushed: Option<(&Arc<Memtable>, Csn)>) {
         let _changing = self.changing.lock();
         let old = self.view.load_full();
@@ -311,7 +318,8 @@ impl SubTable {
         }
     }
 
-    /// Whether it has hardly been written to for so long, as far as whoever asks has asked now and then.
+    /// Whether it has hardly been written to for so long, as far as whoever asks has asked now and
+    /// then.
     pub(crate) fn has_rested(&self, time: Duration, now: Duration) -> bool {
         let view = self.view.load();
         let below: u64 = view.levels.runs().map(|run| run.bytes()).sum();
@@ -326,7 +334,8 @@ impl SubTable {
         now.saturating_sub(since) >= time
     }
 
-    /// What its levels are now, in this epoch of the temperatures: another number after each change.
+    /// What its levels are now, in this epoch of the temperatures: another number after each
+    /// change.
     pub(crate) fn settled_mark(&self, epoch: u32) -> u64 {
         (self.edits.load(Ordering::Acquire) + 1) ^ (u64::from(epoch) << 40)
     }
@@ -348,8 +357,8 @@ impl SubTable {
         view.active.bytes() + immutables
     }
 
-    /// Commits of this sub-table up to here would survive without the log, if the memtable `without` were in
-    /// extents; [`Csn::MAX`] when nothing of it is only in memory.
+    /// Commits of this sub-table up to here would survive without the log, if the memtable
+    /// `without` were in extents; [`Csn::MAX`] when nothing of it is only in memory.
     pub(crate) fn persisted(&self, without: Option<&Arc<Memtable>>) -> Csn {
         let view = self.view.load();
         let memtables = view.memtables().filter(|memtable| !memtable.is_empty());
@@ -386,7 +395,8 @@ impl SubTable {
         }
     }
 
-    /// Takes it whole for somebody who changes its levels, unless others work on some of it, or it is closed.
+    /// Takes it whole for somebody who changes its levels, unless others work on some of it, or it
+    /// is closed.
     pub(crate) fn take_whole(self: &Arc<SubTable>) -> Option<Compacting> {
         let mut work = self.work.lock();
         if work.is_whole || !work.bars.is_empty() || self.is_closed() {
@@ -431,7 +441,8 @@ impl SubTable {
         work.is_whole || !work.bars.is_empty()
     }
 
-    /// The memtable that was the active one to the end, now that it is closed; `None` if nothing is in it.
+    /// The memtable that was the active one to the end, now that it is closed; `None` if nothing is
+    /// in it.
     fn last(&self, installed: Csn) -> Option<Immutable> {
         let active = self.view.load().active.clone();
         // Somebody may have entered, and not yet begun to write.
@@ -439,8 +450,9 @@ impl SubTable {
         (!unused).then(|| Immutable::new(active, installed))
     }
 
-    /// Those that take the place of this one, at a key that is inside and that no slice of `levels` spans: the keys before
-    /// it, and those from it on. This one is closed, and commits up to `installed` were installed since.
+    /// Those that take the place of this one, at a key that is inside and that no slice of `levels`
+    /// spans: the keys before it, and those from it on. This one is closed, and commits up to
+    /// `installed` were installed since.
     pub(crate) fn halves(
         &self,
         key: &[u8],
@@ -491,8 +503,9 @@ impl SubTable {
             }
         }
         immutables.sort_by_key(|old| std::cmp::Reverse(old.watermark));
-        // Those of one and of the other lie beside each other: what is flushed says nothing of what still waits. Who has yet to
-        // write into one of them is above all that was installed, and so above every watermark.
+        // Those of one and of the other lie beside each other: what is flushed says nothing of what
+        // still waits. Who has yet to write into one of them is above all that was installed, and
+        // so above every watermark.
         let mut before = Csn::MAX;
         for old in &mut immutables {
             old.watermark = old.watermark.min(before);
@@ -507,8 +520,8 @@ impl SubTable {
         SubTable { heat: self.heat.joined(&next.heat, half_life), ..joined }
     }
 
-    /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who would write looks
-    /// for those others until they are there, which must be soon.
+    /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who
+    /// would write looks for those others until they are there, which must be soon.
     pub(crate) fn close(&self) {
         let _changing = self.changing.lock();
         self.closed.store(true, Ordering::Release);
@@ -563,9 +576,10 @@ impl View {
 
     /// The newest version of a key at or below a snapshot.
     ///
-    /// Places are asked from the newest to the oldest, and most often the first answer is the newest version.
-    /// But commits are installed in any order (E2), so one may have gone to an older memtable than one before it:
-    /// an older place is asked as well if it holds anything newer than what was found.
+    /// Places are asked from the newest to the oldest, and most often the first answer is the
+    /// newest version. But commits are installed in any order (E2), so one may have gone to an
+    /// older memtable than one before it: an older place is asked as well if it holds anything
+    /// newer than what was found.
     pub(crate) fn find(
         &self,
         key: &[u8],

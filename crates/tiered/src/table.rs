@@ -1,8 +1,8 @@
 //! A table: its sub-tables, and since when and until when it is there.
 //!
-//! The list of sub-tables is replaced whole, when one is split or two are joined. Whoever found a sub-table that has been
-//! closed since reads what it held then, which is all that a snapshot of that time needs; who would write to it is told to look
-//! again.
+//! The list of sub-tables is replaced whole, when one is split or two are joined. Whoever found a
+//! sub-table that has been closed since reads what it held then, which is all that a snapshot of
+//! that time needs; who would write to it is told to look again.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -110,7 +110,8 @@ impl Table {
         self.parts.load().0.clone()
     }
 
-    /// Puts sub-tables in the place of others, which are closed and cover the same keys. The manifest is locked.
+    /// Puts sub-tables in the place of others, which are closed and cover the same keys. The
+    /// manifest is locked.
     pub(crate) fn replace(&self, old: &[&Arc<SubTable>], new: Vec<SubTable>) {
         let mut parts = self.all_parts();
         let at = parts.iter().position(|part| Arc::ptr_eq(part, old[0]));
@@ -133,8 +134,9 @@ impl Table {
         self.parts.load().0.iter().map(|part| part.memory_bytes()).sum()
     }
 
-    /// Commits of this table up to here would survive without the log, if the memtable of the sub-table `without` were in
-    /// extents; [`Csn::MAX`] when nothing of the table is only in memory.
+    /// Commits of this table up to here would survive without the log, if the memtable of the
+    /// sub-table `without` were in extents; [`Csn::MAX`] when nothing of the table is only in
+    /// memory.
     pub(crate) fn persisted(&self, without: Option<(&Arc<SubTable>, &Arc<Memtable>)>) -> Csn {
         let before = |csn: Csn| Csn(csn.0.saturating_sub(1));
         let mut persisted = Csn::MAX;

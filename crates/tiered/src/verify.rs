@@ -1,5 +1,5 @@
-//! Verification of a folder that nobody has open: every checksum, every order, every count, and that every slot has
-//! one owner.
+//! Verification of a folder that nobody has open: every checksum, every order, every count, and
+//! that every slot has one owner.
 
 use std::path::Path;
 use std::sync::Arc;

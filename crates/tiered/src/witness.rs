@@ -1,8 +1,9 @@
 //! What a model sees of bytes behind raw pointers: rows of the row cache, and pages of a pool.
 //!
-//! loom knows of each use of its own cells, and nothing of memory that is reached by an address. So what hands such memory out has a *witness*
-//! with it, which is told of each look at the bytes, of each change, and of their end. In a model that is a cell of loom's; in production it is
-//! nothing, and takes no memory.
+//! loom knows of each use of its own cells, and nothing of memory that is reached by an address. So
+//! what hands such memory out has a *witness* with it, which is told of each look at the bytes, of
+//! each change, and of their end. In a model that is a cell of loom's; in production it is nothing,
+//! and takes no memory.
 #![allow(unsafe_code)] // A leaf: the way from bytes to their witness.
 
 #[cfg(loom)]
@@ -109,7 +110,8 @@ mod seen {
         /// The one that was left in words.
         ///
         /// # Safety
-        /// It was, and is not dropped; what they are in is freed by [`bury`] only, together with it.
+        /// It was, and is not dropped; what they are in is freed by [`bury`] only, together with
+        /// it.
         pub(crate) unsafe fn at(words: *const u64) -> ManuallyDrop<Witness> {
             // SAFETY: as the caller says: it is where they are.
             let at = unsafe { words.read() } as usize;
@@ -154,7 +156,8 @@ mod seen {
         }
     }
 
-    /// Frees something whose end was told, a while later: who looks at it nevertheless is to be told that it ended, and not misled.
+    /// Frees something whose end was told, a while later: who looks at it nevertheless is to be
+    /// told that it ended, and not misled.
     pub(crate) fn bury<T: 'static>(thing: T) {
         BURIED.with_borrow_mut(|buried| {
             buried.push_back(Box::new(thing));

@@ -83,8 +83,8 @@ impl Shape {
         Ok(self)
     }
 
-    /// Checks that all entries lie inside and in order; `note` is told of each its number, where it begins, and where its key does.
-    /// A read that misses spends much of its time here.
+    /// Checks that all entries lie inside and in order; `note` is told of each its number, where it
+    /// begins, and where its key does. A read that misses spends much of its time here.
     pub(super) fn check<'a>(
         &self,
         entries: &'a [u8],
@@ -130,7 +130,8 @@ impl Shape {
     }
 }
 
-/// As two keys compare, which most often differ late, and within few bytes: a call for so few takes longer than to compare them.
+/// As two keys compare, which most often differ late, and within few bytes: a call for so few takes
+/// longer than to compare them.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (words, _) = a.as_chunks();
@@ -171,9 +172,10 @@ pub(crate) enum Told<'a> {
     Nothing,
 }
 
-/// Looks for the version of a key that a snapshot sees in some entries of a block, which have all of the block's versions of each of their keys. `None`
-/// where it takes more of the block to tell, or where they are no entries: a key may be before those of a part that is not the first, and behind
-/// those of any.
+/// Looks for the version of a key that a snapshot sees in some entries of a block, which have all
+/// of the block's versions of each of their keys. `None` where it takes more of the block to tell,
+/// or where they are no entries: a key may be before those of a part that is not the first, and
+/// behind those of any.
 pub(crate) fn search_part<'a>(
     mut entries: &'a [u8],
     csn_bytes: u8,
@@ -195,7 +197,8 @@ pub(crate) fn search_part<'a>(
     None
 }
 
-/// The entry that begins here. Reads and scans spend most of their time here, and most lengths have one or two bytes.
+/// The entry that begins here. Reads and scans spend most of their time here, and most lengths have
+/// one or two bytes.
 #[inline]
 pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
     if let Some((key_len, rest)) = short_varint(bytes)
@@ -217,7 +220,8 @@ pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) 
     next_entry(bytes, csn_bytes).expect("a block's entries are checked when it is opened")
 }
 
-/// Where the key of the entry that begins here is, how long it is, the CSN, and the value's length and one more, or 0 for a tombstone.
+/// Where the key of the entry that begins here is, how long it is, the CSN, and the value's length
+/// and one more, or 0 for a tombstone.
 #[inline(always)] // A step of a scan is little more than this; what is returned would go through memory.
 pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
     // Lengths of a byte each, most often.

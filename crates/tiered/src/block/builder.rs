@@ -7,11 +7,12 @@ use crate::filter::{self, FilterKind};
 use crate::nodes;
 use crate::pages::PAGE_ALIGN;
 
-/// Bytes of body below which a block is small: one that is not worth a place of its own where entries come before or after
-/// it.
+/// Bytes of body below which a block is small: one that is not worth a place of its own where
+/// entries come before or after it.
 pub(crate) const SMALL_BYTES: usize = BLOCK_BYTES / 4;
 
-/// Bytes in memory of a block with a body of so many bytes and so many entries, as [`super::Block`] has them.
+/// Bytes in memory of a block with a body of so many bytes and so many entries, as [`super::Block`]
+/// has them.
 fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
     (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + nodes::bytes_of(entries)
 }
@@ -145,7 +146,8 @@ impl Open {
     }
 }
 
-/// Makes blocks of sorted entries. No block but the only one is small: what is left at the end goes into the one before.
+/// Makes blocks of sorted entries. No block but the only one is small: what is left at the end goes
+/// into the one before.
 pub(crate) struct BlockWriter {
     block_bytes: usize,
     open: Open,

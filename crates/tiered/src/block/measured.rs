@@ -1,4 +1,5 @@
-//! Blocks by themselves, to be measured: built of rows, coded, opened, searched and walked by what extents and scans do it with.
+//! Blocks by themselves, to be measured: built of rows, coded, opened, searched and walked by what
+//! extents and scans do it with.
 
 use std::sync::Arc;
 

@@ -17,12 +17,13 @@
 //!            bytes of a CSN (u8)
 //! ```
 //!
-//! The checksum covers which frame it is, so that one that was written or read in another's place is damage. A block that
-//! is carried to another extent is checked first, and then sealed again.
+//! The checksum covers which frame it is, so that one that was written or read in another's place
+//! is damage. A block that is carried to another extent is checked first, and then sealed again.
 //!
-//! Entries are in order of key, and of one key the newest first. A block is checked whole when it is read from a device:
-//! afterwards every entry is known to lie inside and in order. Where entries begin is noted then, in [`crate::nodes`] behind the
-//! body, by which a search or a step in either direction touches only the entries it compares.
+//! Entries are in order of key, and of one key the newest first. A block is checked whole when it
+//! is read from a device: afterwards every entry is known to lie inside and in order. Where entries
+//! begin is noted then, in [`crate::nodes`] behind the body, by which a search or a step in either
+//! direction touches only the entries it compares.
 
 mod body;
 mod builder;
@@ -48,19 +49,22 @@ pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
 
-/// Bytes that a block has in memory when it is full: its frame and body, and the nodes over its keys. So many are whole pages of the system,
-/// which it can take back by themselves.
+/// Bytes that a block has in memory when it is full: its frame and body, and the nodes over its
+/// keys. So many are whole pages of the system, which it can take back by themselves.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
-/// The same of blocks of Level0 and Level1: a read there is of few rows, and what else comes with them is in memory for nothing.
+/// The same of blocks of Level0 and Level1: a read there is of few rows, and what else comes with
+/// them is in memory for nothing.
 pub(crate) const HOT_BLOCK_BYTES: usize = BLOCK_BYTES / 2;
 /// Bytes of a frame beside its body.
 pub(crate) const FRAME_BYTES: usize = 12;
 /// The version of frames and bodies.
 const FRAME_VERSION: u8 = 1;
 const CHECKSUM_AT: usize = 8;
-/// Bytes that are checked before a frame's body: which frame it is, and what is before the checksum.
+/// Bytes that are checked before a frame's body: which frame it is, and what is before the
+/// checksum.
 const ID_BYTES: usize = 20 + CHECKSUM_AT;
-/// How far ahead of a walk memory is asked for: what a device of memory gives while it is waited for once.
+/// How far ahead of a walk memory is asked for: what a device of memory gives while it is waited
+/// for once.
 const AHEAD_BYTES: usize = 2048;
 /// The same in rows, where they are so long that most of what lies ahead is not looked at.
 const AHEAD_ROWS: usize = 4;
@@ -328,7 +332,8 @@ impl Block {
             BlockSearch::Nodes(way) => way,
             BlockSearch::Halving => Way::Scalar,
         };
-        // Where entries and their keys begin is noted first; what keys begin with alike is known once the last is found.
+        // Where entries and their keys begin is noted first; what keys begin with alike is known
+        // once the last is found.
         let places = Nodes::new(shape.entries, &[], &[], way);
         let checked = shape.check(entries, |index, at, key_at| {
             places.set(behind, index, at as u32, key_at as u32);
@@ -338,7 +343,8 @@ impl Block {
         let nodes = Nodes::new(shape.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
-            // What is behind a shorter key is no part of its head; the body ends with more bytes than a head has.
+            // What is behind a shorter key is no part of its head; the body ends with more bytes
+            // than a head has.
             rest if rest >= WORD || key_bytes.0 == key_bytes.1 => {
                 let known = u32::MAX.checked_shl(8 * WORD.saturating_sub(rest) as u32);
                 nodes.fill(behind, |_, key_at| {
@@ -385,7 +391,8 @@ impl Block {
         self.nodes.len()
     }
 
-    /// The frame of one that is stored as it is, and where its entries are in that. Of others the bytes before the entries mean nothing.
+    /// The frame of one that is stored as it is, and where its entries are in that. Of others the
+    /// bytes before the entries mean nothing.
     pub(crate) fn stored_frame(&self) -> (&[u8], Range<usize>) {
         (&self.memory[..self.body_end as usize], FRAME_BYTES..self.entries_end as usize)
     }
@@ -435,8 +442,8 @@ impl Block {
         self.row_at(self.place(index))
     }
 
-    /// Where the entry behind one is; there is one. Who asks will go on, and where each entry begins is known from the one before: the processor
-    /// would wait for one line after the other.
+    /// Where the entry behind one is; there is one. Who asks will go on, and where each entry
+    /// begins is known from the one before: the processor would wait for one line after the other.
     #[inline(always)]
     pub(crate) fn row_after(&self, row: &Row) -> Row {
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
@@ -461,7 +468,8 @@ impl Block {
         rows.for_each(|row| Block::ask_for_row(self.memory.as_ptr().wrapping_add(self.place(row))));
     }
 
-    /// Asks the processor for what a step looks at of a row that may begin there: its lengths, and its key behind them.
+    /// Asks the processor for what a step looks at of a row that may begin there: its lengths, and
+    /// its key behind them.
     #[inline(always)]
     fn ask_for_row(at: *const u8) {
         prefetch::line(at);
@@ -493,7 +501,8 @@ impl Block {
         Entry { key: self.key_of(row), csn: row.csn, value: self.value_of(row) }
     }
 
-    /// Gives key and value of so many entries, from one on, until `take` answers `false`. A tombstone's value is empty.
+    /// Gives key and value of so many entries, from one on, until `take` answers `false`. A
+    /// tombstone's value is empty.
     pub(crate) fn each_from(
         &self,
         first: usize,

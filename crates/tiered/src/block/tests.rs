@@ -180,7 +180,8 @@ fn what_is_left_goes_into_the_block_before() {
     }
 }
 
-/// Rows are the entries, found by index and one from the other; and a block knows whether each key has one version.
+/// Rows are the entries, found by index and one from the other; and a block knows whether each key
+/// has one version.
 #[test]
 fn rows_are_the_entries_from_either_side() {
     let mut rng = Rng::new(4);
@@ -226,8 +227,8 @@ fn rows_are_the_entries_from_either_side() {
     }
 }
 
-/// Keys of one length, whose heads are read as they lie, and of several; with less behind what they begin with alike than a head has, and
-/// with more.
+/// Keys of one length, whose heads are read as they lie, and of several; with less behind what they
+/// begin with alike than a head has, and with more.
 #[test]
 fn keys_of_any_length_are_found() {
     let mut rng = Rng::new(9);
@@ -260,7 +261,8 @@ fn keys_of_any_length_are_found() {
     }
 }
 
-/// Some of the entries answer what all do, or nothing: of a key at their edges more may be elsewhere.
+/// Some of the entries answer what all do, or nothing: of a key at their edges more may be
+/// elsewhere.
 #[test]
 fn a_part_answers_what_the_block_does_or_nothing() {
     let rows: Vec<_> = (0..40_u64).map(|n| (format!("k{n:03}").into_bytes(), n)).collect();

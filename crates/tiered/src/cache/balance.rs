@@ -1,30 +1,40 @@
-//! How what the budget leaves to caches is divided between single rows and all else: by what a byte more would spare to either.
+//! How what the budget leaves to caches is divided between single rows and all else: by what a byte
+//! more would spare to either.
 //!
-//! What a row in memory is worth hangs on who asks. Where few rows are asked for, among many in their blocks, a byte of rows
-//! spares more reading than one of blocks does; where scans ask, none. Neither can be told beforehand, and both change.
+//! What a row in memory is worth hangs on who asks. Where few rows are asked for, among many in
+//! their blocks, a byte of rows spares more reading than one of blocks does; where scans ask, none.
+//! Neither can be told beforehand, and both change.
 //!
-//! So each side remembers what it evicted last, as much as a part more of memory would have kept (a *ghost* of it, after ARC: Megiddo,
-//! Modha, "ARC: a self-tuning, low overhead replacement cache", 2003). When that is asked for, what is read from devices for want of it is
-//! that side's *regret*. Bytes move to the side that regrets more: the regret of a side is what it would gain by the next bytes, and about
-//! what it would lose with the last ones.
+//! So each side remembers what it evicted last, as much as a part more of memory would have kept (a
+//! *ghost* of it, after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement cache",
+//! 2003). When that is asked for, what is read from devices for want of it is that side's *regret*.
+//! Bytes move to the side that regrets more: the regret of a side is what it would gain by the next
+//! bytes, and about what it would lose with the last ones.
 //!
 //! # Guarantees
 //!
-//! - **O1 (to where it is worth more).** The share of rows rises while rows regret more than blocks and tables do, and falls while they regret
-//!   less. Both regret what was read, in bytes: a row whose block was in memory was no loss.
-//! - **O2 (steady).** Nothing moves while both regret about as much, nor before much has been read since the last time. Steps are small, and
-//!   grow only while they all go to the same side.
+//! - **O1 (to where it is worth more).** The share of rows rises while rows regret more than blocks
+//!   and tables do, and falls while they regret less. Both regret what was read, in bytes: a row
+//!   whose block was in memory was no loss.
+//! - **O2 (steady).** Nothing moves while both regret about as much, nor before much has been read
+//!   since the last time. Steps are small, and grow only while they all go to the same side.
 //! - **O3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **O4 (within the budget).** A move changes only what may be held. Rows that are past it leave, some with each block that is read,
-//!   and blocks come into what they leave; blocks give way to rows as those come in (J6, N3). Memory that no cache has is left to rows past
-//!   their share, up to the most that may be (O3), until blocks come that need it: where all of them are in memory, nothing is read that would move the share.
-//! - **O5 (hits cost nothing).** What is found in memory is not counted for this. Evictions and misses are, of rows in a sample of the buckets.
-//! - **O6 (rests).** While only a sample of the rows is looked for (J7) nothing moves, and rows of the sample have their part of the share that all
-//!   had at first: whether any are found is not to hang on what they were worth before.
+//! - **O4 (within the budget).** A move changes only what may be held. Rows that are past it leave,
+//!   some with each block that is read, and blocks come into what they leave; blocks give way to
+//!   rows as those come in (J6, N3). Memory that no cache has is left to rows past their share, up
+//!   to the most that may be (O3), until blocks come that need it: where all of them are in memory,
+//!   nothing is read that would move the share.
+//! - **O5 (hits cost nothing).** What is found in memory is not counted for this. Evictions and
+//!   misses are, of rows in a sample of the buckets.
+//! - **O6 (rests).** While only a sample of the rows is looked for (J7) nothing moves, and rows of
+//!   the sample have their part of the share that all had at first: whether any are found is not to
+//!   hang on what they were worth before.
 //!
-//! Rejected: to climb hills, as Caffeine does, which moves the share and looks at what is read then. What is read changes by itself, from
-//! compaction to compaction, by more than a step does. And to simulate other shares with samples of the keys ("miniature simulations"):
-//! what a row spares hangs on whether its block is in memory, and a sample of rows knows nothing of blocks that others share.
+//! Rejected: to climb hills, as Caffeine does, which moves the share and looks at what is read
+//! then. What is read changes by itself, from compaction to compaction, by more than a step does.
+//! And to simulate other shares with samples of the keys ("miniature simulations"): what a row
+//! spares hangs on whether its block is in memory, and a sample of rows knows nothing of blocks
+//! that others share.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -124,7 +134,8 @@ impl Balance {
         self.moves
     }
 
-    /// Whether enough was read to weigh both sides, where so many bytes were read since the begin, and caches may have so many.
+    /// Whether enough was read to weigh both sides, where so many bytes were read since the begin,
+    /// and caches may have so many.
     pub(super) fn is_due(&self, read: u64, caches: usize) -> bool {
         let due = self.due.load(Ordering::Relaxed);
         if !self.moves || read < due {
@@ -135,7 +146,8 @@ impl Balance {
         is_mine.is_ok()
     }
 
-    /// Moves the share by what either side regrets since the begin; where it `rests`, that is only taken note of (O6).
+    /// Moves the share by what either side regrets since the begin; where it `rests`, that is only
+    /// taken note of (O6).
     pub(super) fn weigh(&self, now: Regrets, rests: bool) {
         let Some(mut scale) = self.scale.try_lock() else { return };
         let (scale, before) = &mut *scale;
@@ -157,7 +169,8 @@ mod tests {
 
     use super::*;
 
-    /// Weighs sides that regret as a share leaves them to, with noise, and answers where the share went.
+    /// Weighs sides that regret as a share leaves them to, with noise, and answers where the share
+    /// went.
     fn shares(scale: &mut Scale, rounds: usize, regrets: impl Fn(f64) -> [f64; 2]) -> Vec<f64> {
         let mut rng = Rng::new(5);
         let mut noisy = |regret: f64| (regret * (0.9 + rng.below(200) as f64 / 1000.0)) as u64;

@@ -1,4 +1,5 @@
-//! Blocks and tables that were evicted lately: as much as a part more of memory would have kept (`super::balance`).
+//! Blocks and tables that were evicted lately: as much as a part more of memory would have kept
+//! (`super::balance`).
 
 use std::collections::VecDeque;
 

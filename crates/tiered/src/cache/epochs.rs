@@ -1,17 +1,21 @@
 //! Who may still look at something that was taken away: readers that were there before it was.
 //!
-//! A reader *pins*: it counts itself in a word, its *stripe*, that few other threads use. Something that is taken out of reach is kept
-//! until each stripe was seen with nobody in it. Whoever pins after that look finds the thing gone: both change the stripe's word, so the one
-//! who comes later sees what the earlier did before. A stripe has two counts, of which new readers use one at a time: where readers come
-//! and go without a break, the other one empties all the same.
+//! A reader *pins*: it counts itself in a word, its *stripe*, that few other threads use. Something
+//! that is taken out of reach is kept until each stripe was seen with nobody in it. Whoever pins
+//! after that look finds the thing gone: both change the stripe's word, so the one who comes later
+//! sees what the earlier did before. A stripe has two counts, of which new readers use one at a
+//! time: where readers come and go without a break, the other one empties all the same.
 //!
 //! - **X1.** What a reader found after it pinned is not released before it unpins.
-//! - **X2.** What was taken away is released after every reader of that time has unpinned, however many others come.
+//! - **X2.** What was taken away is released after every reader of that time has unpinned, however
+//!   many others come.
 //!
-//! Words are changed by each step, and not only read, so that no fence is needed, which the thread sanitizer would not see.
+//! Words are changed by each step, and not only read, so that no fence is needed, which the thread
+//! sanitizer would not see.
 //!
-//! Rejected: a slot for each thread, which it stores an epoch into, and a fence. It is as dear (a fence for a change of a word), and
-//! threads would have to be told apart, and their slots found again.
+//! Rejected: a slot for each thread, which it stores an epoch into, and a fence. It is as dear (a
+//! fence for a change of a word), and threads would have to be told apart, and their slots found
+//! again.
 
 use std::cell::Cell;
 
@@ -217,7 +221,8 @@ pub(super) fn stripe() -> usize {
 #[cfg(loom)]
 loom::thread_local!(static STRIPE: Cell<usize> = Cell::new(0));
 
-/// The stripe of the calling thread: the first, unless it has said otherwise. Of a model they are to be the same in each run.
+/// The stripe of the calling thread: the first, unless it has said otherwise. Of a model they are
+/// to be the same in each run.
 #[cfg(loom)]
 pub(super) fn stripe() -> usize {
     STRIPE.with(Cell::get)

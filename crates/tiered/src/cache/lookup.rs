@@ -1,4 +1,5 @@
-//! Where blocks are, by extent and number: what readers ask who do not follow pointers, so that it can be measured what those bring.
+//! Where blocks are, by extent and number: what readers ask who do not follow pointers, so that it
+//! can be measured what those bring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,5 @@
-//! Readers beside what takes away what they read, in every order of their steps and with every value that a load may give.
+//! Readers beside what takes away what they read, in every order of their steps and with every
+//! value that a load may give.
 
 #![allow(unsafe_code)] // What is read is a loom cell.
 
@@ -137,7 +138,8 @@ fn loom_n1_evictions_that_contend() {
     });
 }
 
-/// N1: two who missed the same block bring it, and a third reads it: one of the two is kept, and charged.
+/// N1: two who missed the same block bring it, and a third reads it: one of the two is kept, and
+/// charged.
 #[test]
 fn loom_n1_a_block_that_two_bring() {
     model(3, || {
@@ -223,7 +225,8 @@ fn loom_n5_a_block_that_comes_too_late() {
     });
 }
 
-/// N1: an extent comes to be elsewhere, while one reads it where it was and what is in memory of it gives way. All of it is released once.
+/// N1: an extent comes to be elsewhere, while one reads it where it was and what is in memory of it
+/// gives way. All of it is released once.
 #[test]
 fn loom_n1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
     model(3, || {
@@ -267,7 +270,8 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
     });
 }
 
-/// X1: a reader comes again while what it found the first time is waited for, and uses the other count: that is waited for as well.
+/// X1: a reader comes again while what it found the first time is waited for, and uses the other
+/// count: that is waited for as well.
 #[test]
 fn loom_x1_a_reader_that_comes_by_both_counts() {
     // The two take turns.

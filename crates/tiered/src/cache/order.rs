@@ -1,13 +1,15 @@
-//! What is evicted next: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", 2023),
-//! and a clock over tables beside it.
+//! What is evicted next: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
+//! you need for cache eviction", 2023), and a clock over tables beside it.
 //!
-//! A block comes into the *small* queue, a tenth of the capacity. Whatever was used there again goes on into the *main* queue; all else
-//! leaves, and is remembered by its key for a while: one that comes back soon was worth keeping, and goes into the main queue at once. So
-//! a scan passes through the tenth, and the rest does not notice. From the end of the main queue what was used since goes back to its
-//! front, once for each use that is marked, and all else leaves.
+//! A block comes into the *small* queue, a tenth of the capacity. Whatever was used there again
+//! goes on into the *main* queue; all else leaves, and is remembered by its key for a while: one
+//! that comes back soon was worth keeping, and goes into the main queue at once. So a scan passes
+//! through the tenth, and the rest does not notice. From the end of the main queue what was used
+//! since goes back to its front, once for each use that is marked, and all else leaves.
 //!
-//! Tables are a queue of that kind by themselves. How far the hands of both go, each time something has to leave, is weighed: a queue
-//! whose entries save more bytes of reading, for each byte of memory, is gone through slower in that proportion.
+//! Tables are a queue of that kind by themselves. How far the hands of both go, each time something
+//! has to leave, is weighed: a queue whose entries save more bytes of reading, for each byte of
+//! memory, is gone through slower in that proportion.
 
 use std::collections::VecDeque;
 
@@ -189,8 +191,9 @@ impl<I> Order<I> {
         if main.turns <= tables.turns { Queue::Main } else { Queue::Tables }
     }
 
-    /// Moves hands until something is to go, which stays there until it is removed. `judge` says what becomes of what they come to;
-    /// it must say that something goes when it is asked often enough.
+    /// Moves hands until something is to go, which stays there until it is removed. `judge` says
+    /// what becomes of what they come to; it must say that something goes when it is asked often
+    /// enough.
     pub(super) fn victim(
         &mut self,
         capacity: usize,

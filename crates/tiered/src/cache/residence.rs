@@ -1,7 +1,8 @@
 //! The cache: what is in memory, behind the pointers that lead there, and its one lock.
 //!
-//! Locks: the cache's own is taken with any other held but a pool's of pages, and under it only those of [`Lookup`]. References to tables and blocks
-//! that nobody can reach any more, and to extents' handles, are dropped after it: what their ends do takes locks of their own.
+//! Locks: the cache's own is taken with any other held but a pool's of pages, and under it only
+//! those of [`Lookup`]. References to tables and blocks that nobody can reach any more, and to
+//! extents' handles, are dropped after it: what their ends do takes locks of their own.
 #![allow(unsafe_code)] // The one place that pairs pointers with the readers that are waited for.
 
 use std::ops::{Deref, Range};
@@ -25,11 +26,13 @@ use super::swip::{Swip, Unlinked};
 /// A reference of what the cache has, or had. Models know of its count.
 pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
 
-/// What an entry costs beside its value: its place in the order, what is remembered of one that left, and two counts.
+/// What an entry costs beside its value: its place in the order, what is remembered of one that
+/// left, and two counts.
 const ENTRY_BYTES: usize = 128;
 /// Of the capacity, in quarters, what tables may have before blocks go first.
 const TABLE_QUARTERS: usize = 3;
-/// The part of the budget that is left free, so that not every step of others makes the cache give way.
+/// The part of the budget that is left free, so that not every step of others makes the cache give
+/// way.
 const HEADROOM_SHARE: usize = 32;
 /// Uses in the small queue from which on a block is kept.
 const USES_TO_STAY: usize = 2;
@@ -257,7 +260,8 @@ pub(crate) struct CacheSettings {
     pub(crate) bytes_max: usize,
     /// Whether readers follow pointers. They look blocks up without it.
     pub(crate) swizzling: bool,
-    /// Whether it is counted what is read for want of a little more memory ([`Cache::read_and_regretted`]).
+    /// Whether it is counted what is read for want of a little more memory
+    /// ([`Cache::read_and_regretted`]).
     pub(crate) regrets: bool,
 }
 
@@ -333,15 +337,16 @@ impl<H: Holder> Cache<H> {
     /// Bytes that may be held now (N3), where so many are charged for what is.
     fn capacity(&self, charged: usize) -> usize {
         let budget = &self.budget;
-        // Other caches are among the others. The memory that evicted blocks were in is not: more would be evicted for it, and so on.
+        // Other caches are among the others. The memory that evicted blocks were in is not: more
+        // would be evicted for it, and so on.
         let others = budget.used_beside(charged);
         let limit = budget.limit() - budget.limit() / HEADROOM_SHARE;
         let CacheSettings { bytes_min, bytes_max, .. } = self.settings;
         limit.saturating_sub(others).max(bytes_min).min(bytes_max)
     }
 
-    /// Seats a table of an extent of this number, with this many blocks. Answers the one that is seated, which another may have been
-    /// faster to do, or this one, where it is too large.
+    /// Seats a table of an extent of this number, with this many blocks. Answers the one that is
+    /// seated, which another may have been faster to do, or this one, where it is too large.
     pub(crate) fn seat(
         &self,
         holder: &Arc<H>,
@@ -366,7 +371,8 @@ impl<H: Holder> Cache<H> {
         let mut state = self.lock();
         if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
             if let Some(lookup) = &self.lookup {
-                // Of a moved extent two handles may have one, and the other's took this one's place there.
+                // Of a moved extent two handles may have one, and the other's took this one's place
+                // there.
                 lookup.insert_table(key, &there);
             }
             return there;
@@ -388,8 +394,8 @@ impl<H: Holder> Cache<H> {
         table
     }
 
-    /// Keeps a block of a table. Answers the one that is kept, which another may have been faster to read, or this
-    /// one, where it is not: it is too large, or the table has left (N5).
+    /// Keeps a block of a table. Answers the one that is kept, which another may have been faster
+    /// to read, or this one, where it is not: it is too large, or the table has left (N5).
     pub(crate) fn insert(
         &self,
         table: &Kept<Table<H>>,
@@ -406,7 +412,8 @@ impl<H: Holder> Cache<H> {
         let mut ends = Ends::default();
         let mut state = self.lock();
         let swip = &table.blocks[index];
-        // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+        // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its
+        // tables.
         if let Some(there) = unsafe { swip.get_arc(&self.pin()) } {
             if let Some(lookup) = &self.lookup {
                 lookup.insert_block(table.key, index as u32, &there);
@@ -438,7 +445,8 @@ impl<H: Holder> Cache<H> {
         block
     }
 
-    /// Whether so many bytes can come in without another leaving, as far as it is known without the lock.
+    /// Whether so many bytes can come in without another leaving, as far as it is known without the
+    /// lock.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let held = self.held.load(Ordering::Relaxed);
         held + bytes <= self.capacity(held + self.limbo_bytes.load(Ordering::Relaxed))
@@ -456,8 +464,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// A block of so many bytes was missed, and a part of it read. What a little more memory would have kept is looked for in some of
-    /// these, each for as many as it stands for.
+    /// A block of so many bytes was missed, and a part of it read. What a little more memory would
+    /// have kept is looked for in some of these, each for as many as it stands for.
     pub(crate) fn note_part(&self, table: &Table<H>, index: usize, bytes: usize) {
         let miss = self.misses.fetch_add(1, Ordering::Relaxed);
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -470,13 +478,15 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Which of these blocks are in memory and were used again since they came in, or were of use before (N9).
+    /// Which of these blocks are in memory and were used again since they came in, or were of use
+    /// before (N9).
     pub(crate) fn of_use(&self, table: &Table<H>, blocks: Range<usize>) -> Vec<usize> {
         let state = self.lock();
         let pin = self.pin();
         let is_of_use = |index: &usize| {
             let swip = &table.blocks[*index];
-            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of
+            // its tables.
             let Some(block) = (unsafe { swip.peek(&pin) }) else { return false };
             let entry = block.entry.load(Ordering::Relaxed);
             swip.marks() > 0 || (entry != NONE && state.order.queue(entry) == Queue::Main)
@@ -489,7 +499,8 @@ impl<H: Holder> Cache<H> {
         let mut state = self.lock();
         let pin = self.pin();
         for index in blocks {
-            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of
+            // its tables.
             if let Some(block) = unsafe { table.blocks[*index].peek(&pin) } {
                 let (item, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
                 state.count_block(table, -1);
@@ -527,7 +538,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Evicts so many bytes, if there are as many above the floor, and waits for readers who are inside of them, for a moment (N4).
+    /// Evicts so many bytes, if there are as many above the floor, and waits for readers who are
+    /// inside of them, for a moment (N4).
     pub(crate) fn give_way(&self, bytes: usize) {
         let floor = self.settings.bytes_min;
         let in_limbo = self.limbo_bytes.load(Ordering::Relaxed);
@@ -580,7 +592,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Bytes that were read for what was missed, and of them, for what a little more memory would have kept.
+    /// Bytes that were read for what was missed, and of them, for what a little more memory would
+    /// have kept.
     pub(crate) fn read_and_regretted(&self) -> (u64, u64) {
         (self.read.load(Ordering::Relaxed), self.regret.load(Ordering::Relaxed))
     }
@@ -645,7 +658,8 @@ impl<H: Holder> Cache<H> {
         let (item, bytes) = state.order.remove(table.entry.swap(NONE, Ordering::Relaxed));
         let pin = self.pin();
         for index in 0..table.blocks.len() {
-            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its tables.
+            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of
+            // its tables.
             if let Some(block) = unsafe { table.blocks[index].get(&pin) } {
                 let (_, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
                 self.take_block(state, table, index as u32, bytes);
@@ -682,8 +696,8 @@ impl<H: Holder> Cache<H> {
         for gone in gone {
             let bytes = match gone {
                 Gone::Table(table, bytes) => {
-                    // SAFETY: it was in limbo until all who could have reached it have unpinned: readers pin by these epochs,
-                    // which `Seat` and `Table` check.
+                    // SAFETY: it was in limbo until all who could have reached it have unpinned:
+                    // readers pin by these epochs, which `Seat` and `Table` check.
                     let table = unsafe { table.release() };
                     ends.tables.push(table);
                     bytes
@@ -718,7 +732,8 @@ impl<H: Holder> State<H> {
         self.charge.resize(self.held + self.in_limbo - self.forgiven);
     }
 
-    /// Something is evicted, of which what left within the last so many bytes, over all queues, is remembered.
+    /// Something is evicted, of which what left within the last so many bytes, over all queues, is
+    /// remembered.
     fn note_departure(&mut self, id: u32, remembered: usize) {
         let Some(departed) = &mut self.departed else { return };
         let queue = self.order.queue(id);
@@ -743,8 +758,8 @@ impl<H: Holder> State<H> {
     }
 }
 
-/// What becomes of an entry that the hand has come to. Holders that were asked are given to `met`: the last reference of one must not be
-/// dropped under the lock.
+/// What becomes of an entry that the hand has come to. Holders that were asked are given to `met`:
+/// the last reference of one must not be dropped under the lock.
 fn judge<H: Holder>(
     queue: Queue,
     item: &Item<H>,

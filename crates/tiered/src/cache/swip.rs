@@ -1,4 +1,5 @@
-//! A swizzled pointer: null, or the way to something in memory, with marks of its use in its low bits.
+//! A swizzled pointer: null, or the way to something in memory, with marks of its use in its low
+//! bits.
 #![allow(unsafe_code)] // A leaf: pointers of `Arc`s that readers follow without a reference.
 
 use std::marker::PhantomData;
@@ -9,7 +10,8 @@ use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 
 use super::epochs::Pin;
 
-/// The most marks: a use adds one, up to these, and the eviction's hand takes one away each time it comes by.
+/// The most marks: a use adds one, up to these, and the eviction's hand takes one away each time it
+/// comes by.
 pub(super) const MARKS_MAX: usize = 3;
 /// What a pointer has its marks in; what it leads to is aligned to more.
 const MARKS: usize = 3;
@@ -19,7 +21,8 @@ const MARKS: usize = 3;
 /// Who puts something in or takes it out holds the lock of the cache; readers hold a pin of it.
 pub(super) struct Swip<T>(AtomicPtr<T>, PhantomData<Arc<T>>);
 
-/// Something that was taken out of a swip. Readers may still look at it: if it is not released it stays in memory for good.
+/// Something that was taken out of a swip. Readers may still look at it: if it is not released it
+/// stays in memory for good.
 pub(super) struct Unlinked<T>(ManuallyDrop<Arc<T>>);
 
 impl<T> Unlinked<T> {
@@ -62,8 +65,8 @@ impl<T> Swip<T> {
             let _ = self.0.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
         }
         let thing = word.map_addr(|addr| addr & !MARKS);
-        // SAFETY: it is null, or from an `Arc` that was put in, whose reference is released only after this pin, which was there when
-        // the pointer was: the caller says whose pin it is.
+        // SAFETY: it is null, or from an `Arc` that was put in, whose reference is released only
+        // after this pin, which was there when the pointer was: the caller says whose pin it is.
         unsafe { thing.as_ref() }
     }
 
@@ -84,7 +87,8 @@ impl<T> Swip<T> {
     pub(super) unsafe fn get_arc(&self, pin: &Pin<'_>) -> Option<Arc<T>> {
         // SAFETY: as the caller says.
         let thing = unsafe { self.get(pin) }?;
-        // SAFETY: it is in an `Arc`, one of whose references is not released before the pin is dropped.
+        // SAFETY: it is in an `Arc`, one of whose references is not released before the pin is
+        // dropped.
         unsafe {
             Arc::increment_strong_count(thing);
             Some(Arc::from_raw(thing))
@@ -127,14 +131,16 @@ impl<T> Swip<T> {
     pub(super) fn take(&self) -> Option<Unlinked<T>> {
         let word = self.0.swap(std::ptr::null_mut(), Ordering::AcqRel);
         let thing = word.map_addr(|addr| addr & !MARKS);
-        // SAFETY: a pointer in a swip is from an `Arc` that was put in, and is taken out once: here.
+        // SAFETY: a pointer in a swip is from an `Arc` that was put in, and is taken out once:
+        // here.
         (!thing.is_null()).then(|| Unlinked(ManuallyDrop::new(unsafe { Arc::from_raw(thing) })))
     }
 }
 
 impl<T> Drop for Swip<T> {
     fn drop(&mut self) {
-        // What is left there could still be looked at, and is not released: it would be a fault of the cache.
+        // What is left there could still be looked at, and is not released: it would be a fault of
+        // the cache.
         debug_assert!(self.is_empty() || std::thread::panicking(), "a swip goes after its thing");
     }
 }

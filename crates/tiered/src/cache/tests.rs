@@ -121,7 +121,8 @@ impl Shelf {
     }
 }
 
-/// What left the cache is released some together: what waits for others is not left behind with the cache.
+/// What left the cache is released some together: what waits for others is not left behind with the
+/// cache.
 #[test]
 fn n7_nothing_stays_in_memory_when_the_cache_is_dropped() {
     let shelf = Shelf::of(1 << 20);
@@ -251,7 +252,8 @@ fn n5_what_is_in_memory_of_an_extent_goes_with_it() {
     assert_eq!(shelf.alive(), 0);
 }
 
-/// What is put in beside readers is no miss, and outlives what is read once. What is taken out for it is gone, but for who reads it.
+/// What is put in beside readers is no miss, and outlives what is read once. What is taken out for
+/// it is gone, but for who reads it.
 #[test]
 fn n8_what_comes_in_beside_readers_is_kept() {
     let shelf = Shelf::of(600 << 10);
@@ -382,8 +384,8 @@ fn something_larger_than_all_is_not_kept() {
     assert!(!shelf.has(&extent, 2));
 }
 
-/// Readers, misses, evictions, extents that end and memory that is asked back, all at once: nothing is read after its end, and nothing is
-/// left in the end. By pointers, and by look-ups.
+/// Readers, misses, evictions, extents that end and memory that is asked back, all at once: nothing
+/// is read after its end, and nothing is left in the end. By pointers, and by look-ups.
 #[test]
 fn races_of_readers_with_evictions_and_ends() {
     for swizzling in [true, false] {

@@ -1,8 +1,8 @@
 //! Dictionaries: what the blocks of a table have in common, so that each need not say it again.
 //!
-//! A block of 16 KB is too small to learn much from itself. A dictionary is trained on blocks of its table, and belongs to it; a block that
-//! was coded with one names it by a number, and it stays for as long as an
-//! extent may have such a block ([`super::Names`]).
+//! A block of 16 KB is too small to learn much from itself. A dictionary is trained on blocks of
+//! its table, and belongs to it; a block that was coded with one names it by a number, and it stays
+//! for as long as an extent may have such a block ([`super::Names`]).
 
 use std::num::NonZeroU32;
 
@@ -41,8 +41,8 @@ impl Dictionary {
     /// The dictionary of these bytes.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`] when they are none: also of bytes that zstd would take for a dictionary without
-    /// a number, whose absence nobody would notice.
+    /// [`spillway_base::ErrorKind::Corruption`] when they are none: also of bytes that zstd would
+    /// take for a dictionary without a number, whose absence nobody would notice.
     pub(crate) fn open(id: DictionaryId, bytes: &[u8]) -> Result<Dictionary> {
         let wrong = || Error::corruption(format!("dictionary {} makes no sense", id.0));
         if id == DictionaryId::NONE || !BYTES.contains(&bytes.len()) {
@@ -53,7 +53,8 @@ impl Dictionary {
         Ok(Dictionary { id, bytes: bytes.into(), ready })
     }
 
-    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` when they have nothing to teach.
+    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` when they
+    /// have nothing to teach.
     pub(crate) fn train(id: DictionaryId, bodies: &[&[u8]], bytes: usize) -> Option<Dictionary> {
         let mut packing = Packing::default();
         let (mut samples, mut sizes) = (Vec::new(), Vec::new());
@@ -68,7 +69,8 @@ impl Dictionary {
             if packed.is_none() {
                 samples.truncate(start);
             }
-            // What it learns is how pieces go on that are alike, so many small samples teach more than a few large ones.
+            // What it learns is how pieces go on that are alike, so many small samples teach more
+            // than a few large ones.
             sizes.extend(samples[start..].chunks(SAMPLE_BYTES).map(<[u8]>::len));
         }
         let mut trained = vec![0; bytes.clamp(*BYTES.start(), *BYTES.end())];
@@ -91,7 +93,8 @@ impl Dictionary {
         self.bytes.len() + self.ready.sizeof()
     }
 
-    /// Has a context encode with it, if it can: that zstd can decode with it is known since it was opened, and no more.
+    /// Has a context encode with it, if it can: that zstd can decode with it is known since it was
+    /// opened, and no more.
     pub(super) fn load(&self, context: &mut CCtx<'static>) -> bool {
         let loaded = context.load_dictionary(&self.bytes);
         // The context looks at it when it is first used.
@@ -126,10 +129,12 @@ pub(crate) fn coded_bytes(encoder: &mut Encoder, bodies: &[&[u8]]) -> u64 {
     bytes.sum()
 }
 
-/// Whether a fresh dictionary is worth being recorded, and kept for as long as there are blocks that need it. Told are the bytes
-/// of bodies that it was not trained on: as they are coded today, and with it.
+/// Whether a fresh dictionary is worth being recorded, and kept for as long as there are blocks
+/// that need it. Told are the bytes of bodies that it was not trained on: as they are coded today,
+/// and with it.
 ///
-/// A first one is worth it for a fiftieth. To take the place of another it must spare a twentieth: that one stays as well.
+/// A first one is worth it for a fiftieth. To take the place of another it must spare a twentieth:
+/// that one stays as well.
 pub(crate) fn gains_enough(today_bytes: u64, fresh_bytes: u64, has_one: bool) -> bool {
     let share = if has_one { 20 } else { 50 };
     let spared = today_bytes.saturating_sub(fresh_bytes);

@@ -1,5 +1,6 @@
-//! What codings make of blocks of rows as they are in practice. `cargo test --release -p spillway-tiered coding::measure -- --nocapture`
-//! prints the table of `docs/benchmarks.md`; otherwise it is small, and sees that the ratios stay what they are.
+//! What codings make of blocks of rows as they are in practice. `cargo test --release -p
+//! spillway-tiered coding::measure -- --nocapture` prints the table of `docs/benchmarks.md`;
+//! otherwise it is small, and sees that the ratios stay what they are.
 
 use std::time::Duration;
 
@@ -77,7 +78,8 @@ fn used() -> Duration {
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// Codes and decodes bodies, prints what that took, and answers the share of their bytes that is left.
+/// Codes and decodes bodies, prints what that took, and answers the share of their bytes that is
+/// left.
 fn measure(
     name: &str,
     bodies: &[&[u8]],

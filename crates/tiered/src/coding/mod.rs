@@ -1,17 +1,21 @@
 //! Codings of blocks: what a block's body becomes on a device, and back.
 //!
-//! Hot data is stored as it is, or by LZ4, which is read back about as fast as memory is copied; cold data by zstd, with a
-//! dictionary trained on blocks of its table (X-Engine's slides, "Storage cost"). Every block says itself how it is coded, so blocks of
-//! one extent may differ, and are carried from one to another as they are.
+//! Hot data is stored as it is, or by LZ4, which is read back about as fast as memory is copied;
+//! cold data by zstd, with a dictionary trained on blocks of its table (X-Engine's slides, "Storage
+//! cost"). Every block says itself how it is coded, so blocks of one extent may differ, and are
+//! carried from one to another as they are.
 //!
 //! # Guarantees
-//! - **B1.** What [`Encoder::encode`] made is decoded to the same bytes, given the dictionary that it was made with.
+//! - **B1.** What [`Encoder::encode`] made is decoded to the same bytes, given the dictionary that
+//!   it was made with.
 //! - **B2.** Any bytes, with any coding and any dictionary, are decoded to something or are
-//!   [`spillway_base::ErrorKind::Corruption`]. Memory is asked for only once [`Coded::open`] has found the length that the bytes
-//!   claim to be within the bound of its caller, and nothing is written past it.
-//! - **B3.** A coded body is smaller than the body by at least a sixteenth of it; a body that cannot be made so is stored.
-//! - **B4.** A body decoded with another dictionary than its own is `Corruption`: it carries a number that comes from the bytes of
-//!   its dictionary.
+//!   [`spillway_base::ErrorKind::Corruption`]. Memory is asked for only once [`Coded::open`] has
+//!   found the length that the bytes claim to be within the bound of its caller, and nothing is
+//!   written past it.
+//! - **B3.** A coded body is smaller than the body by at least a sixteenth of it; a body that
+//!   cannot be made so is stored.
+//! - **B4.** A body decoded with another dictionary than its own is `Corruption`: it carries a
+//!   number that comes from the bytes of its dictionary.
 //!
 //! # Format
 //! Little-endian. A stored body is the body. Others are data blocks:
@@ -50,7 +54,8 @@ pub(crate) use names::Names;
 use pack::Packing;
 pub(crate) use shelf::{Dictionaries, DictionaryStore};
 
-/// How a body is coded. The numbers are those in a frame; the larger makes more of it, and takes longer to undo.
+/// How a body is coded. The numbers are those in a frame; the larger makes more of it, and takes
+/// longer to undo.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub(crate) enum Coding {
@@ -153,13 +158,14 @@ fn coded_most(body: usize) -> usize {
     body - body.div_ceil(16)
 }
 
-/// Encodes one body after another. It holds what is dear to make anew for each: tables to search in, and a dictionary that is
-/// ready for use.
+/// Encodes one body after another. It holds what is dear to make anew for each: tables to search
+/// in, and a dictionary that is ready for use.
 pub(crate) struct Encoder {
     compressor: Compressor,
     packing: Packing,
     packed: Vec<u8>,
-    /// Whether taking digits out made less of the last block that was tried both ways, and how many there were since.
+    /// Whether taking digits out made less of the last block that was tried both ways, and how many
+    /// there were since.
     digits_pay: bool,
     untried: u32,
 }
@@ -185,7 +191,8 @@ impl Encoder {
                     context.set_parameter(parameter).expect("zstd has these parameters");
                 };
                 set(CParameter::CompressionLevel(level.into()));
-                // Rows of digits and numbers have many short matches that mean nothing and cost more than they spare.
+                // Rows of digits and numbers have many short matches that mean nothing and cost
+                // more than they spare.
                 set(CParameter::MinMatch(6));
                 set(CParameter::ContentSizeFlag(false));
                 let id = dictionary.filter(|dictionary| dictionary.load(&mut context));
@@ -202,7 +209,8 @@ impl Encoder {
         }
     }
 
-    /// Appends a body to `out`, coded so or stored, and says which, with the dictionary that it needs.
+    /// Appends a body to `out`, coded so or stored, and says which, with the dictionary that it
+    /// needs.
     pub(crate) fn encode(&mut self, body: &[u8], out: &mut Vec<u8>) -> (Coding, DictionaryId) {
         let start = out.len();
         let most = coded_most(body.len());
@@ -256,7 +264,8 @@ impl Encoder {
         }
     }
 
-    /// Packs a body, with its digits taken out or not. Answers whether it has many digits, as far as they were looked for.
+    /// Packs a body, with its digits taken out or not. Answers whether it has many digits, as far
+    /// as they were looked for.
     fn pack(&mut self, body: &[u8], take_digits: bool) -> Option<bool> {
         self.packed.clear();
         pack::pack(body, take_digits, &mut self.packing, &mut self.packed)?;

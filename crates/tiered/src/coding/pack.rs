@@ -1,9 +1,10 @@
 //! Packing: a data block's body with what is alike side by side, for a compressor to find.
 //!
-//! In a body, a few bytes of lengths and a CSN stand between each key and the value before: much that says little, in pieces too small
-//! to be worth a match. Packed, lengths stand with lengths and CSNs with CSNs, each CSN as its difference from the one before; of a key
-//! only what differs from the key before is there. That made coded blocks of the rows in `measure` a twentieth to a tenth smaller, and took no
-//! longer to code in all.
+//! In a body, a few bytes of lengths and a CSN stand between each key and the value before: much
+//! that says little, in pieces too small to be worth a match. Packed, lengths stand with lengths
+//! and CSNs with CSNs, each CSN as its difference from the one before; of a key only what differs
+//! from the key before is there. That made coded blocks of the rows in `measure` a twentieth to a
+//! tenth smaller, and took no longer to code in all.
 //!
 //! # Format
 //! Integers are LEB128 varints.
@@ -26,7 +27,8 @@ use spillway_base::{Csn, Error, Result};
 use super::digits::next_run;
 use crate::block::{TRAILER_BYTES, csn_bytes};
 
-/// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for bytes that [`unpack`] would not make again.
+/// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for
+/// bytes that [`unpack`] would not make again.
 pub(super) fn pack(
     body: &[u8],
     take_digits: bool,

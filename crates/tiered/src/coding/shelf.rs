@@ -10,8 +10,8 @@ use spillway_base::lock::{Mutex, RwLock};
 
 use super::{Dictionary, DictionaryId};
 
-/// Dictionaries that a table may have in memory, where they stay until the next opening (G4 of `names`); what would have no room is as
-/// well coded by one of those.
+/// Dictionaries that a table may have in memory, where they stay until the next opening (G4 of
+/// `names`); what would have no room is as well coded by one of those.
 const DICTIONARIES_MAX: usize = 64;
 
 /// The dictionaries of one table.
@@ -66,8 +66,9 @@ impl Dictionaries {
         state.all.insert(dictionary.id(), dictionary);
     }
 
-    /// Notes that so many bytes of bodies are about to be coded, and answers a number for a fresh dictionary where one is to be
-    /// tried: at `first_bytes`, and then each time twice as many were coded, for training one takes a while.
+    /// Notes that so many bytes of bodies are about to be coded, and answers a number for a fresh
+    /// dictionary where one is to be tried: at `first_bytes`, and then each time twice as many were
+    /// coded, for training one takes a while.
     pub(crate) fn to_try(&self, bytes: u64, first_bytes: u64) -> Option<DictionaryId> {
         let mut trials = self.trials.lock();
         trials.coded_bytes += bytes;

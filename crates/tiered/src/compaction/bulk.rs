@@ -1,10 +1,12 @@
-//! Reads and writes that go on beside a flush's or compaction's merging (X-Engine, section 3.3.2, "Asynchronous I/O").
+//! Reads and writes that go on beside a flush's or compaction's merging (X-Engine, section 3.3.2,
+//! "Asynchronous I/O").
 //!
-//! What is read ahead and what was written travels between the device and buffers of this work alone, past the page cache: a
-//! compaction reads everything once, and would only drive others' pages out.
+//! What is read ahead and what was written travels between the device and buffers of this work
+//! alone, past the page cache: a compaction reads everything once, and would only drive others'
+//! pages out.
 //!
-//! It can be measured what that brings: one that does not overlap makes the same reads and writes, each when it is asked for, and waits for
-//! it (`TieredSettings::overlapped_compactions`).
+//! It can be measured what that brings: one that does not overlap makes the same reads and writes,
+//! each when it is asked for, and waits for it (`TieredSettings::overlapped_compactions`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +19,8 @@ use spillway_storage::{ALIGN, AlignedBuffer, Cache, Disk, File, IoQueue, QueueSe
 
 /// Operations in flight: more were no quicker (`spillway-bench extents`).
 const DEPTH: usize = 4;
-/// The share of the memory that buffers may have, as far as the work can do with less: those of one work, and those of all.
+/// The share of the memory that buffers may have, as far as the work can do with less: those of one
+/// work, and those of all.
 const MEMORY_SHARE: usize = 32;
 const MEMORY_SHARE_OF_ALL: usize = 8;
 /// Writes are not cut into less.
@@ -31,7 +34,8 @@ const READS_SHARE: usize = 2;
 /// Buffers that are kept for the next operation.
 const SPARE: usize = DEPTH;
 
-/// A read that was begun: to be taken, or given up, or else its buffer stays with the work until its end.
+/// A read that was begun: to be taken, or given up, or else its buffer stays with the work until
+/// its end.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Ticket(u64);
@@ -64,7 +68,8 @@ struct State {
 }
 
 impl Bulk {
-    /// A queue of its own, whose buffers are charged to the budget. Unless it `overlaps`, nothing is under way between two calls.
+    /// A queue of its own, whose buffers are charged to the budget. Unless it `overlaps`, nothing
+    /// is under way between two calls.
     ///
     /// # Errors
     /// As [`Disk::queue`].
@@ -93,7 +98,8 @@ impl Bulk {
         self.0.borrow_mut().sources += 1;
     }
 
-    /// Bytes that are worth reading ahead at once, at most: the more sources there are, the less each.
+    /// Bytes that are worth reading ahead at once, at most: the more sources there are, the less
+    /// each.
     pub(crate) fn read_bytes_most(&self) -> usize {
         let state = self.0.borrow();
         READ_BYTES.min(state.most / READS_SHARE / (READS_EACH * state.sources.max(1)))
@@ -143,7 +149,8 @@ impl Bulk {
         self.0.borrow_mut().keep(buffer);
     }
 
-    /// Begins to write bytes at an offset that is a multiple of a page; up to the next such multiple, zeros follow.
+    /// Begins to write bytes at an offset that is a multiple of a page; up to the next such
+    /// multiple, zeros follow.
     ///
     /// # Errors
     /// That of an earlier write, or of this one where it was waited for.
@@ -228,8 +235,8 @@ impl State {
         !spare && (crowded || self.charge.bytes() + bytes > self.most)
     }
 
-    /// The place of a spare buffer for so many bytes: the smallest that is no more than twice that. What is read stays with its source for a
-    /// while, and would keep what was made for a write.
+    /// The place of a spare buffer for so many bytes: the smallest that is no more than twice that.
+    /// What is read stays with its source for a while, and would keep what was made for a write.
     fn spare_for(&self, bytes: usize) -> Option<usize> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let fits = |at: &usize| (bytes..=2 * bytes.max(ALIGN)).contains(&capacity(at));

@@ -1,15 +1,18 @@
-//! The contract of those who carry out merges: a processor here, or a device (X-Engine, section 3.3.2, "FPGA offloading").
+//! The contract of those who carry out merges: a processor here, or a device (X-Engine, section
+//! 3.3.2, "FPGA offloading").
 //!
-//! A [`MergeTask`] is a few hundred kilobytes of blocks, and says all there is to know: which entries of which blocks, and
-//! which versions are to be dropped. Tasks know nothing of each other, of tables, extents or files, so they may run
-//! anywhere, in any order and number. What comes back are blocks as [`crate::block`] describes them.
+//! A [`MergeTask`] is a few hundred kilobytes of blocks, and says all there is to know: which
+//! entries of which blocks, and which versions are to be dropped. Tasks know nothing of each other,
+//! of tables, extents or files, so they may run anywhere, in any order and number. What comes back
+//! are blocks as [`crate::block`] describes them.
 //!
 //! - **A1.** The outcome is a function of the task: the bytes are those that [`Cpu`] makes of it.
 //! - **A2.** The outcomes come back in the order of the tasks.
-//! - **A3.** An accelerator that fails says so, and has no other effect; the work is then done by [`Cpu`].
+//! - **A3.** An accelerator that fails says so, and has no other effect; the work is then done by
+//!   [`Cpu`].
 //!
-//! [`Checked`] runs two of them and compares what they make, byte by byte. One that refuses several tasks together is given them
-//! again one by one, so that those are known that it does not do.
+//! [`Checked`] runs two of them and compares what they make, byte by byte. One that refuses several
+//! tasks together is given them again one by one, so that those are known that it does not do.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -181,8 +184,8 @@ fn next_piece<'a>(
     })
 }
 
-/// By key, and of one key the newest first: by commit, and of one commit by source. A memtable may be switched in the midst of a batch
-/// that changes a key twice (E1).
+/// By key, and of one key the newest first: by commit, and of one commit by source. A memtable may
+/// be switched in the midst of a batch that changes a key twice (E1).
 fn order(a: (&Entry<'_>, usize), b: (&Entry<'_>, usize)) -> Ordering {
     let by_version = a.0.key.cmp(b.0.key).then(b.0.csn.cmp(&a.0.csn));
     by_version.then(a.1.cmp(&b.1))
@@ -194,7 +197,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let sources = task.sources.iter().enumerate();
     let mut readers: Vec<Reader<'_>> =
         sources.filter_map(|(rank, pieces)| Reader::new(rank, pieces)).collect();
-    // Always the reader with the next entry first: sorted once, and mended by moving one reader up its place.
+    // Always the reader with the next entry first: sorted once, and mended by moving one reader up
+    // its place.
     readers.sort_by(|a, b| order(a.at(), b.at()));
     while let Some((first, others)) = readers.split_first_mut() {
         let rival = others.first().map(|other| (other.entry, other.rank));

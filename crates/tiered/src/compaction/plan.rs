@@ -18,8 +18,8 @@ pub(crate) const TASK_BYTES: u64 = 256 << 10;
 /// What may pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// Whether slices and blocks are re-linked and carried at all. Without it every entry is merged, as in an LSM-tree
-    /// without data reuse.
+    /// Whether slices and blocks are re-linked and carried at all. Without it every entry is
+    /// merged, as in an LSM-tree without data reuse.
     pub(crate) reuse: bool,
     /// See [`super::DropRule`].
     pub(crate) others_from: Csn,
@@ -83,11 +83,13 @@ enum Verdict {
     No,
 }
 
-/// Blocks that are merged together: of each source its pieces, and the last block, which may reach past the group's end.
+/// Blocks that are merged together: of each source its pieces, and the last block, which may reach
+/// past the group's end.
 struct Group {
     pieces: Vec<Vec<Piece>>,
     tails: Vec<Option<Unit>>,
-    /// Versions of keys up to this one are in pieces that cannot be cut any more: the group ends past it.
+    /// Versions of keys up to this one are in pieces that cannot be cut any more: the group ends
+    /// past it.
     covered: Vec<u8>,
     bytes: u64,
 }
@@ -204,7 +206,8 @@ impl<'a> Planner<'a> {
         if passes { Verdict::Block } else { Verdict::No }
     }
 
-    /// Gathers what must be merged next, up to a key from where on something passes, or the task has grown enough.
+    /// Gathers what must be merged next, up to a key from where on something passes, or the task
+    /// has grown enough.
     fn group(&mut self) -> Result<MergeTask> {
         let sources = self.sources.len();
         let mut group = Group {

@@ -1,8 +1,9 @@
 //! Reading the blocks of a slice that is taken apart, stretch by stretch.
 //!
-//! Whoever decodes blocks and whoever carries them share what was read: where a slice is changed here and there, both go through
-//! it together, the one who carries somewhat behind. So the last two stretches are kept. Stretches are short at first, for
-//! often no more is needed, and grow while what is asked for lies close behind what was read.
+//! Whoever decodes blocks and whoever carries them share what was read: where a slice is changed
+//! here and there, both go through it together, the one who carries somewhat behind. So the last
+//! two stretches are kept. Stretches are short at first, for often no more is needed, and grow
+//! while what is asked for lies close behind what was read.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -8,10 +8,11 @@ use crate::ranges::RangeTombstones;
 
 /// Which versions are kept: those that some snapshot sees.
 ///
-/// A version is dropped when no live snapshot lies between it and the next newer version of its key. A tombstone
-/// that everyone sees is dropped as well where it hides nothing: every older version of its key is an input. Versions
-/// above the largest live number, which nobody may read yet, are all kept. A range tombstone over a key is to the versions that
-/// it hides what a newer version of the key would be.
+/// A version is dropped when no live snapshot lies between it and the next newer version of its
+/// key. A tombstone that everyone sees is dropped as well where it hides nothing: every older
+/// version of its key is an input. Versions above the largest live number, which nobody may read
+/// yet, are all kept. A range tombstone over a key is to the versions that it hides what a newer
+/// version of the key would be.
 #[derive(Clone, Copy, Debug)]
 pub struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
@@ -21,7 +22,8 @@ pub struct DropRule<'a> {
     pub others_from: Csn,
     /// The range tombstones over the inputs.
     pub ranges: &'a RangeTombstones,
-    /// What becomes of values that are kept and merged; where it makes one longer, that stays as it is (E11).
+    /// What becomes of values that are kept and merged; where it makes one longer, that stays as it
+    /// is (E11).
     pub rewrite: Option<&'a dyn Rewrite>,
 }
 
@@ -38,14 +40,15 @@ impl DropRule<'_> {
         self.live.get(first).is_none_or(|snapshot| *snapshot < newer)
     }
 
-    /// Whether a tombstone is the same to everyone as no version at all: all see it, so no older version
-    /// among the inputs is kept, and there is none elsewhere.
+    /// Whether a tombstone is the same to everyone as no version at all: all see it, so no older
+    /// version among the inputs is kept, and there is none elsewhere.
     fn hides_nothing(&self, csn: Csn) -> bool {
         csn < self.others_from && self.live.first().is_some_and(|oldest| csn <= *oldest)
     }
 }
 
-/// Says of versions in order, one after another, which are kept. Of versions of one commit the first is.
+/// Says of versions in order, one after another, which are kept. Of versions of one commit the
+/// first is.
 pub(crate) struct Sieve<'a> {
     rule: &'a DropRule<'a>,
     key: Vec<u8>,
@@ -122,8 +125,8 @@ mod tests {
         pieces.collect()
     }
 
-    /// Random histories over two memtables: what is kept reads the same at every live snapshot, and at every
-    /// CSN from the stable one on.
+    /// Random histories over two memtables: what is kept reads the same at every live snapshot, and
+    /// at every CSN from the stable one on.
     #[test]
     fn what_is_dropped_was_seen_by_nobody() {
         let mut rng = Rng::new(8);

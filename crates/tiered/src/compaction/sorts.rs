@@ -1,4 +1,5 @@
-//! Another way to merge than [`Cpu`](super::Cpu)'s, to compare that with: everything is sorted, and of each version it is asked who sees it.
+//! Another way to merge than [`Cpu`](super::Cpu)'s, to compare that with: everything is sorted, and
+//! of each version it is asked who sees it.
 
 use spillway_base::{Csn, Result};
 
@@ -6,7 +7,8 @@ use super::offload::{Accelerator, MergeTask};
 use super::rule::DropRule;
 use crate::block::{BlockWriter, BuiltBlock, Entry};
 
-/// Merges three tasks at once, in about twice the time: what [`Checked`](super::Checked) has beside [`Cpu`](super::Cpu).
+/// Merges three tasks at once, in about twice the time: what [`Checked`](super::Checked) has beside
+/// [`Cpu`](super::Cpu).
 #[derive(Clone, Copy, Debug)]
 pub struct Sorts;
 
@@ -24,7 +26,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let pieces = task.sources().iter().flatten();
     let mut entries: Vec<_> =
         pieces.flat_map(|piece| piece.entries().map(|at| piece.block.entry(at))).collect();
-    // The sort is stable: of one commit, the newest source's comes first, and is the one that counts.
+    // The sort is stable: of one commit, the newest source's comes first, and is the one that
+    // counts.
     entries.sort_by(|a, b| a.key.cmp(b.key).then(b.csn.cmp(&a.csn)));
     entries.dedup_by(|later, first| (later.key, later.csn) == (first.key, first.csn));
     let mut writer = BlockWriter::new(task.block_bytes());
@@ -39,7 +42,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     writer.finish()
 }
 
-/// Whether somebody sees a version, or may yet, whose next newer one is `newer`, and would not see the same without it.
+/// Whether somebody sees a version, or may yet, whose next newer one is `newer`, and would not see
+/// the same without it.
 fn is_needed(entry: &Entry<'_>, newer: Option<Csn>, rule: &DropRule<'_>) -> bool {
     let hides = entry.csn >= rule.others_from || rule.live.iter().any(|live| *live < entry.csn);
     if entry.value.is_none() && !hides {

@@ -365,7 +365,8 @@ fn w4_small_blocks_and_thin_extents_are_put_together() {
     assert_eq!(read(&slices[0]), read(&thin));
 }
 
-/// Four extents of a hundred small blocks each, and above each another, with the one key that [`middle_of`] it is.
+/// Four extents of a hundred small blocks each, and above each another, with the one key that
+/// [`middle_of`] it is.
 fn one_in_the_middle_of_each(yard: &mut Yard) -> (Vec<Arc<Slice>>, Vec<Arc<Slice>>) {
     let lower = (0..4).map(|extent| {
         let begins = (0..100).map(|block| extent * 100_000 + block * 1000);
@@ -465,7 +466,8 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     assert_eq!(tally.merged_blocks, 4);
     let rows =
         |slices: &[Arc<Slice>]| slices.iter().flat_map(|slice| read(slice)).collect::<Versions>();
-    // With two others at once, and then by itself; or the first time alone, which no other work is left of.
+    // With two others at once, and then by itself; or the first time alone, which no other work is
+    // left of.
     for (times, checked) in [(2, 3), (1, 4)] {
         let refuses = Refuses(key(middle_of(1)), AtomicU64::new(times));
         let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &refuses);
@@ -474,7 +476,8 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     }
 }
 
-/// Versions of a key of a memtable that fill several blocks are kept together: counted once, whatever comes after them is merged with.
+/// Versions of a key of a memtable that fill several blocks are kept together: counted once,
+/// whatever comes after them is merged with.
 #[test]
 fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let mut yard = Yard::new(SLOT);
@@ -507,8 +510,8 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
 }
 
-/// W6: what comes from a memtable is cut at each cut, by slices of which none has keys on both sides, however many blocks a key fills there; all
-/// of it is there, once (W1, W2).
+/// W6: what comes from a memtable is cut at each cut, by slices of which none has keys on both
+/// sides, however many blocks a key fills there; all of it is there, once (W1, W2).
 #[test]
 fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     let mut rng = Rng::new(5);
@@ -646,7 +649,8 @@ fn buffers_keep_to_their_share_of_the_memory() {
     assert_eq!(used(), 0);
 }
 
-/// D7: sources keep what they have read, which is little; what was written with has more memory, and is for the next write.
+/// D7: sources keep what they have read, which is little; what was written with has more memory,
+/// and is for the next write.
 #[test]
 fn what_is_read_keeps_no_memory_of_writes() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));

@@ -214,7 +214,8 @@ impl<'a> Weaver<'a> {
         Ok(())
     }
 
-    /// Has tasks merged. What is refused together is asked for one by one, to know what it was that is refused.
+    /// Has tasks merged. What is refused together is asked for one by one, to know what it was that
+    /// is refused.
     fn merge(&mut self, tasks: &[MergeTask]) -> Result<Vec<Vec<BuiltBlock>>> {
         let error = match self.accelerator.merge(tasks, self.rule) {
             Ok(merged) => {

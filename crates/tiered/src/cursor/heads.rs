@@ -4,19 +4,20 @@ use smallvec::SmallVec;
 use spillway_base::Direction;
 
 const WORD: usize = size_of::<u64>();
-/// Keys with equal heads, from which on another prefix is looked for; each time that there is none the next look comes twice as late, at the
-/// latest after so many.
+/// Keys with equal heads, from which on another prefix is looked for; each time that there is none
+/// the next look comes twice as late, at the latest after so many.
 const VAIN_FIRST: u32 = 8;
 const VAIN_MAX: u32 = 1024;
 
 /// What heads of keys are behind, and in which order they come.
 ///
-/// The *head* of a key is what its eight bytes behind a prefix make, the first most significant. Keys that do not begin with the prefix have the
-/// least there is, or the largest. Descending, it is the complement of that. So of two keys the one that comes first has no larger head,
-/// whatever the prefix: that only decides how often heads are equal and the keys have to be compared.
+/// The *head* of a key is what its eight bytes behind a prefix make, the first most significant.
+/// Keys that do not begin with the prefix have the least there is, or the largest. Descending, it
+/// is the complement of that. So of two keys the one that comes first has no larger head, whatever
+/// the prefix: that only decides how often heads are equal and the keys have to be compared.
 ///
-/// The prefix is what the keys begin with at which all sources stand. It fails once they have gone on to others: then
-/// heads are equal over and over ([`Heads::is_vain`]), and another is taken.
+/// The prefix is what the keys begin with at which all sources stand. It fails once they have gone
+/// on to others: then heads are equal over and over ([`Heads::is_vain`]), and another is taken.
 pub(super) struct Heads {
     prefix: SmallVec<[u8; 24]>,
     /// The prefix as a number, and where it is in that, if it is no longer than that.
@@ -86,17 +87,20 @@ impl Heads {
         }
     }
 
-    /// So many times different keys had the same head. Answers whether that was often enough for another prefix to be looked for.
+    /// So many times different keys had the same head. Answers whether that was often enough for
+    /// another prefix to be looked for.
     pub(super) fn is_vain(&mut self, times: u32) -> bool {
         self.vain += times;
         self.vain >= self.borne
     }
 
-    /// Takes the prefix that these keys have. Heads are others then; `false` where it is the one that it was.
+    /// Takes the prefix that these keys have. Heads are others then; `false` where it is the one
+    /// that it was.
     pub(super) fn choose<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
         self.vain = 0;
         let Some(first) = keys.next() else { return false };
-        // What is no part of the prefix is in the head, as far as there is room for it: where keys are short they may go far before it fails.
+        // What is no part of the prefix is in the head, as far as there is room for it: where keys
+        // are short they may go far before it fails.
         let most = first.len().saturating_sub(WORD);
         let len = keys.fold(most, |len, key| len.min(shared(first, key)));
         if *self.prefix == first[..len] {

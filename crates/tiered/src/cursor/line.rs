@@ -1,26 +1,31 @@
 //! Sources in a line, in the order of their next keys: who of several has the next one.
 //!
-//! When the first has a new key it goes back past those that come before it. The table's lowest level has most of its rows, so most often it
-//! passes nobody, and a source with few rows passes all the others, which are few: what is compared are the heads of keys
-//! ([`super::heads`]), which stand beside each other in the line. Only where heads are equal are keys compared. Whoever has the
-//! same key as the one before it in the line says so, and nobody looks for equal keys.
+//! When the first has a new key it goes back past those that come before it. The table's lowest
+//! level has most of its rows, so most often it passes nobody, and a source with few rows passes
+//! all the others, which are few: what is compared are the heads of keys ([`super::heads`]), which
+//! stand beside each other in the line. Only where heads are equal are keys compared. Whoever has
+//! the same key as the one before it in the line says so, and nobody looks for equal keys.
 //!
-//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). It compares for each step as often as the tree has levels, also where the
-//! first stays first, has to look for who is second, and knows of nobody ahead of a step whether it stays. A row of a scan in layers took 1,086
-//! instructions with it, 989 with heads in place of keys, and 708 with the line (callgrind, `scripts/bench-scan-instructions`). Over very many
-//! sources that take turns the line would be the slower; a sub-table has a handful.
+//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). It compares for
+//! each step as often as the tree has levels, also where the first stays first, has to look for who
+//! is second, and knows of nobody ahead of a step whether it stays. A row of a scan in layers took
+//! 1,086 instructions with it, 989 with heads in place of keys, and 708 with the line (callgrind,
+//! `scripts/bench-scan-instructions`). Over very many sources that take turns the line would be the
+//! slower; a sub-table has a handful.
 //!
 //! # Guarantees
 //! - **L1.** [`Line::first`] is beaten by nobody.
 //! - **L2.** When [`Line::tied`] is `None`, nobody else has the first's key.
-//! - **L3.** [`Line::second`] is beaten by nobody but the first: until it has passed that one's key, the first stays it.
+//! - **L3.** [`Line::second`] is beaten by nobody but the first: until it has passed that one's
+//!   key, the first stays it.
 
 use std::cell::Cell;
 use std::mem;
 
 thread_local! {
-    /// Memory of a line that went on this thread, for the next one: ranges are opened for each statement. (A `SmallVec` asks for none
-    /// either, and takes 45 instructions more for each row in layers, as it looks each time where it is.)
+    /// Memory of a line that went on this thread, for the next one: ranges are opened for each
+    /// statement. (A `SmallVec` asks for none either, and takes 45 instructions more for each row
+    /// in layers, as it looks each time where it is.)
     static SPARE: Cell<Vec<Waiting>> = const { Cell::new(Vec::new()) };
 }
 
@@ -62,8 +67,8 @@ impl Line {
         self.0.reserve(most);
     }
 
-    /// One comes into the line, with the head of its key. Answers with how many it was compared by a key that differs, as
-    /// do [`Line::step`] and [`Line::step_tied`].
+    /// One comes into the line, with the head of its key. Answers with how many it was compared by
+    /// a key that differs, as do [`Line::step`] and [`Line::step_tied`].
     pub(super) fn enter(
         &mut self,
         one: usize,
@@ -139,7 +144,8 @@ impl Line {
         self.untie();
     }
 
-    /// Whom [`Line::tied`] named has no key left. Whoever is behind it has the first's key if it had that one's.
+    /// Whom [`Line::tied`] named has no key left. Whoever is behind it has the first's key if it
+    /// had that one's.
     pub(super) fn end_tied(&mut self) {
         self.0.remove(1);
     }

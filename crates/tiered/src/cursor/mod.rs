@@ -1,18 +1,21 @@
 //! A cursor over a table: its sources, merged.
 //!
-//! The next row is that of the source with the next key; of equal keys the newest version hides the others. Sources stand in a
-//! line ([`mod@line`]) by their next keys, of which mostly the first bytes behind a prefix are compared ([`heads`]): a step moves the first source, which
-//! stays the first or goes back past some others. A source comes into the line before it has read a block, by
-//! what it knows of its first row, and reads the block when it is first: a scan that ends before has done without.
+//! The next row is that of the source with the next key; of equal keys the newest version hides the
+//! others. Sources stand in a line ([`mod@line`]) by their next keys, of which mostly the first
+//! bytes behind a prefix are compared ([`heads`]): a step moves the first source, which stays the
+//! first or goes back past some others. A source comes into the line before it has read a block, by
+//! what it knows of its first row, and reads the block when it is first: a scan that ends before
+//! has done without.
 //!
-//! Most steps are *near* ones of all sources that have to move, from a value to a value: they cannot fail, no row is passed,
-//! and so nothing is kept for them or looked for behind them.
+//! Most steps are *near* ones of all sources that have to move, from a value to a value: they
+//! cannot fail, no row is passed, and so nothing is kept for them or looked for behind them.
 //!
-//! Several rows are given at once where the first source has them together, before the next key of every other: a run of
-//! them costs one step.
+//! Several rows are given at once where the first source has them together, before the next key of
+//! every other: a run of them costs one step.
 //!
-//! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step may fail, or pass rows that are
-//! hidden, the key is kept that the cursor stood on. Keys and values are read where they lie, when they are asked for.
+//! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step
+//! may fail, or pass rows that are hidden, the key is kept that the cursor stood on. Keys and
+//! values are read where they lie, when they are asked for.
 
 mod heads;
 mod line;
@@ -38,7 +41,8 @@ use crate::subtable::{SubTable, View};
 /// A key that is kept; one that is not long takes no memory of its own.
 type Key = SmallVec<[u8; 32]>;
 
-/// Hidden rows in a row from which on a source leaps out of what is hidden: a leap seeks, which a few steps cost less than.
+/// Hidden rows in a row from which on a source leaps out of what is hidden: a leap seeks, which a
+/// few steps cost less than.
 const WALKED_HIDDEN_MAX: usize = 8;
 
 /// A source of a cursor.
@@ -57,8 +61,8 @@ impl Merged {
     }
 }
 
-/// A look for several rows that finds one is followed by steps that do not look: by one, and by twice as many each time that the next look
-/// finds one too, up to so many.
+/// A look for several rows that finds one is followed by steps that do not look: by one, and by
+/// twice as many each time that the next look finds one too, up to so many.
 const ALONE_MAX: u8 = 16;
 
 /// Steps that do not look for several rows.
@@ -113,8 +117,8 @@ pub(crate) struct TableCursor {
 }
 
 impl TableCursor {
-    /// A cursor at a snapshot over sources of a sub-table's view, newest first. What is `hidden` is passed over, and
-    /// they begin behind `leapt`, if that is given.
+    /// A cursor at a snapshot over sources of a sub-table's view, newest first. What is `hidden` is
+    /// passed over, and they begin behind `leapt`, if that is given.
     pub(crate) fn new(
         sources: Vec<Merged>,
         direction: Direction,
@@ -221,8 +225,8 @@ impl TableCursor {
         }
     }
 
-    /// Steps to the next row, a value, as long as that takes near steps only. Where it answers `false` what is left of the step, if that is due,
-    /// is to be made otherwise.
+    /// Steps to the next row, a value, as long as that takes near steps only. Where it answers
+    /// `false` what is left of the step, if that is due, is to be made otherwise.
     #[inline]
     fn step_near(&mut self) -> bool {
         while let Some(tied) = self.line.tied() {
@@ -257,7 +261,8 @@ impl TableCursor {
         true
     }
 
-    /// Steps past the key of the first source: all that stand there do. Whatever fails, a step that is made is not made again.
+    /// Steps past the key of the first source: all that stand there do. Whatever fails, a step that
+    /// is made is not made again.
     fn step(&mut self, access: Access) -> Result<()> {
         let Some(top) = self.line.first() else { return Ok(()) };
         self.leave();
@@ -272,7 +277,8 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Has the first source stand on a row, if it is before one: nobody has another that comes before.
+    /// Has the first source stand on a row, if it is before one: nobody has another that comes
+    /// before.
     fn settle(&mut self, access: Access) -> Result<()> {
         while let Some(top) = self.line.first().filter(|top| !self.sources[*top].source.is_on_row())
         {
@@ -291,8 +297,8 @@ impl TableCursor {
         }
     }
 
-    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over it; or out of a range of which its
-    /// source has nothing that is not hidden.
+    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over
+    /// it; or out of a range of which its source has nothing that is not hidden.
     fn pass(&mut self, chosen: usize) {
         self.due = Due::Step;
         let source = &self.sources[chosen].source;
@@ -343,8 +349,8 @@ impl TableCursor {
         &self.sources[top].source
     }
 
-    /// Has the first source go on over the rows that come before all other sources', `most` with the one on which it stands. Answers how many
-    /// it stands on.
+    /// Has the first source go on over the rows that come before all other sources', `most` with
+    /// the one on which it stands. Answers how many it stands on.
     fn extend(&mut self, most: usize) -> usize {
         let (Some(top), None, None) = (self.line.first(), &self.hidden, self.line.tied()) else {
             return 1;
@@ -364,7 +370,8 @@ impl TableCursor {
         rows
     }
 
-    /// As [`TableCursor::extend`], of a source that lends. Answers, too, whether another source may have been in the way.
+    /// As [`TableCursor::extend`], of a source that lends. Answers, too, whether another source may
+    /// have been in the way.
     fn extend_first(&mut self, top: usize, most: usize) -> (usize, bool) {
         let Some(second) = self.line.second() else {
             return (self.sources[top].source.extend(None, most), false);
@@ -408,8 +415,9 @@ struct Stand<'a> {
 }
 
 impl Contest for Stand<'_> {
-    /// Which has the next key; of those at the same key, which has the newest version. That is most often the newest source,
-    /// but commits are installed in any order (E2). Of one commit the newer source has what it did last. And whether the keys are equal.
+    /// Which has the next key; of those at the same key, which has the newest version. That is most
+    /// often the newest source, but commits are installed in any order (E2). Of one commit the
+    /// newer source has what it did last. And whether the keys are equal.
     #[inline]
     fn beats(&self, one: usize, other: usize) -> (bool, bool) {
         let age = one.cmp(&other);

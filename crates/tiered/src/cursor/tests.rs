@@ -4,7 +4,8 @@ use spillway_base::rng::Rng;
 use super::heads::Heads;
 use super::line::{Contest, Line};
 
-/// Keys that share prefixes, longer and shorter than a head has bytes; that are shorter than that; that differ in nothing but zeros at their end.
+/// Keys that share prefixes, longer and shorter than a head has bytes; that are shorter than that;
+/// that differ in nothing but zeros at their end.
 fn any_key(rng: &mut Rng) -> Vec<u8> {
     let prefix = [&b""[..], b"t", b"tenant", b"tenant-7", b"tenant-7/orders/", b"\xFF\xFF"];
     let mut key = prefix[rng.below(prefix.len() as u64) as usize].to_vec();
@@ -54,7 +55,8 @@ fn keys_that_differ_behind_the_prefix_have_different_heads() {
     }
 }
 
-/// A prefix that has failed is replaced; where there is no other, it is looked for ever more seldom.
+/// A prefix that has failed is replaced; where there is no other, it is looked for ever more
+/// seldom.
 #[test]
 fn another_prefix_is_looked_for_once_heads_tell_nothing() {
     let mut heads = Heads::new(Direction::Forward);
@@ -78,7 +80,8 @@ fn another_prefix_is_looked_for_once_heads_tell_nothing() {
     assert_eq!(borne, [16, 32, 64, 128, 256, 512, 1024, 1024, 1024, 1024]);
 }
 
-/// Ascending lists; the version of a key is its list's number, and smaller ones are newer. Several keys have the same head.
+/// Ascending lists; the version of a key is its list's number, and smaller ones are newer. Several
+/// keys have the same head.
 struct Lists(Vec<Vec<u64>>);
 
 impl Lists {

@@ -31,7 +31,8 @@ impl Change {
         Change { extents }
     }
 
-    /// The extents of which no slice is left. The answer holds while the manifest is locked, and until
+    /// The extents of which no slice is left. The answer holds while the manifest is locked, and
+    /// until
     /// [`Change::apply`].
     fn unused(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
         let unused = self.extents.values().filter(|(extent, came, went)| {
@@ -41,7 +42,8 @@ impl Change {
         unused.map(|(extent, ..)| extent)
     }
 
-    /// Whether the edit gives slots back, or has fewer versions after it than before. Asked before [`Change::apply`].
+    /// Whether the edit gives slots back, or has fewer versions after it than before. Asked before
+    /// [`Change::apply`].
     pub(super) fn gains(&self, edit: &LevelsEdit) -> bool {
         let slots = |extent: &Arc<ExtentHandle>| u64::from(extent.meta.slots.count);
         let freed: u64 = self.unused().map(slots).sum();

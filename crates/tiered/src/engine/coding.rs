@@ -26,7 +26,8 @@ pub(super) struct Codes {
 }
 
 impl Codes {
-    /// The edit that records the dictionary, where it is not recorded: a fresh one, or one that went while nobody named it (G2).
+    /// The edit that records the dictionary, where it is not recorded: a fresh one, or one that
+    /// went while nobody named it (G2).
     pub(super) fn edit(&self, table: &Table, state: &State) -> Option<Edit> {
         let (used, stored) = (self.used.as_ref()?, state.tables.get(&table.id)?);
         let (id, bytes) = (used.id(), used.bytes().into());
@@ -46,7 +47,8 @@ impl Inner {
         self.settings.compression_at(place, self.class_at(place))
     }
 
-    /// How blocks are compressed by a compaction of a kind that go to a place. What is recompressed has come to rest, wherever it is.
+    /// How blocks are compressed by a compaction of a kind that go to a place. What is recompressed
+    /// has come to rest, wherever it is.
     pub(super) fn compression_of(&self, kind: Kind, place: Place) -> Compression {
         match kind {
             Kind::Recode => self.settings.compression_at(Place::Level2, self.class_at(place)),
@@ -59,7 +61,8 @@ impl Inner {
         Coder::new(self.compression_at(Place::Level0(0)), None)
     }
 
-    /// How the blocks of a compaction are coded: by the table's newest dictionary, or by a fresh one where that is worth it.
+    /// How the blocks of a compaction are coded: by the table's newest dictionary, or by a fresh
+    /// one where that is worth it.
     pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
         let compression = self.compression_of(pick.kind, pick.target);
         if !matches!(compression, Compression::Zstd { .. }) {
@@ -83,7 +86,8 @@ impl Inner {
         }
     }
 
-    /// A dictionary trained on some of the inputs' blocks, if one is due and it codes others of them better.
+    /// A dictionary trained on some of the inputs' blocks, if one is due and it codes others of
+    /// them better.
     fn fresh_dictionary(
         &self,
         table: &Table,

@@ -1,11 +1,13 @@
 //! Cutting slices between keys: at the key where a sub-table is split, and beside damage.
 //!
-//! Nobody may compact what cannot be read, nor what shares keys with that, and a slice that spans it has many more. What is flushed later is
-//! cut as it is written (W6 of [`crate::compaction`]); what was there already when damage was met is cut here.
+//! Nobody may compact what cannot be read, nor what shares keys with that, and a slice that spans
+//! it has many more. What is flushed later is cut as it is written (W6 of [`crate::compaction`]);
+//! what was there already when damage was met is cut here.
 //!
-//! - **H1.** Of a slice that is cut, the parts are at its place, hold what it held, and none has keys on both sides. Only those blocks are
-//!   written anew that have.
-//! - **H2.** Once nobody else works on a sub-table, nothing that can be read reaches from what is damaged of it to other keys.
+//! - **H1.** Of a slice that is cut, the parts are at its place, hold what it held, and none has
+//!   keys on both sides. Only those blocks are written anew that have.
+//! - **H2.** Once nobody else works on a sub-table, nothing that can be read reaches from what is
+//!   damaged of it to other keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +34,8 @@ fn spans(slice: &Slice, key: &[u8]) -> bool {
     *slice.meta.smallest < *key && *key <= *slice.meta.largest
 }
 
-/// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends; there may be none.
+/// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends;
+/// there may be none.
 fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
     let resident = slice.extent.resident(Access::Blocking)?;
     let blocks = slice.meta.block_range();
@@ -72,7 +75,8 @@ fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec
 }
 
 impl Inner {
-    /// The change that cuts all slices which span a key, with what had to be written anew for it (H1).
+    /// The change that cuts all slices which span a key, with what had to be written anew for it
+    /// (H1).
     pub(super) fn cut_slices(
         &self,
         table: &Table,
@@ -113,8 +117,8 @@ impl Inner {
         Ok(edit)
     }
 
-    /// Cuts what reaches from what is damaged of a sub-table to other keys, at one of its ends (H2). `false` where nothing does, or others
-    /// work on the sub-table.
+    /// Cuts what reaches from what is damaged of a sub-table to other keys, at one of its ends
+    /// (H2). `false` where nothing does, or others work on the sub-table.
     pub(super) fn cut_beside_damage(
         &self,
         table: &Arc<Table>,
@@ -128,7 +132,8 @@ impl Inner {
         };
         let Some(_compacting) = part.take_whole() else { return Ok(false) };
         match self.cut_part(table, part, &key) {
-            // Then it is damaged, too, and is cut no more: what is damaged lies between others' keys, whole.
+            // Then it is damaged, too, and is cut no more: what is damaged lies between others'
+            // keys, whole.
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 self.quarantine(part, &spanning(&part.view().levels, &key), &error);
                 Ok(true)

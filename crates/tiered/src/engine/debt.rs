@@ -1,7 +1,8 @@
 //! How far the background work is behind: the one figure that writers are slowed by (DESIGN, D8).
 //!
-//! Every commit asks, so asking takes no lock: the part of the memtables is one counter, which they keep themselves, and
-//! the parts of the levels are put down whenever levels change. A reader may see parts of two moments, each of them true.
+//! Every commit asks, so asking takes no lock: the part of the memtables is one counter, which they
+//! keep themselves, and the parts of the levels are put down whenever levels change. A reader may
+//! see parts of two moments, each of them true.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,11 +26,12 @@ pub(super) struct LevelsDebt {
     refreshing: Mutex<()>,
 }
 
-/// Remembers that nothing was found to be done, so that it is not looked for again while nothing changes: who looks is looking at all
-/// slices there are.
+/// Remembers that nothing was found to be done, so that it is not looked for again while nothing
+/// changes: who looks is looking at all slices there are.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// One more than how often levels had changed by then, and how many epochs of temperatures were over.
+    /// One more than how often levels had changed by then, and how many epochs of temperatures were
+    /// over.
     at: AtomicU64,
 }
 
@@ -95,7 +97,8 @@ impl Inner {
             let mut damaged = Bars::default();
             part.bar_damaged(&mut damaged);
             if !damaged.is_empty() {
-                // Nor is what cannot be, and all that lies about it: they would be held back for ever. What compactions can still get at counts.
+                // Nor is what cannot be, and all that lies about it: they would be held back for
+                // ever. What compactions can still get at counts.
                 let chooser = self.chooser(&part, &view.levels, &damaged, Csn::ZERO);
                 let sublevels = chooser.sublevels_in_reach();
                 level0 = level0.max(sublevels as f64 / shape.level0_limit as f64);

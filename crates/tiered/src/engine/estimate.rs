@@ -1,8 +1,11 @@
-//! How many keys a range has, about: what a planner chooses ways to rows by. No device is read for it.
+//! How many keys a range has, about: what a planner chooses ways to rows by. No device is read for
+//! it.
 //!
-//! Slices inside of the range count whole. Of those at its ends the part inside is told by where the ends are among the extent's blocks, if
-//! its index is in memory, and within a block or a slice by interpolation: the eight bytes behind what its first and last key have alike, as
-//! numbers. A guess of a fixed part would take a range of a hundred keys for half of an extent, and a planner every row for the cheaper way.
+//! Slices inside of the range count whole. Of those at its ends the part inside is told by where
+//! the ends are among the extent's blocks, if its index is in memory, and within a block or a slice
+//! by interpolation: the eight bytes behind what its first and last key have alike, as numbers. A
+//! guess of a fixed part would take a range of a hundred keys for half of an extent, and a planner
+//! every row for the cheaper way.
 
 use spillway_base::KeyRange;
 use spillway_base::engine::RangeEstimate;
@@ -13,7 +16,8 @@ use crate::memtable::Memtable;
 use crate::subtable::View;
 use crate::table::Table;
 
-/// Slices whose records are looked at one by one; of more, the rest is assumed like them. And keys of a memtable that are counted.
+/// Slices whose records are looked at one by one; of more, the rest is assumed like them. And keys
+/// of a memtable that are counted.
 const SAMPLE: usize = 64;
 
 /// Estimates a range.
@@ -70,7 +74,8 @@ fn share_of(slice: &Slice, range: KeyRange<'_>) -> f64 {
     (end.map_or(1.0, place) - from).max(0.0)
 }
 
-/// Keys of a memtable in a range: counted up to a bound, and past it as many for each part of the range as in the part that was counted.
+/// Keys of a memtable in a range: counted up to a bound, and past it as many for each part of the
+/// range as in the part that was counted.
 fn count_in_memory(memtable: &Memtable, range: KeyRange<'_>) -> u64 {
     let all = memtable.keys() as u64;
     if range == KeyRange::ALL {

@@ -1,8 +1,8 @@
 //! Flushes: memtables become extents (X-Engine, section 3.3.1).
 //!
-//! A flush is quick: what is in memory is written in order, as a sub-level of Level0, and merged with nothing. Where there is no
-//! hurry, and little of Level1 has keys among those of the memtable, it goes straight there: Level0 is for when
-//! memory is needed faster than that.
+//! A flush is quick: what is in memory is written in order, as a sub-level of Level0, and merged
+//! with nothing. Where there is no hurry, and little of Level1 has keys among those of the
+//! memtable, it goes straight there: Level0 is for when memory is needed faster than that.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,8 +63,9 @@ fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>
 }
 
 impl Inner {
-    /// Flushes one sub-table's oldest memtable, if one may be flushed (E7): the largest there is. Sub-tables are flushed beside
-    /// each other, and each by one thread, so that its memtables go down in order.
+    /// Flushes one sub-table's oldest memtable, if one may be flushed (E7): the largest there is.
+    /// Sub-tables are flushed beside each other, and each by one thread, so that its memtables go
+    /// down in order.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let parts = self.all_parts();
@@ -143,7 +144,8 @@ impl Inner {
             Way::Level1 { inputs, .. } => inputs.clone(),
         };
         match self.flush_by(table, part, oldest, way) {
-            // What it was to be merged with cannot be read. What is in memory goes to Level0, and is as safe (E8).
+            // What it was to be merged with cannot be read. What is in memory goes to Level0, and
+            // is as safe (E8).
             Err(error)
                 if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io)
                     && !inputs.is_empty() =>
@@ -181,7 +183,8 @@ impl Inner {
         let known = Known::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
-        // What a commit that is durable hides from everybody need not be written before that commit is.
+        // What a commit that is durable hides from everybody need not be written before that commit
+        // is.
         let later = hidden_later(part, Some(&oldest.memtable), &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
@@ -191,7 +194,8 @@ impl Inner {
         // A tombstone hides what is in the other inputs until it has met them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
-        // What goes straight to Level1 meets little there, and will likely go on to Level2 as it is.
+        // What goes straight to Level1 meets little there, and will likely go on to Level2 as it
+        // is.
         let place = if matches!(way, Way::Level0) { Place::Level0(0) } else { Place::Level2 };
         let policy = self.settings.reuse_policy(place, others_from);
         let memtable = &*oldest.memtable;
@@ -234,8 +238,8 @@ impl Inner {
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
         edit.newest_from = memtable.csn_max();
         let change = Change::of(&edit);
-        // A commit above the stable CSN may be discarded by a crash and its number given to another, so no
-        // promise that goes into a file reaches past it.
+        // A commit above the stable CSN may be discarded by a crash and its number given to
+        // another, so no promise that goes into a file reaches past it.
         let flushed = oldest.watermark.min(self.horizon.stable());
         if table.is_gone() {
             written.extents.clear();
@@ -290,8 +294,8 @@ fn cuts_of(part: &SubTable) -> Cuts {
     Cuts::before(damaged.edges())
 }
 
-/// Keys with which about as large parts of some slices begin: of those whose block index is in memory, as it is where it came there as it
-/// was written (U6). It is no reason to read a device.
+/// Keys with which about as large parts of some slices begin: of those whose block index is in
+/// memory, as it is where it came there as it was written (U6). It is no reason to read a device.
 fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
     let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
     let mut marks = Vec::new();

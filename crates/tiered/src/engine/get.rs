@@ -2,16 +2,22 @@
 //!
 //! # For who has told nobody of a snapshot (E13)
 //!
-//! Who reads one row by itself takes a number when all commits up to it are installed, and looks. A flush or a compaction that knows
-//! nothing of it may forget meanwhile what the number sees. It does no harm:
+//! Who reads one row by itself takes a number when all commits up to it are installed, and looks. A
+//! flush or a compaction that knows nothing of it may forget meanwhile what the number sees. It
+//! does no harm:
 //!
-//! - *Of the cached rows*, since the cache has the newest version of a row that is installed (J1, J2). If that is at or below the number,
-//!   no version between the two is installed, or will be; so it is what the number sees. If it is above, the cache answers nothing. What
-//!   else may hide a row began an era before its commit could be seen (J3), and the era is looked at after the number was taken.
-//! - *Of the levels*, since nothing that was ever in them has a CSN above one that they tell ([`crate::level::Levels::newest_from`]). To whoever reads
-//!   there or above the newest versions are all that counts, and those are never dropped, but for tombstones that hide nothing. It is a CSN that was stable
-//!   when it was flushed, so a number is below it only if its taker was away while a flush ended. It is answered that nothing is known, then.
-//! - *Of the memtables*, since nothing is taken out of them; and a view, once it was taken, has all of its memtables and levels for good.
+//! - *Of the cached rows*, since the cache has the newest version of a row that is installed (J1,
+//!   J2). If that is at or below the number, no version between the two is installed, or will be;
+//!   so it is what the number sees. If it is above, the cache answers nothing. What else may hide a
+//!   row began an era before its commit could be seen (J3), and the era is looked at after the
+//!   number was taken.
+//! - *Of the levels*, since nothing that was ever in them has a CSN above one that they tell
+//!   ([`crate::level::Levels::newest_from`]). To whoever reads there or above the newest versions
+//!   are all that counts, and those are never dropped, but for tombstones that hide nothing. It is
+//!   a CSN that was stable when it was flushed, so a number is below it only if its taker was away
+//!   while a flush ended. It is answered that nothing is known, then.
+//! - *Of the memtables*, since nothing is taken out of them; and a view, once it was taken, has all
+//!   of its memtables and levels for good.
 
 use spillway_base::engine::{Access, Found};
 use spillway_base::home::Place as HomePlace;
@@ -54,7 +60,8 @@ impl Inner {
         let row = self.look_for_row(key, snapshot, value, |rows| table.era(rows));
         let is_sample = mix::is_sample();
         if let Some(Row { looked: Looked::Found(csn), .. }) = row {
-            // Of which sub-table it is matters to those who listen alone: most often none is asked for.
+            // Of which sub-table it is matters to those who listen alone: most often none is asked
+            // for.
             if is_sample || HomePlace::is_asked_for() {
                 self.note_read(table.parts().of(key), is_sample);
             }
@@ -93,8 +100,8 @@ impl Inner {
         self.find(id, key, Reader { snapshot: Csn::MAX, access, is_live: true }, value)
     }
 
-    /// The version of a key that a reader sees, by what this thread knows of the table; `None` where there is no such table, or its levels may lack
-    /// the version.
+    /// The version of a key that a reader sees, by what this thread knows of the table; `None`
+    /// where there is no such table, or its levels may lack the version.
     #[inline]
     fn find(
         &self,
@@ -123,7 +130,8 @@ impl Inner {
         self.look_below(table, key, reader, row, is_sample, value)
     }
 
-    /// Looks for a key's row among those that are cached; `tag` tells what its table's are marked with.
+    /// Looks for a key's row among those that are cached; `tag` tells what its table's are marked
+    /// with.
     #[inline]
     fn look_for_row(
         &self,
@@ -140,8 +148,8 @@ impl Inner {
         Some(Row { rows, tag, hash, looked })
     }
 
-    /// The version of a key in the memtables and levels of its sub-table; it comes in as a `row` of its own, if it is asked for often.
-    /// `None` where they may lack what the reader sees.
+    /// The version of a key in the memtables and levels of its sub-table; it comes in as a `row` of
+    /// its own, if it is asked for often. `None` where they may lack what the reader sees.
     fn look_below(
         &self,
         table: &Table,

@@ -1,22 +1,26 @@
-//! How much a sub-table is written to, and where: by this it is split, and joined with its neighbours (`partition`).
+//! How much a sub-table is written to, and where: by this it is split, and joined with its
+//! neighbours (`partition`).
 //!
 //! # Guarantees
-//! - **H1.** What halves have is what the whole had, each the part that was written to its keys, and what was joined has what both had: nothing that
-//!   was split for its heat is joined again before that has gone.
-//!   What an opening finds has none: heat is in memory alone. So nothing counts as cold before a half-life has been flushed since then.
-//! - **H2.** A key in the middle is one by which both halves go on to be written, as far as the past tells: rows that are appended lie beyond all
-//!   that came before, and have none.
+//! - **H1.** What halves have is what the whole had, each the part that was written to its keys,
+//!   and what was joined has what both had: nothing that was split for its heat is joined again
+//!   before that has gone. What an opening finds has none: heat is in memory alone. So nothing
+//!   counts as cold before a half-life has been flushed since then.
+//! - **H2.** A key in the middle is one by which both halves go on to be written, as far as the
+//!   past tells: rows that are appended lie beyond all that came before, and have none.
 
 use std::collections::VecDeque;
 
 use spillway_base::lock::Mutex;
 
-/// Keys of a flush that are remembered, which parts of about as many bytes begin with, and of the last flushes together.
+/// Keys of a flush that are remembered, which parts of about as many bytes begin with, and of the
+/// last flushes together.
 pub(super) const MARKS: usize = 8;
 const MARKS_MAX: usize = 8 * MARKS;
 /// With marks of fewer flushes nobody knows where the next ones fall.
 const FLUSHES_LEAST: usize = 4;
-/// Of the marks, the part by which it is judged where writes fall now: what one small flush has tells little.
+/// Of the marks, the part by which it is judged where writes fall now: what one small flush has
+/// tells little.
 const LATELY_SHARE: usize = 4;
 /// Bytes of a key that are remembered. What is cut off is a key all the same.
 const KEY_BYTES: usize = 64;
@@ -56,7 +60,8 @@ impl Warmth {
 pub(crate) struct Heat(Mutex<Warmth>);
 
 impl Heat {
-    /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each `half_life` of those.
+    /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each
+    /// `half_life` of those.
     pub(super) fn after(&self, flushed: u64, half_life: u64) -> f64 {
         self.0.lock().after(flushed, half_life)
     }

@@ -1,4 +1,5 @@
-//! What range tombstones mean for levels: which of them stay (R4 of [`crate::ranges`]), and slices that go unread.
+//! What range tombstones mean for levels: which of them stay (R4 of [`crate::ranges`]), and slices
+//! that go unread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,9 +37,9 @@ impl<'a> Known<'a> {
         Known { live, all, ripe, new }
     }
 
-    /// The sub-table's range tombstones after an edit, if they change: from all inputs with these keys the hidden versions
-    /// were dropped, and nothing else there has a version below `others_from`. `flushed` is no memtable any more. The
-    /// manifest is locked.
+    /// The sub-table's range tombstones after an edit, if they change: from all inputs with these
+    /// keys the hidden versions were dropped, and nothing else there has a version below
+    /// `others_from`. `flushed` is no memtable any more. The manifest is locked.
     pub(super) fn after(
         &self,
         part: &SubTable,
@@ -76,9 +77,9 @@ fn oldest(live: &[Csn]) -> Csn {
     live.first().copied().unwrap_or_default()
 }
 
-/// The range tombstones of memtables, other than one that is being flushed, that every live snapshot sees. The log has them
-/// durably, and an opening installs them anew (E3), so that what they hide can be let go of before they are flushed: on a full
-/// disk that makes the room for it.
+/// The range tombstones of memtables, other than one that is being flushed, that every live
+/// snapshot sees. The log has them durably, and an opening installs them anew (E3), so that what
+/// they hide can be let go of before they are flushed: on a full disk that makes the room for it.
 pub(super) fn hidden_later(
     part: &SubTable,
     flushed: Option<&Arc<Memtable>>,
@@ -93,7 +94,8 @@ pub(super) fn hidden_later(
     ranges.reduce(|all, ranges| all.union(&ranges)).unwrap_or(RangeTombstones::NONE)
 }
 
-/// The keys from one up to another, both included, as a range; the second is what `past` holds then.
+/// The keys from one up to another, both included, as a range; the second is what `past` holds
+/// then.
 pub(super) fn range_of<'a>(
     (smallest, largest): (&'a [u8], &[u8]),
     past: &'a mut Vec<u8>,
@@ -103,8 +105,8 @@ pub(super) fn range_of<'a>(
 }
 
 impl Inner {
-    /// Lets go of slices of which every version is hidden from everybody, unread, and of range tombstones that hide nothing
-    /// any more.
+    /// Lets go of slices of which every version is hidden from everybody, unread, and of range
+    /// tombstones that hide nothing any more.
     pub(super) fn let_go_hidden(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
         let view = part.view_now();
         if view.levels.ranges.is_empty() && !view.memtables().any(|memtable| memtable.has_ranges())

@@ -54,7 +54,8 @@ impl TieredEngine {
         }
     }
 
-    /// Bytes of memory that [`TieredEngine::inspect`] takes at the most, with what it needs on the way, if nothing changes before.
+    /// Bytes of memory that [`TieredEngine::inspect`] takes at the most, with what it needs on the
+    /// way, if nothing changes before.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
         let tables = self.0.tables.load_full();
@@ -90,7 +91,8 @@ impl TieredEngine {
 /// Bytes of memory for what a sub-table is called, and for its bounds.
 const NAMED_BYTES: usize = 1 << 10;
 
-/// Keys that are there. A tombstone is a key that is not, and hides one in a lower level, if there is any left.
+/// Keys that are there. A tombstone is a key that is not, and hides one in a lower level, if there
+/// is any left.
 fn rows_of(space: &TableSpace) -> u64 {
     space.levels.iter().rev().fold(0, |below: u64, level| {
         let gone = level.tombstones.min(level.keys);

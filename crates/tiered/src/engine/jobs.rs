@@ -1,7 +1,7 @@
 //! Which background work is done next, and the threads that do it.
 //!
-//! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell; a simulation calls it
-//! from its own thread, so that everything happens in an order it chose.
+//! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell;
+//! a simulation calls it from its own thread, so that everything happens in an order it chose.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,10 +26,11 @@ pub enum JobOutcome {
     Idle,
 }
 
-/// How long a thread sleeps when work is there and cannot be done yet: a commit has to turn stable first, or a
-/// snapshot to end, and nobody rings the bell for that.
+/// How long a thread sleeps when work is there and cannot be done yet: a commit has to turn stable
+/// first, or a snapshot to end, and nobody rings the bell for that.
 pub(super) const NAP: Duration = Duration::from_millis(2);
-/// Who waits for flushes does them himself where nobody was at any so many times in a row, a [`NAP`] apart.
+/// Who waits for flushes does them himself where nobody was at any so many times in a row, a
+/// [`NAP`] apart.
 const IDLE_LOOKS: usize = 10;
 /// How long a thread sleeps when there is no work at all.
 const LONG_NAP: Duration = Duration::from_secs(1);
@@ -40,8 +41,8 @@ impl TieredEngine {
     /// Does the most urgent piece of background work on the calling thread.
     ///
     /// # Errors
-    /// [`ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other failure stops the
-    /// background work (E8).
+    /// [`ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other failure
+    /// stops the background work (E8).
     pub fn run_background_job(&self) -> Result<JobOutcome> {
         self.run_job(true)
     }
@@ -66,8 +67,10 @@ impl TieredEngine {
         outcome
     }
 
-    /// Writes to extents what was installed before, as far as the stable CSN allows; what comes meanwhile may go with it. The threads in the background do it where there are any, unless writers
-    /// are about to be slowed: one thread more takes a processor from those who read and write meanwhile.
+    /// Writes to extents what was installed before, as far as the stable CSN allows; what comes
+    /// meanwhile may go with it. The threads in the background do it where there are any, unless
+    /// writers are about to be slowed: one thread more takes a processor from those who read and
+    /// write meanwhile.
     ///
     /// # Errors
     /// As [`TieredEngine::run_background_job`].
@@ -127,8 +130,8 @@ impl TieredEngine {
         }
     }
 
-    /// Ends all work on the engine's files: once this returns none is under way, and none begins again. What is in
-    /// memory can still be read, and what is in files while they are there.
+    /// Ends all work on the engine's files: once this returns none is under way, and none begins
+    /// again. What is in memory can still be read, and what is in files while they are there.
     pub fn close(&self) {
         let is_sound = self.0.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
@@ -229,7 +232,8 @@ impl TieredEngine {
             if inner.accounts.unflushed.used() + bytes <= limit.max(2 * bytes) {
                 return Ok(());
             }
-            // With no threads in the background, as in a simulation, the caller does the work itself.
+            // With no threads in the background, as in a simulation, the caller does the work
+            // itself.
             let alone = inner.threads.load(Ordering::Acquire) == 0;
             if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                 continue;
@@ -317,8 +321,9 @@ impl Inner {
         Ok(self.switch_memtables() || self.all_parts().iter().any(|(_, part)| is_ready(part)))
     }
 
-    /// Whether a thread should flush. Of those in the background that compact, none does beside another while flushes are not behind:
-    /// the processor is for those who read and write meanwhile.
+    /// Whether a thread should flush. Of those in the background that compact, none does beside
+    /// another while flushes are not behind: the processor is for those who read and write
+    /// meanwhile.
     fn wants_flush(&self, compacts: bool) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let is_behind = || self.debt().flush > 0.0;
@@ -350,7 +355,8 @@ impl Inner {
         switched
     }
 
-    /// Whether flushes and compactions hold memory that they will give back, or are to write some out.
+    /// Whether flushes and compactions hold memory that they will give back, or are to write some
+    /// out.
     fn holds_memory(&self) -> bool {
         let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
         self.flushing.load(Ordering::Acquire) > 0
@@ -363,7 +369,8 @@ impl Inner {
         self.tables.load().values().any(|table| {
             let waits =
                 table.parts().all().iter().any(|part| !part.view_now().immutables.is_empty());
-            // One that is gone waits for nothing but the snapshots that read it, which may take long.
+            // One that is gone waits for nothing but the snapshots that read it, which may take
+            // long.
             let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
             waits || unrecorded && !table.is_gone()
         })

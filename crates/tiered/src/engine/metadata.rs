@@ -1,7 +1,8 @@
 //! Folders with the metadata of much data and without the data, to measure what metadata costs.
 //!
-//! The manifest is written and opened by the code that always does it, and data files are sparse. Keys, sizes and levels are as a
-//! database has them that was written to at random; blocks cannot be read.
+//! The manifest is written and opened by the code that always does it, and data files are sparse.
+//! Keys, sizes and levels are as a database has them that was written to at random; blocks cannot
+//! be read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ const SLOT_BYTES: usize = 2 << 20;
 /// Slots of a data file.
 const FILE_SLOTS: u64 = 512;
 const BLOCKS: u32 = 120;
-/// Keys of an extent of each level: Level2 has nine tenths of all extents, Level1 a tenth of that, Level0 a twentieth of
-/// that again in each of two sub-levels. All begin where one of Level0 does.
+/// Keys of an extent of each level: Level2 has nine tenths of all extents, Level1 a tenth of that,
+/// Level0 a twentieth of that again in each of two sub-levels. All begin where one of Level0 does.
 const KEYS: [(Place, u64); 4] = [
     (Place::Level2, 100),
     (Place::Level1, 1000),
@@ -63,8 +64,8 @@ pub struct EditCost {
     pub recorded_max: Duration,
     /// Until readers see the new view, and what is in none any more is let go.
     pub installed: Duration,
-    /// What the same would take if levels were flat lists: a pointer to each slice of the level copied, and those of the list before
-    /// dropped.
+    /// What the same would take if levels were flat lists: a pointer to each slice of the level
+    /// copied, and those of the list before dropped.
     pub as_a_list: Duration,
 }
 
@@ -166,7 +167,8 @@ impl Metadata {
     }
 }
 
-/// Adds an extent, the `at`th, with keys of a range: whole, or, of each fifth, two parts of it that compactions left.
+/// Adds an extent, the `at`th, with keys of a range: whole, or, of each fifth, two parts of it that
+/// compactions left.
 fn add_extent(
     edits: &mut Vec<Edit>,
     (table, place): (TableId, Place),
@@ -213,8 +215,9 @@ fn add_extent(
 }
 
 impl TieredEngine {
-    /// Moves a slice in the middle of the longest Level2 into a sub-level of its own, and back, as a compaction would:
-    /// through the manifest, and for readers. Answers what the second change cost; `None` where Level2 is empty.
+    /// Moves a slice in the middle of the longest Level2 into a sub-level of its own, and back, as
+    /// a compaction would: through the manifest, and for readers. Answers what the second change
+    /// cost; `None` where Level2 is empty.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
@@ -240,8 +243,8 @@ impl TieredEngine {
         Ok(Some(cost))
     }
 
-    /// Takes so many slices from all over the longest Level2 away and puts them back, while somebody keeps a view, and lets go of that:
-    /// with most of it left to others, and with none.
+    /// Takes so many slices from all over the longest Level2 away and puts them back, while
+    /// somebody keeps a view, and lets go of that: with most of it left to others, and with none.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
@@ -287,8 +290,8 @@ impl TieredEngine {
         self.0.all_parts().into_iter().max_by_key(|(_, part)| slices(part))
     }
 
-    /// Moves slices to another place. Answers when that was asked for, when the manifest was had, when it was durable there, and when readers
-    /// saw it.
+    /// Moves slices to another place. Answers when that was asked for, when the manifest was had,
+    /// when it was durable there, and when readers saw it.
     fn move_slices(
         &self,
         (table, part): (&Table, &SubTable),
@@ -308,7 +311,8 @@ impl TieredEngine {
         Ok([asked, begin, recorded, now()])
     }
 
-    /// Writes a fresh manifest: beside flushes and compactions that record something, or so that they wait for it. Answers its bytes.
+    /// Writes a fresh manifest: beside flushes and compactions that record something, or so that
+    /// they wait for it. Answers its bytes.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],

@@ -1,24 +1,29 @@
 //! What a table is used for lately, and how its Level0 is kept for that (the 3D XPoint study, V-B).
 //!
-//! Each sub-level of Level0 is one more place where a read has to look, and a smaller memtable is flushed, and its memory free,
-//! sooner. So a table that is mostly read has few sub-levels, that hold little; of one that is mostly written new ones are smaller.
+//! Each sub-level of Level0 is one more place where a read has to look, and a smaller memtable is
+//! flushed, and its memory free, sooner. So a table that is mostly read has few sub-levels, that
+//! hold little; of one that is mostly written new ones are smaller.
 //!
-//! The number of sub-levels alone changes little: filters spare point reads the look into most of them, so that only scans gain by
-//! fewer, 11 in place of 14 us of processor time for 20 rows; and what is written anew when Level0 is relieved follows from
-//! the bytes in it. How many those may be follows from what is below (`picker`), and how much of it from this.
+//! The number of sub-levels alone changes little: filters spare point reads the look into most of
+//! them, so that only scans gain by fewer, 11 in place of 14 us of processor time for 20 rows; and
+//! what is written anew when Level0 is relieved follows from the bytes in it. How many those may be
+//! follows from what is below (`picker`), and how much of it from this.
 //!
-//! Reads and writes are counted by sampling: a thread keeps count for itself, and tells one in [`EACH`] to the table that it
-//! is at. No cache line is shared by all reads, and none is written by most.
+//! Reads and writes are counted by sampling: a thread keeps count for itself, and tells one in
+//! [`EACH`] to the table that it is at. No cache line is shared by all reads, and none is written
+//! by most.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Of so many reads and writes of a thread one is counted; a prime, so that it keeps no step with transactions.
+/// Of so many reads and writes of a thread one is counted; a prime, so that it keeps no step with
+/// transactions.
 const EACH: u32 = 61;
-/// Counted reads and writes after which the table is looked at, and the past weighs half: some 60,000 uses.
+/// Counted reads and writes after which the table is looked at, and the past weighs half: some
+/// 60,000 uses.
 const WINDOW: u32 = 1000;
-/// Shares of writes, in percent: below the first a table is mostly read, and below the second it stays so; from the third on
-/// it stays mostly written, and from the fourth on it becomes so.
+/// Shares of writes, in percent: below the first a table is mostly read, and below the second it
+/// stays so; from the third on it stays mostly written, and from the fourth on it becomes so.
 const READ_BELOW: u32 = 20;
 const STAYS_READ_BELOW: u32 = 30;
 const STAYS_WRITTEN_FROM: u32 = 60;

@@ -2,14 +2,16 @@
 //!
 //! # Locks
 //!
-//! Reads and installs take none: the map of tables and each table's view are swapped whole. `manifest` is held while
-//! edits are recorded and published, and not while it is written anew; `tables_changing` while the map of tables is replaced. Order:
-//! `working`, `manifest`, `tables_changing`, a table's own lock; those around a figure come last.
+//! Reads and installs take none: the map of tables and each table's view are swapped whole.
+//! `manifest` is held while edits are recorded and published, and not while it is written anew;
+//! `tables_changing` while the map of tables is replaced. Order: `working`, `manifest`,
+//! `tables_changing`, a table's own lock; those around a figure come last.
 //!
 //! # Memory
 //!
-//! A memtable is switched when it is full, or when all of them together pass half of their share, the largest
-//! first. [`TieredEngine::admit`] waits for a flush when the share is used up, and refuses when no flush helps.
+//! A memtable is switched when it is full, or when all of them together pass half of their share,
+//! the largest first. [`TieredEngine::admit`] waits for a flush when the share is used up, and
+//! refuses when no flush helps.
 
 mod change;
 mod coding;
@@ -167,13 +169,15 @@ struct Inner {
     /// Whether all is compressed as it should be, and where it should be.
     recoded: Settled,
     moved: Settled,
-    /// Held, together with others, by whoever works on the files; alone by nobody but who closes the engine.
+    /// Held, together with others, by whoever works on the files; alone by nobody but who closes
+    /// the engine.
     working: RwLock<()>,
     /// When free space goes back to the file system.
     trickle: Trickle,
     /// Who carries out merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
-    /// Whether a read of Level1 is cheaper than one of Level2, so that what is hot is worth a place there.
+    /// Whether a read of Level1 is cheaper than one of Level2, so that what is hot is worth a place
+    /// there.
     keeps_hot: bool,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
@@ -307,7 +311,8 @@ impl TieredEngine {
         Ok(engine)
     }
 
-    /// Has flushes and compactions that begin from now on carried out by somebody else; by [`Cpu`] before.
+    /// Has flushes and compactions that begin from now on carried out by somebody else; by [`Cpu`]
+    /// before.
     pub fn offload_to(&self, accelerator: Box<dyn Accelerator>) {
         self.0.accelerator.store(Arc::new(accelerator));
     }
@@ -378,7 +383,8 @@ impl Inner {
         }
     }
 
-    /// Adds range tombstones of a commit to each sub-table that has keys of them, by the same rules.
+    /// Adds range tombstones of a commit to each sub-table that has keys of them, by the same
+    /// rules.
     fn write_ranges(&self, table: &Table, csn: Csn, ranges: &RangeTombstones) {
         let Some(range) = ranges.hull() else { return };
         loop {
@@ -478,14 +484,15 @@ impl Inner {
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
-    /// What would be persistent if the tables `gone` were, and the memtable of the sub-table `without` were in extents.
+    /// What would be persistent if the tables `gone` were, and the memtable of the sub-table
+    /// `without` were in extents.
     fn persisted_without(
         &self,
         gone: &[Arc<Table>],
         without: Option<(&Arc<SubTable>, &Arc<Memtable>)>,
     ) -> Csn {
-        // Read first: everything up to here is installed, so the look below finds it in a memtable or in
-        // extents; a commit that is numbered and not yet installed is above.
+        // Read first: everything up to here is installed, so the look below finds it in a memtable
+        // or in extents; a commit that is numbered and not yet installed is above.
         let stable = self.horizon.stable();
         let tables = self.tables.load();
         let there =
@@ -494,7 +501,8 @@ impl Inner {
     }
 }
 
-/// The sub-tables that the manifest tells of. What is persistent of all tables is in extents of each.
+/// The sub-tables that the manifest tells of. What is persistent of all tables is in extents of
+/// each.
 fn parts_of(
     (id, stored): (TableId, &TableState),
     persisted: Csn,

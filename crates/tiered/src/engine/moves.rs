@@ -1,11 +1,12 @@
 //! Moving extents between devices.
 //!
-//! An extent is copied under its number into slots on another device, and its record then tells of those. Nothing else changes: its slices
-//! are what they were, and its cached blocks stay. Whoever reads it goes on in the old slots, which are given back with the last
-//! such reader.
+//! An extent is copied under its number into slots on another device, and its record then tells of
+//! those. Nothing else changes: its slices are what they were, and its cached blocks stay. Whoever
+//! reads it goes on in the old slots, which are given back with the last such reader.
 //!
 //! - **V1.** A move changes nothing that can be read, at any snapshot.
-//! - **V2.** After a crash at any moment the extent is in one place, whole, and all other slots are free.
+//! - **V2.** After a crash at any moment the extent is in one place, whole, and all other slots are
+//!   free.
 //! - **V3.** What cannot be read whole is not copied, and stays where it is.
 
 use std::sync::Arc;
@@ -69,7 +70,8 @@ impl Inner {
         let on = self.space.classes_of_files();
         let tables = self.tables.load_full();
         for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
-            // Where slices of an extent are in several levels, it is where the fastest of them should be.
+            // Where slices of an extent are in several levels, it is where the fastest of them
+            // should be.
             let mut places: FxHashMap<ExtentId, Home> = FxHashMap::default();
             let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
             for part in table.all_parts() {
@@ -102,8 +104,8 @@ impl Inner {
         found
     }
 
-    /// Moves extents of a table to devices of these classes. `false` where none was moved: others work on the table, or there is
-    /// no room.
+    /// Moves extents of a table to devices of these classes. `false` where none was moved: others
+    /// work on the table, or there is no room.
     pub(super) fn move_extents(
         &self,
         table: &Arc<Table>,
@@ -189,7 +191,8 @@ impl Inner {
     }
 }
 
-/// Where the slices of each extent are: in which of the parts, and at which place. `None` for one of which others have some, too.
+/// Where the slices of each extent are: in which of the parts, and at which place. `None` for one
+/// of which others have some, too.
 fn homes(
     table: &Table,
     parts: &[Arc<SubTable>],

@@ -1,6 +1,7 @@
-//! When what the engine remembers of the recent past is put down, so that who looks at its folder later is told of it
-//! ([`Recent`]): when it is closed, and now and then by the threads in the background, for the case that it is killed. Nothing hangs on
-//! it: what cannot be put down is not, and nobody is told.
+//! When what the engine remembers of the recent past is put down, so that who looks at its folder
+//! later is told of it ([`Recent`]): when it is closed, and now and then by the threads in the
+//! background, for the case that it is killed. Nothing hangs on it: what cannot be put down is not,
+//! and nobody is told.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -27,7 +28,8 @@ pub(super) struct Noted {
 
 struct When {
     next: Duration,
-    /// Compactions that had ended, and epochs of temperatures that were over: with the same ones there is nothing new.
+    /// Compactions that had ended, and epochs of temperatures that were over: with the same ones
+    /// there is nothing new.
     at: (u64, u32),
 }
 
@@ -39,8 +41,9 @@ impl Noted {
 }
 
 impl Inner {
-    /// Puts down what there is to tell, if that was long ago and there is something new, and answers whether it did. Without threads in the background it never does: a
-    /// simulation does the same things again, however long they take.
+    /// Puts down what there is to tell, if that was long ago and there is something new, and
+    /// answers whether it did. Without threads in the background it never does: a simulation does
+    /// the same things again, however long they take.
     pub(super) fn note_now_and_then(&self, now: Duration) -> bool {
         if self.threads.load(Ordering::Acquire) == 0 {
             return false;
@@ -57,7 +60,8 @@ impl Inner {
         true
     }
 
-    /// Puts down what there is to tell. An engine that was open for too short a time to have anything leaves what another has put down.
+    /// Puts down what there is to tell. An engine that was open for too short a time to have
+    /// anything leaves what another has put down.
     pub(super) fn note(&self) {
         let (disk, dir) = (self.space.disk(), &self.noted.dir);
         let parts = self.all_parts();
@@ -87,7 +91,8 @@ impl Inner {
                 }
             }
         }
-        // Slices of one extent may be in several levels and sub-tables, and it may be read meanwhile.
+        // Slices of one extent may be in several levels and sub-tables, and it may be read
+        // meanwhile.
         counts.sort_unstable();
         counts.dedup_by_key(|(id, _)| *id);
         let compactions = self.history.newest();

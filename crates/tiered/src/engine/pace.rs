@@ -1,41 +1,49 @@
-//! How fast compactions go, and what they leave behind goes back to the file system: no faster than they must (DESIGN, D8).
+//! How fast compactions go, and what they leave behind goes back to the file system: no faster than
+//! they must (DESIGN, D8).
 //!
-//! A compaction that runs as fast as it can takes a core and the device for a second or more, and then nothing for a while:
-//! whoever reads or commits meanwhile feels it. So a compaction rests after each extent, for longer the less is behind. The
-//! debt tells that, which writers are slowed by as well: well before they begin to be, compactions no longer rest. In between the
-//! debt settles where they do as much as is written, and the work is spread over all of the time. The simpler design, a
-//! limit in bytes a second, was rejected: it has to be set for each device and each load.
+//! A compaction that runs as fast as it can takes a core and the device for a second or more, and
+//! then nothing for a while: whoever reads or commits meanwhile feels it. So a compaction rests
+//! after each extent, for longer the less is behind. The debt tells that, which writers are slowed
+//! by as well: well before they begin to be, compactions no longer rest. In between the debt
+//! settles where they do as much as is written, and the work is spread over all of the time. The
+//! simpler design, a limit in bytes a second, was rejected: it has to be set for each device and
+//! each load.
 //!
-//! What was written is synced every few extents. A device that is given hundreds of megabytes at the end of a compaction has a
-//! commit's few kilobytes wait behind them.
+//! What was written is synced every few extents. A device that is given hundreds of megabytes at
+//! the end of a compaction has a commit's few kilobytes wait behind them.
 //!
-//! The space of free slots goes back a little at a time ([`Trickle`]). A file system that takes it locks the file: readers of any of it wait, and
-//! it waits for whatever is on its way there. On ext4 that was 0.5 ms for 2 MiB, 2 to 4 ms beside a compaction, and 119 to 299 ms for what a
-//! compaction left in one piece: beside one on request it was most of what made the slowest hundredth of gets slow.
+//! The space of free slots goes back a little at a time ([`Trickle`]). A file system that takes it
+//! locks the file: readers of any of it wait, and it waits for whatever is on its way there. On
+//! ext4 that was 0.5 ms for 2 MiB, 2 to 4 ms beside a compaction, and 119 to 299 ms for what a
+//! compaction left in one piece: beside one on request it was most of what made the slowest
+//! hundredth of gets slow.
 
 use std::time::Duration;
 
 use spillway_base::clock::Clock;
 use spillway_base::lock::{Mutex, MutexGuard};
 
-/// The debt from which compactions do not rest: before writers begin to be slowed, at 0.5, all is done that can be.
+/// The debt from which compactions do not rest: before writers begin to be slowed, at 0.5, all is
+/// done that can be.
 pub(super) const NO_REST: f64 = 0.35;
 /// With no debt, so many times as long as the work took.
 const REST_MAX: f64 = 4.0;
-/// No rest is longer. An extent takes some 10 ms; where it took much more, the compaction itself had to wait, for a processor
-/// or the device, and others had their rest from it.
+/// No rest is longer. An extent takes some 10 ms; where it took much more, the compaction itself
+/// had to wait, for a processor or the device, and others had their rest from it.
 const REST_LONGEST: Duration = Duration::from_millis(50);
 /// Between two looks at the debt.
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes that a compaction writes between two syncs.
 pub(super) const SYNC_BYTES: u64 = 8 << 20;
 
-/// What of free space goes back to the file system at once, while others work: so many bytes, or a slot.
+/// What of free space goes back to the file system at once, while others work: so many bytes, or a
+/// slot.
 const GIVEN_BYTES: usize = 2 << 20;
 /// After that, nothing does for so many times as long as it took, and no longer than for so long.
 const GIVEN_REST: u32 = 40;
 const GIVEN_REST_LONGEST: Duration = Duration::from_secs(1);
-/// What goes back at once where nobody is to be spared, in slots: others who need slots wait for that.
+/// What goes back at once where nobody is to be spared, in slots: others who need slots wait for
+/// that.
 const GIVEN_SLOTS_ALONE: u32 = 256;
 
 /// When the space of free slots may go back next.
@@ -46,7 +54,8 @@ pub(super) struct Trickle {
 }
 
 impl Trickle {
-    /// The right to give back so many slots at once, unless somebody has it, or it is too early. Where nobody is to be spared it never is.
+    /// The right to give back so many slots at once, unless somebody has it, or it is too early.
+    /// Where nobody is to be spared it never is.
     pub(super) fn begin(
         &self,
         now: Duration,
@@ -104,8 +113,8 @@ impl Pace {
         Pace { from: clock.now() }
     }
 
-    /// Rests after a piece of work, until a debt grows that does not allow it. `wait` lets some time pass, and answers whether
-    /// there is to be more of it.
+    /// Rests after a piece of work, until a debt grows that does not allow it. `wait` lets some
+    /// time pass, and answers whether there is to be more of it.
     pub(super) fn rest(
         &mut self,
         clock: &Clock,

@@ -1,13 +1,16 @@
 //! How many sub-tables a table has, and where one ends and the next begins (X-Engine, section 2).
 //!
-//! Sub-tables are flushed and compacted beside each other, and what is copied when one of them changes is its own list of
-//! slices. So a table that has grown is split, and one that is written more than all others is, where its writes fall, until there is work for all
-//! cores. Neighbours that have become small and are not hot are joined: each costs a memtable. What is hot is known from what has been
-//! written since the opening, so nothing is taken for cold before a half-life of that.
+//! Sub-tables are flushed and compacted beside each other, and what is copied when one of them
+//! changes is its own list of slices. So a table that has grown is split, and one that is written
+//! more than all others is, where its writes fall, until there is work for all cores. Neighbours
+//! that have become small and are not hot are joined: each costs a memtable. What is hot is known
+//! from what has been written since the opening, so nothing is taken for cold before a half-life of
+//! that.
 //!
-//! A split moves no data. Slices are shared out, those that span the key are cut ([`super::cut`]), and of their blocks only the one with the
-//! key in it is written anew. Memtables are left to both halves, each of which flushes its own keys of them. Reads and writes go on
-//! beside it: whoever comes too late to write into the old memtable finds the new ones.
+//! A split moves no data. Slices are shared out, those that span the key are cut ([`super::cut`]),
+//! and of their blocks only the one with the key in it is written anew. Memtables are left to both
+//! halves, each of which flushes its own keys of them. Reads and writes go on beside it: whoever
+//! comes too late to write into the old memtable finds the new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,8 +75,9 @@ impl Limits {
         }
     }
 
-    /// What to do with a table, where there are `all` sub-tables in all tables. `spreads` says of a sub-table whether a split would have
-    /// what is written go to both halves; it is asked of those alone that are large and hot enough.
+    /// What to do with a table, where there are `all` sub-tables in all tables. `spreads` says of a
+    /// sub-table whether a split would have what is written go to both halves; it is asked of those
+    /// alone that are large and hot enough.
     pub(super) fn advise(
         &self,
         parts: &[Stat],
@@ -103,7 +107,8 @@ impl Limits {
     }
 }
 
-/// The key in the middle of a sub-table, by bytes: the first of a slice of its largest run. `None` where it has too few.
+/// The key in the middle of a sub-table, by bytes: the first of a slice of its largest run. `None`
+/// where it has too few.
 pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
     let largest = levels.runs().max_by_key(|run| run.bytes())?;
     let mut before = 0;

@@ -1,8 +1,10 @@
-//! The engine's files as they are at one moment, kept while they are copied, and an engine's folder made of such a copy.
+//! The engine's files as they are at one moment, kept while they are copied, and an engine's folder
+//! made of such a copy.
 //!
-//! A pin is the manifest's state with a handle of each of its extents. A picture of it, and the views that have those, are taken while the
-//! manifest is locked, and extents never change, so the copy may take as long as it likes: compactions go on beside it, and the space of
-//! what they leave behind comes back when the pin goes. What is in memory is not pinned. It is in the log, from
+//! A pin is the manifest's state with a handle of each of its extents. A picture of it, and the
+//! views that have those, are taken while the manifest is locked, and extents never change, so the
+//! copy may take as long as it likes: compactions go on beside it, and the space of what they leave
+//! behind comes back when the pin goes. What is in memory is not pinned. It is in the log, from
 //! [`Pin::persisted`] on.
 
 use std::path::Path;
@@ -56,12 +58,14 @@ impl TieredEngine {
         // Edits wait for a picture of each, and not for a look at every extent.
         let manifest = inner.manifest.lock();
         let mut state = manifest.state().clone();
-        // A flush publishes what it recorded under the same lock, so this is true of the state, too.
+        // A flush publishes what it recorded under the same lock, so this is true of the state,
+        // too.
         state.persisted = state.persisted.max(inner.compute_persisted());
-        // What is flushed was stable, so no later commit is in these files; and whatever others publish from now on, commits that
-        // build on it come after this one.
+        // What is flushed was stable, so no later commit is in these files; and whatever others
+        // publish from now on, commits that build on it come after this one.
         let stable = inner.horizon.stable();
-        // Numbers that were given out may be recorded by now under way, and a copy gives none of them again.
+        // Numbers that were given out may be recorded by now under way, and a copy gives none of
+        // them again.
         state.next_extent =
             state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
         let tables = inner.tables.load();
@@ -155,8 +159,8 @@ impl Copied {
         self.metas.iter().map(|(table, meta)| copy_of(*table, meta)).collect()
     }
 
-    /// Checks the bytes of the extent at `index` of [`Copied::extents`], every checksum of them, and answers the CRC32C
-    /// of the whole.
+    /// Checks the bytes of the extent at `index` of [`Copied::extents`], every checksum of them,
+    /// and answers the CRC32C of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
@@ -168,11 +172,12 @@ impl Copied {
         check_extent(bytes, *table, meta)
     }
 
-    /// Makes an engine's folder of the copy. `fetch` gives the extents' bytes, each once. The folder is an engine's
-    /// from the end of this call on, and not before.
+    /// Makes an engine's folder of the copy. `fetch` gives the extents' bytes, each once. The
+    /// folder is an engine's from the end of this call on, and not before.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], what `fetch` answers.
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], what `fetch`
+    /// answers.
     pub fn restore(
         mut self,
         disk: &Arc<dyn Disk>,

@@ -1,19 +1,24 @@
 //! Many gets: what later ones lack is read while earlier ones go on.
 //!
-//! A get finds its blocks one after the other: an extent's table tells which block may have the key, and an older level is asked when a newer
-//! one does not have it. Many gets go that way side by side, each by itself: what a key lacks is read, and when that is there, what it lacks then,
-//! without waiting for others. As far ahead of the get that is next as memory allows, so that the device has something to do while keys are
-//! looked up, and the processor while it reads. What the gets answer is told by gets, and nothing here: a block that could not be read, or has
-//! left a small cache again, is read by who needs it, as if nobody had read it ahead.
+//! A get finds its blocks one after the other: an extent's table tells which block may have the
+//! key, and an older level is asked when a newer one does not have it. Many gets go that way side
+//! by side, each by itself: what a key lacks is read, and when that is there, what it lacks then,
+//! without waiting for others. As far ahead of the get that is next as memory allows, so that the
+//! device has something to do while keys are looked up, and the processor while it reads. What the
+//! gets answer is told by gets, and nothing here: a block that could not be read, or has left a
+//! small cache again, is read by who needs it, as if nobody had read it ahead.
 //!
 //! # Guarantees
-//! - **P1 (the gets').** What gets answer, and what they meet, is as if nothing were read ahead, but that they wait less.
-//! - **P2 (ahead).** When a get is next, what those behind it lack is under way, as far as [`KEYS_AHEAD`] and memory (`extent/ahead`, F4) go: a quarter of
-//!   that may have come back and not be under way again.
+//! - **P1 (the gets').** What gets answer, and what they meet, is as if nothing were read ahead,
+//!   but that they wait less.
+//! - **P2 (ahead).** When a get is next, what those behind it lack is under way, as far as
+//!   [`KEYS_AHEAD`] and memory (`extent/ahead`, F4) go: a quarter of that may have come back and
+//!   not be under way again.
 //! - **P3 (one by itself).** What only one of them lacks is left to its get.
 //!
-//! What the system has in its own memory is no reason to read anything beside others, and a get may do with a part of a block there. So keys whose
-//! gets need no device are left out. The look that finds that out is not a get: it counts nowhere, and offers no row to the cached ones.
+//! What the system has in its own memory is no reason to read anything beside others, and a get may
+//! do with a part of a block there. So keys whose gets need no device are left out. The look that
+//! finds that out is not a get: it counts nowhere, and offers no row to the cached ones.
 
 use std::sync::Arc;
 
@@ -26,9 +31,11 @@ use crate::filter;
 use crate::subtable::Missing;
 use crate::table::Table;
 
-/// Keys that are begun before the get that is next is done: what they need is to stay in a cache until it is used.
+/// Keys that are begun before the get that is next is done: what they need is to stay in a cache
+/// until it is used.
 const KEYS_AHEAD: usize = 64;
-/// Keys after which what they lack is handed over, so that the device begins: each time costs as much as looking at a few keys.
+/// Keys after which what they lack is handed over, so that the device begins: each time costs as
+/// much as looking at a few keys.
 const HANDED_OVER: usize = 16;
 /// A key lacks a table and a block of each run that seems to have it; most are found in the first.
 const READS_MAX: usize = 8;
@@ -69,7 +76,8 @@ pub(super) struct Ahead<'k> {
     keys: &'k [&'k [u8]],
     /// Those that were begun, the first of `keys`.
     begun: Vec<Key>,
-    /// The only one that lacks something, as far as was seen: it is read no sooner here than by its get, which may do with a part of a block.
+    /// The only one that lacks something, as far as was seen: it is read no sooner here than by its
+    /// get, which may do with a part of a block.
     lone: Option<(usize, Lacks)>,
     fetcher: Fetcher<'k>,
     /// Keys whose gets would have waited.
@@ -185,7 +193,8 @@ impl<'k> Ahead<'k> {
         true
     }
 
-    /// Begins keys up to so far ahead of the one whose get is next, where there is room for what is worth handing over.
+    /// Begins keys up to so far ahead of the one whose get is next, where there is room for what is
+    /// worth handing over.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
         let is_busy = self.fetcher.under_way() > 0;

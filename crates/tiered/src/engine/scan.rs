@@ -1,7 +1,8 @@
 //! From a range to a cursor over it: one for each sub-table, each over its sources.
 //!
-//! Opening one is most of what a scan of few rows costs. So what the sources need is sought once and handed on, they are made in the
-//! place where the cursor has them, and short keys are copied to where they are needed.
+//! Opening one is most of what a scan of few rows costs. So what the sources need is sought once
+//! and handed on, they are made in the place where the cursor has them, and short keys are copied
+//! to where they are needed.
 
 use std::sync::Arc;
 

@@ -37,13 +37,15 @@ pub struct TableStatus {
     pub sublevels: u64,
     /// Sub-levels at which it is compacted, as the table is used now.
     pub sublevels_target: u64,
-    /// What it is used for, which decides on their number and size; `None` where that is switched off.
+    /// What it is used for, which decides on their number and size; `None` where that is switched
+    /// off.
     pub used_for: Option<TableUse>,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
     /// The damage that keeps compaction from the table, if it has met any.
     pub quarantine: Option<String>,
-    /// Of its merges that came out in two ways, or were refused, since the opening: which the last one was, and why.
+    /// Of its merges that came out in two ways, or were refused, since the opening: which the last
+    /// one was, and why.
     pub refused_merge: Option<String>,
 }
 

@@ -198,7 +198,8 @@ impl Bench {
         Ok(found.is_value().then_some(value))
     }
 
-    /// What a get finds; it is what is recalled, if anything is (E13). Every commit up to the snapshot is installed.
+    /// What a get finds; it is what is recalled, if anything is (E13). Every commit up to the
+    /// snapshot is installed.
     fn get_and_recall(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         let recalled = self.engine.recall(id, key, snapshot, Access::Blocking, &mut value)?;
@@ -405,8 +406,8 @@ fn verify_clean(disk: &SimDisk) {
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
-/// Runs a history with flushes and compactions until the disk stops it. Answers the newest persisted CSN
-/// that was claimed.
+/// Runs a history with flushes and compactions until the disk stops it. Answers the newest
+/// persisted CSN that was claimed.
 fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSettings) -> Csn {
     drive_and(disk, commits, seed, settings, &mut |_| {})
 }
@@ -436,8 +437,9 @@ fn drive_and(
     claimed
 }
 
-/// E6: crashed at any operation, the engine holds every commit that it claimed to have persisted; and with the commits
-/// after that installed again, it is the model. Nothing is damaged and no slot has two owners.
+/// E6: crashed at any operation, the engine holds every commit that it claimed to have persisted;
+/// and with the commits after that installed again, it is the model. Nothing is damaged and no slot
+/// has two owners.
 #[test]
 fn e6_a_crash_at_every_operation_loses_nothing_that_was_persisted() {
     crash_at_every_operation(&history(9, 70), small());

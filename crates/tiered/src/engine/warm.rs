@@ -1,24 +1,33 @@
-//! What compactions write comes into memory in the place of what was of use there (X-Engine, section 3.1.4, "incremental cache
-//! replacement"): or else each compaction would leave readers of hot rows without the blocks that they had.
+//! What compactions write comes into memory in the place of what was of use there (X-Engine,
+//! section 3.1.4, "incremental cache replacement"): or else each compaction would leave readers of
+//! hot rows without the blocks that they had.
 //!
-//! - **U1 (what replaces the warm is warm).** A block of a new extent comes into the cache where blocks that were of use there held at
-//!   least a quarter of as much as it does, among the same keys. A block that was carried is where it was; a slice that was re-linked
-//!   has what it had, since its extent is the same.
-//! - **U2 (a place for a place).** Blocks that were of use leave as those come in that replace them, extent by extent: the cache never has to
-//!   hold both, and nothing else is evicted for it but by what the halves of blocks are more than the whole.
-//! - **U3 (no more than that).** Nothing is read that takes the place of nothing. Neighbours are read at once.
+//! - **U1 (what replaces the warm is warm).** A block of a new extent comes into the cache where
+//!   blocks that were of use there held at least a quarter of as much as it does, among the same
+//!   keys. A block that was carried is where it was; a slice that was re-linked has what it had,
+//!   since its extent is the same.
+//! - **U2 (a place for a place).** Blocks that were of use leave as those come in that replace
+//!   them, extent by extent: the cache never has to hold both, and nothing else is evicted for it
+//!   but by what the halves of blocks are more than the whole.
+//! - **U3 (no more than that).** Nothing is read that takes the place of nothing. Neighbours are
+//!   read at once.
 //! - **U4 (bounded).** It is all within the capacity of the cache (N3, N8).
-//! - **U5 (it changes nothing but residence).** It begins when readers find what is new, but for U6, and whatever it cannot read is left to them.
-//! - **U6 (tables come as they are written).** The table of what a flush writes is in memory when readers find it, as is that of what a
-//!   compaction writes where a table was whose keys are among its own; as far as the cache has room (N3, N8). Nothing is read for it.
+//! - **U5 (it changes nothing but residence).** It begins when readers find what is new, but for
+//!   U6, and whatever it cannot read is left to them.
+//! - **U6 (tables come as they are written).** The table of what a flush writes is in memory when
+//!   readers find it, as is that of what a compaction writes where a table was whose keys are among
+//!   its own; as far as the cache has room (N3, N8). Nothing is read for it.
 //!
-//! Which keys of a block are asked for is not known, so what was of use is taken to be spread evenly over the blocks that hold its keys
-//! now. A hot block between two halves of cold ones comes out as halves of two, which both have to stay: hence a quarter, and no more.
+//! Which keys of a block are asked for is not known, so what was of use is taken to be spread
+//! evenly over the blocks that hold its keys now. A hot block between two halves of cold ones comes
+//! out as halves of two, which both have to stay: hence a quarter, and no more.
 //!
-//! Rejected: to put blocks into the cache as they are written, which spares reading them. Readers need the old ones until the last
-//! extent is recorded, so that the cache has to hold twice what is replaced: a compaction of half of what is hot drove out the other half,
-//! and 83 % of hits fell to 67 %, as without any of this (`spillway-bench replacement`). What is read in their place are long reads, once, in
-//! the background. And to let what a flush writes come into the small queue: it changed hits by half a point or less, to either side.
+//! Rejected: to put blocks into the cache as they are written, which spares reading them. Readers
+//! need the old ones until the last extent is recorded, so that the cache has to hold twice what is
+//! replaced: a compaction of half of what is hot drove out the other half, and 83 % of hits fell to
+//! 67 %, as without any of this (`spillway-bench replacement`). What is read in their place are
+//! long reads, once, in the background. And to let what a flush writes come into the small queue:
+//! it changed hits by half a point or less, to either side.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +42,8 @@ use crate::extent::{CachedTable, ExtentHandle, Resident};
 use crate::extent_meta::SliceMeta;
 use crate::level::{LevelsEdit, Slice};
 
-/// Of what a block holds, what must have been in memory and of use for it to come in: one in so many.
+/// Of what a block holds, what must have been in memory and of use for it to come in: one in so
+/// many.
 const SHARE: u64 = 4;
 
 /// Whose tables come into memory as they are written (U6).
@@ -157,7 +167,8 @@ impl Used {
         Some(Used { extent: slice.extent.clone(), table, blocks })
     }
 
-    /// Those that something new has keys of. Others stay where they are, or are replaced by another extent's.
+    /// Those that something new has keys of. Others stay where they are, or are replaced by another
+    /// extent's.
     fn keep_replaced(&mut self, new: &Resident) {
         let table = &self.table;
         self.blocks.retain(|block| !places_of(table, *block, new).is_empty());
@@ -167,7 +178,8 @@ impl Used {
         self.blocks.iter().map(|block| (&*self.table, *block))
     }
 
-    /// Those that end before a key are of no use any more. One that reaches past it is for the next extent as well.
+    /// Those that end before a key are of no use any more. One that reaches past it is for the next
+    /// extent as well.
     fn leave(&self, end: &[u8]) {
         let gone = self.blocks.iter().copied();
         let gone: Vec<_> = gone.filter(|block| self.table.last(*block) <= end).collect();

@@ -1,7 +1,7 @@
 //! The background work itself: recording and reaping tables, flushing, compacting.
 //!
-//! Each piece ends in one manifest edit, and is published to readers after that is durable. A crash before the
-//! edit leaves slots that nothing refers to, which are free again at the next opening.
+//! Each piece ends in one manifest edit, and is published to readers after that is durable. A crash
+//! before the edit leaves slots that nothing refers to, which are free again at the next opening.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ use crate::subtable::{SubTable, View};
 use crate::table::Table;
 use crate::temperature::Legacy;
 
-/// Of the free slots of a device, one for each so many in use keeps its space, and at least so many do: compactions take them again.
+/// Of the free slots of a device, one for each so many in use keeps its space, and at least so many
+/// do: compactions take them again.
 const FREE_SHARE: u64 = 8;
 const FREE_LEAST: u64 = 16;
 /// The same where nothing has been written for a while.
@@ -44,17 +45,17 @@ const FREE_SHARE_AT_REST: u64 = 64;
 const FREE_LEAST_AT_REST: u64 = 1;
 
 impl Inner {
-    /// The manifest, to record something in it. Work that was under way when other work failed ends here: what is
-    /// told of a failed engine stays as it was (E8).
+    /// The manifest, to record something in it. Work that was under way when other work failed ends
+    /// here: what is told of a failed engine stays as it was (E8).
     pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
         let manifest = self.manifest.lock();
         self.check()?;
         Ok(manifest)
     }
 
-    /// Records edits, among them the news that extents were written: those are recorded or, with a full
-    /// disk, given back. After any other failure nobody knows whether they are recorded, so their slots
-    /// are not used again before the next opening.
+    /// Records edits, among them the news that extents were written: those are recorded or, with a
+    /// full disk, given back. After any other failure nobody knows whether they are recorded, so
+    /// their slots are not used again before the next opening.
     pub(super) fn commit(
         &self,
         manifest: &mut Manifest,
@@ -70,11 +71,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the manifest of tables that are new or were dropped, as far as that is stable: what is not may never
-    /// have been (D5).
+    /// Tells the manifest of tables that are new or were dropped, as far as that is stable: what is
+    /// not may never have been (D5).
     ///
-    /// A dropped table leaves the manifest while snapshots still read it, for a crash ends them. So it holds the log
-    /// back no longer. Its memory and extents stay until it is reaped.
+    /// A dropped table leaves the manifest while snapshots still read it, for a crash ends them. So
+    /// it holds the log back no longer. Its memory and extents stay until it is reaped.
     pub(super) fn record_tables(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let new = |table: &&Arc<Table>| {
@@ -105,7 +106,8 @@ impl Inner {
         Ok(true)
     }
 
-    /// Tells the manifest that commits up to one are persistent, as far as they are, unless it says so already.
+    /// Tells the manifest that commits up to one are persistent, as far as they are, unless it says
+    /// so already.
     pub(super) fn note_persisted(&self, csn: Csn) -> Result<()> {
         let mut manifest = self.recording()?;
         let persisted = self.persisted_without(&[], None);
@@ -151,8 +153,8 @@ impl Inner {
         Written::begin(self, class)
     }
 
-    /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it can; and without threads in the
-    /// background there is nobody to rest for.
+    /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it
+    /// can; and without threads in the background there is nobody to rest for.
     pub(super) fn pace_of(&self, kind: Kind) -> Option<Pace> {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
@@ -174,7 +176,8 @@ impl Inner {
         ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Brings sources together in extents, cut there. Answers the slices of them that stay where they are.
+    /// Brings sources together in extents, cut there. Answers the slices of them that stay where
+    /// they are.
     pub(super) fn weave(
         &self,
         table: &Table,
@@ -271,8 +274,9 @@ impl Inner {
             || self.settle_first(&parts, oldest)?)
     }
 
-    /// Brings together and compresses some of the first sub-table that has come to rest and has what is worth it: what is above Level2, if
-    /// that is much, and what is in Level2, also where there is less of it than is looked for while there may be more to come.
+    /// Brings together and compresses some of the first sub-table that has come to rest and has
+    /// what is worth it: what is above Level2, if that is much, and what is in Level2, also where
+    /// there is less of it than is looked for while there may be more to come.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
         let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
         let now = clock::now();
@@ -338,14 +342,16 @@ impl Inner {
         Chooser { shape: self.shape_of(part), levels, bars, oldest, memtables_from }
     }
 
-    /// What is to be recompressed of a sub-table's Level2, for which there is time when nothing else is to be done.
+    /// What is to be recompressed of a sub-table's Level2, for which there is time when nothing
+    /// else is to be done.
     fn pick_recoding(&self, part: &SubTable, least: u64, most: u64) -> Option<Pick> {
         let place = Place::Level2;
         let coding = self.compression_of(Kind::Recode, place).coding();
         pick_recoding(&part.view().levels.level2, place, coding, least, most)
     }
 
-    /// The least bytes of neighbours that are worth to be recompressed, and about as many as are at once.
+    /// The least bytes of neighbours that are worth to be recompressed, and about as many as are at
+    /// once.
     fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
         (4 * self.space.slot_bytes() as u64, self.shape_of(part).input_bytes)
     }
@@ -479,8 +485,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a fresh manifest when the old one is long, beside those who record something. A full disk is no reason to stop: the old one
-    /// serves on.
+    /// Writes a fresh manifest when the old one is long, beside those who record something. A full
+    /// disk is no reason to stop: the old one serves on.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
         self.check()?;
@@ -494,10 +500,11 @@ impl Inner {
         }
     }
 
-    /// Gives space back to the file system: of what is free within files, what is more than is taken again soon, or nearly all where nothing
-    /// was written for a while; and the ends of files once most of a device's is free, or as much as is not kept to be taken, where that is not
-    /// to be had otherwise. A little at a time, while there are threads in the
-    /// background ([`Trickle`](super::pace::Trickle)). Answers whether to go on at once.
+    /// Gives space back to the file system: of what is free within files, what is more than is
+    /// taken again soon, or nearly all where nothing was written for a while; and the ends of files
+    /// once most of a device's is free, or as much as is not kept to be taken, where that is not to
+    /// be had otherwise. A little at a time, while there are threads in the background
+    /// ([`Trickle`](super::pace::Trickle)). Answers whether to go on at once.
     pub(super) fn shrink_files(&self) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let gives_all = self.gives_space.swap(false, Ordering::AcqRel);
@@ -525,7 +532,8 @@ fn bytes_of(slices: &[Arc<Slice>]) -> u64 {
     slices.iter().map(|slice| slice.meta.bytes).sum()
 }
 
-/// What goes into a compaction, and the parts of slices that were cut off from that and stay in Level1.
+/// What goes into a compaction, and the parts of slices that were cut off from that and stay in
+/// Level1.
 struct Parted {
     sources: Vec<Vec<Arc<Slice>>>,
     kept: Vec<Arc<Slice>>,
@@ -548,7 +556,8 @@ impl Parted {
         Ok(parted)
     }
 
-    /// Cuts a slice between keys, as near as can be to where it was to be cut. No versions of one key are parted.
+    /// Cuts a slice between keys, as near as can be to where it was to be cut. No versions of one
+    /// key are parted.
     fn cut(
         &mut self,
         slice: &Arc<Slice>,
@@ -586,7 +595,8 @@ impl Parted {
     }
 }
 
-/// The smallest CSN in what may share keys with a range and is neither an input nor the memtable `without` (see
+/// The smallest CSN in what may share keys with a range and is neither an input nor the memtable
+/// `without` (see
 /// [`DropRule`]).
 ///
 /// What is installed later is above the stable CSN, and so above every tombstone in an extent.
@@ -606,8 +616,8 @@ pub(super) fn others_from<'a>(
     others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
 }
 
-/// The change of levels that leads from inputs to what is new at a place and what stays. What stays where it is at the very
-/// place that it was at does not change at all.
+/// The change of levels that leads from inputs to what is new at a place and what stays. What stays
+/// where it is at the very place that it was at does not change at all.
 pub(super) fn edit_of<'a>(
     levels: &Levels,
     place: Place,

@@ -1,20 +1,25 @@
 //! Blocks that are read before a scan has come to them, and what many gets lack, read at once.
 //!
-//! A scan that has shown that it goes on, and finds its blocks in no cache, has the next ones read while it goes through those it has: by
-//! a queue of the disk ([`spillway_storage::queue`]), past the page cache, consecutive blocks in one piece. What was read waits here until
-//! the scan comes to it, and goes into the cache only then, as any block that a reader missed.
+//! A scan that has shown that it goes on, and finds its blocks in no cache, has the next ones read
+//! while it goes through those it has: by a queue of the disk ([`spillway_storage::queue`]), past
+//! the page cache, consecutive blocks in one piece. What was read waits here until the scan comes
+//! to it, and goes into the cache only then, as any block that a reader missed.
 //!
 //! # Guarantees
-//! - **F1 (the same blocks).** What is taken from here is what reading the block at that moment would have given: checked as any, of an
-//!   extent that is held meanwhile, and extents do not change.
-//! - **F2 (no failure is lost, none is made up).** A block that could not be read ahead, or that is damaged, is not to be had here: its
-//!   reader reads it itself, and is told what that meets. Nobody is told of a failure to read a block that nobody came to.
-//! - **F3 (no hidden wait).** Only who may wait for a device (E9) begins reads, and waits for them. A scan that stops waits for
-//!   nothing: a queue with reads in flight is laid aside, and whoever is given it next lets them end. Who reads for several gets and stops, which
-//!   a failure has it do, lets its reads end.
-//! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] under way or waiting, or a [`MEMORY_SHARE`]th of the budget where that is less,
-//!   and one piece more; who reads for several gets has that part of the budget under way at the most,
-//!   or one read. The memory of all of it is charged to the budget.
+//! - **F1 (the same blocks).** What is taken from here is what reading the block at that moment
+//!   would have given: checked as any, of an extent that is held meanwhile, and extents do not
+//!   change.
+//! - **F2 (no failure is lost, none is made up).** A block that could not be read ahead, or that is
+//!   damaged, is not to be had here: its reader reads it itself, and is told what that meets.
+//!   Nobody is told of a failure to read a block that nobody came to.
+//! - **F3 (no hidden wait).** Only who may wait for a device (E9) begins reads, and waits for them.
+//!   A scan that stops waits for nothing: a queue with reads in flight is laid aside, and whoever
+//!   is given it next lets them end. Who reads for several gets and stops, which a failure has it
+//!   do, lets its reads end.
+//! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] under way or waiting, or a
+//!   [`MEMORY_SHARE`]th of the budget where that is less, and one piece more; who reads for several
+//!   gets has that part of the budget under way at the most, or one read. The memory of all of it
+//!   is charged to the budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -38,9 +43,11 @@ const GETS_DEPTH: usize = 64;
 const WINDOW_BYTES: u64 = 256 << 10;
 /// The part of the budget that these may be at the most.
 const MEMORY_SHARE: u64 = 128;
-/// Bytes of the first piece. Each later one is twice as large, up to half of what a reader may have.
+/// Bytes of the first piece. Each later one is twice as large, up to half of what a reader may
+/// have.
 const PIECE_BYTES: u64 = 32 << 10;
-/// Queues that are kept for the next scans, and for the next ones who read for several gets, of whom there may be one for each client.
+/// Queues that are kept for the next scans, and for the next ones who read for several gets, of
+/// whom there may be one for each client.
 const IDLE_MAX: usize = 8;
 const GETS_IDLE_MAX: usize = 32;
 /// What a read is widened by to whole pages of a file: a buffer with room for it is not made anew.
@@ -50,16 +57,19 @@ pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
 #[derive(Default)]
 pub(crate) struct Queues {
     on: AtomicBool,
-    /// Blocks that readers had from here, and tables and blocks that were read for several gets at once.
+    /// Blocks that readers had from here, and tables and blocks that were read for several gets at
+    /// once.
     taken: AtomicU64,
     fetched: AtomicU64,
     of_scans: LaidAside,
     of_gets: LaidAside,
-    /// Of who last read for several gets, for the next: memory that comes new each time is cleared each time.
+    /// Of who last read for several gets, for the next: memory that comes new each time is cleared
+    /// each time.
     spare: Mutex<Option<Spare>>,
 }
 
-/// Buffers that nobody reads into, and memory that is charged for them and those that are read into.
+/// Buffers that nobody reads into, and memory that is charged for them and those that are read
+/// into.
 struct Spare {
     buffers: Vec<AlignedBuffer>,
     charge: Charge,
@@ -103,7 +113,8 @@ impl LaidAside {
         }
     }
 
-    /// Keeps a queue, where there are fewer than so many, or somebody has to wait for what it has in flight.
+    /// Keeps a queue, where there are fewer than so many, or somebody has to wait for what it has
+    /// in flight.
     fn keep(&self, queue: Box<dyn IoQueue>, most: usize) {
         let mut queues = self.0.lock();
         if queues.len() < most || !queue.is_idle() {
@@ -131,7 +142,8 @@ impl Queues {
         (self.taken.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
     }
 
-    /// A scan's queue with nothing in flight; none where there is to be none, or the system has no more.
+    /// A scan's queue with nothing in flight; none where there is to be none, or the system has no
+    /// more.
     pub(super) fn take(&self, disk: &dyn Disk) -> Option<Box<dyn IoQueue>> {
         let open = || disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass }).ok();
         self.are_allowed().then(|| self.of_scans.take(open))?
@@ -141,7 +153,8 @@ impl Queues {
         self.of_scans.keep(queue, IDLE_MAX);
     }
 
-    /// The same, for what several gets lack, which is handed over together. It goes past the page cache where gets do.
+    /// The same, for what several gets lack, which is handed over together. It goes past the page
+    /// cache where gets do.
     fn take_for_gets(&self, disk: &dyn Disk, direct: bool) -> Option<Box<dyn IoQueue>> {
         let cache = if direct { Cache::Bypass } else { Cache::Through };
         let open = || {
@@ -153,8 +166,10 @@ impl Queues {
     }
 }
 
-/// Reads of what several gets lack, side by side: as many as a queue takes and there is memory for (F4). What is given to it is kept until
-/// [`Fetcher::submit`] or [`Fetcher::wait`], so that it is handed over together. Its end waits for what is under way.
+/// Reads of what several gets lack, side by side: as many as a queue takes and there is memory for
+/// (F4). What is given to it is kept until
+/// [`Fetcher::submit`] or [`Fetcher::wait`], so that it is handed over together. Its end waits for
+/// what is under way.
 pub(crate) struct Fetcher<'c> {
     context: &'c ReadContext,
     disk: &'c dyn Disk,
@@ -242,8 +257,9 @@ impl<'c> Fetcher<'c> {
         }
     }
 
-    /// Waits for one of the reads, whichever is over first, and takes what was read into memory. Answers its tag, and whether it did not fail; what a
-    /// failure is, a reader meets. `None` with nothing under way.
+    /// Waits for one of the reads, whichever is over first, and takes what was read into memory.
+    /// Answers its tag, and whether it did not fail; what a failure is, a reader meets. `None` with
+    /// nothing under way.
     pub(crate) fn wait(&mut self) -> Option<(usize, bool)> {
         let means = self.means.as_mut()?;
         let done = means.queue.wait()?;
@@ -334,7 +350,8 @@ impl ReadAhead {
         !full && (under_way as u64) < self.window_bytes
     }
 
-    /// Begins to read blocks, as many of these as one piece has: the first ones, or the last ones. Answers which, one at the least.
+    /// Begins to read blocks, as many of these as one piece has: the first ones, or the last ones.
+    /// Answers which, one at the least.
     pub(crate) fn begin(
         &mut self,
         extent: &Arc<ExtentHandle>,
@@ -396,7 +413,8 @@ impl ReadAhead {
         }
     }
 
-    /// A block that was read ahead, once it is there. What was begun before it and was not taken is given up: the reader has passed it.
+    /// A block that was read ahead, once it is there. What was begun before it and was not taken is
+    /// given up: the reader has passed it.
     pub(crate) fn take(
         &mut self,
         extent: &Arc<ExtentHandle>,

@@ -44,8 +44,8 @@ impl<'a> From<&'a BuiltBlock> for BlockParts<'a> {
     }
 }
 
-/// Collects blocks of one table until an extent is full. All versions of a key go into one slice of one extent, so that
-/// the slices of a run never share a key.
+/// Collects blocks of one table until an extent is full. All versions of a key go into one slice of
+/// one extent, so that the slices of a run never share a key.
 pub(crate) struct ExtentBuilder {
     table: TableId,
     slot_bytes: usize,
@@ -84,7 +84,8 @@ impl ExtentBuilder {
         }
     }
 
-    /// Has blocks leave their range filters behind: what is built goes where those are worth less than their memory.
+    /// Has blocks leave their range filters behind: what is built goes where those are worth less
+    /// than their memory.
     pub(crate) fn without_range_filters(mut self) -> ExtentBuilder {
         self.has_range_filters = false;
         self

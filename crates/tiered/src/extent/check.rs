@@ -1,4 +1,5 @@
-//! An extent's bytes checked apart from any file of data: on their way into a backup, and out of it.
+//! An extent's bytes checked apart from any file of data: on their way into a backup, and out of
+//! it.
 
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};

@@ -9,7 +9,8 @@ use crate::cache::Pin;
 const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl ExtentHandle {
-    /// Asks the processor for what is looked at first of a data block, if that is in memory, or of its parts.
+    /// Asks the processor for what is looked at first of a data block, if that is in memory, or of
+    /// its parts.
     #[inline]
     pub(crate) fn prefetch_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
         if self.cache().lookup().is_some() {

@@ -32,7 +32,8 @@ pub(crate) type CachedBlock = Held<Block>;
 /// An extent's block index and filters in memory, and the way to its blocks there.
 pub(crate) type CachedTable = Table<ExtentHandle>;
 
-/// What is asked to give way gives this part of the budget more, so that it is not asked at every step of others.
+/// What is asked to give way gives this part of the budget more, so that it is not asked at every
+/// step of others.
 const GIVEN_SHARE: usize = 64;
 
 thread_local!(static READ_BYTES: Cell<u64> = const { Cell::new(0) });
@@ -120,8 +121,8 @@ impl ReadContext {
         }
     }
 
-    /// Something that was missed has come in: now and then rows and blocks are weighed against each other, and rows that are past
-    /// their share leave.
+    /// Something that was missed has come in: now and then rows and blocks are weighed against each
+    /// other, and rows that are past their share leave.
     pub(super) fn weigh(&self) {
         if let Some(rows) = &self.rows {
             rows.weigh(self.cache.read_and_regretted());
@@ -133,7 +134,8 @@ impl ReadContext {
         self.direct
     }
 
-    /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that had left lately.
+    /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that
+    /// had left lately.
     pub(crate) fn regret_row_of(&self, hash: u64, extent: &ExtentHandle) {
         if let Some(rows) = &self.rows
             && rows.left_lately(hash)
@@ -281,7 +283,8 @@ impl ExtentHandle {
         }
     }
 
-    /// What reads of it share with others; none of one that is for tests of what needs only the record.
+    /// What reads of it share with others; none of one that is for tests of what needs only the
+    /// record.
     pub(crate) fn context(&self) -> Option<&Arc<ReadContext>> {
         self.home.as_ref().map(|home| &home.context)
     }
@@ -311,12 +314,14 @@ impl ExtentHandle {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that putting what is in use of it in order gained nothing, or that it was the outcome of that.
+    /// Notes that putting what is in use of it in order gained nothing, or that it was the outcome
+    /// of that.
     pub(crate) fn mark_in_order(&self) {
         self.ordered_at.store(self.live_bytes(), Ordering::Relaxed);
     }
 
-    /// Whether nothing is gained by putting what is in use of it in order, and nothing has changed since that was found.
+    /// Whether nothing is gained by putting what is in use of it in order, and nothing has changed
+    /// since that was found.
     pub(crate) fn is_in_order(&self) -> bool {
         self.ordered_at.load(Ordering::Relaxed) == self.live_bytes()
     }
@@ -332,7 +337,8 @@ impl ExtentHandle {
         self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
     }
 
-    /// The extent is no longer part of its table, or is elsewhere from now on: its slots here go back with its last handle.
+    /// The extent is no longer part of its table, or is elsewhere from now on: its slots here go
+    /// back with its last handle.
     pub(crate) fn mark_obsolete(&self) {
         if let Some(home) = &self.home {
             home.obsolete.store(true, Ordering::Release);
@@ -472,7 +478,8 @@ impl ExtentHandle {
         self.meta.data_bytes.min(self.meta.len.saturating_sub(FOOTER_BYTES as u64))..self.meta.len
     }
 
-    /// Where in its file something is that a reader lacks: offset and length. The table must be in memory for a block.
+    /// Where in its file something is that a reader lacks: offset and length. The table must be in
+    /// memory for a block.
     pub(super) fn place_of(&self, missing: Missing) -> Option<(&Arc<dyn File>, u64, usize)> {
         let (offset, len) = match missing {
             Missing::Table => (self.tail().start, (self.meta.len - self.tail().start) as usize),

@@ -1,9 +1,9 @@
-//! Extents: 2 MB of sorted versions of one table, the unit of space, of compaction and of reuse (X-Engine,
-//! section 3.1.1).
+//! Extents: 2 MB of sorted versions of one table, the unit of space, of compaction and of reuse
+//! (X-Engine, section 3.1.1).
 //!
 //! # Format
-//! An extent begins at a slot of a data file and takes as many slots as it needs: one, but for a version that
-//! is larger by itself. Frames are those of [`crate::block`].
+//! An extent begins at a slot of a data file and takes as many slots as it needs: one, but for a
+//! version that is larger by itself. Frames are those of [`crate::block`].
 //!
 //! ```text
 //! data blocks   frames, in key order
@@ -24,9 +24,10 @@
 //!   60  checksum   u32  CRC32C of bytes 0..60
 //! ```
 //!
-//! What is known of each block, and its filter, are the block's own, so that a compaction can carry it into another extent
-//! without decoding it. Between the keys of two neighbouring blocks there may be keys that are elsewhere: an extent holds what
-//! one compaction wrote, and what that left in place may lie in between.
+//! What is known of each block, and its filter, are the block's own, so that a compaction can carry
+//! it into another extent without decoding it. Between the keys of two neighbouring blocks there
+//! may be keys that are elsewhere: an extent holds what one compaction wrote, and what that left in
+//! place may lie in between.
 
 mod ahead;
 mod builder;
@@ -132,7 +133,8 @@ pub(crate) struct BlockPlace {
     pub(crate) counts: Counts,
 }
 
-/// Where a block, its keys, its filter and its counts begin; each ends where the next block's begins.
+/// Where a block, its keys, its filter and its counts begin; each ends where the next block's
+/// begins.
 #[derive(Clone, Copy)]
 struct Begins {
     block: u64,
@@ -277,7 +279,8 @@ impl Resident {
         block + 1 < self.blocks() && self.last(block) == self.first(block + 1)
     }
 
-    /// Of these blocks the first that could hold `key` or a larger one; past the last when none could.
+    /// Of these blocks the first that could hold `key` or a larger one; past the last when none
+    /// could.
     pub(crate) fn seek(&self, blocks: Range<usize>, key: &[u8]) -> usize {
         if let Some(nodes) = &self.nodes {
             // Of the extent's last keys, not only those of these blocks.

@@ -1,30 +1,39 @@
 //! Parts of data blocks, for gets that miss.
 //!
-//! A get needs one row of a block. Where its block is in no cache, and would only take the place of another that is as likely to be asked for,
-//! most of what such a read costs goes into the rest: sixteen kilobytes are copied, checked, made ready, and something is evicted for them. So
-//! when a block is read and found whole for the second time, it is noted what it needs to read a part of it by itself the next time: where
-//! the part begins, which keys are in it, and a checksum of its bytes. (Of blocks that are asked for once it would be a waste of memory that
-//! others need: noted the first time, and for all blocks of an extent at once, it took half of what the blocks of a mix had over data of 32 times the
-//! memory, which then read 15 % more.)
+//! A get needs one row of a block. Where its block is in no cache, and would only take the place of
+//! another that is as likely to be asked for, most of what such a read costs goes into the rest:
+//! sixteen kilobytes are copied, checked, made ready, and something is evicted for them. So when a
+//! block is read and found whole for the second time, it is noted what it needs to read a part of
+//! it by itself the next time: where the part begins, which keys are in it, and a checksum of its
+//! bytes. (Of blocks that are asked for once it would be a waste of memory that others need: noted
+//! the first time, and for all blocks of an extent at once, it took half of what the blocks of a
+//! mix had over data of 32 times the memory, which then read 15 % more.)
 //!
 //! # Guarantees
 //!
-//! - **P1 (checked).** What a part answers comes out of bytes that are those of the block when it was checked whole: it is noted of nothing
-//!   else, and what no longer matches the part's checksum answers nothing.
-//! - **P2 (the same answer).** A part answers what its block does, or nothing: then the block is read. It answers that there is no version of a key
-//!   only where keys on both sides of that are in it.
+//! - **P1 (checked).** What a part answers comes out of bytes that are those of the block when it
+//!   was checked whole: it is noted of nothing else, and what no longer matches the part's checksum
+//!   answers nothing.
+//! - **P2 (the same answer).** A part answers what its block does, or nothing: then the block is
+//!   read. It answers that there is no version of a key only where keys on both sides of that are
+//!   in it.
 //! - **P3 (room).** While memory is not used up, blocks come in whole, as they do without this.
-//! - **P4 (hot blocks come in).** A block that is read again within as many misses as a part of the blocks in memory is read whole, and kept:
-//!   reads that stay with few blocks find them in memory. A try that read nothing, since that would have waited for a device, does not count.
-//! - **P5 (charged).** What is noted of an extent's blocks is part of its table in the cache, is charged with it, and leaves with it. Of a block that gets
-//!   have read once it is noted when that was, and no more.
+//! - **P4 (hot blocks come in).** A block that is read again within as many misses as a part of the
+//!   blocks in memory is read whole, and kept: reads that stay with few blocks find them in memory.
+//!   A try that read nothing, since that would have waited for a device, does not count.
+//! - **P5 (charged).** What is noted of an extent's blocks is part of its table in the cache, is
+//!   charged with it, and leaves with it. Of a block that gets have read once it is noted when that
+//!   was, and no more.
 //!
-//! Where rows and blocks are weighed against each other (`cache::balance`) a part counts as its block: were it the fewer bytes that are read, blocks which
-//! come in again would outweigh the rows of many more gets.
+//! Where rows and blocks are weighed against each other (`cache::balance`) a part counts as its
+//! block: were it the fewer bytes that are read, blocks which come in again would outweigh the rows
+//! of many more gets.
 //!
-//! Rejected: to store all this with extents. It would spare the first read of each block, which waits for its device where data was not
-//! read before, and takes as much memory. And smaller blocks, whose keys, counts and filters take several times the memory of this. And to map
-//! files into memory: nobody knows then when a read waits for a device, and what fails there kills the process.
+//! Rejected: to store all this with extents. It would spare the first read of each block, which
+//! waits for its device where data was not read before, and takes as much memory. And smaller
+//! blocks, whose keys, counts and filters take several times the memory of this. And to map files
+//! into memory: nobody knows then when a read waits for a device, and what fails there kills the
+//! process.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -43,11 +52,13 @@ use super::past::read_past;
 use crate::block::{Block, Told, search_part};
 use crate::cache::Kept;
 
-/// Parts that a block has at the most. Of a full one each has about two kilobytes: below that the system's call takes most of the time.
+/// Parts that a block has at the most. Of a full one each has about two kilobytes: below that the
+/// system's call takes most of the time.
 const PARTS: usize = 8;
 /// What the heap has for itself beside a piece of memory, about: bytes.
 const HEAP_BYTES: usize = 16;
-/// As far apart as two misses of a block may be for it to come in: this part of the blocks in memory.
+/// As far apart as two misses of a block may be for it to come in: this part of the blocks in
+/// memory.
 const NEAR_SHARE: usize = 4;
 
 // What parts of blocks are read into.
@@ -55,7 +66,8 @@ thread_local!(static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
 /// What is known of a block's parts.
 struct Known {
-    /// What the first key of each but the first begins with, behind what all keys of the block begin with.
+    /// What the first key of each but the first begins with, behind what all keys of the block
+    /// begin with.
     heads: [u32; PARTS - 1],
     checksums: [u32; PARTS],
     /// Where in the frame each begins, and where the last one ends.
@@ -87,7 +99,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The version of a key that a snapshot sees, out of the bytes of the part; `None` where they do not tell (P2), or are others (P1).
+    /// The version of a key that a snapshot sees, out of the bytes of the part; `None` where they
+    /// do not tell (P2), or are others (P1).
     pub(super) fn find<'a>(&self, bytes: &'a [u8], key: &[u8], snapshot: Csn) -> Option<Told<'a>> {
         if crc32c(bytes) != self.checksum {
             return None;
@@ -135,14 +148,16 @@ impl Parts {
         }
     }
 
-    /// Whether a block that is missed, as the one of this number, is to come in (P4), where so many are in memory.
+    /// Whether a block that is missed, as the one of this number, is to come in (P4), where so many
+    /// are in memory.
     fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
         let Some(all) = self.0.get() else { return true };
         let before = all[index].missed_at.load(Ordering::Relaxed);
         (miss.wrapping_sub(before) as usize) < blocks_held / NEAR_SHARE
     }
 
-    /// Notes that a block was read, for the miss of this number. Answers whether one was before, and the bytes that it takes to note it.
+    /// Notes that a block was read, for the miss of this number. Answers whether one was before,
+    /// and the bytes that it takes to note it.
     fn was_read(&self, table: &Resident, index: usize, miss: u32) -> (bool, usize) {
         let mut taken = 0;
         let all = self.0.get_or_init(|| {
@@ -153,8 +168,8 @@ impl Parts {
         (all[index].missed_at.swap(miss.max(1), Ordering::Relaxed) != 0, taken)
     }
 
-    /// Notes the parts of a block that was read as it is stored and checked, if it has any. Answers the bytes that they take, if they
-    /// were not noted before.
+    /// Notes the parts of a block that was read as it is stored and checked, if it has any. Answers
+    /// the bytes that they take, if they were not noted before.
     fn note(&self, table: &Resident, index: usize, block: &Block) -> Option<usize> {
         let of_block = &self.0.get()?[index];
         if of_block.known.get().is_some() {
@@ -166,8 +181,9 @@ impl Parts {
 }
 
 impl ExtentHandle {
-    /// Reads only the part of a data block, which was missed, that has a key, where that is known, and the block is not to come in.
-    /// Gives the part's bytes to `then`; `None` where nothing was read.
+    /// Reads only the part of a data block, which was missed, that has a key, where that is known,
+    /// and the block is not to come in. Gives the part's bytes to `then`; `None` where nothing was
+    /// read.
     pub(crate) fn fetch_part<T>(
         &self,
         table: &CachedTable,
@@ -197,7 +213,8 @@ impl ExtentHandle {
         let find = |bytes: &[u8]| part.find(bytes, key, snapshot).map(then);
         let found = self.read_lent(part.place.start, len, access, find)?;
         table.parts.was_read(table, index, miss);
-        // To what is in memory it is a miss as any other, and weighs as one: it would be a call either way.
+        // To what is in memory it is a miss as any other, and weighs as one: it would be a call
+        // either way.
         note_read_by_this_thread(block_bytes as u64);
         context.reads[home.file.class() as usize].fetch_add(1, Ordering::Relaxed);
         context.reads_of_parts.fetch_add(1, Ordering::Relaxed);
@@ -206,7 +223,8 @@ impl ExtentHandle {
         Some(found)
     }
 
-    /// Notes what it takes to read parts of a block that a get has read whole, if it is stored as it is and there is no room for all blocks.
+    /// Notes what it takes to read parts of a block that a get has read whole, if it is stored as
+    /// it is and there is no room for all blocks.
     pub(super) fn note_parts(
         &self,
         table: &Kept<CachedTable>,

@@ -1,8 +1,9 @@
 //! Reads past the system's page cache, into memory that each thread has for them.
 //!
-//! What the page cache holds of a data file is held a second time, and not as it is used: coded, and in whole pages. A read through it has
-//! the system find pages, file them and throw others out, and copies what the device has written there. Past it the device writes into
-//! memory of the reader's, from which a block is decoded at once.
+//! What the page cache holds of a data file is held a second time, and not as it is used: coded,
+//! and in whole pages. A read through it has the system find pages, file them and throw others out,
+//! and copies what the device has written there. Past it the device writes into memory of the
+//! reader's, from which a block is decoded at once.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -14,7 +15,8 @@ use super::ahead::WIDENED_BYTES;
 use crate::pages::{Buffer, PagePools};
 use crate::space::DataFile;
 
-/// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual size.
+/// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual
+/// size.
 pub(super) const KEPT_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -53,7 +55,8 @@ impl From<Bytes<'_>> for Buffer {
     }
 }
 
-/// Reads from a file past the page cache, as far as its file system can, waits for the device, and gives `then` what was read.
+/// Reads from a file past the page cache, as far as its file system can, waits for the device, and
+/// gives `then` what was read.
 pub(super) fn read_past<T>(
     file: &DataFile,
     offset: u64,

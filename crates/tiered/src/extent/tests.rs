@@ -9,7 +9,8 @@ fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)
 }
 
-/// A byte of each part of an extent, by what damage of it is told as: the footer, the index, a filter, a range filter, and a data block.
+/// A byte of each part of an extent, by what damage of it is told as: the footer, the index, a
+/// filter, a range filter, and a data block.
 pub(crate) fn bytes_of_parts(
     bytes: &[u8],
     table: TableId,
@@ -48,8 +49,8 @@ fn build<'a>(slot: usize, entries: impl Iterator<Item = Entry<'a>>) -> Vec<Built
     built
 }
 
-/// Of keys with one version each, and with several: one whose versions begin in the last block that fits has them all in that extent, and a
-/// slot more if need be.
+/// Of keys with one version each, and with several: one whose versions begin in the last block that
+/// fits has them all in that extent, and a slot more if need be.
 #[test]
 fn an_extent_fills_to_its_slot_and_no_further() {
     let slot = 256 << 10;
@@ -114,7 +115,8 @@ fn a_footer_comes_back_and_damage_is_noticed() {
     }
 }
 
-/// What goes down to where range filters are worth less than their memory leaves them behind, blocks that are carried included.
+/// What goes down to where range filters are worth less than their memory leaves them behind,
+/// blocks that are carried included.
 #[test]
 fn an_extent_can_be_without_range_filters() {
     let keys: Vec<_> = (0..3000_u32).map(|key| (7 * key).to_be_bytes()).collect();
@@ -165,7 +167,8 @@ fn open_resident(built: &BuiltExtent) -> Resident {
     Resident::decode(index, filters, built.meta.len, BlockSearch::best()).unwrap()
 }
 
-/// An index that is searched by nodes answers what one does that is halved, also of some of its blocks, and has the same filters.
+/// An index that is searched by nodes answers what one does that is halved, also of some of its
+/// blocks, and has the same filters.
 #[test]
 fn an_index_finds_blocks_in_either_way() {
     let keys: Vec<_> = (0..4000_u32).map(|key| (7 * key).to_be_bytes()).collect();

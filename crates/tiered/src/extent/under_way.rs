@@ -1,30 +1,41 @@
-//! Reads that go on beside who needs them: what look-ups lack, while their threads do something else.
+//! Reads that go on beside who needs them: what look-ups lack, while their threads do something
+//! else.
 //!
-//! A thread that waits for a device is one that another has to take the place of, and to be woken after. A look-up that is told instead
-//! that its block is on the way costs no thread: as many as the device does at once are under way, and whoever is told that one is there
-//! takes it into memory and calls those who want it.
+//! A thread that waits for a device is one that another has to take the place of, and to be woken
+//! after. A look-up that is told instead that its block is on the way costs no thread: as many as
+//! the device does at once are under way, and whoever is told that one is there takes it into
+//! memory and calls those who want it.
 //!
 //! # Guarantees
-//! - **Z1 (everybody is called).** Who is told that a read is under way is called once it is over, whatever came of it, by whoever calls
+//! - **Z1 (everybody is called).** Who is told that a read is under way is called once it is over,
+//!   whatever came of it, by whoever calls
 //!   [`UnderWay::end`] next. The queues' descriptors say when.
-//! - **Z2 (one read for all).** Of a table or a block one read is under way at a time, of which all are told who want it.
-//! - **Z3 (no failure is lost, none is made up).** What could not be read, or is damaged, is not begun again before somebody has come for it
-//!   and was told that nothing is under way: that one reads it itself, and meets what there is to meet. So nobody comes for ever.
-//! - **Z4 (bounded).** Each queue has [`DEPTH`] reads under way at the most, charged to the budget with their memory. Who comes to a full one
-//!   is told that nothing is under way.
-//! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through. After [`UnderWay::finish`] none is, or begins.
-//! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`] of a queue at the most, until
-//!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system has taken all: also what is left of a read
-//!   of which its device has done a part, and whatever a panic ends meanwhile.
-//! - **Z7 (alone).** Where nothing is under way, and the caller's threads have nothing else to do ([`thread::is_quiet`]), nothing is begun, if it is
-//!   said so when the queues are opened: whoever wants it waits for the device, which is the shorter way.
+//! - **Z2 (one read for all).** Of a table or a block one read is under way at a time, of which all
+//!   are told who want it.
+//! - **Z3 (no failure is lost, none is made up).** What could not be read, or is damaged, is not
+//!   begun again before somebody has come for it and was told that nothing is under way: that one
+//!   reads it itself, and meets what there is to meet. So nobody comes for ever.
+//! - **Z4 (bounded).** Each queue has [`DEPTH`] reads under way at the most, charged to the budget
+//!   with their memory. Who comes to a full one is told that nothing is under way.
+//! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through.
+//!   After [`UnderWay::finish`] none is, or begins.
+//! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`]
+//!   of a queue at the most, until
+//!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system
+//!   has taken all: also what is left of a read of which its device has done a part, and whatever a
+//!   panic ends meanwhile.
+//! - **Z7 (alone).** Where nothing is under way, and the caller's threads have nothing else to do
+//!   ([`thread::is_quiet`]), nothing is begun, if it is said so when the queues are opened: whoever
+//!   wants it waits for the device, which is the shorter way.
 //!
-//! A device is told of several reads with one call, which is much of what a read costs in a virtual machine. Whoever begins reads goes on with
-//! what else is ready and submits them then: with nothing else ready that is at once.
+//! A device is told of several reads with one call, which is much of what a read costs in a virtual
+//! machine. Whoever begins reads goes on with what else is ready and submits them then: with
+//! nothing else ready that is at once.
 //!
-//! Reads go through the page cache, unless readers are to go past it: a look-up asks first for what the system has there
-//! ([`spillway_storage::File::read_now`]), and Linux begins to read what it has not when it is asked so. Past the page cache the same
-//! bytes would be read twice then. Where readers go past it nobody asks.
+//! Reads go through the page cache, unless readers are to go past it: a look-up asks first for what
+//! the system has there ([`spillway_storage::File::read_now`]), and Linux begins to read what it
+//! has not when it is asked so. Past the page cache the same bytes would be read twice then. Where
+//! readers go past it nobody asks.
 
 use std::hash::BuildHasher;
 use std::os::fd::OwnedFd;
@@ -46,7 +57,8 @@ use crate::subtable::Missing;
 
 /// Reads of one queue under way at once.
 const DEPTH: usize = 128;
-/// Buffers of a queue that are kept for the next reads, charged to the budget, and how large they are at the most.
+/// Buffers of a queue that are kept for the next reads, charged to the budget, and how large they
+/// are at the most.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES: usize = KEPT_BYTES;
 /// Reads that are handed over together at the most.
@@ -134,7 +146,8 @@ pub(crate) struct UnderWaySettings {
 }
 
 impl UnderWay {
-    /// Opens queues, unless they are open, if the disk has such as tell when a read is over. Answers what does.
+    /// Opens queues, unless they are open, if the disk has such as tell when a read is over.
+    /// Answers what does.
     pub(crate) fn open(&self, disk: &dyn Disk, how: UnderWaySettings) -> Vec<OwnedFd> {
         self.waits_alone.store(how.waits_alone, Ordering::Relaxed);
         let cache = if how.direct { Cache::Bypass } else { Cache::Through };
@@ -153,8 +166,9 @@ impl UnderWay {
         (self.begun.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed))
     }
 
-    /// Begins to read something, unless it is under way; `waker` is called when it is over. `false` where it is not under way, and nobody is
-    /// called: there is no place, or it was tried and failed.
+    /// Begins to read something, unless it is under way; `waker` is called when it is over. `false`
+    /// where it is not under way, and nobody is called: there is no place, or it was tried and
+    /// failed.
     pub(crate) fn begin(
         &self,
         extent: &Arc<ExtentHandle>,
@@ -222,8 +236,8 @@ impl UnderWay {
         taken
     }
 
-    /// Takes into memory what is over of a lane, as of what was over when it was handed over no descriptor tells, and hands over what is left
-    /// of reads that their device has done a part of.
+    /// Takes into memory what is over of a lane, as of what was over when it was handed over no
+    /// descriptor tells, and hands over what is left of reads that their device has done a part of.
     fn end_of(&self, whole: &Mutex<Lane>) {
         let mut rounds = 0;
         loop {
@@ -256,12 +270,14 @@ impl UnderWay {
         self.kept.load(Ordering::SeqCst)
     }
 
-    /// Hands over to the device what was begun and kept. `false` where it is to be asked again soon.
+    /// Hands over to the device what was begun and kept. `false` where it is to be asked again
+    /// soon.
     pub(crate) fn submit(&self) -> bool {
         if !self.kept.swap(false, Ordering::SeqCst) {
             return true;
         }
-        // First all of it: what is over at once is taken into memory while the device is at the others.
+        // First all of it: what is over at once is taken into memory while the device is at the
+        // others.
         let mut handed_over = Vec::new();
         for whole in self.lanes.get().into_iter().flatten() {
             let mut lane = whole.lock();

@@ -1,4 +1,5 @@
-//! Which slices an extent is in use by: what is damaged of it is told with their keys, for index, filters and footer know none.
+//! Which slices an extent is in use by: what is damaged of it is told with their keys, for index,
+//! filters and footer know none.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -22,7 +23,8 @@ impl Users {
         all.push(Arc::downgrade(slice));
     }
 
-    /// What damage anywhere in the extent keeps from its readers: from the smallest key of those slices to the largest.
+    /// What damage anywhere in the extent keeps from its readers: from the smallest key of those
+    /// slices to the largest.
     pub(super) fn keys(&self) -> Option<Keys> {
         let all = self.0.lock();
         let slices = all.iter().filter_map(Weak::upgrade);
@@ -45,7 +47,8 @@ impl ExtentHandle {
         self.users.note(slice);
     }
 
-    /// Names what is damaged of it: the part, which table it belongs to, where it is, and the keys that are read by way of it.
+    /// Names what is damaged of it: the part, which table it belongs to, where it is, and the keys
+    /// that are read by way of it.
     pub(super) fn damaged(&self, part: &str, error: &Error) -> Error {
         self.damaged_at(self.with_keys(part), error)
     }

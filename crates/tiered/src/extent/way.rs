@@ -1,11 +1,14 @@
 //! The way from a key to the block that may have it, and to that block's filter.
 //!
-//! A get of a key that is not there waits for memory, one look after the other: nodes over the last keys of the extent's blocks tell the block, and
-//! where its filter is must be known before that is asked. So the word that stands beside a key's head, in the line that the search ends in, is
+//! A get of a key that is not there waits for memory, one look after the other: nodes over the last
+//! keys of the extent's blocks tell the block, and where its filter is must be known before that is
+//! asked. So the word that stands beside a key's head, in the line that the search ends in, is
 //! where the filter begins, and the list of what else is known of blocks is not looked at.
 //!
-//! Nor is that line waited for before the filter is asked for: of each leaf it is known where the filters of the eight blocks are that a search may
-//! come to by way of it, and where these are few lines, as of long rows, the processor is asked for all of them as soon as the root has told the leaf.
+//! Nor is that line waited for before the filter is asked for: of each leaf it is known where the
+//! filters of the eight blocks are that a search may come to by way of it, and where these are few
+//! lines, as of long rows, the processor is asked for all of them as soon as the root has told the
+//! leaf.
 
 use std::ops::Range;
 
@@ -18,7 +21,8 @@ use crate::nodes::{self, Nodes, Way};
 pub(super) struct BlockNodes {
     nodes: Nodes,
     memory: Box<[u8]>,
-    /// Of each leaf, where the filters begin of the blocks behind its first, which are those that a search comes to that ends in it.
+    /// Of each leaf, where the filters begin of the blocks behind its first, which are those that a
+    /// search comes to that ends in it.
     leaves: Box<[u32]>,
     /// Where the last block's filter ends.
     filters_end: u32,
@@ -63,7 +67,8 @@ impl BlockNodes {
         self.nodes.seek_told(&self.memory, key, last, |leaf| self.expect(leaf, filters))
     }
 
-    /// Asks the processor for the filters of a leaf, if they are few lines, and for the next leaf, which may tell where the last of them begins, or ends.
+    /// Asks the processor for the filters of a leaf, if they are few lines, and for the next leaf,
+    /// which may tell where the last of them begins, or ends.
     #[inline(always)]
     fn expect(&self, leaf: usize, filters: &[u8]) {
         self.nodes.prefetch_leaf(&self.memory, leaf + 1);

@@ -1,8 +1,8 @@
 //! A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, hash- and
 //! space-efficient Bloom filters", 2007): all bits of a key lie in one 64-byte line.
 //!
-//! The bytes are the lines, one after another; each line is eight little-endian words, and a key sets six of its
-//! 512 bits. Ten bits a key give about 1 % of false positives.
+//! The bytes are the lines, one after another; each line is eight little-endian words, and a key
+//! sets six of its 512 bits. Ten bits a key give about 1 % of false positives.
 
 const BITS_PER_KEY: usize = 10;
 const LINE_BYTES: usize = 64;
@@ -33,8 +33,8 @@ pub(super) fn build(hashes: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Whether a key of this hash may be among those the filter was built of. Bytes that are no filter say
-/// yes.
+/// Whether a key of this hash may be among those the filter was built of. Bytes that are no filter
+/// say yes.
 pub(super) fn may_contain(filter: &[u8], hash: u64) -> bool {
     let lines = filter.len() / LINE_BYTES;
     if lines == 0 {

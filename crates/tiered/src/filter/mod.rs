@@ -1,13 +1,19 @@
-//! Filters over the distinct keys of a block: whether a key may be there, and where the next one may be.
+//! Filters over the distinct keys of a block: whether a key may be there, and where the next one
+//! may be.
 //!
 //! # Guarantees
 //!
 //! - **I1 (no key is missed).** Of a key that the filter was built of it says yes.
-//! - **I2 (few others pass).** Of other keys it says yes of 1 in 128, whatever the keys are: hashes alone decide.
-//! - **I3 (it can always be built).** Of any hashes, also equal ones, in time and memory in proportion to their number.
-//! - **I4 (the same bytes for the same keys).** What is built is a function of the hashes, or the keys, in their order.
-//! - **I5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of a kind that is not known say yes.
-//! - **I6 (no key is passed).** Between a place and what a range filter answers for it, in either direction, the block has no key.
+//! - **I2 (few others pass).** Of other keys it says yes of 1 in 128, whatever the keys are: hashes
+//!   alone decide.
+//! - **I3 (it can always be built).** Of any hashes, also equal ones, in time and memory in
+//!   proportion to their number.
+//! - **I4 (the same bytes for the same keys).** What is built is a function of the hashes, or the
+//!   keys, in their order.
+//! - **I5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of a
+//!   kind that is not known say yes.
+//! - **I6 (no key is passed).** Between a place and what a range filter answers for it, in either
+//!   direction, the block has no key.
 //!
 //! # Format
 //!
@@ -24,25 +30,30 @@
 //!
 //! # Why a ribbon, and why one for each block
 //!
-//! A ribbon (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021) takes 7.3 bits for each of a block's 520 keys,
-//! and of 30 keys 9.6; the Bloom filter took 10.9 and 17.3, as its lines are whole. It takes longer to build, 45 ns a key where that took 5, and
+//! A ribbon (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021)
+//! takes 7.3 bits for each of a block's 520 keys, and of 30 keys 9.6; the Bloom filter took 10.9
+//! and 17.3, as its lines are whole. It takes longer to build, 45 ns a key where that took 5, and
 //! to ask, 18 ns where that took 6 to 12. `spillway-bench filters` measures both.
 //!
-//! Each block has its own, so that a compaction can carry it into another extent without decoding it. That costs no memory: the fewer keys a
-//! ribbon is of, the nearer it comes to the least there can be, and one over the 60,000 keys of an extent is larger by 1 % than those of its
-//! blocks of 520. Rejected for the same reason: a binary fuse filter (Graf, Lemire, 2022), which of 520 keys needs 1.43 places a key (its
-//! authors' rule for three places a key; with four 1.42), of eight bits each: 11.4 bits, and 9.0 only of millions of keys. And a filter
-//! over an extent, whatever its kind, would have to be made anew of keys that nobody decodes.
+//! Each block has its own, so that a compaction can carry it into another extent without decoding
+//! it. That costs no memory: the fewer keys a ribbon is of, the nearer it comes to the least there
+//! can be, and one over the 60,000 keys of an extent is larger by 1 % than those of its blocks
+//! of 520. Rejected for the same reason: a binary fuse filter (Graf, Lemire, 2022), which of 520
+//! keys needs 1.43 places a key (its authors' rule for three places a key; with four 1.42), of
+//! eight bits each: 11.4 bits, and 9.0 only of millions of keys. And a filter over an extent,
+//! whatever its kind, would have to be made anew of keys that nobody decodes.
 //!
 //! # Scans
 //!
-//! A scan asks the range filters of Level0 and Level1, where runs have few of a table's rows, and most have none of those that a short
-//! scan gives. Level2 has none: nearly each scan that comes there finds rows, and a byte for each key is more than point reads of it
-//! can spare. What is carried there without being decoded leaves its range filter behind (`ExtentBuilder`).
+//! A scan asks the range filters of Level0 and Level1, where runs have few of a table's rows, and
+//! most have none of those that a short scan gives. Level2 has none: nearly each scan that comes
+//! there finds rows, and a byte for each key is more than point reads of it can spare. What is
+//! carried there without being decoded leaves its range filter behind (`ExtentBuilder`).
 //!
-//! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one. The engine would have to be told where a
-//! key's prefix ends, each prefix takes as much as a key (14.6 bits for each entry of an index whose values differ, 8.0 where ten have
-//! the same; `spillway-bench filters`, "with prefixes"), and a scan with any other range would gain nothing.
+//! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one. The
+//! engine would have to be told where a key's prefix ends, each prefix takes as much as a key (14.6
+//! bits for each entry of an index whose values differ, 8.0 where ten have the same;
+//! `spillway-bench filters`, "with prefixes"), and a scan with any other range would gain nothing.
 
 mod bloom;
 mod range;
@@ -91,7 +102,8 @@ pub fn hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// The filter of keys of these hashes. One that cannot be a ribbon, which would be very bad luck, is a Bloom filter (I3).
+/// The filter of keys of these hashes. One that cannot be a ribbon, which would be very bad luck,
+/// is a Bloom filter (I3).
 #[must_use]
 pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
     let ribbon = match kind {
@@ -113,7 +125,8 @@ pub(crate) fn with_range(range: &[u8], filter: Vec<u8>) -> Vec<u8> {
     both
 }
 
-/// The range filter, if there is one, and the filter without it. What is cut off within is a filter without any.
+/// The range filter, if there is one, and the filter without it. What is cut off within is a filter
+/// without any.
 pub(crate) fn split_range(filter: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let Some((&RANGE, rest)) = filter.split_first() else { return (None, filter) };
     let mut reader = Reader::new(rest);

@@ -1,13 +1,16 @@
 //! Range filters: where in a block's span its keys are, for scans that have not read the block.
 //!
-//! The span from a block's first key to its last is cut into *cells* of equal width, by the number that the eight bytes make which come
-//! behind what all its keys begin with. A bit says of each cell whether a key is in it: eight cells for each key, a byte. A scan that
-//! comes into the span is told the next cell with a key, and need not read the block until it has come there: of a sub-level with a
-//! hundredth of a table's rows, one scan in four or so of twenty rows has to.
+//! The span from a block's first key to its last is cut into *cells* of equal width, by the number
+//! that the eight bytes make which come behind what all its keys begin with. A bit says of each
+//! cell whether a key is in it: eight cells for each key, a byte. A scan that comes into the span
+//! is told the next cell with a key, and need not read the block until it has come there: of a
+//! sub-level with a hundredth of a table's rows, one scan in four or so of twenty rows has to.
 //!
-//! Published range filters (SuRF, Rosetta, bloomRF) answer whether a range of known ends has a key. A scan with a limit does not know
-//! its end; what it needs is the next place where there may be something, which a bitmap in the order of the keys tells in a step.
-//! It is worth the most where keys are spread evenly: where they crowd in few cells, it says of those that they must be read, as without it.
+//! Published range filters (SuRF, Rosetta, bloomRF) answer whether a range of known ends has a key.
+//! A scan with a limit does not know its end; what it needs is the next place where there may be
+//! something, which a bitmap in the order of the keys tells in a step. It is worth the most where
+//! keys are spread evenly: where they crowd in few cells, it says of those that they must be read,
+//! as without it.
 
 /// Cells for each key.
 const CELLS_PER_KEY: usize = 8;
@@ -45,7 +48,8 @@ struct Cells {
 }
 
 impl Cells {
-    /// So many cells from a block's first key to its last; `None` where these differ in nothing that counts.
+    /// So many cells from a block's first key to its last; `None` where these differ in nothing
+    /// that counts.
     fn of(first: &[u8], last: &[u8], cells: usize) -> Option<Cells> {
         let prefix_bytes = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let (base, end) = (head(first, prefix_bytes), head(last, prefix_bytes));
@@ -64,7 +68,8 @@ impl Cells {
     }
 }
 
-/// The filter of a block's keys, of which so many are distinct; nothing where it could tell nothing.
+/// The filter of a block's keys, of which so many are distinct; nothing where it could tell
+/// nothing.
 pub(crate) fn build<'a>(
     (first, last): (&[u8], &[u8]),
     distinct: usize,
@@ -95,12 +100,14 @@ impl<'a> RangeFilter<'a> {
     fn write(&self, head: u64, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.first[..self.cells.prefix_bytes]);
-        // Of keys that differ in zeros at their ends alone the shortest is the least, and all have this head.
+        // Of keys that differ in zeros at their ends alone the shortest is the least, and all have
+        // this head.
         let zeros = (head.trailing_zeros() / u8::BITS).min(size_of::<u64>() as u32) as usize;
         out.extend_from_slice(&head.to_be_bytes()[..size_of::<u64>() - zeros]);
     }
 
-    /// Writes what no key of the block is below that is not below `key`, a key of the span; at least `key` (I6).
+    /// Writes what no key of the block is below that is not below `key`, a key of the span; at
+    /// least `key` (I6).
     pub(crate) fn least_from(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         match self.next(cell).filter(|next| *next > cell).and_then(|next| self.cells.begin(next)) {
@@ -112,7 +119,8 @@ impl<'a> RangeFilter<'a> {
         }
     }
 
-    /// Writes what all keys of the block are below that are below `key`, a key of the span; at most `key` (I6).
+    /// Writes what all keys of the block are below that are below `key`, a key of the span; at most
+    /// `key` (I6).
     pub(crate) fn past_before(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         let before = self.before(cell).filter(|before| *before < cell);

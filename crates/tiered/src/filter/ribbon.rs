@@ -1,14 +1,18 @@
-//! A standard ribbon filter (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021, sections 2 and 3).
+//! A standard ribbon filter (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and
+//! Xor", 2021, sections 2 and 3).
 //!
-//! There are *slots*, a few more than keys, each with seven bits that are to be found. A key's hash gives 64 consecutive slots, a choice of
-//! some of them, and a value of seven bits: the chosen slots' bits, added without carry, are to be the value. That is an equation
-//! for each key, and since they are all narrow, a solution is found in hardly more than linear time. If there is none, hashes are mixed
-//! with another seed, and after some of these there are more slots. Any other key's equation holds with probability 1/128.
+//! There are *slots*, a few more than keys, each with seven bits that are to be found. A key's hash
+//! gives 64 consecutive slots, a choice of some of them, and a value of seven bits: the chosen
+//! slots' bits, added without carry, are to be the value. That is an equation for each key, and
+//! since they are all narrow, a solution is found in hardly more than linear time. If there is
+//! none, hashes are mixed with another seed, and after some of these there are more slots. Any
+//! other key's equation holds with probability 1/128.
 //!
 //! Where there are at most 64 slots, each key may choose any of them.
 //!
 //! # Format
-//! Slots are a multiple of eight. Their bits are *columns*, seven of them, each a bit of every slot.
+//! Slots are a multiple of eight. Their bits are *columns*, seven of them, each a bit of every
+//! slot.
 //!
 //! ```text
 //! for each 64 slots    seven little-endian words, one a column: bit `i` is of slot `i` of these
@@ -90,7 +94,8 @@ impl Band {
         equation.value == 0
     }
 
-    /// A solution, appended. From the last slot on, each is what its equation leaves of those behind it.
+    /// A solution, appended. From the last slot on, each is what its equation leaves of those
+    /// behind it.
     fn solve(&self, columns: &mut Vec<u8>) {
         let from = columns.len();
         columns.resize(from + self.chosen.len() / 8 * COLUMNS, 0);

@@ -1,13 +1,16 @@
-//! What filters said of late to a thread, by which it asks the processor for the block while it asks the next one.
+//! What filters said of late to a thread, by which it asks the processor for the block while it
+//! asks the next one.
 //!
-//! Where a filter says yes its block is looked at next, and it is well to have asked for that before. But the way to the block has two looks at memory that
-//! the processor waits for. Who asks for keys that are not there needs none of it, and spends an eighth of the get on it. Of those who do a filter
-//! says yes now and then, too: one yes by itself says nothing.
+//! Where a filter says yes its block is looked at next, and it is well to have asked for that
+//! before. But the way to the block has two looks at memory that the processor waits for. Who asks
+//! for keys that are not there needs none of it, and spends an eighth of the get on it. Of those
+//! who do a filter says yes now and then, too: one yes by itself says nothing.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// The last answers, the last one in the lowest bit, set for yes. A get of a key that is there asks a filter of each sub-level, and is told yes by one.
+    /// The last answers, the last one in the lowest bit, set for yes. A get of a key that is there
+    /// asks a filter of each sub-level, and is told yes by one.
     static SAID: Cell<u32> = const { Cell::new(u32::MAX) };
 }
 

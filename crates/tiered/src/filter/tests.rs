@@ -79,7 +79,8 @@ fn i5_any_bytes_can_be_asked() {
     }
 }
 
-/// Ascending distinct keys: numbers far apart or close, or with parts that repeat, of one length or of several.
+/// Ascending distinct keys: numbers far apart or close, or with parts that repeat, of one length or
+/// of several.
 fn some_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (count, way, bits) = (1 + rng.below(200), rng.below(4), 1 + rng.below(63));
     let mut keys: Vec<Vec<u8>> = (0..count)

@@ -10,15 +10,16 @@ use super::{EARLIER_MAX, GAPS_BYTES_MAX, GAPS_MAX, Gap, TRIALS_MAX, WALKED_MIN};
 /// What it costs to cut a gap, in tombstones that are walked over.
 const CUT_COSTS: u64 = 16;
 
-/// How many times as old as the one before an earlier gap may leave the one behind it. Where all are as far apart as that, the oldest goes.
+/// How many times as old as the one before an earlier gap may leave the one behind it. Where all
+/// are as far apart as that, the oldest goes.
 const APART_MAX: u64 = 16;
 
 /// An active gap.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) gap: Arc<Gap>,
-    /// What it was before it grew, and what older snapshots found in it: each a gap by itself, within this one, those with the highest
-    /// CSN first (G5).
+    /// What it was before it grew, and what older snapshots found in it: each a gap by itself,
+    /// within this one, those with the highest CSN first (G5).
     pub(super) earlier: Option<Arc<[Arc<Gap>]>>,
     /// Tombstones that were walked over in it, less what it has cost since.
     spares: u64,
@@ -34,7 +35,8 @@ impl Known {
         self.earlier.as_deref().unwrap_or_default()
     }
 
-    /// The widest of its gaps that a snapshot may leap, of those that are what is asked for. What an earlier one is, this is too.
+    /// The widest of its gaps that a snapshot may leap, of those that are what is asked for. What
+    /// an earlier one is, this is too.
     fn find(&self, snapshot: Csn, is_it: impl Fn(&Gap) -> bool) -> Option<&Arc<Gap>> {
         if !is_it(&self.gap) {
             return None;
@@ -45,8 +47,8 @@ impl Known {
         self.earlier().iter().find(|gap| gap.csn <= snapshot && is_it(gap))
     }
 
-    /// What is left beside a key that has a value now, where something was walked over: nothing once it has been cut so often that a
-    /// walk would have cost less.
+    /// What is left beside a key that has a value now, where something was walked over: nothing
+    /// once it has been cut so often that a walk would have cost less.
     fn beside(&self, key: &[u8]) -> impl Iterator<Item = Known> {
         let gap = &*self.gap;
         let next: Box<[u8]> = successor(key).into();
@@ -168,8 +170,9 @@ impl List {
         self.give_way();
     }
 
-    /// Takes out active gaps until there are as many as may be, and bytes of keys: those that spare the least. The others then count for half, so that
-    /// one which nobody has met for long does not stay for ever.
+    /// Takes out active gaps until there are as many as may be, and bytes of keys: those that spare
+    /// the least. The others then count for half, so that one which nobody has met for long does
+    /// not stay for ever.
     fn give_way(&mut self) {
         let mut bytes: usize = self.active.iter().map(Known::bytes).sum();
         while self.active.len() > GAPS_MAX || bytes > GAPS_BYTES_MAX {
@@ -182,8 +185,8 @@ impl List {
     }
 }
 
-/// Of gaps within another, those that serve snapshots which the others do not, by falling CSN; no more than may be: the
-/// newest, and behind it each a few times as old as the one before.
+/// Of gaps within another, those that serve snapshots which the others do not, by falling CSN; no
+/// more than may be: the newest, and behind it each a few times as old as the one before.
 fn thinned(all: &Gap, mut each: Vec<Arc<Gap>>) -> Vec<Arc<Gap>> {
     each.sort_by_key(|gap| std::cmp::Reverse(gap.csn));
     let serves = |at: usize, gap: &Gap| {
@@ -193,7 +196,8 @@ fn thinned(all: &Gap, mut each: Vec<Arc<Gap>>) -> Vec<Arc<Gap>> {
     let mut kept: Vec<_> = serving.map(|(_, gap)| gap.clone()).collect();
     while kept.len() > EARLIER_MAX {
         let age = |at: usize| all.csn.0 - kept[at].csn.0;
-        // How many times as old as the one before is the one behind, which would have to serve for both.
+        // How many times as old as the one before is the one behind, which would have to serve for
+        // both.
         let apart = |at: usize| age(at + 1) / age(at - 1);
         let last = kept.len() - 1;
         let (least, at) = (1..last).map(|at| (apart(at), at)).min().expect("there are several");

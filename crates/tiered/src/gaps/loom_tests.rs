@@ -1,5 +1,5 @@
-//! One scan that makes a gap known and one insertion into it, in every order of their steps and with every value that a load may
-//! give.
+//! One scan that makes a gap known and one insertion into it, in every order of their steps and
+//! with every value that a load may give.
 
 use std::sync::Arc;
 
@@ -58,7 +58,8 @@ fn loom_without_passing_the_gate_both_look_too_early() {
     one_sees_the_other(|_| true);
 }
 
-/// A reader whose snapshot has the value, which it has because its installation returned, does not leap over it.
+/// A reader whose snapshot has the value, which it has because its installation returned, does not
+/// leap over it.
 #[test]
 fn loom_g2_who_sees_the_commit_does_not_leap() {
     use spillway_base::sync::atomic::AtomicBool;

@@ -16,10 +16,12 @@ struct Trial<'a> {
 }
 
 impl Gaps {
-    /// Makes a gap known that a scan at its CSN has walked over, if it still is one. Answers whether it did.
+    /// Makes a gap known that a scan at its CSN has walked over, if it still is one. Answers
+    /// whether it did.
     ///
-    /// `view_after` calls what it is given, which answers whether to go on, and answers the view of the sub-table with every
-    /// insertion in it that is not bound to see what was done by that call: [`crate::subtable::SubTable::view_after`].
+    /// `view_after` calls what it is given, which answers whether to go on, and answers the view of
+    /// the sub-table with every insertion in it that is not bound to see what was done by that
+    /// call: [`crate::subtable::SubTable::view_after`].
     pub(crate) fn publish(
         &self,
         gap: Gap,
@@ -71,8 +73,9 @@ impl Gaps {
         (gap.first < gap.end).then_some(gap)
     }
 
-    /// The first key of a gap, outside of those that are active, with a value in a memtable that the gap's snapshot did not see. What
-    /// lies in a leaf of the memtable is asked for at once; who adds to the leaf later sees the trial.
+    /// The first key of a gap, outside of those that are active, with a value in a memtable that
+    /// the gap's snapshot did not see. What lies in a leaf of the memtable is asked for at once;
+    /// who adds to the leaf later sees the trial.
     fn first_value(&self, memtable: &Memtable, gap: &Gap) -> Option<Box<[u8]>> {
         let is_newer = |place: &Place| {
             let mut newer = memtable.versions(*place).take_while(|version| version.csn > gap.csn);
@@ -96,7 +99,8 @@ impl Gaps {
         }
     }
 
-    /// Makes a trial active, with what is left of it, unless a value was inserted into it meanwhile.
+    /// Makes a trial active, with what is left of it, unless a value was inserted into it
+    /// meanwhile.
     fn settle(&self, trial: Trial<'_>, gap: Gap) -> bool {
         let number = trial.number;
         // It is in the list no more after this, either way.

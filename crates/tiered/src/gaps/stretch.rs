@@ -8,15 +8,16 @@ use spillway_base::{Csn, Direction, KeyRange};
 
 use super::{Gap, Gaps, WALKED_MIN};
 
-/// Of the tombstones that are walked over in a row, a gap is looked for over the first, and then over each so many-th.
+/// Of the tombstones that are walked over in a row, a gap is looked for over the first, and then
+/// over each so many-th.
 const LOOKS_FIRST: u64 = 8;
 const LOOKS_EVERY: u64 = 8;
 
 /// Keys without a row, from where a scan began or gave its last row up to where it stands.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
-    /// Its lowest key, or where the scan began below that, and the key behind its highest. Upwards, the latter is made of `last`
-    /// when it is needed.
+    /// Its lowest key, or where the scan began below that, and the key behind its highest. Upwards,
+    /// the latter is made of `last` when it is needed.
     start: Vec<u8>,
     end: Vec<u8>,
     /// Its lowest key that was walked over, or the first of a gap.
@@ -39,14 +40,15 @@ impl Stretch {
         self.walked == 0 && self.leapt == 0
     }
 
-    /// Whether to look for a gap over the tombstone that comes next: over the first of a stretch, and seldom later. A look costs as much as to
-    /// walk over a few.
+    /// Whether to look for a gap over the tombstone that comes next: over the first of a stretch,
+    /// and seldom later. A look costs as much as to walk over a few.
     #[inline]
     pub(crate) fn looks(&self) -> bool {
         self.walked < LOOKS_FIRST || self.walked.is_multiple_of(LOOKS_EVERY)
     }
 
-    /// A tombstone was walked over. `from` is where the scan began upwards, if it has given no row yet.
+    /// A tombstone was walked over. `from` is where the scan began upwards, if it has given no row
+    /// yet.
     pub(crate) fn walk(&mut self, direction: Direction, key: &[u8], from: Option<&[u8]>) {
         let is_empty = self.is_empty();
         self.walked += 1;
@@ -82,8 +84,8 @@ impl Stretch {
         self.last = None;
     }
 
-    /// A source leapt out of a range in which a range tombstone hides all it has. What is left of it is passed once there is a row, which may be
-    /// another source's in that range.
+    /// A source leapt out of a range in which a range tombstone hides all it has. What is left of
+    /// it is passed once there is a row, which may be another source's in that range.
     pub(crate) fn leap_hidden(&mut self, direction: Direction, range: KeyRange<'_>) {
         let end = match direction {
             Direction::Forward => range.end,
@@ -99,7 +101,8 @@ impl Stretch {
         }
     }
 
-    /// There is a row, `found`, or an end. What was passed up to here, seen at a snapshot, is a gap if it is worth one.
+    /// There is a row, `found`, or an end. What was passed up to here, seen at a snapshot, is a gap
+    /// if it is worth one.
     pub(crate) fn finish(
         &mut self,
         direction: Direction,

@@ -117,7 +117,8 @@ fn g2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
     }
 }
 
-/// What the scan's snapshot sees as deleted may have a value again, and what has one may have been there before.
+/// What the scan's snapshot sees as deleted may have a value again, and what has one may have been
+/// there before.
 #[test]
 fn the_second_look_is_for_values_above_the_snapshot() {
     let (gaps, view) = (gaps(), view());
@@ -135,7 +136,8 @@ fn the_second_look_is_for_values_above_the_snapshot() {
     assert!(!publish(&gaps, &view, gap("c", "m", 7)), "there is nothing before it");
 }
 
-/// G2: the second look goes by leaves of a memtable, and finds a value at each place of one, and before it.
+/// G2: the second look goes by leaves of a memtable, and finds a value at each place of one, and
+/// before it.
 #[test]
 fn g2_the_second_look_finds_a_value_wherever_it_is() {
     let key = |number: usize| format!("k{number:03}");
@@ -258,7 +260,8 @@ fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
     assert_eq!(gaps.all(), active(&[("b", "m", 8)]), "all of it to more");
 }
 
-/// G4, G5: a queue's head that grows with each commit. An old snapshot misses some times its own age of it, and no more.
+/// G4, G5: a queue's head that grows with each commit. An old snapshot misses some times its own
+/// age of it, and no more.
 #[test]
 fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     let key = |number: u64| format!("{number:04}");
@@ -275,7 +278,8 @@ fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     }
 }
 
-/// G1, G2: whatever is added and cut, a leap at a snapshot goes over keys alone that a gap at its age or before had, and no value since.
+/// G1, G2: whatever is added and cut, a leap at a snapshot goes over keys alone that a gap at its
+/// age or before had, and no value since.
 #[test]
 fn g1_leaps_are_over_what_was_found_and_never_cut_since() {
     const KEYS: u64 = 30;
@@ -384,7 +388,8 @@ mod stretches {
         assert_eq!(of(passed(backward, None, &["b..e", "a"])), is("a", "a", "e"));
     }
 
-    /// G1: what sources leapt out of is passed up to the row that was found, and not where the scan ended without one.
+    /// G1: what sources leapt out of is passed up to the row that was found, and not where the scan
+    /// ended without one.
     #[test]
     fn what_was_leapt_out_of_is_in_it_up_to_the_row_that_was_found() {
         let passed = |direction, found: Option<&str>| {

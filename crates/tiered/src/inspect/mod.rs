@@ -1,7 +1,9 @@
-//! What there is in a database, to be looked at: levels, slices, memtables, compactions, and what they take of the devices.
+//! What there is in a database, to be looked at: levels, slices, memtables, compactions, and what
+//! they take of the devices.
 //!
-//! All of it is made from records, with no data read. A running engine gives it by `TieredEngine::inspect`, of one moment for each
-//! sub-table; a folder that nobody has open by [`Offline`].
+//! All of it is made from records, with no data read. A running engine gives it by
+//! `TieredEngine::inspect`, of one moment for each sub-table; a folder that nobody has open by
+//! [`Offline`].
 
 mod history;
 mod offline;
@@ -38,10 +40,11 @@ pub struct Inspection {
     pub files: Vec<FilesInspection>,
     /// Its tables, by number.
     pub tables: Vec<TableInspection>,
-    /// The newest compactions, newest last. They are kept in memory: of a folder that nobody has open, as its engine has last put them
-    /// down; `None` where it has not.
+    /// The newest compactions, newest last. They are kept in memory: of a folder that nobody has
+    /// open, as its engine has last put them down; `None` where it has not.
     pub compactions: Option<Vec<CompactionRecord>>,
-    /// Of a folder that nobody has open, when its engine has put down compactions and temperatures, since the Unix epoch.
+    /// Of a folder that nobody has open, when its engine has put down compactions and temperatures,
+    /// since the Unix epoch.
     pub as_of: Option<Duration>,
 }
 
@@ -70,7 +73,8 @@ impl Inspection {
 pub struct FilesInspection {
     /// The class.
     pub class: DeviceClass,
-    /// Bytes of the files that have their space on the device, as far as is known: of a folder that no engine has open, those of extents.
+    /// Bytes of the files that have their space on the device, as far as is known: of a folder that
+    /// no engine has open, those of extents.
     pub bytes: u64,
     /// Bytes among them that belong to no extent.
     pub free_bytes: u64,
@@ -175,8 +179,9 @@ pub struct SliceInspection {
     pub coding: &'static str,
     /// The device's class.
     pub class: DeviceClass,
-    /// How often it was read lately, as compared with others: it is hot from [`HOT_FROM`] on, and cold below [`WARM_FROM`]. `None`
-    /// where nobody knows: in a folder that nobody has open, of extents that came after what its engine has last put down.
+    /// How often it was read lately, as compared with others: it is hot from [`HOT_FROM`] on, and
+    /// cold below [`WARM_FROM`]. `None` where nobody knows: in a folder that nobody has open, of
+    /// extents that came after what its engine has last put down.
     pub temperature: Option<u32>,
 }
 

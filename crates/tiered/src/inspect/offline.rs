@@ -20,7 +20,8 @@ use crate::space::{DeviceClass, SpaceManager, find};
 /// Memory for blocks that rows are read from.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// An engine's folder as its manifest tells of it, and what its engine has last put down of temperatures and compactions. Nothing is changed.
+/// An engine's folder as its manifest tells of it, and what its engine has last put down of
+/// temperatures and compactions. Nothing is changed.
 pub struct Offline {
     state: State,
     slot_bytes: u32,
@@ -29,11 +30,13 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Reads the manifest of a folder; `None` where there is none. The caller sees to it that nobody has the folder open.
+    /// Reads the manifest of a folder; `None` where there is none. The caller sees to it that
+    /// nobody has the folder open.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
-    /// [`spillway_base::ErrorKind::InvalidArgument`] for a tier that is not there, [`spillway_base::ErrorKind::Io`].
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for a tier that is not there,
+    /// [`spillway_base::ErrorKind::Io`].
     pub fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<Offline>> {
         let Some((state, slot_bytes)) = manifest::read(&**disk, dir)? else { return Ok(None) };
         let folders = find(&**disk, dir)?;
@@ -111,7 +114,8 @@ impl Offline {
         TableInspection { space: accounts.space, subtables: subtables.collect() }
     }
 
-    /// Gives every version that a table has in extents, in no order: a key, its CSN, and the value, which a tombstone lacks.
+    /// Gives every version that a table has in extents, in no order: a key, its CSN, and the value,
+    /// which a tombstone lacks.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].

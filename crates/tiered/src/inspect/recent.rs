@@ -1,10 +1,12 @@
-//! What the memory of an engine knows of the recent past, put down in a file: how often extents were read, and the newest compactions. It
-//! is there for who looks at a folder that nobody has open, and for nothing else: no engine goes by it.
+//! What the memory of an engine knows of the recent past, put down in a file: how often extents
+//! were read, and the newest compactions. It is there for who looks at a folder that nobody has
+//! open, and for nothing else: no engine goes by it.
 //!
-//! It is written by an engine that is closed, and now and then by one that works (`engine/noted`), under another name and then renamed,
-//! and not synced: a failed sync would be told to this writer, who does nothing about it, and not to the one whose edit or extent it was
-//! (K5 of `storage::disk`). What a crash leaves of it is the file before, this one, or bytes that the checksum gives away. Missing, torn, damaged and of
-//! another version are one: nothing is told.
+//! It is written by an engine that is closed, and now and then by one that works (`engine/noted`),
+//! under another name and then renamed, and not synced: a failed sync would be told to this writer,
+//! who does nothing about it, and not to the one whose edit or extent it was (K5 of
+//! `storage::disk`). What a crash leaves of it is the file before, this one, or bytes that the
+//! checksum gives away. Missing, torn, damaged and of another version are one: nothing is told.
 //!
 //! # Format
 //! Integers are little-endian. `recent` in the data folder:
@@ -68,8 +70,8 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// Memory that is needed to make and write one of so many slices, at the most: the counts in a list that has grown, their bytes, and those
-    /// once more with what is before and behind them.
+    /// Memory that is needed to make and write one of so many slices, at the most: the counts in a
+    /// list that has grown, their bytes, and those once more with what is before and behind them.
     pub(crate) fn bytes_to_make(slices: usize) -> usize {
         const EACH: usize = size_of::<(ExtentId, Counts)>();
         4 * EACH * slices
@@ -294,8 +296,8 @@ mod tests {
         assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6], "kinds keep their numbers");
     }
 
-    /// Nothing is told by a file that is cut off, longer, or has any other byte in it, and nothing by one whose checksum is right and
-    /// whose contents cannot be.
+    /// Nothing is told by a file that is cut off, longer, or has any other byte in it, and nothing
+    /// by one whose checksum is right and whose contents cannot be.
     #[test]
     fn a_file_that_is_damaged_tells_nothing() {
         let bytes = RECORD.encode(&some().encode());
@@ -311,7 +313,8 @@ mod tests {
                 assert_eq!(decoded(&bytes), None, "byte {at} changed by {change}");
             }
         }
-        // Behind a checksum that is right no length is trusted, and what is read is what was written.
+        // Behind a checksum that is right no length is trusted, and what is read is what was
+        // written.
         let body = some().encode();
         for at in 0..body.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {

@@ -1,11 +1,13 @@
 //! What tables take of the devices, and what for.
 //!
-//! All of it is counted from records in memory, and exact for what is in extents, but for one figure: how much of the
-//! payload are newest versions. A slice's versions are taken to be of one size for that, and what a higher level replaces
-//! in a lower one is not known before they are merged.
+//! All of it is counted from records in memory, and exact for what is in extents, but for one
+//! figure: how much of the payload are newest versions. A slice's versions are taken to be of one
+//! size for that, and what a higher level replaces in a lower one is not known before they are
+//! merged.
 //!
-//! Slots, dead blocks and ends of slots belong to extents, and slices of one extent may be in several levels and sub-tables. Each
-//! slice is given its share of them, by the bytes of its blocks, so that the sums over all levels are those of the extents.
+//! Slots, dead blocks and ends of slots belong to extents, and slices of one extent may be in
+//! several levels and sub-tables. Each slice is given its share of them, by the bytes of its
+//! blocks, so that the sums over all levels are those of the extents.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +39,8 @@ pub struct LevelSpace {
     pub newest_bytes: u64,
     /// Bytes of the blocks that hold them.
     pub block_bytes: u64,
-    /// Of those, how many are read much more often than the average, lately, as far as that is known.
+    /// Of those, how many are read much more often than the average, lately, as far as that is
+    /// known.
     pub hot_bytes: u64,
     /// And how many are read much less often.
     pub cold_bytes: u64,
@@ -223,11 +226,12 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Bytes of memory that it takes for an extent while it is made, at the most: a table of them that is about to be twice as large.
+    /// Bytes of memory that it takes for an extent while it is made, at the most: a table of them
+    /// that is about to be twice as large.
     pub(crate) const EXTENT_BYTES: usize = 4 * size_of::<(ExtentId, Whole)>();
 
-    /// Counts what a table of so many sub-tables has. `visit` is given every slice with its share, in the order in which they
-    /// came.
+    /// Counts what a table of so many sub-tables has. `visit` is given every slice with its share,
+    /// in the order in which they came.
     pub(crate) fn of<'a>(
         table: TableId,
         parts: usize,

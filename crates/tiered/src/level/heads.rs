@@ -3,8 +3,9 @@
 /// Bytes of a prefix that heads are behind, at the most.
 const PREFIX_BYTES: usize = 24;
 
-/// Of pairs of keys, a smallest and a largest, the eight bytes behind what all of them begin with, as numbers: a key below another has
-/// no larger head. A search goes through numbers that lie side by side, and asks for a key only where heads are equal.
+/// Of pairs of keys, a smallest and a largest, the eight bytes behind what all of them begin with,
+/// as numbers: a key below another has no larger head. A search goes through numbers that lie side
+/// by side, and asks for a key only where heads are equal.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Heads {
     prefix: [u8; PREFIX_BYTES],
@@ -35,7 +36,8 @@ impl Heads {
         heads
     }
 
-    /// The head of a key; the largest for a key that is above all that begin with the prefix, `None` for one below them.
+    /// The head of a key; the largest for a key that is above all that begin with the prefix,
+    /// `None` for one below them.
     #[inline]
     pub(super) fn of_key(&self, key: &[u8]) -> Option<u64> {
         let prefix = &self.prefix[..self.prefix_bytes];
@@ -45,7 +47,8 @@ impl Heads {
         }
     }
 
-    /// The index of the first whose largest key is not below `key`, which has this head; how many there are where there is none.
+    /// The index of the first whose largest key is not below `key`, which has this head; how many
+    /// there are where there is none.
     #[inline]
     pub(super) fn seek<'a>(
         &self,

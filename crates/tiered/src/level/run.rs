@@ -37,7 +37,8 @@ impl Run {
         Ok(Run { root: tree::of_sorted(slices)? })
     }
 
-    /// The run without those of some slices that are its own, and with others. What is copied are the paths to them.
+    /// The run without those of some slices that are its own, and with others. What is copied are
+    /// the paths to them.
     ///
     /// # Errors
     /// As [`Run::new`].
@@ -85,7 +86,8 @@ impl Run {
         self.root.seek(key)
     }
 
-    /// How many slices begin up to `key`: all up to the first that could hold it, and that one if it does not begin behind it.
+    /// How many slices begin up to `key`: all up to the first that could hold it, and that one if
+    /// it does not begin behind it.
     pub(crate) fn begun(&self, key: &[u8]) -> usize {
         let at = self.seek(key);
         at + usize::from(self.slices().get(at).is_some_and(|slice| *slice.meta.smallest <= *key))

@@ -9,7 +9,8 @@ fn slice(id: u64, first: u64, last: u64) -> Arc<Slice> {
     Slice::detached(ExtentId(id), &keys[0], &keys[1], 100 + id % 50, 0)
 }
 
-/// A run that was changed is the one that would be made of the same slices, and a change that lets two share keys is refused.
+/// A run that was changed is the one that would be made of the same slices, and a change that lets
+/// two share keys is refused.
 #[test]
 fn a_changed_run_is_one_of_the_same_slices() {
     let mut rng = Rng::new(11);
@@ -62,8 +63,9 @@ fn copied(before: &Run, after: &Run) -> usize {
     nodes(after).0.into_iter().filter(|node| !old.contains(&Arc::as_ptr(node))).count()
 }
 
-/// A history of edits, small and large, that grow the tree and shrink it: what each has is what a flat list has, its tree is even, and
-/// runs from before have all the while what they had (T1, T2, T4).
+/// A history of edits, small and large, that grow the tree and shrink it: what each has is what a
+/// flat list has, its tree is even, and runs from before have all the while what they had (T1, T2,
+/// T4).
 #[test]
 fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
     let mut rng = Rng::new(13);
@@ -136,8 +138,8 @@ fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
     assert!(deepest >= 4, "{deepest}");
 }
 
-/// An edit of one place copies a few nodes on each step of the path to it, and all others are the same ones (T3); so does one of
-/// many places for each of them.
+/// An edit of one place copies a few nodes on each step of the path to it, and all others are the
+/// same ones (T3); so does one of many places for each of them.
 #[test]
 fn an_edit_copies_the_paths_to_what_it_changes() {
     let mut rng = Rng::new(14);
@@ -176,7 +178,8 @@ fn an_edit_copies_the_paths_to_what_it_changes() {
     }
 }
 
-/// Neighbours that share keys are refused, in one leaf and in two, whether one of them is new or both are (T1).
+/// Neighbours that share keys are refused, in one leaf and in two, whether one of them is new or
+/// both are (T1).
 #[test]
 fn an_edit_that_would_share_keys_is_refused_anywhere() {
     let slices: Vec<Arc<Slice>> =
@@ -205,7 +208,8 @@ fn hundred(slice: &Slice) -> u64 {
     key.parse::<u64>().unwrap() / 100
 }
 
-/// Keys that begin alike for long, or not at all, whose bytes are zeros or the largest: a run finds what a look at every slice does.
+/// Keys that begin alike for long, or not at all, whose bytes are zeros or the largest: a run finds
+/// what a look at every slice does.
 #[test]
 fn slices_are_found_as_by_a_look_at_each() {
     let mut rng = Rng::new(12);

@@ -1,16 +1,21 @@
 //! The slices of a run as a tree that is never written to: an edit makes a new one.
 //!
-//! T1. *The run.* The slices from left to right are in key order and share no keys; an edit that would break that is refused.
-//! T2. *Snapshots stay.* An edit changes no node, so whoever holds the tree from before reads what it always had.
-//! T3. *Only paths are copied.* A node that has nothing of an edit in its keys is in the tree before and after, the same one, but
+//! T1. *The run.* The slices from left to right are in key order and share no keys; an edit that
+//! would break that is refused.
+//! T2. *Snapshots stay.* An edit changes no node, so whoever holds the tree from before reads what
+//! it always had.
+//! T3. *Only paths are copied.* A node that has nothing of an edit in its keys is in the tree
+//! before and after, the same one, but
 //!     for a neighbour that a node is put together with (T4): what an edit of one place copies is at most [`ENTRIES_MAX`] pointers
 //!     and heads for each of a few nodes on each step of the path, whatever the number of slices.
-//! T4. *Balance.* All leaves are as deep. A node has at most [`ENTRIES_MAX`] entries, and one with neighbours at least a quarter of that,
+//! T4. *Balance.* All leaves are as deep. A node has at most [`ENTRIES_MAX`] entries, and one with
+//! neighbours at least a quarter of that,
 //!     so the depth is the logarithm of the number of slices.
 //!
-//! X-Engine's metadata index copies paths likewise (section 3.1.3). A flat list was searched as fast, but an edit copied and later
-//! dropped a counted pointer for each slice: some ten milliseconds at half a million. Two steps, a list of lists, would still copy about
-//! a thousand pointers there, each to a node that is in no cache.
+//! X-Engine's metadata index copies paths likewise (section 3.1.3). A flat list was searched as
+//! fast, but an edit copied and later dropped a counted pointer for each slice: some ten
+//! milliseconds at half a million. Two steps, a list of lists, would still copy about a thousand
+//! pointers there, each to a node that is in no cache.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,7 +25,8 @@ use spillway_base::{Csn, Error, Result};
 use super::Slice;
 use super::heads::Heads;
 
-/// Entries of a node at the most: slices of a leaf, nodes of another. Tests have small ones, so that few slices make a deep tree.
+/// Entries of a node at the most: slices of a leaf, nodes of another. Tests have small ones, so
+/// that few slices make a deep tree.
 pub(super) const ENTRIES_MAX: usize = if cfg!(test) { 8 } else { 128 };
 const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
 
@@ -84,7 +90,8 @@ fn apart(first: &Slice, second: &Slice) -> Result<()> {
     Err(Error::corruption(format!("slices of {first} and {second} in one run share keys")))
 }
 
-/// Entries in order, in as many parts as they need, about as long as each other. What needs several has room in each.
+/// Entries in order, in as many parts as they need, about as long as each other. What needs several
+/// has room in each.
 fn parts<T>(entries: Vec<T>) -> Vec<Vec<T>> {
     if entries.len() <= ENTRIES_MAX {
         return if entries.is_empty() { Vec::new() } else { vec![entries] };
@@ -107,7 +114,8 @@ fn above(nodes: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
     parts(nodes).into_iter().map(|part| Arc::new(Node::of_nodes(part))).collect()
 }
 
-/// Puts those that are new and short together with a neighbour, or evens the two out (T4). `true`: it is new.
+/// Puts those that are new and short together with a neighbour, or evens the two out (T4). `true`:
+/// it is new.
 fn balanced(nodes: Vec<(Arc<Node>, bool)>) -> Vec<Arc<Node>> {
     let mut done: Vec<(Arc<Node>, bool)> = Vec::with_capacity(nodes.len());
     for (node, is_new) in nodes {

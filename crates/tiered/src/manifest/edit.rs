@@ -298,7 +298,8 @@ impl Edit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableState {
     pub(crate) created: Csn,
-    /// The first key of each sub-table, and what of it is in extents; the first one begins before all keys.
+    /// The first key of each sub-table, and what of it is in extents; the first one begins before
+    /// all keys.
     pub(crate) parts: BTreeMap<Box<[u8]>, Csn>,
     pub(crate) extents: Extents,
     /// What blocks of its extents may need to be decoded.

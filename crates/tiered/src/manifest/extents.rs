@@ -1,13 +1,16 @@
 //! The extents of a table, as a tree of which a picture costs nothing.
 //!
 //! X1. *Order.* Extents are found, and come, by their numbers.
-//! X2. *Pictures stay.* A clone is one pointer, whatever the number of extents, and keeps what it had: a change copies the nodes on the
+//! X2. *Pictures stay.* A clone is one pointer, whatever the number of extents, and keeps what it
+//! had: a change copies the nodes on the
 //!     path to it that some clone has, too, and writes in place to those that none has.
-//! X3. *Size.* A node has at most [`ENTRIES_MAX`] entries; of two neighbours whose entries would fit in three quarters of a node, the one
+//! X3. *Size.* A node has at most [`ENTRIES_MAX`] entries; of two neighbours whose entries would
+//! fit in three quarters of a node, the one
 //!     that a removal was in is put together with the other.
 //!
-//! A flat map would be cloned by an entry for each extent: a rewrite of the manifest and a pin take a picture while edits wait.
-//! Numbers of extents ascend, so a node that is full is left full, and the next begins with what is new.
+//! A flat map would be cloned by an entry for each extent: a rewrite of the manifest and a pin take
+//! a picture while edits wait. Numbers of extents ascend, so a node that is full is left full, and
+//! the next begins with what is new.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -31,7 +34,8 @@ pub(crate) struct Extents {
 #[derive(Clone)]
 enum Node {
     Leaf(Vec<ExtentState>),
-    /// Each with a number that is above all of the node before, and not above any of its own; that of the first tells nothing.
+    /// Each with a number that is above all of the node before, and not above any of its own; that
+    /// of the first tells nothing.
     Above(Vec<(ExtentId, Arc<Node>)>),
 }
 
@@ -125,7 +129,8 @@ fn cut(entries: usize, at: usize) -> usize {
     if at + 1 == entries { entries - 1 } else { entries / 2 }
 }
 
-/// Takes an extent into a node. Answers what no longer has room there, and from which number on that is.
+/// Takes an extent into a node. Answers what no longer has room there, and from which number on
+/// that is.
 fn insert_below(node: &mut Arc<Node>, extent: ExtentState) -> Option<(ExtentId, Arc<Node>)> {
     let id = extent.meta.id;
     match Arc::make_mut(node) {

@@ -29,11 +29,12 @@ fn pointer(dir: &Path) -> PathBuf {
 }
 
 impl Fresh {
-    /// Writes a file of this state under a number, so many bytes at a time, each durable before the next. Nothing is left of what failed
-    /// where that can be.
+    /// Writes a file of this state under a number, so many bytes at a time, each durable before the
+    /// next. Nothing is left of what failed where that can be.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]. The manifest in force is what it was.
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]. The manifest in
+    /// force is what it was.
     pub(super) fn write(
         (disk, dir): (&Arc<dyn Disk>, &Path),
         slot_bytes: u32,
@@ -95,7 +96,8 @@ impl Fresh {
     }
 }
 
-/// Gives back the space of a file and a pointer that are not in force, where it can; what stays is written over or removed later.
+/// Gives back the space of a file and a pointer that are not in force, where it can; what stays is
+/// written over or removed later.
 fn remove(disk: &dyn Disk, dir: &Path, number: u64) {
     let _ = (disk.remove(&dir.join(file_name(number))), disk.remove(&pointer(dir)));
 }

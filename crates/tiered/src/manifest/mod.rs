@@ -1,22 +1,28 @@
 //! The manifest: the record of which extents make up which tables.
 //!
-//! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in force. When it has grown past its
-//! limit, and at every opening, a fresh one is written of the state alone, and `CURRENT` is switched by a rename.
+//! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in
+//! force. When it has grown past its limit, and at every opening, a fresh one is written of the
+//! state alone, and `CURRENT` is switched by a rename.
 //!
 //! # Guarantees
 //!
-//! - **M1 (edits).** What one call records is in force together or not at all, and once the call has returned it is there after any crash.
-//! - **M2 (failure).** With a full disk nothing of a call is recorded, and a later one may succeed. After any other failure nobody
-//!   knows whether the edits will be there after a restart; every later call fails, too.
-//! - **M3 (no waiting).** An edit does not wait for a rewrite that runs beside it, but while a picture of the state is taken and while `CURRENT` is
-//!   switched, which takes a few syncs whatever the number of extents.
-//! - **M4 (rewrite).** At every moment of a rewrite, whichever file a crash leaves in force has all that was recorded until then, recorded
-//!   before the rewrite or in its middle.
-//! - **M5 (a rewrite that fails).** With a full disk the file in force is what it was, edits go on, and another rewrite begins once it has grown
-//!   by half. After any other failure M2 holds, and nothing is lost that was recorded.
-//! - **M6 (opening).** What an opening has read is there after any crash: it writes a fresh file, as what it has read may be in the
-//!   system's cache alone, if its writer was killed before a sync, or after one that failed. The bytes count as clean then, and only
-//!   writing them again brings them to the device.
+//! - **M1 (edits).** What one call records is in force together or not at all, and once the call
+//!   has returned it is there after any crash.
+//! - **M2 (failure).** With a full disk nothing of a call is recorded, and a later one may succeed.
+//!   After any other failure nobody knows whether the edits will be there after a restart; every
+//!   later call fails, too.
+//! - **M3 (no waiting).** An edit does not wait for a rewrite that runs beside it, but while a
+//!   picture of the state is taken and while `CURRENT` is switched, which takes a few syncs
+//!   whatever the number of extents.
+//! - **M4 (rewrite).** At every moment of a rewrite, whichever file a crash leaves in force has all
+//!   that was recorded until then, recorded before the rewrite or in its middle.
+//! - **M5 (a rewrite that fails).** With a full disk the file in force is what it was, edits go on,
+//!   and another rewrite begins once it has grown by half. After any other failure M2 holds, and
+//!   nothing is lost that was recorded.
+//! - **M6 (opening).** What an opening has read is there after any crash: it writes a fresh file,
+//!   as what it has read may be in the system's cache alone, if its writer was killed before a
+//!   sync, or after one that failed. The bytes count as clean then, and only writing them again
+//!   brings them to the device.
 
 mod edit;
 mod extents;
@@ -63,8 +69,8 @@ pub(crate) struct Manifest {
     kept: Option<Kept>,
 }
 
-/// Reads the state that the manifest of a folder adds up to, and the size of its slots; `None` for a folder
-/// without one.
+/// Reads the state that the manifest of a folder adds up to, and the size of its slots; `None` for
+/// a folder without one.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<(State, u32)>> {
     Ok(load(disk, dir)?.map(|loaded| (loaded.state, loaded.slot_bytes)))
 }
@@ -225,8 +231,9 @@ impl Manifest {
     /// Records edits, which take effect together. They are durable when this returns.
     ///
     /// # Errors
-    /// [`ErrorKind::DiskFull`]: nothing was recorded, and a later call may succeed. Any other failure
-    /// leaves it unknown whether the edits will be there after a restart; every later call fails too.
+    /// [`ErrorKind::DiskFull`]: nothing was recorded, and a later call may succeed. Any other
+    /// failure leaves it unknown whether the edits will be there after a restart; every later call
+    /// fails too.
     pub(crate) fn commit(&mut self, edits: Vec<Edit>) -> Result<()> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -281,8 +288,8 @@ fn encode_state(state: &State, slot_bytes: u32, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes what was read from a manifest in its place again, and cuts off a torn tail, so that it is not met behind a
-/// later record. It takes no space.
+/// Writes what was read from a manifest in its place again, and cuts off a torn tail, so that it is
+/// not met behind a later record. It takes no space.
 fn settle(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<Arc<dyn File>> {
     let file = disk.open(path, OpenMode::Write)?;
     file.set_len(bytes.len() as u64)?;

@@ -25,8 +25,8 @@
 //!
 //! - a bad record with a valid one anywhere after it was once durable: it is damage, reported with
 //!   file and offset, and nothing after it is believed;
-//! - a bad record with nothing valid after it was never acted upon: it is the torn tail of an append
-//!   that a crash cut short, and is forgotten.
+//! - a bad record with nothing valid after it was never acted upon: it is the torn tail of an
+//!   append that a crash cut short, and is forgotten.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
@@ -87,8 +87,9 @@ pub(super) struct Contents {
     pub(super) next_sequence: u64,
 }
 
-/// Reads a manifest file whose name carries `number`, and gives the edits of all records, in order: they are too many to be held
-/// together with what they add up to. Errors name the offset; the caller adds the file.
+/// Reads a manifest file whose name carries `number`, and gives the edits of all records, in order:
+/// they are too many to be held together with what they add up to. Errors name the offset; the
+/// caller adds the file.
 pub(super) fn read_edits(
     bytes: &[u8],
     number: u64,

@@ -1,22 +1,28 @@
 //! A fresh manifest, written beside edits.
 //!
-//! The goal: nobody who records something waits longer because a manifest is written whole, however long it is (M3), and no moment
-//! of it is one at which a crash could lose an edit (M4).
+//! The goal: nobody who records something waits longer because a manifest is written whole, however
+//! long it is (M3), and no moment of it is one at which a crash could lose an edit (M4).
 //!
-//! 1. While the manifest is locked a picture of its state is taken, which is a pointer for each table ([`super::extents`]). From then on
-//!    edits go into the file in force as ever, and their bytes are kept, too.
-//! 2. With nothing locked the picture is written to a new file, in pieces that are synced one by one: the sync of an edit may wait for what
-//!    else of the file system is dirty, and so waits for a piece at the most. The pointer to it is written beside `CURRENT`.
-//! 3. What was kept meanwhile is appended, with nothing locked while it is much, so that at the end little is left.
-//! 4. While the manifest is locked, the rest is appended and synced, `CURRENT` is switched by a rename, and the folder synced. Edits go on in the
-//!    new file. The old one is removed with nothing locked.
+//! 1. While the manifest is locked a picture of its state is taken, which is a pointer for each
+//!    table ([`super::extents`]). From then on edits go into the file in force as ever, and their
+//!    bytes are kept, too.
+//! 2. With nothing locked the picture is written to a new file, in pieces that are synced one by
+//!    one: the sync of an edit may wait for what else of the file system is dirty, and so waits for
+//!    a piece at the most. The pointer to it is written beside `CURRENT`.
+//! 3. What was kept meanwhile is appended, with nothing locked while it is much, so that at the end
+//!    little is left.
+//! 4. While the manifest is locked, the rest is appended and synced, `CURRENT` is switched by a
+//!    rename, and the folder synced. Edits go on in the new file. The old one is removed with
+//!    nothing locked.
 //!
-//! Until the rename the file in force has every edit; at the rename both have. So a crash at any operation finds one file with all that
-//! was acknowledged, and failures before the rename change nothing.
+//! Until the rename the file in force has every edit; at the rename both have. So a crash at any
+//! operation finds one file with all that was acknowledged, and failures before the rename change
+//! nothing.
 //!
-//! Rejected: to write edits into both files from the beginning, which needs two more syncs for each; to make the picture of the old
-//! file's bytes, read again, which costs the memory of a second state; to write the state in parts with the manifest locked for each, which needs
-//! no tree that copies paths, but has every edit ask which part of it has been told.
+//! Rejected: to write edits into both files from the beginning, which needs two more syncs for
+//! each; to make the picture of the old file's bytes, read again, which costs the memory of a
+//! second state; to write the state in parts with the manifest locked for each, which needs no tree
+//! that copies paths, but has every edit ask which part of it has been told.
 
 use std::mem;
 use std::path::PathBuf;
@@ -33,9 +39,11 @@ use crate::coding::Names;
 
 /// Bytes of a piece. Tests have small ones.
 const PIECE_BYTES: usize = if cfg!(test) { 512 } else { 1 << 20 };
-/// What was kept of edits is appended with the manifest locked where it has no more bytes than these.
+/// What was kept of edits is appended with the manifest locked where it has no more bytes than
+/// these.
 const KEPT_MOST: usize = if cfg!(test) { 128 } else { 256 << 10 };
-/// Unless that has been tried so many times: who writes edits that fast waits for what they have become.
+/// Unless that has been tried so many times: who writes edits that fast waits for what they have
+/// become.
 const ROUNDS_MAX: usize = 8;
 
 /// What was recorded since a picture was taken, and is not in the fresh file yet.
@@ -73,7 +81,8 @@ struct Told {
     unnamed: SetAside,
 }
 
-/// A manifest's file that is not in force any more, open, so that its space is not given back before it is let go.
+/// A manifest's file that is not in force any more, open, so that its space is not given back
+/// before it is let go.
 struct Replaced {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -146,11 +155,12 @@ impl Manifest {
 }
 
 impl Rewrite {
-    /// Writes the fresh manifest and puts it in force. The manifest is locked at the end for a few syncs, however long it is.
+    /// Writes the fresh manifest and puts it in force. The manifest is locked at the end for a few
+    /// syncs, however long it is.
     ///
     /// # Errors
-    /// [`ErrorKind::DiskFull`]: the old one stays in force, and a later rewrite may succeed. After any other the manifest has failed
-    /// ([`Manifest::commit`]).
+    /// [`ErrorKind::DiskFull`]: the old one stays in force, and a later rewrite may succeed. After
+    /// any other the manifest has failed ([`Manifest::commit`]).
     pub(crate) fn run(self, manifest: &Mutex<Manifest>) -> Result<()> {
         self.run_with(manifest, &mut |_| ())
     }
@@ -175,7 +185,8 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Writes the picture without the dictionaries that none of its extents names (G2 of `coding/names`).
+    /// Writes the picture without the dictionaries that none of its extents names (G2 of
+    /// `coding/names`).
     fn tell(mut self) -> Result<Told> {
         let unnamed = self.picture.set_aside_unnamed();
         let Rewrite { disk, dir, slot_bytes, number, picture } = &self;
@@ -185,7 +196,8 @@ impl Rewrite {
 }
 
 impl Told {
-    /// Appends what was kept, after the dictionaries that its extents name and that were left out (G2 of `coding/names`).
+    /// Appends what was kept, after the dictionaries that its extents name and that were left out
+    /// (G2 of `coding/names`).
     fn and(mut self, kept: Kept) -> Result<Told> {
         let mut edits = Vec::new();
         self.unnamed.retain(|(table, id, bytes)| {

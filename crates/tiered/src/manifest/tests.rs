@@ -237,8 +237,8 @@ fn open(disk: &SimDisk) -> Manifest {
     Manifest::open(Arc::new(disk.clone()), Path::new("/d"), 4096, 1 << 20).unwrap()
 }
 
-/// M6: what an opening has read is durable when it ends: its writer may have been killed after a sync that failed, and then
-/// the cache has what the device has not.
+/// M6: what an opening has read is durable when it ends: its writer may have been killed after a
+/// sync that failed, and then the cache has what the device has not.
 #[test]
 fn what_an_opening_read_is_there_after_a_crash() {
     for full in [false, true] {
@@ -310,8 +310,9 @@ fn naming() -> Vec<Edit> {
     edits
 }
 
-/// G2, G3 of `coding/names`: a manifest that is written whole, while it is open or as it is opened, has the dictionaries that
-/// extents name, and the newest; and all that it had, where it could not be written.
+/// G2, G3 of `coding/names`: a manifest that is written whole, while it is open or as it is opened,
+/// has the dictionaries that extents name, and the newest; and all that it had, where it could not
+/// be written.
 #[test]
 fn dictionaries_that_no_extent_names_go() {
     let state = |disk: &SimDisk| super::read(disk, Path::new("/d")).unwrap().unwrap().0;
@@ -357,7 +358,8 @@ fn an_extent_that_names_what_is_not_there_is_damage() {
     assert!(error.to_string().contains("names a dictionary"), "{error}");
 }
 
-/// R6 of `ranges`: what was added and not cut is there, told again by the state, and gone with its table.
+/// R6 of `ranges`: what was added and not cut is there, told again by the state, and gone with its
+/// table.
 #[test]
 fn range_tombstones_add_up() {
     let mark = |csn| Mark { csn: Csn(csn), upto: Csn(csn - 1) };

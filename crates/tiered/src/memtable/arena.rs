@@ -10,15 +10,16 @@ use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::pages::{PAGE_ALIGN, Page, PagePool};
 
-/// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the arena.
-/// In models the first one is enough: loom does not know of the lock that is taken for another.
+/// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the
+/// arena. In models the first one is enough: loom does not know of the lock that is taken for
+/// another.
 const CHUNK_BYTES_MIN: usize = if cfg!(loom) { 64 << 10 } else { 2 << 10 };
 const CHUNK_BYTES_MAX: usize = 256 << 10;
 /// Chunks begin at a line of the cache.
 const CHUNK_ALIGN: usize = PAGE_ALIGN;
 
-/// A pool for the chunks of full size, which are nearly all the memory of memtables. It keeps up to `spare_bytes` that are
-/// free, so that a memtable's memory serves the next one.
+/// A pool for the chunks of full size, which are nearly all the memory of memtables. It keeps up to
+/// `spare_bytes` that are free, so that a memtable's memory serves the next one.
 pub(super) fn chunks(spare_bytes: usize, budget: &Budget) -> PagePool {
     PagePool::new(CHUNK_BYTES_MAX, spare_bytes, budget, Use::Memtables)
 }
@@ -80,14 +81,15 @@ pub(super) struct Arena {
     bytes: AtomicUsize,
 }
 
-// SAFETY: a chunk's memory is only reached through disjoint ranges given out by `take`, whose counter is
-// atomic; the list of chunks is behind a mutex.
+// SAFETY: a chunk's memory is only reached through disjoint ranges given out by `take`, whose
+// counter is atomic; the list of chunks is behind a mutex.
 unsafe impl Send for Arena {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena whose memory is aligned to `align` bytes, a power of two up to 64, with chunks of a pool of [`chunks`].
+    /// An arena whose memory is aligned to `align` bytes, a power of two up to 64, with chunks of a
+    /// pool of [`chunks`].
     pub(super) fn new(align: usize, pool: &PagePool) -> Arena {
         assert!(align.is_power_of_two() && align <= CHUNK_ALIGN, "chunks are aligned to this");
         let mut first = Box::new(Chunk::new(CHUNK_BYTES_MIN, pool));
@@ -114,7 +116,8 @@ impl Arena {
         }
         loop {
             let current = self.current.load(Ordering::Acquire);
-            // SAFETY: a chunk that was ever current stays in `chunks`, boxed, until the arena is dropped.
+            // SAFETY: a chunk that was ever current stays in `chunks`, boxed, until the arena is
+            // dropped.
             if let Some(memory) = unsafe { &*current }.take(bytes) {
                 return memory;
             }
@@ -131,8 +134,8 @@ impl Arena {
         }
     }
 
-    /// A chunk of its own for something large, which leaves the current one to others: what does not fit into a
-    /// chunk spoils the rest of it.
+    /// A chunk of its own for something large, which leaves the current one to others: what does
+    /// not fit into a chunk spoils the rest of it.
     fn allocate_alone(&self, bytes: usize) -> NonNull<u8> {
         let own = Box::new(Chunk::new(bytes, &self.pool));
         self.bytes.fetch_add(own.bytes, Ordering::Relaxed);

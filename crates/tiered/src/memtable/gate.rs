@@ -1,8 +1,8 @@
 //! The gate of a memtable: lets installs in while it is active, and tells when the last one has
 //! left once it is not.
 //!
-//! Every insertion passes it, so threads count themselves in different lines of the cache, with what else each insertion
-//! changes: a line that all write to would go from core to core each time.
+//! Every insertion passes it, so threads count themselves in different lines of the cache, with
+//! what else each insertion changes: a line that all write to would go from core to core each time.
 
 use std::cell::Cell;
 
@@ -21,7 +21,8 @@ const PATIENCE: usize = 1000;
 #[cfg(loom)]
 const PATIENCE: usize = 1;
 
-/// In a stripe's word: who is inside, below this bit; above the next 31, how many keys those who left had added.
+/// In a stripe's word: who is inside, below this bit; above the next 31, how many keys those who
+/// left had added.
 const SEALED: u64 = 1 << 31;
 const INSIDE: u64 = u32::MAX as u64;
 const KEYS_SHIFT: u32 = 32;
@@ -67,18 +68,19 @@ impl Gate {
 
     /// Whether the gate is sealed and everyone has left: what they did is seen by the caller.
     ///
-    /// One who is turned away counts as inside for a moment, so the answer may be `false` then; once
-    /// it is `true`, nobody does anything inside any more.
+    /// One who is turned away counts as inside for a moment, so the answer may be `false` then;
+    /// once it is `true`, nobody does anything inside any more.
     pub(crate) fn is_quiet(&self) -> bool {
         self.0.iter().all(|stripe| stripe.word.load(Ordering::Acquire) & INSIDE == SEALED)
     }
 
-    /// Lets everybody who is inside leave, one stripe after the other, while others come in. Where it answers `true`, whoever entered has
-    /// left, and what they did is seen by the caller, or entered so late that they see what the caller did before the call. `false`
-    /// where it is sealed, or somebody stays for long.
+    /// Lets everybody who is inside leave, one stripe after the other, while others come in. Where
+    /// it answers `true`, whoever entered has left, and what they did is seen by the caller, or
+    /// entered so late that they see what the caller did before the call. `false` where it is
+    /// sealed, or somebody stays for long.
     ///
-    /// It changes each word to what it was: a load could be of an old value, from before somebody entered who does not see what the
-    /// caller did.
+    /// It changes each word to what it was: a load could be of an old value, from before somebody
+    /// entered who does not see what the caller did.
     pub(crate) fn passed(&self) -> bool {
         let is_empty = |stripe: &Stripe| {
             let empty = stripe.word.fetch_add(0, Ordering::AcqRel) & INSIDE == 0;

@@ -1,4 +1,5 @@
-//! Keys of a memtable, each with its versions in a list of their own (X-Engine, section 3.2.1 and figure 7).
+//! Keys of a memtable, each with its versions in a list of their own (X-Engine, section 3.2.1 and
+//! figure 7).
 //!
 //! ```text
 //! key:      a          b          c
@@ -11,13 +12,14 @@
 //!
 //! # Invariants
 //!
-//! - Keys and versions are written in full before a pointer to them is published with Release, never moved, and
-//!   never freed before the arena. Readers follow pointers that they loaded with Acquire.
-//! - A version list is ordered by CSN, descending; of equal CSNs, the one pushed last stands first. Nothing is ever
-//!   unlinked, so a compare-and-swap on a link is all that a push needs.
+//! - Keys and versions are written in full before a pointer to them is published with Release,
+//!   never moved, and never freed before the arena. Readers follow pointers that they loaded with
+//!   Acquire.
+//! - A version list is ordered by CSN, descending; of equal CSNs, the one pushed last stands first.
+//!   Nothing is ever unlinked, so a compare-and-swap on a link is all that a push needs.
 //!
-//! A key and its first version are one piece of memory: most keys have one version, and both are then in one or two
-//! lines of the cache.
+//! A key and its first version are one piece of memory: most keys have one version, and both are
+//! then in one or two lines of the cache.
 #![allow(unsafe_code)] // A leaf: keys and versions live in an arena, behind atomic pointers.
 
 use std::mem::offset_of;
@@ -55,8 +57,8 @@ struct Head {
 const KEY_AT: usize = offset_of!(Head, len) + size_of::<u32>();
 const VALUE_AT: usize = offset_of!(Version, len) + size_of::<u32>();
 
-/// Stands for what is written once, before it is published: loom then tells of a reader that came too soon.
-/// Nothing in production.
+/// Stands for what is written once, before it is published: loom then tells of a reader that came
+/// too soon. Nothing in production.
 #[derive(Default)]
 pub(super) struct Written(UnsafeCell<()>);
 
@@ -88,8 +90,9 @@ impl KeyRef {
         let version_at = (KEY_AT + key.len()).max(size_of::<Head>()).next_multiple_of(ALIGN);
         let version_bytes = version.map_or(0, |(_, value)| VersionPtr::bytes(value));
         let memory = arena.allocate(version_at + version_bytes);
-        // SAFETY: the arena gave `version_at + version_bytes` bytes, aligned to 8, to this thread alone; the key's
-        // bytes end at `version_at` or before, and a version is as long as it said.
+        // SAFETY: the arena gave `version_at + version_bytes` bytes, aligned to 8, to this thread
+        // alone; the key's bytes end at `version_at` or before, and a version is as long as it
+        // said.
         unsafe {
             let first = version.map_or(ptr::null_mut(), |(csn, value)| {
                 VersionPtr::write(memory.add(version_at), csn, value).0.as_ptr()
@@ -109,7 +112,8 @@ impl KeyRef {
     /// The key that a pointer stands for.
     ///
     /// # Safety
-    /// The pointer came from [`KeyRef::as_ptr`], and was loaded with Acquire from where it was published.
+    /// The pointer came from [`KeyRef::as_ptr`], and was loaded with Acquire from where it was
+    /// published.
     pub(super) unsafe fn from_ptr(pointer: NonNull<u8>) -> KeyRef {
         KeyRef(pointer.cast())
     }
@@ -120,8 +124,8 @@ impl KeyRef {
 
     /// The key's bytes, for a lifetime in which the caller holds the arena.
     pub(super) fn bytes<'a>(self) -> &'a [u8] {
-        // SAFETY: the head and the bytes, `len` of them, were written before the key was published and never after;
-        // the caller holds the arena that they are in.
+        // SAFETY: the head and the bytes, `len` of them, were written before the key was published
+        // and never after; the caller holds the arena that they are in.
         unsafe {
             let head = self.0.as_ref();
             head.written.read();
@@ -130,7 +134,8 @@ impl KeyRef {
         }
     }
 
-    /// Asks for the memory in which the key is, and a version that was written with it, or the beginning of that.
+    /// Asks for the memory in which the key is, and a version that was written with it, or the
+    /// beginning of that.
     pub(super) fn prefetch(self) {
         prefetch::lines(self.as_ptr().as_ptr(), 2);
     }
@@ -138,10 +143,11 @@ impl KeyRef {
     /// Adds a version, before the first that is not newer.
     pub(super) fn push(self, arena: &Arena, csn: Csn, value: Option<&[u8]>) {
         let memory = arena.allocate(VersionPtr::bytes(value));
-        // SAFETY: the arena gave as many bytes as the version says, aligned to 8, to this thread alone.
+        // SAFETY: the arena gave as many bytes as the version says, aligned to 8, to this thread
+        // alone.
         let version = unsafe { VersionPtr::write(memory, csn, value) };
-        // SAFETY: the key and every version linked from it are alive, as the arena is borrowed by the caller;
-        // `version` is owned by this thread until the exchange below publishes it.
+        // SAFETY: the key and every version linked from it are alive, as the arena is borrowed by
+        // the caller; `version` is owned by this thread until the exchange below publishes it.
         unsafe {
             loop {
                 let mut link = &self.0.as_ref().versions;
@@ -162,7 +168,8 @@ impl KeyRef {
         }
     }
 
-    /// The versions, newest first, for a lifetime in which the caller holds the arena. One of equal CSNs is given.
+    /// The versions, newest first, for a lifetime in which the caller holds the arena. One of equal
+    /// CSNs is given.
     pub(super) fn versions<'a>(self) -> impl Iterator<Item = VersionRef<'a>> {
         // SAFETY: the caller holds the arena that the key is in.
         let mut next = unsafe { self.0.as_ref().versions.load(Ordering::Acquire) };
@@ -215,8 +222,8 @@ impl VersionPtr {
     }
 
     fn read<'a>(self) -> VersionRef<'a> {
-        // SAFETY: published versions are immutable but for `next`, and live as long as the arena, which the caller
-        // holds; the value's bytes follow, `len` of them.
+        // SAFETY: published versions are immutable but for `next`, and live as long as the arena,
+        // which the caller holds; the value's bytes follow, `len` of them.
         unsafe {
             let head = self.0.as_ref();
             head.written.read();

@@ -1,4 +1,5 @@
-//! Memtables: the newest versions of one table, in memory, and the ranges that were deleted of it at once.
+//! Memtables: the newest versions of one table, in memory, and the ranges that were deleted of it
+//! at once.
 
 mod arena;
 mod gate;
@@ -25,7 +26,8 @@ pub(crate) use tree::{Place, Places};
 use crate::pages::PagePool;
 use crate::ranges::RangeTombstones;
 
-/// A memtable whose range tombstones take more bytes is full: each commit that adds some copies them all.
+/// A memtable whose range tombstones take more bytes is full: each commit that adds some copies
+/// them all.
 pub(crate) const RANGES_BYTES_MAX: usize = 256 << 10;
 
 /// What the memtables of an engine are charged to. Cheap to clone.
@@ -242,7 +244,8 @@ impl Memtable {
         self.tree.after(place)
     }
 
-    /// The places beside one that are in the same leaf, in a direction from there; none where it is not known.
+    /// The places beside one that are in the same leaf, in a direction from there; none where it is
+    /// not known.
     pub(crate) fn beside(&self, place: Place, direction: Direction, out: &mut Places) {
         self.tree.all_beside(place, direction, out);
     }

@@ -6,14 +6,15 @@ pub(super) const SLOTS: usize = 15;
 #[cfg(loom)]
 pub(super) const SLOTS: usize = 3;
 
-/// Places in an array of slots: any slot that an order can name is one, which spares a check of the index.
+/// Places in an array of slots: any slot that an order can name is one, which spares a check of the
+/// index.
 #[cfg(not(loom))]
 pub(super) const ROOM: usize = 16;
 #[cfg(loom)]
 pub(super) const ROOM: usize = SLOTS;
 
-/// Powers of two from the largest that is no more than the slots, whose sum is no less: the steps of a search by
-/// halving.
+/// Powers of two from the largest that is no more than the slots, whose sum is no less: the steps
+/// of a search by halving.
 #[cfg(not(loom))]
 pub(super) const STEPS: [usize; 4] = [8, 4, 2, 1];
 #[cfg(loom)]
@@ -22,11 +23,11 @@ pub(super) const STEPS: [usize; 2] = [2, 1];
 const BITS: u32 = 4;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// Which slots of a node are taken, in the order of what they hold, and which are free (Mao, Kohler and Morris,
-/// "Cache craftiness for fast multicore key-value storage", section 4.6.2).
+/// Which slots of a node are taken, in the order of what they hold, and which are free (Mao, Kohler
+/// and Morris, "Cache craftiness for fast multicore key-value storage", section 4.6.2).
 ///
-/// The lowest four bits count the slots taken. Each four bits above name a slot: first those that are taken, in order,
-/// then the free ones.
+/// The lowest four bits count the slots taken. Each four bits above name a slot: first those that
+/// are taken, in order, then the free ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Order(pub(super) u64);
 

@@ -130,7 +130,8 @@ mod model {
         }
     }
 
-    /// Descending keys past a leaf that is full, or whose keys begin otherwise, do not each begin a leaf of their own.
+    /// Descending keys past a leaf that is full, or whose keys begin otherwise, do not each begin a
+    /// leaf of their own.
     #[test]
     fn leaves_are_filled_whatever_the_groups_and_their_order() {
         for descending in [false, true] {
@@ -168,7 +169,8 @@ mod model {
             assert_eq!(memtable.key(memtable.after(place)), after);
             let before = model.range(..key.clone()).next_back().map(|(key, _)| key.as_slice());
             assert_eq!(memtable.key(memtable.before(place)), before);
-            // Old places may have left their rank; what is found beside the others is what lies there.
+            // Old places may have left their rank; what is found beside the others is what lies
+            // there.
             let behind = beside(&memtable, place, Direction::Forward);
             let keys = model.range(key.clone()..).skip(1).map(|(key, _)| key.as_slice());
             assert!(behind.iter().copied().eq(keys.take(behind.len())));
@@ -182,7 +184,8 @@ mod model {
         assert!(lost > 100 && found.iter().all(|keys| *keys > 4000), "{lost}, {found:?}");
     }
 
-    /// Each thread adds keys of its own among those of all, and sees them at once, and everything in order.
+    /// Each thread adds keys of its own among those of all, and sees them at once, and everything
+    /// in order.
     #[test]
     fn threads_that_split_nodes_at_once_lose_nothing() {
         const THREADS: u64 = 4;

@@ -1,5 +1,6 @@
-//! An ordered index of keys that any number of threads add to and read at once: a B-link tree (Lehman and Yao, "Efficient
-//! locking for concurrent operations on B-trees") of nodes that are read without a lock.
+//! An ordered index of keys that any number of threads add to and read at once: a B-link tree
+//! (Lehman and Yao, "Efficient locking for concurrent operations on B-trees") of nodes that are
+//! read without a lock.
 //!
 //! ```text
 //! level 1            [ · f │ · m ]──────────────▶ …
@@ -7,26 +8,30 @@
 //! level 0   [a c d]──▶[f g]──▶[m n q]──▶[s t]──▶ …     s: not known above yet, found from m by going right
 //! ```
 //!
-//! A memtable spends its time in waiting for memory. A skiplist of a million keys visits some twenty nodes to find a
-//! place, each a line of the cache of its own and most of them far away; the tree visits six or seven, all but the
-//! last of which stay in the cache, and a node's lines are fetched at once.
+//! A memtable spends its time in waiting for memory. A skiplist of a million keys visits some
+//! twenty nodes to find a place, each a line of the cache of its own and most of them far away; the
+//! tree visits six or seven, all but the last of which stay in the cache, and a node's lines are
+//! fetched at once.
 //!
 //! # Invariants
 //!
-//! - Every level is a list of nodes from left to right, each with the keys from its `low` up to the next one's. What is
-//!   looked for is at the node that an order of search leads to, or to the right of it, never to the left: entries move
-//!   right only, and a node becomes known to the level above after it is in the list of its own. So the levels above
-//!   are shortcuts, which may miss a node for a while.
-//! - A reader takes no lock and never waits for a writer, whatever that one is in the middle of. It looks again at a
-//!   node that is split under its eyes.
-//! - A writer that adds a key locks one leaf while it writes a slot, and holds no two locks of nodes that others
-//!   know. One that adds a version to a key that is there locks nothing.
-//! - A leaf but the leftmost has a key, at its `low` or past it. So what is before a key is left of the leaf that the search
-//!   for it leads to, if no key there is before it: it is then looked for before that leaf's `low`.
+//! - Every level is a list of nodes from left to right, each with the keys from its `low` up to the
+//!   next one's. What is looked for is at the node that an order of search leads to, or to the
+//!   right of it, never to the left: entries move right only, and a node becomes known to the level
+//!   above after it is in the list of its own. So the levels above are shortcuts, which may miss a
+//!   node for a while.
+//! - A reader takes no lock and never waits for a writer, whatever that one is in the middle of. It
+//!   looks again at a node that is split under its eyes.
+//! - A writer that adds a key locks one leaf while it writes a slot, and holds no two locks of
+//!   nodes that others know. One that adds a version to a key that is there locks nothing.
+//! - A leaf but the leftmost has a key, at its `low` or past it. So what is before a key is left of
+//!   the leaf that the search for it leads to, if no key there is before it: it is then looked for
+//!   before that leaf's `low`.
 //! - Nothing is freed before the tree.
 //!
-//! Optimistic lock coupling over wide sorted nodes (Leis and others) has fewer levels. But its readers wait for a writer
-//! that lost its core in the middle of moving entries; here a slot is written aside and published by one store.
+//! Optimistic lock coupling over wide sorted nodes (Leis and others) has fewer levels. But its
+//! readers wait for a writer that lost its core in the middle of moving entries; here a slot is
+//! written aside and published by one store.
 #![allow(unsafe_code)] // A leaf: nodes and keys live in arenas, behind atomic pointers.
 
 use std::ptr::NonNull;
@@ -62,14 +67,16 @@ struct Standing {
     rank: usize,
 }
 
-// SAFETY: a place is only followed through the tree it came from, which may be shared between threads.
+// SAFETY: a place is only followed through the tree it came from, which may be shared between
+// threads.
 unsafe impl Send for Place {}
 
 pub(super) struct Tree {
     keys: Arena,
     nodes: Arena,
     root: AtomicPtr<Node>,
-    /// A leaf that was the rightmost when it was made: keys that come in order are added from there.
+    /// A leaf that was the rightmost when it was made: keys that come in order are added from
+    /// there.
     tail: AtomicPtr<Node>,
 }
 
@@ -92,7 +99,8 @@ impl Tree {
     }
 
     fn load<'a>(&'a self, pointer: &AtomicPtr<Node>) -> &'a Node {
-        // SAFETY: `root` and `tail` are never null, and hold nodes of this tree, stored with Release.
+        // SAFETY: `root` and `tail` are never null, and hold nodes of this tree, stored with
+        // Release.
         unsafe { &*pointer.load(Ordering::Acquire) }
     }
 
@@ -142,8 +150,8 @@ impl Tree {
         match self.add(seen, &probe, new, new.as_ptr(), &path) {
             None => true,
             Some(winner) => {
-                // Another thread added the key first: the version goes to it, and ours, of which nobody knows, stays
-                // unused in the arena.
+                // Another thread added the key first: the version goes to it, and ours, of which
+                // nobody knows, stays unused in the arena.
                 // SAFETY: an entry of a leaf, loaded with Acquire by `add`.
                 unsafe { KeyRef::from_ptr(winner) }.push(&self.keys, csn, value);
                 false
@@ -151,7 +159,8 @@ impl Tree {
         }
     }
 
-    /// Adds an entry where its key belongs, unless there is one for the key, which is the answer then.
+    /// Adds an entry where its key belongs, unless there is one for the key, which is the answer
+    /// then.
     fn add<'a>(
         &'a self,
         seen: Seen<'a>,
@@ -180,7 +189,8 @@ impl Tree {
         }
     }
 
-    /// Makes the tail a leaf that is the rightmost, unless another one that is further right already is.
+    /// Makes the tail a leaf that is the rightmost, unless another one that is further right
+    /// already is.
     fn advance_tail(&self, leaf: &Node) {
         let least = leaf.low().map_or(&[][..], KeyRef::bytes);
         let new = leaf.as_ptr().cast().as_ptr();
@@ -213,12 +223,14 @@ impl Tree {
         assert!(known.is_none(), "one node of a level begins with a key");
     }
 
-    /// The node above another one where a key belongs, or one to the left of it; a new root where there is none.
+    /// The node above another one where a key belongs, or one to the left of it; a new root where
+    /// there is none.
     fn above(&self, node: &Node, probe: &Probe<'_>) -> &Node {
         let level = node.level() + 1;
         let root = self.load(&self.root);
         if root.level() < level {
-            // Whoever is first makes the root. What is not below it yet is found from what is, by going right.
+            // Whoever is first makes the root. What is not below it yet is found from what is, by
+            // going right.
             let new = Node::new(&self.nodes, None, Some(root)).as_ptr().cast().as_ptr();
             let old = root.as_ptr().cast().as_ptr();
             let _ = self.root.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
@@ -265,8 +277,8 @@ impl Tree {
         self.past(self.leaf(&Probe::new(key), Bound::AtOrBelow), key, true)
     }
 
-    /// What stands in the leaf of a place beside it, if the place is still at its rank. The memory of what comes next is asked for: other sources of
-    /// a scan have rows in between.
+    /// What stands in the leaf of a place beside it, if the place is still at its rank. The memory
+    /// of what comes next is asked for: other sources of a scan have rows in between.
     fn beside(&self, at: Standing, step: impl Fn(usize) -> Option<usize>) -> Option<Place> {
         // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
         let leaf: &Node = unsafe { at.leaf.as_ref() };
@@ -284,8 +296,9 @@ impl Tree {
         Some(self.place(leaf, found))
     }
 
-    /// What stands beside a place in its leaf, in a direction from there, if the place is still at its rank. The memory of all of it is
-    /// asked for: keys that did not come in order are far from each other, and to wait for one after the other takes most of a scan.
+    /// What stands beside a place in its leaf, in a direction from there, if the place is still at
+    /// its rank. The memory of all of it is asked for: keys that did not come in order are far from
+    /// each other, and to wait for one after the other takes most of a scan.
     pub(super) fn all_beside(&self, place: Place, direction: Direction, out: &mut Places) {
         let Some(at) = place.0 else { return };
         // SAFETY: as in `beside`.

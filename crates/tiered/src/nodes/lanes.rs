@@ -1,4 +1,5 @@
-//! Comparing all heads of a node at once: with AVX-512, AVX2, or NEON, where the processor has them, or one by one.
+//! Comparing all heads of a node at once: with AVX-512, AVX2, or NEON, where the processor has
+//! them, or one by one.
 #![allow(unsafe_code)] // A leaf: the processor's vectors, where it is known to have them.
 
 /// Heads of a node of the root.
@@ -127,7 +128,8 @@ mod x86 {
         /// The heads below `head`, and those that are equal to it, a bit each.
         #[inline(always)]
         fn compare(heads: &LeafBytes, head: u32) -> (u32, u32) {
-            // SAFETY: the processor has AVX2, by the making of `Avx2`, and 32 bytes are read where as many are.
+            // SAFETY: the processor has AVX2, by the making of `Avx2`, and 32 bytes are read where
+            // as many are.
             unsafe {
                 // Comparisons are of signed numbers, so both sides have their first bit turned.
                 let turn = _mm256_set1_epi32(i32::MIN);
@@ -163,7 +165,8 @@ mod x86 {
     impl Lanes for Avx512 {
         #[inline(always)]
         fn of_node(self, heads: &NodeBytes, head: u32) -> (usize, usize) {
-            // SAFETY: the processor has AVX-512F, by the making of `Avx512`, and 64 bytes are read where as many are.
+            // SAFETY: the processor has AVX-512F, by the making of `Avx512`, and 64 bytes are read
+            // where as many are.
             let (below, upto) = unsafe {
                 let heads = _mm512_loadu_si512(heads.as_ptr().cast());
                 let head = _mm512_set1_epi32(head.cast_signed());
@@ -199,7 +202,8 @@ mod arm {
         fn count<const BYTES: usize>(heads: &[u8; BYTES], head: u32) -> (usize, usize) {
             let (mut below, mut upto) = (0, 0);
             for four in heads.chunks_exact(16) {
-                // SAFETY: the processor has NEON, by the making of `Neon`, and 16 bytes are read where as many are.
+                // SAFETY: the processor has NEON, by the making of `Neon`, and 16 bytes are read
+                // where as many are.
                 unsafe {
                     let heads = vreinterpretq_u32_u8(vld1q_u8(four.as_ptr()));
                     let head = vdupq_n_u32(head);

@@ -1,24 +1,32 @@
-//! Where a key is among sorted keys: two layers of nodes that are searched by SIMD (the blog on X-Engine's in-memory reads,
-//! "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key Comparison").
+//! Where a key is among sorted keys: two layers of nodes that are searched by SIMD (the blog on
+//! X-Engine's in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long
+//! Key Comparison").
 //!
-//! A binary search over places of keys touches a place and a key for each halving: some fourteen lines of the processor's cache
-//! in a block of a hundred rows, each known only when the one before has come. Here the same is decided by what stands side by side.
-//! All keys begin with the same *prefix*; of each, the four bytes behind it are its *head*, and heads are numbers. A *leaf* has
-//! eight keys in a row: their heads, and beside them a word for each that says where it is, together a line of the cache. The *root*
-//! has the first head of each leaf, in nodes of sixteen, a line each. Of a block of the usual size these are a few, and all are compared, as that
-//! needs no line to have come before the next is asked for; where they are more than eight, the first head of each stands
-//! above. A node is searched by one comparison of all its heads. Only where heads are equal are keys compared.
+//! A binary search over places of keys touches a place and a key for each halving: some fourteen
+//! lines of the processor's cache in a block of a hundred rows, each known only when the one before
+//! has come. Here the same is decided by what stands side by side. All keys begin with the same
+//! *prefix*; of each, the four bytes behind it are its *head*, and heads are numbers. A *leaf* has
+//! eight keys in a row: their heads, and beside them a word for each that says where it is,
+//! together a line of the cache. The *root* has the first head of each leaf, in nodes of sixteen, a
+//! line each. Of a block of the usual size these are a few, and all are compared, as that needs no
+//! line to have come before the next is asked for; where they are more than eight, the first head
+//! of each stands above. A node is searched by one comparison of all its heads. Only where heads
+//! are equal are keys compared.
 //!
-//! It is made of the keys when a block comes into memory, where they are read once anyway to be checked, and is not stored: what
-//! is on the disk stays as small as it was, and blocks of every version have it. The blog stores it; nodes of a tree above keys that
-//! are all of a block's could not be carried, cut or coded with it then without being made anew. In memory it takes eight bytes for each
-//! key, half of which is the place that a binary search needs as well, and half a byte for the root.
+//! It is made of the keys when a block comes into memory, where they are read once anyway to be
+//! checked, and is not stored: what is on the disk stays as small as it was, and blocks of every
+//! version have it. The blog stores it; nodes of a tree above keys that are all of a block's could
+//! not be carried, cut or coded with it then without being made anew. In memory it takes eight
+//! bytes for each key, half of which is the place that a binary search needs as well, and half a
+//! byte for the root.
 //!
 //! # Guarantees
 //! - **N1.** [`Nodes::seek`] answers how many keys are below the one it is given, for any key.
 //! - **N2.** All [`Way`]s answer the same.
-//! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and are moved with their bytes.
-//! - **N4.** Who is told a leaf ([`Nodes::seek_told`]) is answered that its first key is below, and no key behind it; who is told none, that none is, or all.
+//! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and are moved with
+//!   their bytes.
+//! - **N4.** Who is told a leaf ([`Nodes::seek_told`]) is answered that its first key is below, and
+//!   no key behind it; who is told none, that none is, or all.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]
@@ -38,7 +46,8 @@ const NODE_BYTES: usize = NODE_HEADS * WORD;
 const LEAF_BYTES: usize = 2 * LEAF_HEADS * WORD;
 /// Keys of a leaf.
 pub(crate) const LEAF_KEYS: usize = LEAF_HEADS;
-/// Bytes of a prefix that are kept beside the nodes' description; of a longer one the first key is asked.
+/// Bytes of a prefix that are kept beside the nodes' description; of a longer one the first key is
+/// asked.
 const PREFIX_BYTES: usize = 22;
 /// Nodes of a root that are all looked at.
 const FLAT_NODES: usize = 8;
@@ -53,7 +62,8 @@ pub(crate) const fn bytes_of(keys: usize) -> usize {
     above_bytes(nodes) + nodes * NODE_BYTES + keys.div_ceil(LEAF_HEADS) * LEAF_BYTES
 }
 
-/// The four bytes behind the prefix as a number; bytes that a key does not have are zeros. A key below another has no larger head.
+/// The four bytes behind the prefix as a number; bytes that a key does not have are zeros. A key
+/// below another has no larger head.
 fn head_of(rest: &[u8]) -> u32 {
     if let Some(bytes) = rest.first_chunk() {
         return u32::from_be_bytes(*bytes);
@@ -94,7 +104,8 @@ impl Nodes {
         Nodes { keys, root, leaves, prefix_bytes: prefix_bytes as u32, prefix, way }
     }
 
-    /// Fills in the heads; the words are set. `head_of` gives the head ([`Nodes::head`]) of the key that a word is for, and is given what
+    /// Fills in the heads; the words are set. `head_of` gives the head ([`Nodes::head`]) of the key
+    /// that a word is for, and is given what
     /// [`Nodes::set`] noted with it, too.
     ///
     /// # Panics
@@ -153,7 +164,8 @@ impl Nodes {
         u32::from_ne_bytes(bytes[at..at + WORD].first_chunk().copied().unwrap_or_default())
     }
 
-    /// Sets the word beside a key's head, and notes a number for [`Nodes::fill`] where the head will be.
+    /// Sets the word beside a key's head, and notes a number for [`Nodes::fill`] where the head
+    /// will be.
     #[inline]
     pub(crate) fn set(&self, bytes: &mut [u8], index: usize, word: u32, noted: u32) {
         let leaf = self.leaves as usize + index / LEAF_HEADS * LEAF_BYTES;
@@ -187,7 +199,8 @@ impl Nodes {
         self.seek_told(bytes, key, key_at, |_| ())
     }
 
-    /// As [`Nodes::seek`]. Who asks is told the leaf that the search ends in before that is looked at (N4).
+    /// As [`Nodes::seek`]. Who asks is told the leaf that the search ends in before that is looked
+    /// at (N4).
     #[inline]
     pub(crate) fn seek_told<'k>(
         &self,
@@ -235,7 +248,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for Search<'_, F, T
 }
 
 impl<'k, F: Fn(usize) -> &'k [u8], T> Search<'_, F, T> {
-    /// What the key has behind the prefix; where it does not begin with that, how it compares to all keys.
+    /// What the key has behind the prefix; where it does not begin with that, how it compares to
+    /// all keys.
     #[inline(always)]
     fn behind_prefix(&self) -> Result<&[u8], Ordering> {
         let len = self.nodes.prefix_bytes as usize;
@@ -282,7 +296,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> Search<'_, F, T> {
         (below, last)
     }
 
-    // No closures: the compiler makes functions of them that may not use the processor's vectors, and calls one for each instruction.
+    // No closures: the compiler makes functions of them that may not use the processor's vectors,
+    // and calls one for each instruction.
 
     /// Of the node that begins here.
     #[inline(always)]

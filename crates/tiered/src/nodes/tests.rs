@@ -92,7 +92,8 @@ fn keys_are_found_in_every_way() {
     }
 }
 
-/// N1: heads that are all alike, or the largest there are, and prefixes that are longer than what is kept of them.
+/// N1: heads that are all alike, or the largest there are, and prefixes that are longer than what
+/// is kept of them.
 #[test]
 fn heads_that_say_nothing_are_told_apart_by_keys() {
     for count in COUNTS {

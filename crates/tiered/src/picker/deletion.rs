@@ -7,7 +7,8 @@ use crate::level::Slice;
 use crate::manifest::Place;
 use crate::ranges::RangeTombstones;
 
-/// Range tombstones of a sub-table that every snapshot sees, from which on it is compacted for them.
+/// Range tombstones of a sub-table that every snapshot sees, from which on it is compacted for
+/// them.
 const RANGES_MANY: usize = 16;
 
 impl Chooser<'_> {
@@ -34,8 +35,8 @@ impl Chooser<'_> {
         Some(ripe.only(|mark| mark.upto < self.memtables_from))
     }
 
-    /// What range tombstones hide a part of, from the lowest keys on, with all that is above and below it: nothing of these
-    /// keys is left out, so the range tombstones go.
+    /// What range tombstones hide a part of, from the lowest keys on, with all that is above and
+    /// below it: nothing of these keys is left out, so the range tombstones go.
     fn pick_hidden(&self) -> Option<Pick> {
         let ripe = self.ripe().filter(|ripe| ripe.len() >= RANGES_MANY)?;
         let runs = || self.levels.runs().map(|run| &**run);
@@ -63,8 +64,8 @@ impl Chooser<'_> {
         None
     }
 
-    /// Tombstones of Level1 into Level2, where they meet what they hide; else those of Level0 into Level1; else what range
-    /// tombstones hide.
+    /// Tombstones of Level1 into Level2, where they meet what they hide; else those of Level0 into
+    /// Level1; else what range tombstones hide.
     pub(super) fn pick_deletion(&self) -> Option<Pick> {
         self.pick_tombstones().or_else(|| self.pick_hidden())
     }
@@ -91,7 +92,8 @@ impl Chooser<'_> {
         let level0 = self.levels.level0.iter().flat_map(|sublevel| sublevel.run.slices());
         let mut deleted = level0.clone().filter(|slice| self.is_mostly_deleted(slice));
         let first = deleted.find(|slice| !self.bars.touch(&slice.meta))?;
-        // What it overlaps goes down with it, and what that overlaps, as long as it is not too much.
+        // What it overlaps goes down with it, and what that overlaps, as long as it is not too
+        // much.
         let (mut smallest, mut largest) = (&*first.meta.smallest, &*first.meta.largest);
         loop {
             let touched = level0.clone().filter(|slice| {

@@ -1,4 +1,5 @@
-//! Fills of which only the sizes are kept: what the picks come to, in bytes written for each byte that came.
+//! Fills of which only the sizes are kept: what the picks come to, in bytes written for each byte
+//! that came.
 
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ impl Fill {
     }
 }
 
-/// Level0 that holds a share of what is below it is taken down for much less, in a number of sub-levels that stays small.
+/// Level0 that holds a share of what is below it is taken down for much less, in a number of
+/// sub-levels that stays small.
 #[test]
 fn a_level0_that_holds_a_share_is_written_less_often() {
     let bytes = 160 * MEMTABLE_BYTES;

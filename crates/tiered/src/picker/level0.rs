@@ -30,8 +30,8 @@ impl Chooser<'_> {
         reached.max().unwrap_or_default()
     }
 
-    /// Whether sub-levels are to be put together within Level0: where it holds too little to be worth taking down, and where they
-    /// are so many that it cannot wait.
+    /// Whether sub-levels are to be put together within Level0: where it holds too little to be
+    /// worth taking down, and where they are so many that it cannot wait.
     pub(super) fn may_merge_within_level0(&self) -> bool {
         self.level0_score() < 1.0 || self.sublevels_score() >= 2.0
     }
@@ -47,7 +47,8 @@ impl Chooser<'_> {
         free.map(|slice| slice.meta.bytes).sum::<u64>() as f64 / shape.level0_most(levels) as f64
     }
 
-    /// As [`Shape::sublevels_score`](super::Shape::sublevels_score), of those that have something between the same two bars.
+    /// As [`Shape::sublevels_score`](super::Shape::sublevels_score), of those that have something
+    /// between the same two bars.
     pub(super) fn sublevels_score(&self) -> f64 {
         let (shape, levels) = (&self.shape, self.levels);
         if self.bars.is_empty() {
@@ -61,14 +62,18 @@ impl Chooser<'_> {
         most as f64 / shape.level0_target as f64
     }
 
-    /// The neighbouring sub-levels that are got rid of for the fewest bytes, for what that is worth.
+    /// The neighbouring sub-levels that are got rid of for the fewest bytes, for what that is
+    /// worth.
     ///
-    /// With room for `n` more sub-levels as many memtables come before the next merge, which makes room for one less, and so on: about
-    /// `n * (n + 1) / 2` of them, each written once more. So that many is what getting rid of `n` is worth. By the bytes for each
-    /// sub-level alone, once Level0 has all the sub-levels it may, a large one would be written again and again with a few small ones.
+    /// With room for `n` more sub-levels as many memtables come before the next merge, which makes
+    /// room for one less, and so on: about `n * (n + 1) / 2` of them, each written once more. So
+    /// that many is what getting rid of `n` is worth. By the bytes for each sub-level alone, once
+    /// Level0 has all the sub-levels it may, a large one would be written again and again with a
+    /// few small ones.
     ///
-    /// Where keys are barred, they are what neighbours have between two bars. A sub-level that has something there, which reaches past a bar,
-    /// stays, and parts its neighbours: what is older must not come before it (P1).
+    /// Where keys are barred, they are what neighbours have between two bars. A sub-level that has
+    /// something there, which reaches past a bar, stays, and parts its neighbours: what is older
+    /// must not come before it (P1).
     pub(super) fn pick_intra_level0(&self) -> Option<Pick> {
         let windows = self.bars.windows();
         let best = windows.iter().filter_map(|window| self.cheapest_sublevels(window));
@@ -82,7 +87,8 @@ impl Chooser<'_> {
         (!self.bars.overlap(smallest, largest)).then_some(pick)
     }
 
-    /// The same of what lies in a window: the bytes, for what it is worth, and from which sub-level to which. The first has something there.
+    /// The same of what lies in a window: the bytes, for what it is worth, and from which sub-level
+    /// to which. The first has something there.
     fn cheapest_sublevels<'w>(
         &self,
         window: &'w Window<'w>,
@@ -110,7 +116,8 @@ impl Chooser<'_> {
                 bytes += own;
                 count += 1;
                 let fewer = count - 1;
-                // A pair at a time would write the same bytes again and again, which is the price of the fewest.
+                // A pair at a time would write the same bytes again and again, which is the price
+                // of the fewest.
                 if fewer < fewer_min {
                     continue;
                 }
@@ -128,8 +135,9 @@ impl Chooser<'_> {
     pub(super) fn pick_minor(&self) -> Option<Pick> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
-        // What lies over older slices that reach out of its part stays with them, which may be all of a part. The oldest
-        // slices lie over none (P3), and each part along them has some, unless it is cut again.
+        // What lies over older slices that reach out of its part stays with them, which may be all
+        // of a part. The oldest slices lie over none (P3), and each part along them has some,
+        // unless it is cut again.
         let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
         let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
         let even = self.shape.even_level0;
@@ -138,7 +146,8 @@ impl Chooser<'_> {
         pick.or_else(|| if even { self.part_of(oldest, &runs, false) } else { None })
     }
 
-    /// The best part of those that are cut along a run, which may be another in each window; of what is much, finer ones too, if `even`.
+    /// The best part of those that are cut along a run, which may be another in each window; of
+    /// what is much, finer ones too, if `even`.
     fn part_of<'r, 'a: 'r>(
         &'a self,
         along: impl Fn(&Window<'a>) -> Option<&'r Measured<'a>>,
@@ -164,8 +173,9 @@ impl Chooser<'_> {
         })
     }
 
-    /// Ways to cut Level0 along the slices of one of its runs, where nothing is barred; and what of that is much, as past the end of a
-    /// run that knows nothing of the keys inserted since, along the one that has the most of it.
+    /// Ways to cut Level0 along the slices of one of its runs, where nothing is barred; and what of
+    /// that is much, as past the end of a run that knows nothing of the keys inserted since, along
+    /// the one that has the most of it.
     fn parts<'a>(
         &'a self,
         window: &Window<'a>,
@@ -246,8 +256,8 @@ impl Chooser<'_> {
         parts
     }
 
-    /// What of Level0 is wanted, and may go down: a slice over one that stays stays, too (P1), and so does one over a
-    /// slice of Level1 that is barred (P2, P4).
+    /// What of Level0 is wanted, and may go down: a slice over one that stays stays, too (P1), and
+    /// so does one over a slice of Level1 that is barred (P2, P4).
     pub(super) fn out_of_level0(
         &self,
         kind: Kind,
@@ -269,8 +279,9 @@ impl Chooser<'_> {
             .or_else(|| self.with_target(kind, sources, level1, Place::Level1))
     }
 
-    /// Into Level2, together with what Level1 has of the keys, where Level2 has little of them: a major compaction would hardly find
-    /// less, and they are written once less. Not where Level1 has what is hot (P6).
+    /// Into Level2, together with what Level1 has of the keys, where Level2 has little of them: a
+    /// major compaction would hardly find less, and they are written once less. Not where Level1
+    /// has what is hot (P6).
     fn straight_down(&self, kind: Kind, sources: &[Vec<Arc<Slice>>]) -> Option<Pick> {
         let Levels { level1, level2, .. } = self.levels;
         let (smallest, largest) = hull(sources.iter().flatten())?;

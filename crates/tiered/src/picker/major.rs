@@ -55,8 +55,8 @@ struct Inside<'a> {
 }
 
 impl Chooser<'_> {
-    /// The neighbours in Level1 that overlap the least of Level2, for their size; of those about alike the coldest. What is hot is
-    /// left out, as far as it may stay.
+    /// The neighbours in Level1 that overlap the least of Level2, for their size; of those about
+    /// alike the coldest. What is hot is left out, as far as it may stay.
     pub(super) fn pick_major(&self) -> Option<Pick> {
         let upper: Vec<&Arc<Slice>> = self.levels.level1.slices().iter().collect();
         let lower = &self.levels.level2;
@@ -119,7 +119,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether the extent of a slice, of which so many bytes are stale, is mostly empty or dead, and could be filled better.
+    /// Whether the extent of a slice, of which so many bytes are stale, is mostly empty or dead,
+    /// and could be filled better.
     fn is_thin(&self, slice: &Slice, stale_bytes: u64) -> bool {
         let extent = &slice.extent;
         let used = self.used_bytes(extent, self.block_bytes(slice)).saturating_sub(stale_bytes);
@@ -131,7 +132,8 @@ impl Chooser<'_> {
         (slice.meta.bytes / u64::from(slice.meta.blocks.max(1))).max(self.shape.block_bytes)
     }
 
-    /// Bytes of an extent that are of use, and those that a block too many would have needed: none can be filled better.
+    /// Bytes of an extent that are of use, and those that a block too many would have needed: none
+    /// can be filled better.
     fn used_bytes(&self, extent: &ExtentHandle, block_bytes: u64) -> u64 {
         let all = self.slots_bytes(extent);
         if extent.is_in_order() { all } else { (extent.used_bytes() + block_bytes).min(all) }
@@ -141,8 +143,9 @@ impl Chooser<'_> {
         u64::from(extent.meta.slots.count) * self.shape.extent_bytes
     }
 
-    /// Of a slice's versions in Level2 those that would be dropped if they were merged now. No snapshot needs any but the newest of each key;
-    /// while one is held that may, none is dropped, and all of them count once it has ended. Tombstones go where nothing above may have older
+    /// Of a slice's versions in Level2 those that would be dropped if they were merged now. No
+    /// snapshot needs any but the newest of each key; while one is held that may, none is dropped,
+    /// and all of them count once it has ended. Tombstones go where nothing above may have older
     /// versions, but for those of an extent that it was tried with.
     fn stale_versions(&self, slice: &Slice) -> u64 {
         let (meta, counts) = (&slice.meta, &slice.meta.counts);
@@ -184,7 +187,8 @@ impl Chooser<'_> {
         extents
     }
 
-    /// Bytes of Level2's extents for each byte of use, over what there may be. What is stale is of no use.
+    /// Bytes of Level2's extents for each byte of use, over what there may be. What is stale is of
+    /// no use.
     pub(super) fn space_score(&self) -> f64 {
         let extents = self.extents_of_level2();
         let all: u64 = extents.values().map(|of| self.slots_bytes(of.extent)).sum();
@@ -199,8 +203,8 @@ impl Chooser<'_> {
         all as f64 / used.max(1) as f64 / self.shape.space_max
     }
 
-    /// Neighbours in Level2 from whose thin extents the most slots come back, as far as `input_bytes` go. Those between them
-    /// stay where they are.
+    /// Neighbours in Level2 from whose thin extents the most slots come back, as far as
+    /// `input_bytes` go. Those between them stay where they are.
     pub(super) fn pick_self_major(&self) -> Option<Pick> {
         let barred = |slice: &&Arc<Slice>| self.bars.touch(&slice.meta);
         let extents = self.extents_of_level2();

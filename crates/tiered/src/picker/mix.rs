@@ -1,5 +1,5 @@
-//! The mix of figure 20 of the X-Engine paper, of which only the keys are kept: what the picks come to in bytes, without a clock or a
-//! disk, and so the same each time.
+//! The mix of figure 20 of the X-Engine paper, of which only the keys are kept: what the picks come
+//! to in bytes, without a clock or a disk, and so the same each time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ const MEMTABLE_ROWS: usize = 14_000;
 /// Rows that were loaded.
 const LOADED: u32 = 9_000_000;
 
-/// A sub-table in which some rows are updated, most often the same ones, and others are inserted past all that there are and updated
-/// soon.
+/// A sub-table in which some rows are updated, most often the same ones, and others are inserted
+/// past all that there are and updated soon.
 struct Mix {
     shape: Shape,
     levels: Levels,
@@ -156,8 +156,8 @@ fn shape(even_level0: bool) -> Shape {
     Shape { level0_target, even_level0, ..shape_for(MEMTABLE_BYTES / 3) }
 }
 
-/// What a sub-table of the last rows comes to, after as many memtables as a run has, and at most: bytes written for each that was
-/// flushed, the largest compaction, and sub-levels on average.
+/// What a sub-table of the last rows comes to, after as many memtables as a run has, and at most:
+/// bytes written for each that was flushed, the largest compaction, and sub-levels on average.
 fn outcome(even_level0: bool, from: f64) -> (f64, u64, f64) {
     let (mut times, mut mix) = (0.0_f64, Mix::new(shape(even_level0), from, 42).after(60));
     for _ in 0..10 {
@@ -169,8 +169,8 @@ fn outcome(even_level0: bool, from: f64) -> (f64, u64, f64) {
     (times, mix.largest, sublevels)
 }
 
-/// What was inserted lately goes down by itself, and not with all that reaches to it: no compaction is many times the others,
-/// wherever the sub-table begins.
+/// What was inserted lately goes down by itself, and not with all that reaches to it: no compaction
+/// is many times the others, wherever the sub-table begins.
 #[test]
 fn no_compaction_of_a_mix_is_many_times_the_others() {
     for from in [0.25, 0.5] {

@@ -4,34 +4,40 @@
 //! - **P1.** Where sources of one table hold versions of the same key, the newer source keeps the
 //!   newer ones. So a slice leaves Level0 only together with every slice of older sub-levels
 //!   that overlaps it.
-//! - **P2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the target
-//!   level that overlaps the hull of the other inputs.
+//! - **P2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the
+//!   target level that overlaps the hull of the other inputs.
 //! - **P3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //!
-//! - **P4.** No pick holds anything from a place that is barred: what is damaged, or being compacted already.
+//! - **P4.** No pick holds anything from a place that is barred: what is damaged, or being
+//!   compacted already.
 //!
 //! # Kinds (X-Engine, section 3.3.3)
-//! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is gone; and where range
-//!   tombstones are many, what they hide a part of is put together without it.
-//! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth taking down: each
-//!   sub-level is one more place to look. Those neighbours are taken that cost the least for the memtables that the room they make is good
-//!   for: small ones, and many.
-//! - *Minor*: Level0 goes down once it holds a share of what is below it, where it holds the most for what it meets there: into
-//!   Level1, or with what Level1 has of the keys straight into Level2 where that is cheap.
-//! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about `|L1|/|L0|` bytes of rewriting at
-//!   the first step and `|L2|/|L1|` at the second; their sum is least where both are equal, so Level1's target is the
-//!   geometric mean of what Level0 holds when it is relieved and of Level2. Where that, or Level0's share, would take more space than there
-//!   may be for each byte of Level2, both are smaller: most of what they hold is newer versions of rows that are there.
-//! - *Self-major*: within Level2, extents that are mostly dead, and versions that nobody sees any more, are put together into
-//!   fewer extents, once space is wasted beyond a ceiling.
+//! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is
+//!   gone; and where range tombstones are many, what they hide a part of is put together without
+//!   it.
+//! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth
+//!   taking down: each sub-level is one more place to look. Those neighbours are taken that cost
+//!   the least for the memtables that the room they make is good for: small ones, and many.
+//! - *Minor*: Level0 goes down once it holds a share of what is below it, where it holds the most
+//!   for what it meets there: into Level1, or with what Level1 has of the keys straight into Level2
+//!   where that is cheap.
+//! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about
+//!   `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second; their sum is
+//!   least where both are equal, so Level1's target is the geometric mean of what Level0 holds when
+//!   it is relieved and of Level2. Where that, or Level0's share, would take more space than there
+//!   may be for each byte of Level2, both are smaller: most of what they hold is newer versions of
+//!   rows that are there.
+//! - *Self-major*: within Level2, extents that are mostly dead, and versions that nobody sees any
+//!   more, are put together into fewer extents, once space is wasted beyond a ceiling.
 //!
 //! # Temperature (appendix C)
 //! - **P5.** Of what costs about the same, the coldest goes down.
-//! - **P6.** What is hot stays in Level1, also a part of a slice, as far as a share of its target; none of it does while Level1 is so far over its
-//!   target that writers would soon be slowed, and none where a read of Level2 costs no more. So there is always something to take down.
+//! - **P6.** What is hot stays in Level1, also a part of a slice, as far as a share of its target;
+//!   none of it does while Level1 is so far over its target that writers would soon be slowed, and
+//!   none where a read of Level2 costs no more. So there is always something to take down.
 //!
-//! What writers would soon be slowed by comes first; then the kinds come in an order that is a setting, and by urgency within
-//! each.
+//! What writers would soon be slowed by comes first; then the kinds come in an order that is a
+//! setting, and by urgency within each.
 
 mod bars;
 mod deletion;
@@ -89,7 +95,8 @@ pub(crate) struct Shape {
     pub(crate) above_max: f64,
     /// The share of Level1's target that what is hot may stay in.
     pub(crate) hot_share: f64,
-    /// Whether Level0 is cut into parts of about `input_bytes` wherever its runs end, and merged within so that it serves for long.
+    /// Whether Level0 is cut into parts of about `input_bytes` wherever its runs end, and merged
+    /// within so that it serves for long.
     pub(crate) even_level0: bool,
 }
 
@@ -167,7 +174,8 @@ pub(crate) struct Pick {
     pub(crate) kind: Kind,
     /// The inputs: one list for each source run, newest first, each in key order.
     pub(crate) sources: Vec<Vec<Arc<Slice>>>,
-    /// Blocks of inputs, by their slices, that stay in the level where they are: the slices are cut.
+    /// Blocks of inputs, by their slices, that stay in the level where they are: the slices are
+    /// cut.
     pub(crate) keeps: Vec<(SliceId, Vec<Range<usize>>)>,
     /// Where the outputs go.
     pub(crate) target: Place,
@@ -204,8 +212,8 @@ impl Shape {
         share.min(self.above_most(levels) / 3).max(self.level0_bytes)
     }
 
-    /// The bytes that Level0 and Level1 together should hold for the sake of space, at most, where that is more than they always may. With nothing
-    /// below them, all that they hold is needed.
+    /// The bytes that Level0 and Level1 together should hold for the sake of space, at most, where
+    /// that is more than they always may. With nothing below them, all that they hold is needed.
     fn above_most(&self, levels: &Levels) -> u64 {
         match levels.level2.bytes() {
             0 => u64::MAX,
@@ -299,7 +307,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// The inputs, and what they meet in the level below; `None` where that is barred, or there are none.
+    /// The inputs, and what they meet in the level below; `None` where that is barred, or there are
+    /// none.
     fn with_target(
         &self,
         kind: Kind,

@@ -1,17 +1,23 @@
-//! Which extents are moved to devices of other classes: a pure function of where they are, how warm they are, and what room there is.
+//! Which extents are moved to devices of other classes: a pure function of where they are, how warm
+//! they are, and what room there is.
 //!
 //! # What a pick must keep
 //! - **M1.** What is on a device that it is to leave goes before anything else.
-//! - **M2.** An extent goes where its level is meant to be; one that is meant for the slowest device and is hot, to the next faster one, and
-//!   if it is among the hottest to the one after that.
-//! - **M3.** Nothing is moved to where there is no room, or hardly any: the last of it is for what is written anew.
-//! - **M4.** What was moved stays until it is much warmer or cooler, so nothing goes back and forth.
-//! - **M5.** Where there is no room for one that is much hotter than another that is there for its warmth, that one goes down.
+//! - **M2.** An extent goes where its level is meant to be; one that is meant for the slowest
+//!   device and is hot, to the next faster one, and if it is among the hottest to the one after
+//!   that.
+//! - **M3.** Nothing is moved to where there is no room, or hardly any: the last of it is for what
+//!   is written anew.
+//! - **M4.** What was moved stays until it is much warmer or cooler, so nothing goes back and
+//!   forth.
+//! - **M5.** Where there is no room for one that is much hotter than another that is there for its
+//!   warmth, that one goes down.
 
 use crate::space::DeviceClass;
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
 
-/// From which temperature on an extent rises, and from which on it stays there: by one step, and by two.
+/// From which temperature on an extent rises, and from which on it stays there: by one step, and by
+/// two.
 const STEPS: [(u32, u32); 2] = [(HOT, COLD), (HOTTEST, HOT)];
 /// One yields to another that is so many times as hot.
 const YIELDS: u32 = 4;
@@ -48,8 +54,8 @@ impl Room {
     }
 }
 
-/// At most so many moves: which of the lodgers, and where to. `rooms` are those of the classes that there are, the fastest
-/// first.
+/// At most so many moves: which of the lodgers, and where to. `rooms` are those of the classes that
+/// there are, the fastest first.
 pub(crate) fn pick_moves(
     lodgers: &[Lodger],
     rooms: &[Room],
@@ -60,7 +66,8 @@ pub(crate) fn pick_moves(
     let mut wishes: Vec<(u8, Temperature, usize, DeviceClass)> = Vec::new();
     for (at, lodger) in lodgers.iter().enumerate() {
         let target = target(lodger, &classes);
-        // Those that warmed up come before those that cooled down; of the first the warmest, of the others the coolest.
+        // Those that warmed up come before those that cooled down; of the first the warmest, of the
+        // others the coolest.
         let (rank, order) = match (lodger.leaving, target < lodger.class) {
             (true, _) => (0, lodger.temperature),
             (false, true) => (1, Temperature(u32::MAX - lodger.temperature.0)),
@@ -117,7 +124,8 @@ fn guests(lodgers: &[Lodger], classes: &[DeviceClass]) -> Vec<usize> {
     guests
 }
 
-/// Where an extent should be: one that is meant for the slowest device is as many steps above it as it is warm enough for.
+/// Where an extent should be: one that is meant for the slowest device is as many steps above it as
+/// it is warm enough for.
 fn target(lodger: &Lodger, classes: &[DeviceClass]) -> DeviceClass {
     if classes.last() != Some(&lodger.meant) {
         return lodger.meant;

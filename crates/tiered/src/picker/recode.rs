@@ -1,12 +1,15 @@
 //! Recompression: what came down to Level2 by being re-linked is compressed as it was above.
 //!
-//! A compaction leaves alone what it need not change, also where it goes to a level that compresses more. That saves the writing while there is
-//! much to write; afterwards, neighbours are put together into fewer extents (X-Engine's slides, "Storage cost": cold records only). What is
-//! hot stays as it is: each read of it would pay for the bytes.
+//! A compaction leaves alone what it need not change, also where it goes to a level that compresses
+//! more. That saves the writing while there is much to write; afterwards, neighbours are put
+//! together into fewer extents (X-Engine's slides, "Storage cost": cold records only). What is hot
+//! stays as it is: each read of it would pay for the bytes.
 //!
-//! What is above Level2 is compressed so, too, once its sub-table has *come to rest*: it was not written to for a while. Else a table that is
-//! small against the memory would never be compressed, as nothing drives its rows down. To bring them down would rewrite what they meet
-//! in Level2, for a few rows, perhaps; so it is only done where they are a good part of the sub-table, and where they are.
+//! What is above Level2 is compressed so, too, once its sub-table has *come to rest*: it was not
+//! written to for a while. Else a table that is small against the memory would never be compressed,
+//! as nothing drives its rows down. To bring them down would rewrite what they meet in Level2, for
+//! a few rows, perhaps; so it is only done where they are a good part of the sub-table, and where
+//! they are.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;
@@ -14,11 +17,12 @@ use crate::level::{Levels, Run};
 use crate::manifest::Place;
 use crate::temperature::Warmth;
 
-/// Of a sub-table at rest, the least share of its bytes that is worth to be compressed above Level2.
+/// Of a sub-table at rest, the least share of its bytes that is worth to be compressed above
+/// Level2.
 const SHARE_AT_REST: u64 = 10;
 
-/// Whether so much of a sub-table is above Level2, and not compressed by this coding, that it is worth the work once it is at rest: so many
-/// bytes at the least.
+/// Whether so much of a sub-table is above Level2, and not compressed by this coding, that it is
+/// worth the work once it is at rest: so many bytes at the least.
 pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u64) -> bool {
     let plain: u64 = levels
         .level1
@@ -31,14 +35,16 @@ pub(crate) fn rests_uncompressed(levels: &Levels, coding: Coding, bytes_least: u
     above >= bytes_least && above * SHARE_AT_REST >= levels.runs().map(|run| run.bytes()).sum()
 }
 
-/// Of the bytes that are worth it, the share up to which a slice that needs nothing is taken along with its neighbours.
+/// Of the bytes that are worth it, the share up to which a slice that needs nothing is taken along
+/// with its neighbours.
 const BRIDGE_SHARE: u64 = 16;
 
-/// The first neighbours in a run that are not hot and whose extents were written with less than this coding, if they have as many bytes as are worth it, and
-/// as far as `bytes_most` go.
+/// The first neighbours in a run that are not hot and whose extents were written with less than
+/// this coding, if they have as many bytes as are worth it, and as far as `bytes_most` go.
 ///
-/// A small slice between them that was compressed already is taken along: merges leave such where the ends of their inputs met, every few
-/// extents, and neighbours that they part would never be worth it.
+/// A small slice between them that was compressed already is taken along: merges leave such where
+/// the ends of their inputs met, every few extents, and neighbours that they part would never be
+/// worth it.
 pub(crate) fn pick_recoding(
     run: &Run,
     place: Place,

@@ -15,8 +15,8 @@ use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
 use crate::level::{Levels, LevelsEdit, Run, Slice};
 use crate::manifest::Place;
 
-/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` where half of it is tombstones, then `~reads` of each of its
-/// eight regions, or of some of them: `~9` or `~0,9,9`.
+/// `smallest-largest`, then `*bytes` where it is not a full extent's, then `!` where half of it is
+/// tombstones, then `~reads` of each of its eight regions, or of some of them: `~9` or `~0,9,9`.
 fn slice(id: u64, text: &str) -> Arc<Slice> {
     let (text, reads) = text.split_once('~').unwrap_or((text, "0"));
     let reads: Vec<u64> = reads.split(',').map(|count| count.parse().unwrap()).collect();
@@ -269,7 +269,8 @@ fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
     assert!(pick.inputs().count() > 0, "P3");
     let level0: Vec<_> = levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect();
     if let Place::Level0(number) = pick.target {
-        // The sub-levels that become one, of all keys or between bars, are neighbours, and the newest of them gives it its number.
+        // The sub-levels that become one, of all keys or between bars, are neighbours, and the
+        // newest of them gives it its number.
         let taken = |run: &Arc<Run>| run.slices().iter().any(is_chosen);
         let from = level0.iter().position(taken).unwrap();
         let last = level0.iter().rposition(taken).unwrap();
@@ -289,8 +290,8 @@ fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
     }
 }
 
-/// A letter a slice: `p` plain, `h` plain and hot, `c` compressed, each of 100 bytes; `s` compressed, of 5. The answer is which of them are
-/// picked: from the first to the last.
+/// A letter a slice: `p` plain, `h` plain and hot, `c` compressed, each of 100 bytes; `s`
+/// compressed, of 5. The answer is which of them are picked: from the first to the last.
 fn recoded(letters: &str, least: u64, most: u64) -> Option<(usize, usize)> {
     let slices = letters.chars().enumerate().map(|(at, letter)| {
         let bytes = if letter == 's' { 5 } else { 100 };

@@ -13,12 +13,14 @@ const PIECE_SHARE: u64 = 16;
 /// What costs no more than the least by this factor, costs about the same.
 const ALIKE: f64 = 1.25;
 
-/// Whether it costs about the same to take something down that meets so much for each of its bytes, and what meets the least.
+/// Whether it costs about the same to take something down that meets so much for each of its bytes,
+/// and what meets the least.
 pub(super) fn are_alike(ratio: f64, least: f64) -> bool {
     1.0 + ratio <= ALIKE * (1.0 + least)
 }
 
-/// How warm some slices are together, of each its temperature and its bytes: roughly, so that little differences are none.
+/// How warm some slices are together, of each its temperature and its bytes: roughly, so that
+/// little differences are none.
 pub(super) fn warmth_of(slices: impl Iterator<Item = (Temperature, u64)>) -> u64 {
     let (mut heat, mut all) = (0, 0);
     for (temperature, bytes) in slices {
@@ -70,7 +72,8 @@ struct Piece {
 }
 
 impl Chooser<'_> {
-    /// What of each slice of Level1 stays there, the hottest first, as far as the share goes that may.
+    /// What of each slice of Level1 stays there, the hottest first, as far as the share goes that
+    /// may.
     pub(super) fn kept(&self) -> Vec<Kept> {
         let slices = self.levels.level1.slices();
         let mut kept = vec![Kept::default(); slices.len()];
@@ -102,7 +105,8 @@ impl Chooser<'_> {
         kept
     }
 
-    /// Bytes that are not free for as long as so many of an extent's are in use: what is dead beside them counts.
+    /// Bytes that are not free for as long as so many of an extent's are in use: what is dead
+    /// beside them counts.
     fn cost(&self, slice: &Slice, bytes: u64) -> u64 {
         let extent = &slice.extent;
         let (slots, live) = (self.slots_bytes(extent), extent.live_bytes().max(1));
@@ -130,7 +134,8 @@ impl Chooser<'_> {
         let is_small = |piece: &Piece| {
             share_of(slice, piece.blocks.len()) * PIECE_SHARE < self.shape.extent_bytes
         };
-        // What is small is as its neighbour: the cold between the hot stays first, then the hot that is alone goes.
+        // What is small is as its neighbour: the cold between the hot stays first, then the hot
+        // that is alone goes.
         let mut pieces = joined(pieces);
         for hot in [true, false] {
             if pieces.len() > 1 {

@@ -1,44 +1,53 @@
 //! Range tombstones: deletions of all that a snapshot saw of a range of keys.
 //!
-//! A range tombstone says of the keys in `[start, end)` that a commit, its *mark*'s `csn`, deleted every version up to
-//! `upto`, the snapshot at which its transaction read the range. What others had put there after that snapshot, and the
-//! transaction did not see, is above `upto`, and stays.
+//! A range tombstone says of the keys in `[start, end)` that a commit, its *mark*'s `csn`, deleted
+//! every version up to `upto`, the snapshot at which its transaction read the range. What others
+//! had put there after that snapshot, and the transaction did not see, is above `upto`, and stays.
 //!
-//! Nothing in it depends on where a version is: whether one is hidden is told by its CSN alone. So range tombstones need
-//! not lie in extents among the versions that they hide. A memtable has those of its commits; a flush hands them to the
-//! sub-table's levels, which have one list for all of their slices, and the manifest has the sum of it. Slices that are
-//! re-linked and blocks that are carried need not be touched for them.
+//! Nothing in it depends on where a version is: whether one is hidden is told by its CSN alone. So
+//! range tombstones need not lie in extents among the versions that they hide. A memtable has those
+//! of its commits; a flush hands them to the sub-table's levels, which have one list for all of
+//! their slices, and the manifest has the sum of it. Slices that are re-linked and blocks that are
+//! carried need not be touched for them.
 //!
-//! The simpler design, fragments in each extent as other engines have them, was rejected: a fragment would have to be cut
-//! and copied with every slice, a slice that holds no version would have to be invented for what lies between extents, and
-//! a read would have to open extents that have none of its keys.
+//! The simpler design, fragments in each extent as other engines have them, was rejected: a
+//! fragment would have to be cut and copied with every slice, a slice that holds no version would
+//! have to be invented for what lies between extents, and a read would have to open extents that
+//! have none of its keys.
 //!
 //! # What holds
-//! - **R1 (reads).** Of a key and a snapshot, a version is hidden if some range over the key has `csn <= snapshot` and
-//!   `upto >= ` the version's CSN. Since that holds for all older versions as well, the newest version at or below the
-//!   snapshot decides. What is hidden reads as deleted by the newest `csn` of those ranges, also where there was no version:
-//!   who would write there, and has an older snapshot, is told that another was first.
-//! - **R2 (one's own).** `upto < csn`, so a range hides nothing of its own commit nor of any later one, in whatever order
-//!   they are installed.
-//! - **R3 (not before its range).** When a range is installed, every version that it hides is installed. So what is installed
-//!   after it, and after it was flushed, it does not hide.
-//! - **R4 (kept while it hides).** A range leaves the levels' list, for some of its keys, once every live snapshot sees it, and no version up to
-//!   `upto` of these keys is anywhere: the rule of any tombstone.
-//! - **R5 (dropped).** A flush or compaction drops a version for a range as it would for a newer version of the key with the
-//!   range's CSN. Of a range that every live snapshot sees, it lets pass no slice and no block that has hidden versions; those
-//!   that have no others are not read.
-//! - **R6 (persistence).** A range is in the manifest from the very edit on that records the flush of its memtable.
-//! - **R7 (cheap where there is none).** Reads then look at one flag of each memtable and at one length.
-//! - **R8 (bounded in memtables).** A commit's ranges are installed by one union for each run of them in its batch. What that
-//!   costs beside them is bounded: a memtable whose ranges take more than [`crate::memtable::RANGES_BYTES_MAX`] is switched.
-//! - **R9 (before its flush).** Versions hidden by a range that every live snapshot sees are dropped also while the range is in
-//!   memory alone, by flushes of older memtables and where whole slices go. The log has the range durably, and an opening
-//!   installs it anew. On a full disk, this makes the room that the flush of the range needs.
+//! - **R1 (reads).** Of a key and a snapshot, a version is hidden if some range over the key has
+//!   `csn <= snapshot` and `upto >= ` the version's CSN. Since that holds for all older versions as
+//!   well, the newest version at or below the snapshot decides. What is hidden reads as deleted by
+//!   the newest `csn` of those ranges, also where there was no version: who would write there, and
+//!   has an older snapshot, is told that another was first.
+//! - **R2 (one's own).** `upto < csn`, so a range hides nothing of its own commit nor of any later
+//!   one, in whatever order they are installed.
+//! - **R3 (not before its range).** When a range is installed, every version that it hides is
+//!   installed. So what is installed after it, and after it was flushed, it does not hide.
+//! - **R4 (kept while it hides).** A range leaves the levels' list, for some of its keys, once
+//!   every live snapshot sees it, and no version up to `upto` of these keys is anywhere: the rule
+//!   of any tombstone.
+//! - **R5 (dropped).** A flush or compaction drops a version for a range as it would for a newer
+//!   version of the key with the range's CSN. Of a range that every live snapshot sees, it lets
+//!   pass no slice and no block that has hidden versions; those that have no others are not read.
+//! - **R6 (persistence).** A range is in the manifest from the very edit on that records the flush
+//!   of its memtable.
+//! - **R7 (cheap where there is none).** Reads then look at one flag of each memtable and at one
+//!   length.
+//! - **R8 (bounded in memtables).** A commit's ranges are installed by one union for each run of
+//!   them in its batch. What that costs beside them is bounded: a memtable whose ranges take more
+//!   than [`crate::memtable::RANGES_BYTES_MAX`] is switched.
+//! - **R9 (before its flush).** Versions hidden by a range that every live snapshot sees are
+//!   dropped also while the range is in memory alone, by flushes of older memtables and where whole
+//!   slices go. The log has the range durably, and an opening installs it anew. On a full disk,
+//!   this makes the room that the flush of the range needs.
 //!
 //! # Form
-//! The ranges of a list are kept as *fragments*, which do not overlap, each with the marks of all ranges over it: a search
-//! by halves finds all that there is to know of a key. A mark over some keys is in a list or is not; that is all there is to
-//! the identity of a range, so lists are added to and taken from each other like sets, and cut anywhere.
+//! The ranges of a list are kept as *fragments*, which do not overlap, each with the marks of all
+//! ranges over it: a search by halves finds all that there is to know of a key. A mark over some
+//! keys is in a list or is not; that is all there is to the identity of a range, so lists are added
+//! to and taken from each other like sets, and cut anywhere.
 
 mod fragments;
 #[cfg(all(test, not(loom)))]
@@ -117,8 +126,8 @@ impl RangeTombstones {
         self.fragments.is_empty()
     }
 
-    /// The fragments there are: ranges that do not overlap, in key order, each with the commits that deleted it, the newest
-    /// first, and up to which version.
+    /// The fragments there are: ranges that do not overlap, in key order, each with the commits
+    /// that deleted it, the newest first, and up to which version.
     pub fn iter(&self) -> impl Iterator<Item = (KeyRange<'_>, impl Iterator<Item = (Csn, Csn)>)> {
         self.fragments.iter().map(|fragment| {
             let marks = fragment.marks.iter().map(|mark| (mark.csn, mark.upto));
@@ -191,7 +200,8 @@ impl RangeTombstones {
         hiding.map(|mark| mark.csn).min()
     }
 
-    /// Whether it hides all versions up to `newest` of all keys from `smallest` to `largest`, both included.
+    /// Whether it hides all versions up to `newest` of all keys from `smallest` to `largest`, both
+    /// included.
     pub(crate) fn hides_all(&self, smallest: &[u8], largest: &[u8], newest: Csn) -> bool {
         let mut reached = Some(smallest);
         for fragment in self.between(smallest, largest) {
@@ -206,14 +216,16 @@ impl RangeTombstones {
         reached.is_none_or(|key| key > largest)
     }
 
-    /// Whether it may hide versions from `oldest` on of some key from `smallest` to `largest`, both included.
+    /// Whether it may hide versions from `oldest` on of some key from `smallest` to `largest`, both
+    /// included.
     pub(crate) fn touches(&self, smallest: &[u8], largest: &[u8], oldest: Csn) -> bool {
         self.between(smallest, largest).iter().any(|fragment| fragment.upto() >= oldest)
     }
 
     /// What several lists have together.
     pub(crate) fn all(mut lists: Vec<RangeTombstones>) -> RangeTombstones {
-        // By pairs, so that each fragment is gone through as often as there are halvings, and not once for each list.
+        // By pairs, so that each fragment is gone through as often as there are halvings, and not
+        // once for each list.
         while lists.len() > 1 {
             let odd = if lists.len() % 2 == 1 { lists.pop() } else { None };
             let pairs = lists.chunks_exact(2).map(|pair| pair[0].union(&pair[1]));
@@ -282,7 +294,8 @@ impl RangeTombstones {
         self.with_marks(|old| old.marks.iter().filter(|mark| holds(mark)).copied().collect())
     }
 
-    /// Without the marks that tell no live snapshot, and none to come, anything that another does not tell. `live` ascends.
+    /// Without the marks that tell no live snapshot, and none to come, anything that another does
+    /// not tell. `live` ascends.
     pub(crate) fn pruned(&self, live: &[Csn]) -> RangeTombstones {
         let told_by = |mark: &Mark, other: &Mark| {
             // Everybody who sees the mark sees the other.
@@ -306,8 +319,8 @@ impl RangeTombstones {
         })
     }
 
-    /// Cuts every fragment's mark off that holds by a rule, outside of what `needed` answers for its keys and it: from the first to the
-    /// last of the keys, both included.
+    /// Cuts every fragment's mark off that holds by a rule, outside of what `needed` answers for
+    /// its keys and it: from the first to the last of the keys, both included.
     pub(crate) fn trimmed<'k>(
         &self,
         holds: impl Fn(&Mark) -> bool,

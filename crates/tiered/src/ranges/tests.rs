@@ -97,7 +97,8 @@ fn r1_of_each_key_is_told_what_hides_it() {
         let (smallest, number) = (rng.below(24) as u8, Csn(rng.below(7)));
         let largest = smallest + rng.below(u64::from(KEYS - smallest)) as u8;
         let hides = |key: u8| of(key).any(|mark| mark.upto >= number);
-        // Between two keys that are one byte there are longer ones, so no gap may be left, and none is here.
+        // Between two keys that are one byte there are longer ones, so no gap may be left, and none
+        // is here.
         let all = (smallest..=largest).all(hides);
         assert_eq!(list.hides_all(&[smallest], &[largest], number), all);
         let any = (smallest..=largest).any(hides);

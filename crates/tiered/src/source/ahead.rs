@@ -1,13 +1,15 @@
 //! When the source of a run reads ahead, and how far.
 //!
-//! It does so backward, and forward past the system's page cache. Through that the system does it already: it sees ascending reads of a file, and
-//! reads on by itself for less processor time than a queue takes (`bench scan --cold`, 1.5 M rows of 224 bytes with 48 MiB, a busy machine:
-//! forward 0.5 to 1.0 times as fast with a queue). Past it, of 2 M rows of 516 bytes with 128 MiB, a scan is 6 to 7 times as fast with a queue, in either
-//! direction.
+//! It does so backward, and forward past the system's page cache. Through that the system does it
+//! already: it sees ascending reads of a file, and reads on by itself for less processor time than
+//! a queue takes (`bench scan --cold`, 1.5 M rows of 224 bytes with 48 MiB, a busy machine: forward
+//! 0.5 to 1.0 times as fast with a queue). Past it, of 2 M rows of 516 bytes with 128 MiB, a scan
+//! is 6 to 7 times as fast with a queue, in either direction.
 //!
-//! It begins once two blocks in a row, behind the one that the scan sought, were in no cache: most scans end before, and what they
-//! would not come to is not read. From then on there is always something under way, in pieces that grow. It ends when blocks
-//! in a row are found in memory: whoever has read them lately may have read on.
+//! It begins once two blocks in a row, behind the one that the scan sought, were in no cache: most
+//! scans end before, and what they would not come to is not read. From then on there is always
+//! something under way, in pieces that grow. It ends when blocks in a row are found in memory:
+//! whoever has read them lately may have read on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,7 +78,8 @@ impl Ahead {
         Ok(data)
     }
 
-    /// Whether blocks are to be read ahead, of an extent that is read past the system's page cache or through it.
+    /// Whether blocks are to be read ahead, of an extent that is read past the system's page cache
+    /// or through it.
     pub(super) fn is_worth_it(&self, direct: bool) -> bool {
         let is_ours = direct || self.direction == Direction::Backward;
         is_ours && (self.reading.is_some() || self.missed >= MISSED_TO_BEGIN)

@@ -9,12 +9,13 @@ use crate::block::Entry;
 use crate::gaps::Gap;
 use crate::memtable::{Memtable, Place, Places};
 
-/// A row with more bytes is given alone, and ends what is given before it: to look at many of them first, and at what they have afterwards,
-/// waits for memory twice. Of what is shorter, as entries of indexes are, the first look brings all.
+/// A row with more bytes is given alone, and ends what is given before it: to look at many of them
+/// first, and at what they have afterwards, waits for memory twice. Of what is shorter, as entries
+/// of indexes are, the first look brings all.
 const LENT_BYTES_MAX: usize = 96;
 
-/// Keys without a version for the snapshot that a look ahead passes before it ends (S5): the steps that follow pass the others, and
-/// are not made by who has enough.
+/// Keys without a version for the snapshot that a look ahead passes before it ends (S5): the steps
+/// that follow pass the others, and are not made by who has enough.
 pub(super) const UNSEEN_MAX: usize = 16;
 
 /// Rows of a memtable.
@@ -76,8 +77,9 @@ impl MemtableSource {
         self.ahead.pop();
     }
 
-    /// Stands on what is no row. From the second of them on, what lies behind it in a leaf of the memtable is asked for at once: a
-    /// queue's head has many, each of which would be waited for. What is added between them meanwhile is no row to the snapshot (E2).
+    /// Stands on what is no row. From the second of them on, what lies behind it in a leaf of the
+    /// memtable is asked for at once: a queue's head has many, each of which would be waited for.
+    /// What is added between them meanwhile is no row to the snapshot (E2).
     fn passes(&mut self) {
         if self.passing
             && self.ahead.is_empty()
@@ -129,7 +131,8 @@ impl MemtableSource {
         self.entry().payload() <= LENT_BYTES_MAX
     }
 
-    /// As [`super::Source::extend`]. What lies in a leaf of the memtable is asked for at once, before the first of it is looked at.
+    /// As [`super::Source::extend`]. What lies in a leaf of the memtable is asked for at once,
+    /// before the first of it is looked at.
     pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         let Some(mut place) = self.place else { return 1 };
         let most = most.min(self.lent_max);

@@ -18,8 +18,8 @@ pub(crate) enum Of {
     Each,
 }
 
-/// Times that there were several rows: of what, forward and backward, and without and with a key of another source that they
-/// have to come before.
+/// Times that there were several rows: of what, forward and backward, and without and with a key of
+/// another source that they have to come before.
 pub(crate) type Lent = [[[u64; 2]; 2]; 5];
 
 thread_local! {
@@ -62,8 +62,9 @@ pub(crate) fn lent() -> Lent {
     LENT.take()
 }
 
-/// Asserts that rows were taken together more than so many times: of memtables and blocks, in both directions, alone and before another
-/// source's next key. Only where there is one is it sought, and only backwards is it asked whether the block has it.
+/// Asserts that rows were taken together more than so many times: of memtables and blocks, in both
+/// directions, alone and before another source's next key. Only where there is one is it sought,
+/// and only backwards is it asked whether the block has it.
 pub(crate) fn check_all(lent: &Lent, floor: u64) {
     for (of, [forward, backward]) in lent.iter().enumerate() {
         let is = |one: Of| of == one as usize;

@@ -1,26 +1,33 @@
 //! Where a read's rows come from: a memtable, or a run of extents, each seen at one snapshot.
 //!
-//! A source gives of each key in its range the newest version at or below the snapshot, tombstones included, in key order
-//! of one direction. It can be asked again after [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it
-//! stands where it stood.
+//! A source gives of each key in its range the newest version at or below the snapshot, tombstones
+//! included, in key order of one direction. It can be asked again after
+//! [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it stands where it stood.
 //!
 //! # Guarantees
-//! - **S1 (late).** [`Source::approach`] reads no block: of a run it asks the index and, where there is one, a block's range filter.
-//! - **S2 (no row is passed).** A source that has approached and stands on no row has none before its key, in its direction. Where there is
-//!   none at all inside of the bounds it says so, or is found to have none by its next step.
-//! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well, it counts as newer.
-//! - **S4 (rows together).** [`Source::extend`] goes over values only, each the one that a step would have come to, all of them inside of
-//!   the bounds and before the key that it is given; it ends on the last, and [`Source::rows`] gives all, until the next step. Where there is
-//!   nothing to gain it stays where it is, on one.
-//! - **S5 (no look goes far).** Of keys that are no rows to the snapshot it passes few: who wants one row does not wait for a look at what
-//!   others have added since, and who wants all can be stopped between the steps over that.
-//! - **S6 (deletions come by leaves).** Of keys of a memtable that are no rows to the snapshot, one after another, the second has what lies behind
-//!   it in its leaf asked for at once: the memory of each is not waited for. What is inserted among them meanwhile is no row to the snapshot (E2).
+//! - **S1 (late).** [`Source::approach`] reads no block: of a run it asks the index and, where
+//!   there is one, a block's range filter.
+//! - **S2 (no row is passed).** A source that has approached and stands on no row has none before
+//!   its key, in its direction. Where there is none at all inside of the bounds it says so, or is
+//!   found to have none by its next step.
+//! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well,
+//!   it counts as newer.
+//! - **S4 (rows together).** [`Source::extend`] goes over values only, each the one that a step
+//!   would have come to, all of them inside of the bounds and before the key that it is given; it
+//!   ends on the last, and [`Source::rows`] gives all, until the next step. Where there is nothing
+//!   to gain it stays where it is, on one.
+//! - **S5 (no look goes far).** Of keys that are no rows to the snapshot it passes few: who wants
+//!   one row does not wait for a look at what others have added since, and who wants all can be
+//!   stopped between the steps over that.
+//! - **S6 (deletions come by leaves).** Of keys of a memtable that are no rows to the snapshot, one
+//!   after another, the second has what lies behind it in its leaf asked for at once: the memory of
+//!   each is not waited for. What is inserted among them meanwhile is no row to the snapshot (E2).
 //!
 //! # Steps
 //!
-//! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail, and cost little; what is at the
-//! border of a block, a tombstone or the end is left to the steps that are not.
+//! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail,
+//! and cost little; what is at the border of a block, a tombstone or the end is left to the steps
+//! that are not.
 
 mod ahead;
 mod memtable;
@@ -43,8 +50,8 @@ use crate::gaps::Gap;
 /// Bytes of a range's ends that are kept in place: most keys are short.
 const BOUNDS_BYTES: usize = 32;
 
-/// A range with an owned form, for what outlives its caller. Each source of a scan has its own: short keys are copied, and nothing is
-/// counted.
+/// A range with an owned form, for what outlives its caller. Each source of a scan has its own:
+/// short keys are copied, and nothing is counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     /// The start, and behind it the end.
@@ -101,8 +108,8 @@ impl Bounds {
     }
 }
 
-/// Rows that are looked at ahead of who asks for them, the first time that there are some, and at the most: who wants few may have come to
-/// the last already.
+/// Rows that are looked at ahead of who asks for them, the first time that there are some, and at
+/// the most: who wants few may have come to the last already.
 const LENT_FIRST: usize = 4;
 const LENT_MAX: usize = 256;
 
@@ -122,7 +129,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Steps to the next row, if that is a value near by. Where it answers `false` it has not moved.
+    /// Steps to the next row, if that is a value near by. Where it answers `false` it has not
+    /// moved.
     #[inline]
     pub(crate) fn advance_near(&mut self) -> bool {
         match self {
@@ -131,7 +139,8 @@ impl Source {
         }
     }
 
-    /// Whether there may be something to gain from rows together, seen from the row on which it stands.
+    /// Whether there may be something to gain from rows together, seen from the row on which it
+    /// stands.
     #[inline]
     pub(crate) fn lends(&self) -> bool {
         match self {
@@ -140,8 +149,8 @@ impl Source {
         }
     }
 
-    /// From the row on which it stands, a value, goes on over near rows before a key, `most` with that one. Answers how many it has
-    /// come to with it (S4, S5).
+    /// From the row on which it stands, a value, goes on over near rows before a key, `most` with
+    /// that one. Answers how many it has come to with it (S4, S5).
     pub(crate) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         match self {
             Source::Run(source) => source.extend(before, most),
@@ -157,8 +166,8 @@ impl Source {
         }
     }
 
-    /// Comes as near to its first row as is known without reading a block (S1, S2); `false` where it has none. The next step is to
-    /// that row.
+    /// Comes as near to its first row as is known without reading a block (S1, S2); `false` where
+    /// it has none. The next step is to that row.
     pub(crate) fn approach(&mut self, access: Access) -> Result<bool> {
         match self {
             Source::Memtable(source) => Ok(source.advance()),
@@ -166,7 +175,8 @@ impl Source {
         }
     }
 
-    /// Asks the processor for what the step to the first row will look at first: of several sources the waits for it pass together.
+    /// Asks the processor for what the step to the first row will look at first: of several sources
+    /// the waits for it pass together.
     pub(crate) fn expect(&self) {
         if let Source::Run(source) = self {
             source.expect();
@@ -246,8 +256,9 @@ impl Source {
         }
     }
 
-    /// Goes on behind a range in which it stands, if nothing it has there is newer than `upto`, as far as that is known without reading:
-    /// the next step is to the first row there. Answers whether it has moved.
+    /// Goes on behind a range in which it stands, if nothing it has there is newer than `upto`, as
+    /// far as that is known without reading: the next step is to the first row there. Answers
+    /// whether it has moved.
     pub(crate) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
         match self {
             Source::Memtable(source) => source.leap_hidden(hidden, upto),
@@ -255,7 +266,8 @@ impl Source {
         }
     }
 
-    /// Goes on behind a gap, in which it stands or which is ahead of it: the next step is to the first row there.
+    /// Goes on behind a gap, in which it stands or which is ahead of it: the next step is to the
+    /// first row there.
     pub(crate) fn leap(&mut self, gap: &Gap) {
         match self {
             Source::Memtable(source) => source.leap(gap),

@@ -1,7 +1,8 @@
 //! Rows of a run of slices.
 //!
-//! Within a block a source knows from where to where its rows go, so that keys are not compared with the range one by one; and whether
-//! each key there has one version, which the snapshot sees: then a step is to the next entry, in either direction.
+//! Within a block a source knows from where to where its rows go, so that keys are not compared
+//! with the range one by one; and whether each key there has one version, which the snapshot sees:
+//! then a step is to the next entry, in either direction.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -121,8 +122,8 @@ impl Standing {
         None
     }
 
-    /// Backwards, versions of a key come oldest first: the newest visible one is known once another key is met. The key at the
-    /// front of the block may have begun in the block before.
+    /// Backwards, versions of a key come oldest first: the newest visible one is known once another
+    /// key is met. The key at the front of the block may have begun in the block before.
     fn newer_backward(&self, snapshot: Csn) -> Option<(usize, Row)> {
         let mut best: Option<(usize, Row)> = None;
         for entry in (self.inside.start..self.entry).rev() {
@@ -169,7 +170,8 @@ enum Lent {
     Each(Vec<Row>),
 }
 
-/// The block with the last row below an end that a slice begins below, by the first of its blocks that ends at or behind it.
+/// The block with the last row below an end that a slice begins below, by the first of its blocks
+/// that ends at or behind it.
 fn before_end(table: &Resident, blocks: &Range<usize>, block: usize, end: &[u8]) -> usize {
     let begins_behind = block > blocks.start && end <= table.first(block);
     block - usize::from(begins_behind)
@@ -179,7 +181,8 @@ fn before_end(table: &Resident, blocks: &Range<usize>, block: usize, end: &[u8])
 const COMPARED: usize = 2;
 
 impl RunSource {
-    /// Rows of a run inside of the bounds, whose start is in its slice `begins` or before that, and in none before it.
+    /// Rows of a run inside of the bounds, whose start is in its slice `begins` or before that, and
+    /// in none before it.
     pub(crate) fn new(
         run: Arc<Run>,
         begins: usize,
@@ -239,7 +242,8 @@ impl RunSource {
         self.at.as_ref().is_some_and(|at| at.row.is_value())
     }
 
-    /// Comes as near to the first row as is known without reading a block (S1, S2). `false` where there is none.
+    /// Comes as near to the first row as is known without reading a block (S1, S2). `false` where
+    /// there is none.
     pub(super) fn approach(&mut self, access: Access) -> Result<bool> {
         debug_assert!(self.at.is_none(), "a source approaches before it stands");
         let mut bound = std::mem::take(&mut self.bound);
@@ -263,7 +267,8 @@ impl RunSource {
         Ok(!self.ended)
     }
 
-    /// Asks the processor for what the step to the first row will look at first, once it has approached that.
+    /// Asks the processor for what the step to the first row will look at first, once it has
+    /// approached that.
     pub(super) fn expect(&self) {
         if let Some((slice, table, block)) = &self.sought {
             let extent = &self.run.slices().at(*slice).extent;
@@ -356,8 +361,8 @@ impl RunSource {
         self.at.as_mut().is_some_and(|at| at.step(direction, snapshot, true))
     }
 
-    /// As [`super::Source::extend`]: within the block at hand. Where that has a row for each entry, where they end is found, and none of
-    /// them is looked at.
+    /// As [`super::Source::extend`]: within the block at hand. Where that has a row for each entry,
+    /// where they end is found, and none of them is looked at.
     pub(super) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         let (direction, snapshot) = (self.direction, self.snapshot);
         let Some(at) = &mut self.at else { return 1 };
@@ -488,8 +493,9 @@ impl RunSource {
         self.begins.unwrap_or_else(|| self.run.seek(self.bounds.start()))
     }
 
-    /// In a block of a slice, which what is given the slice's blocks finds; `None` where there is none, or the index says that it is
-    /// past the bounds: a block that is not needed may be one that cannot be read.
+    /// In a block of a slice, which what is given the slice's blocks finds; `None` where there is
+    /// none, or the index says that it is past the bounds: a block that is not needed may be one
+    /// that cannot be read.
     fn open(
         &self,
         slice: usize,
@@ -506,7 +512,8 @@ impl RunSource {
         };
         let pin = extent.cache().pin();
         if let Some(table) = extent.table(&pin) {
-            // All is in memory most often: one pin is enough then, and nobody counts references to the table.
+            // All is in memory most often: one pin is enough then, and nobody counts references to
+            // the table.
             let index = block(&table, blocks.clone());
             if !is_there(&table, index) {
                 return Ok(None);
@@ -557,13 +564,15 @@ impl RunSource {
             None => self.open(slice(), block, access)?,
         };
         if let Some(at) = &found {
-            // A scan begins at a block: one that goes on from there is no reason to keep what it passes.
+            // A scan begins at a block: one that goes on from there is no reason to keep what it
+            // passes.
             self.run.slices().at(at.slice).extent.note_read(at.block);
         }
         Ok(found)
     }
 
-    /// A block that a step came to: has those behind it read, where the scan has shown that it needs them.
+    /// A block that a step came to: has those behind it read, where the scan has shown that it
+    /// needs them.
     fn go_on(&self, at: &Standing, access: Access) {
         let mut ahead = self.ahead.borrow_mut();
         let extent = &self.run.slices().at(at.slice).extent;
@@ -605,7 +614,8 @@ impl RunSource {
         }
     }
 
-    /// The place after one in key order, in this block, the next, or the next slice; none outside of the bounds.
+    /// The place after one in key order, in this block, the next, or the next slice; none outside
+    /// of the bounds.
     fn after(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
         let next = at.entry + 1;
         if next < at.inside.end {
@@ -718,7 +728,8 @@ impl RunSource {
                 return Ok(best);
             }
             if !passed && standing.row.csn() <= self.snapshot {
-                // Nothing newer can come before it where the block says so: the next is not looked into.
+                // Nothing newer can come before it where the block says so: the next is not looked
+                // into.
                 let is_newest = standing.is_plain && (standing.entry > 0 || !standing.is_begun);
                 if is_newest {
                     return Ok(Some(standing));

@@ -125,7 +125,8 @@ fn s6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
     }
 }
 
-/// S6, S2: all that the snapshot sees is given in its order, whatever is inserted among it meanwhile, leapt over, and taken together.
+/// S6, S2: all that the snapshot sees is given in its order, whatever is inserted among it
+/// meanwhile, leapt over, and taken together.
 #[test]
 fn s6_deletions_that_were_asked_for_are_given_as_they_are() {
     use spillway_base::rng::Rng;

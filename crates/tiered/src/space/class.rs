@@ -29,7 +29,8 @@ impl DeviceClass {
         class.ok_or_else(|| Error::corruption(format!("unknown class of device {number}")))
     }
 
-    /// The classes in the order in which they stand in for this one: itself, slower ones, then faster ones.
+    /// The classes in the order in which they stand in for this one: itself, slower ones, then
+    /// faster ones.
     pub(super) fn stand_ins(self) -> impl Iterator<Item = DeviceClass> {
         let from = self as usize;
         DeviceClass::ALL[from..].iter().chain(DeviceClass::ALL[..from].iter().rev()).copied()
@@ -63,7 +64,8 @@ impl FromStr for DeviceClass {
     }
 }
 
-/// A folder for data files on a device of a class. As text: `hdd=FOLDER`, or `hdd:zstd:9=FOLDER` with a compression of its own.
+/// A folder for data files on a device of a class. As text: `hdd=FOLDER`, or `hdd:zstd:9=FOLDER`
+/// with a compression of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tier {
     /// What kind of device it is on.

@@ -13,8 +13,9 @@ const AT_HAND_BYTES_MAX: usize = 256 << 10;
 
 /// A data file. Once a sync of it has failed, all later ones fail too.
 ///
-/// The device tells of lost writes once, to one of those who sync (K5). Syncs therefore come one after another, and
-/// whoever syncs after one that failed is told as well: its bytes may be among those that were lost.
+/// The device tells of lost writes once, to one of those who sync (K5). Syncs therefore come one
+/// after another, and whoever syncs after one that failed is told as well: its bytes may be among
+/// those that were lost.
 pub(crate) struct DataFile {
     file: Arc<dyn File>,
     /// Where it is.
@@ -38,7 +39,8 @@ impl DataFile {
         &self.file
     }
 
-    /// As [`File::read_at`]. Where the device is needed it is waited for as [`thread::blocking`] has it.
+    /// As [`File::read_at`]. Where the device is needed it is waited for as [`thread::blocking`]
+    /// has it.
     pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         if bytes.len() <= AT_HAND_BYTES_MAX && self.file.read_now(offset, bytes) {
             return Ok(());
@@ -64,7 +66,8 @@ impl DataFile {
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// [`ErrorKind::WritesStopped`], whatever the cause: after a full disk, too, nobody knows what is lost.
+    /// [`ErrorKind::WritesStopped`], whatever the cause: after a full disk, too, nobody knows what
+    /// is lost.
     pub(crate) fn sync(&self) -> Result<()> {
         let mut failure = self.failure.lock();
         if let Some(failure) = &*failure {

@@ -1,12 +1,14 @@
 //! Which folders a database's data files are in, and that no other folder is taken for one of them.
 //!
-//! Without tiers, data files are in the data folder, and nothing is written of that. With them, the data folder has a record of the others,
-//! and each of those says whose it is:
+//! Without tiers, data files are in the data folder, and nothing is written of that. With them, the
+//! data folder has a record of the others, and each of those says whose it is:
 //!
-//! - **T1.** A database is opened only with every folder that it has data files in, each at the place where it was, or at the one that the
-//!   settings give. Otherwise the opening says which is missing, what setting names it, and changes nothing.
+//! - **T1.** A database is opened only with every folder that it has data files in, each at the
+//!   place where it was, or at the one that the settings give. Otherwise the opening says which is
+//!   missing, what setting names it, and changes nothing.
 //! - **T2.** A folder belongs to one database, and no file of another's is touched.
-//! - **T3.** A folder that the settings do not name any more is used until nothing is in it, and takes nothing new.
+//! - **T3.** A folder that the settings do not name any more is used until nothing is in it, and
+//!   takes nothing new.
 //!
 //! # Files
 //! Integers are little-endian. `tiers` in the data folder:
@@ -23,8 +25,9 @@
 //! | 4 + n | its path, in UTF-8 |
 //! | 4 | CRC32C of all before |
 //!
-//! `tier-owner` in each of them: `SWTO`, version (2 bytes), the database's number (16 bytes), the folder's number (2 bytes), CRC32C of all
-//! before (4 bytes). Each file is written beside its place, synced, and renamed.
+//! `tier-owner` in each of them: `SWTO`, version (2 bytes), the database's number (16 bytes), the
+//! folder's number (2 bytes), CRC32C of all before (4 bytes). Each file is written beside its
+//! place, synced, and renamed.
 
 use std::path::{Path, PathBuf};
 
@@ -99,11 +102,13 @@ pub(crate) struct Claimed {
     pub(crate) locks: Vec<Box<dyn DiskLock>>,
 }
 
-/// The folders of the database whose data folder this is, which the caller has locked, with those that the settings give it.
+/// The folders of the database whose data folder this is, which the caller has locked, with those
+/// that the settings give it.
 ///
 /// # Errors
-/// `ErrorKind::InvalidArgument` when a folder is missing, another's, or given twice; `ErrorKind::InUse`;
-/// `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`, `ErrorKind::DiskFull`, `ErrorKind::Io`.
+/// `ErrorKind::InvalidArgument` when a folder is missing, another's, or given twice;
+/// `ErrorKind::InUse`; `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`,
+/// `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claimed> {
     let record = read_record(disk, dir)?;
     if record.is_none() && tiers.is_empty() {
@@ -125,7 +130,8 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
                 return Err(not_there(*class, dir));
             }
             None => {
-                // One that is this database's and not recorded was left by a crash, or left when it was empty.
+                // One that is this database's and not recorded was left by a crash, or left when it
+                // was empty.
                 let own = owner.is_some_and(|(database, _)| database == old.database);
                 let empty =
                     if own { holds_nothing(disk, dir)? } else { data_files(disk, dir)?.is_empty() };
@@ -236,7 +242,8 @@ fn data_files(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.map(|name| dir.join(name)).collect())
 }
 
-/// Removes data files that hold nothing; one that stays could be in the way of another of its number.
+/// Removes data files that hold nothing; one that stays could be in the way of another of its
+/// number.
 fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
     data_files(disk, dir)?.iter().try_for_each(|path| disk.remove(path))
 }

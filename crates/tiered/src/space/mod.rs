@@ -1,19 +1,22 @@
 //! The space manager: slots of extents in large, preallocated data files.
 //!
-//! They are in one folder, or in several on devices of different classes ([`DeviceClass`]). A file's number is used in one folder only, so
-//! what refers to slots need not say in which.
+//! They are in one folder, or in several on devices of different classes ([`DeviceClass`]). A
+//! file's number is used in one folder only, so what refers to slots need not say in which.
 //!
-//! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their last slots fall
-//! free. Which slots are in use is not stored: the manifest says so, and the map is made from it at
-//! open. Slots are given back by the last handle of an extent, which is after the edit that removed it is durable
-//! and the last reader is done.
+//! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their
+//! last slots fall free. Which slots are in use is not stored: the manifest says so, and the map is
+//! made from it at open. Slots are given back by the last handle of an extent, which is after the
+//! edit that removed it is durable and the last reader is done.
 //!
 //! - **T4.** A slot that is handed out has its space: writing it does not meet a full disk.
-//! - **T5.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others' is given back to the file system,
-//!   wherever in a file they are, and taken again before they are used.
-//! - **T6.** What space free slots have is not stored. After an opening none is relied on, and what a process before has left is given back.
-//! - **T7.** Who gives space back says how much at once: the file system locks a file meanwhile, and those who read it wait. The end of a file
-//!   can be cut off once its slots have no space left, which takes no time.
+//! - **T5.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others'
+//!   is given back to the file system, wherever in a file they are, and taken again before they are
+//!   used.
+//! - **T6.** What space free slots have is not stored. After an opening none is relied on, and what
+//!   a process before has left is given back.
+//! - **T7.** Who gives space back says how much at once: the file system locks a file meanwhile,
+//!   and those who read it wait. The end of a file can be cut off once its slots have no space
+//!   left, which takes no time.
 
 mod class;
 mod file;
@@ -73,7 +76,8 @@ pub(crate) struct SpaceManager {
     displaced: AtomicU64,
     /// Of each folder, whether its file system was found not to give the space of ranges back.
     keeps_ranges: Vec<AtomicBool>,
-    /// How often slots were taken; as it was when somebody last asked, and since when it has been that.
+    /// How often slots were taken; as it was when somebody last asked, and since when it has been
+    /// that.
     taken: AtomicU64,
     rested: Mutex<(u64, Duration)>,
 }
@@ -149,7 +153,8 @@ impl SpaceManager {
         &*self.disk
     }
 
-    /// A queue for reads and writes in bulk, of the calling thread, beside which they go on if it `overlaps` them.
+    /// A queue for reads and writes in bulk, of the calling thread, beside which they go on if it
+    /// `overlaps` them.
     pub(crate) fn bulk(&self, budget: &Budget, overlaps: bool) -> Result<Bulk> {
         Bulk::new(&*self.disk, budget, overlaps)
     }
@@ -167,8 +172,8 @@ impl SpaceManager {
         class.stand_ins().find(open).unwrap_or(class)
     }
 
-    /// Takes consecutive slots on a device of a class, growing or adding a file where none has them; where that device is
-    /// full, on the next slower one with room, or a faster one.
+    /// Takes consecutive slots on a device of a class, growing or adding a file where none has
+    /// them; where that device is full, on the next slower one with room, or a faster one.
     pub(crate) fn allocate(&self, count: u32, class: DeviceClass) -> Result<SlotRun> {
         let mut full = None;
         for (tried, class) in
@@ -234,8 +239,9 @@ impl SpaceManager {
         Ok(run)
     }
 
-    /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing` is held while the device
-    /// works, so that readers and those who give slots back do not wait for it.
+    /// Adds about `step` slots to a folder, at least `count` of them in one piece. Only `growing`
+    /// is held while the device works, so that readers and those who give slots back do not wait
+    /// for it.
     fn grow(&self, folder: usize, count: u32, step: u32) -> Result<()> {
         let last = {
             let state = self.state.lock();
@@ -317,9 +323,11 @@ impl SpaceManager {
         Ok(rooms)
     }
 
-    /// Cuts free slots off the ends of files of a device where most are free. Where its file system keeps ranges, those that are more than
-    /// [`SpaceManager::give_back`] leaves, too, which nothing else takes there. Only those whose space was given back, where that `can_wait` and can be done (T7).
-    /// Answers whether there were any.
+    /// Cuts free slots off the ends of files of a device where most are free. Where its file system
+    /// keeps ranges, those that are more than
+    /// [`SpaceManager::give_back`] leaves, too, which nothing else takes there. Only those whose
+    /// space was given back, where that `can_wait` and can be done (T7). Answers whether there were
+    /// any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
         let State { map, files, unknown } = &mut *self.state.lock();
@@ -364,11 +372,13 @@ impl SpaceManager {
         now.saturating_sub(*since) >= time
     }
 
-    /// Gives the space of free slots back, but for some of each class (T5): about one for each `share` in use, and at least `least`; of no
-    /// more than `most` slots (T7). Answers of how many.
+    /// Gives the space of free slots back, but for some of each class (T5): about one for each
+    /// `share` in use, and at least `least`; of no more than `most` slots (T7). Answers of how
+    /// many.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`]: what was to be given back then is free, and is not known to have its space.
+    /// [`ErrorKind::Io`]: what was to be given back then is free, and is not known to have its
+    /// space.
     pub(crate) fn give_back(&self, share: u64, least: u64, most: u32) -> Result<u32> {
         let _growing = self.growing.lock();
         let mut spare = Vec::new();

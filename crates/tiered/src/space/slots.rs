@@ -170,7 +170,8 @@ impl SlotMap {
         self.files.iter().map(|(&file, slots)| (file, slots.slots))
     }
 
-    /// Gives a file this many slots. New slots are free, and have their space or are not known to; slots that go must be free.
+    /// Gives a file this many slots. New slots are free, and have their space or are not known to;
+    /// slots that go must be free.
     pub(crate) fn resize(&mut self, file: u32, slots: u32, backed: bool) {
         let entry = self.files.entry(file).or_default();
         assert!(entry.used_end() <= slots, "a slot in use cannot be cut off its data file");
@@ -200,8 +201,9 @@ impl SlotMap {
         Ok(())
     }
 
-    /// Takes `count` consecutive free slots, if one of these files has them, and says whether they have their space: where they have not, the
-    /// caller sees to it, or gives them back ([`SlotMap::release`]) without.
+    /// Takes `count` consecutive free slots, if one of these files has them, and says whether they
+    /// have their space: where they have not, the caller sees to it, or gives them back
+    /// ([`SlotMap::release`]) without.
     pub(crate) fn allocate(
         &mut self,
         count: u32,
@@ -241,8 +243,8 @@ impl SlotMap {
         })
     }
 
-    /// Takes free slots of these files whose space is to be given back, at most as many as are `left`: those that have it, from the last down,
-    /// but for so many.
+    /// Takes free slots of these files whose space is to be given back, at most as many as are
+    /// `left`: those that have it, from the last down, but for so many.
     pub(crate) fn take_spare(
         &mut self,
         of: impl Fn(u32) -> bool,
@@ -256,13 +258,15 @@ impl SlotMap {
         taken
     }
 
-    /// Takes free slots below a place of which it is not known whether they have their space, from the last down, at most as many as are
-    /// `left`. Answers the place below which there may be more.
+    /// Takes free slots below a place of which it is not known whether they have their space, from
+    /// the last down, at most as many as are `left`. Answers the place below which there may be
+    /// more.
     pub(crate) fn take_unknown(&mut self, below: Spot, left: &mut u32) -> (Vec<SlotRun>, Spot) {
         self.take_free(|_| true, below, false, left)
     }
 
-    /// Free slots of these files below a place, of which it is not known whether they have their space.
+    /// Free slots of these files below a place, of which it is not known whether they have their
+    /// space.
     pub(crate) fn unknown(&self, of: impl Fn(u32) -> bool, below: Spot) -> u64 {
         let files = self.files.range(..=below.0).filter(|(file, _)| of(**file));
         let count = |(&file, slots): (&u32, &FileSlots)| {
@@ -319,7 +323,8 @@ impl SlotMap {
         tails.filter(|&(_, used, all)| used < all).map(|(file, used, _)| (file, used)).collect()
     }
 
-    /// As [`SlotMap::free_tails`], of slots that have no space: those of which it is not known are below a place.
+    /// As [`SlotMap::free_tails`], of slots that have no space: those of which it is not known are
+    /// below a place.
     pub(crate) fn bare_tails(&self, of: impl Fn(u32) -> bool, unknown: Spot) -> Vec<(u32, u32)> {
         let known_from = |file: u32, slots: u32| match file.cmp(&unknown.0) {
             std::cmp::Ordering::Less => slots,

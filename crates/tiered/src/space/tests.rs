@@ -218,7 +218,8 @@ fn t3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
 }
 
 /// A crash between any two operations of a claim leaves folders that the next one takes.
-/// T1: a folder that was left, or that a crash kept from being recorded, is never taken for one that came after it.
+/// T1: a folder that was left, or that a crash kept from being recorded, is never taken for one
+/// that came after it.
 #[test]
 fn t1_numbers_of_folders_are_never_used_twice() {
     let (hdd, ssd) = (tier(DeviceClass::Hdd, "/hdd"), tier(DeviceClass::Ssd, "/ssd"));
@@ -389,7 +390,8 @@ impl File for FullFile {
     }
 }
 
-/// Slots are where they are asked for, and where there is room when that is full; their files' numbers are theirs alone.
+/// Slots are where they are asked for, and where there is room when that is full; their files'
+/// numbers are theirs alone.
 #[test]
 fn slots_are_on_their_class_or_the_next_with_room() {
     let folders = || {
@@ -511,7 +513,8 @@ fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     }
 }
 
-/// T5: what had its space in slots that were to be taken together, and were not as the disk is full, is given back all the same.
+/// T5: what had its space in slots that were to be taken together, and were not as the disk is
+/// full, is given back all the same.
 #[test]
 fn t5_a_full_disk_makes_no_space_forgotten() {
     let (disk, open) = small(40);
@@ -637,7 +640,8 @@ fn a_pool_is_told_of_each_wait_for_a_device() {
     });
 }
 
-/// T7: space goes back in as many pieces as it is asked for in, and the end of a file can then be cut off; before, it cannot.
+/// T7: space goes back in as many pieces as it is asked for in, and the end of a file can then be
+/// cut off; before, it cannot.
 #[test]
 fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     let (disk, open) = small(40);
@@ -688,8 +692,8 @@ fn t7_a_device_with_little_room_is_short() {
     assert!(open(&[]).is_short(), "T6: after an opening it is not known what they have");
 }
 
-/// T7: where a file system keeps the space of ranges, ends of files are cut off though less than half of a device is free; elsewhere only what
-/// has none.
+/// T7: where a file system keeps the space of ranges, ends of files are cut off though less than
+/// half of a device is free; elsewhere only what has none.
 #[test]
 fn t7_where_ranges_keep_their_space_files_end_sooner() {
     let sim = SimDisk::new(1);

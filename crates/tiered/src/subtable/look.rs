@@ -1,4 +1,5 @@
-//! How a key is looked for in a slice: by way of the index and the filters, in blocks that are in memory, or in what has to be fetched.
+//! How a key is looked for in a slice: by way of the index and the filters, in blocks that are in
+//! memory, or in what has to be fetched.
 
 use std::sync::Arc;
 
@@ -110,7 +111,8 @@ pub(crate) enum Missing {
 #[derive(Default)]
 pub(super) struct Fetched {
     table: Option<Kept<CachedTable>>,
-    /// All of them: versions of a key may take several, of which a small cache would keep the one or the other.
+    /// All of them: versions of a key may take several, of which a small cache would keep the one
+    /// or the other.
     blocks: Vec<(usize, Kept<CachedBlock>)>,
 }
 
@@ -138,7 +140,8 @@ impl Fetched {
     }
 }
 
-/// Looks for a key in what of a slice is in memory, and answers what is missing. It is called again with that.
+/// Looks for a key in what of a slice is in memory, and answers what is missing. It is called again
+/// with that.
 fn look_in(
     slice: &Slice,
     wanted: &Wanted<'_>,

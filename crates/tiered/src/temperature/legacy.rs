@@ -10,10 +10,11 @@ use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
 use crate::level::Slice;
 
-/// How often the inputs of a compaction were read lately, by key: of each region where it begins, and its reads.
+/// How often the inputs of a compaction were read lately, by key: of each region where it begins,
+/// and its reads.
 ///
-/// What it weighs is eight keys for an extent, however large the compaction. Blocks are taken to come out about as densely as they
-/// went in.
+/// What it weighs is eight keys for an extent, however large the compaction. Blocks are taken to
+/// come out about as densely as they went in.
 #[derive(Default)]
 pub(crate) struct Legacy(Vec<(Box<[u8]>, f64)>);
 
@@ -35,7 +36,8 @@ impl Legacy {
             let extent = &slice.extent;
             let stay = stay.get(&slice.meta.extent).map_or(&[][..], |stay| stay);
             let blocks = slice.meta.block_range();
-            // The compaction has just looked into it. If it is out of memory again, it has one place.
+            // The compaction has just looked into it. If it is out of memory again, it has one
+            // place.
             let resident = extent.resident_now();
             for (region, count) in extent.readings().into_iter().enumerate() {
                 let all = blocks_of(region, extent.meta.blocks as usize);
@@ -77,7 +79,8 @@ fn leave(regions: &[(Box<[u8]>, f64)], extent: &ExtentHandle, blocks: Range<usiz
     let mut sums = [0.0; REGIONS];
     let all = blocks.len() * regions.len();
     for (at, (_, reads)) in regions.iter().enumerate() {
-        // In parts of which each block has as many as there are regions, and each region as many as there are blocks.
+        // In parts of which each block has as many as there are regions, and each region as many as
+        // there are blocks.
         let parts = at * blocks.len()..(at + 1) * blocks.len();
         for block in parts.start / regions.len()..parts.end.min(all).div_ceil(regions.len()) {
             let of_block = block * regions.len()..(block + 1) * regions.len();

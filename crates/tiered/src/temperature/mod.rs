@@ -1,23 +1,28 @@
-//! How often extents were read lately (X-Engine, appendix C: "access frequency in a recent window").
+//! How often extents were read lately (X-Engine, appendix C: "access frequency in a recent
+//! window").
 //!
-//! An extent has a count for each eighth of its blocks, its *regions*. All eight are one word, with the number of the epoch in
-//! which they were last touched. An *epoch* is a stretch of work and not of time: it ends when so many reads have been counted for
-//! each extent that there is, so that a temperature says how often an extent is read as compared with others, whatever the load, and a
-//! database that nobody uses forgets nothing. What is written ends it, too, or else a table that is written only would stay as
-//! warm as it was.
+//! An extent has a count for each eighth of its blocks, its *regions*. All eight are one word, with
+//! the number of the epoch in which they were last touched. An *epoch* is a stretch of work and not
+//! of time: it ends when so many reads have been counted for each extent that there is, so that a
+//! temperature says how often an extent is read as compared with others, whatever the load, and a
+//! database that nobody uses forgets nothing. What is written ends it, too, or else a table that is
+//! written only would stay as warm as it was.
 //!
 //! # What holds
-//! - **C1.** A read takes no lock for it, and changes no shared memory by a read-modify-write, but one in 208. Twelve of
-//!   thirteen count down a number of their thread, and nothing else.
-//! - **C2.** Each epoch halves a count; those that are not looked at are halved when they are. An extent that is read as often as the
-//!   average has a temperature from [`MEAN`] up to twice that, or little less.
-//! - **C3.** A temperature is that of the blocks: a slice has that of its blocks' regions, as if a whole extent was read so often;
-//!   moving an extent or re-linking a slice changes nothing.
-//! - **C4.** What a compaction writes is as warm as what it takes the place of, by key. What is flushed begins cold.
-//! - **C5.** Nothing hangs on it but a choice among what is right to do anyway: two threads may lose a count, and a restart loses all.
+//! - **C1.** A read takes no lock for it, and changes no shared memory by a read-modify-write, but
+//!   one in 208. Twelve of thirteen count down a number of their thread, and nothing else.
+//! - **C2.** Each epoch halves a count; those that are not looked at are halved when they are. An
+//!   extent that is read as often as the average has a temperature from [`MEAN`] up to twice that,
+//!   or little less.
+//! - **C3.** A temperature is that of the blocks: a slice has that of its blocks' regions, as if a
+//!   whole extent was read so often; moving an extent or re-linking a slice changes nothing.
+//! - **C4.** What a compaction writes is as warm as what it takes the place of, by key. What is
+//!   flushed begins cold.
+//! - **C5.** Nothing hangs on it but a choice among what is right to do anyway: two threads may
+//!   lose a count, and a restart loses all.
 //!
-//! What is counted are reads of a key, and where scans begin: one that reads a table through makes nothing warm. Compactions,
-//! checks and backups are not counted.
+//! What is counted are reads of a key, and where scans begin: one that reads a table through makes
+//! nothing warm. Compactions, checks and backups are not counted.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -29,7 +34,8 @@ mod tests;
 
 pub(crate) use legacy::Legacy;
 
-/// Of so many reads of a thread one is counted; a prime, so that it keeps no step with transactions.
+/// Of so many reads of a thread one is counted; a prime, so that it keeps no step with
+/// transactions.
 const EACH: u32 = 13;
 /// Counted reads that a thread tells of at once.
 const TOLD: u32 = 16;
@@ -62,7 +68,8 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Temperature(pub(crate) u32);
 
-/// What a temperature means. What is warm stays where it is: it is worth no effort, neither up nor down.
+/// What a temperature means. What is warm stays where it is: it is worth no effort, neither up nor
+/// down.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Warmth {
     Cold,
@@ -231,8 +238,8 @@ fn count_of(counts: u64, region: usize) -> u64 {
     counts >> (region * BITS) & COUNT_MOST
 }
 
-/// The region of one of so many blocks; of fewer blocks than regions each has several, of which the next one counts what is too
-/// much for one.
+/// The region of one of so many blocks; of fewer blocks than regions each has several, of which the
+/// next one counts what is too much for one.
 fn regions_of(block: usize, blocks: usize) -> Range<usize> {
     if blocks >= REGIONS {
         let region = (block * REGIONS / blocks).min(REGIONS - 1);

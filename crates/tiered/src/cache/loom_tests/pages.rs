@@ -1,7 +1,7 @@
 //! Blocks in pages of a pool: a page is another block's only once no reader is in the old one.
 //!
-//! The blocks are a pool's own buffers, which tell their pages' witnesses of every look and every change ([`crate::witness`]): also of what
-//! no tool sees, as the page is mapped all the while.
+//! The blocks are a pool's own buffers, which tell their pages' witnesses of every look and every
+//! change ([`crate::witness`]): also of what no tool sees, as the page is mapped all the while.
 
 use spillway_base::budget::Use;
 
@@ -90,7 +90,8 @@ fn where_it_is(shelf: &Shelf, index: usize) -> *const u8 {
     table.block(index, &pin).expect("it is there").as_ptr()
 }
 
-/// N1, X1: a reader, while its block gives way to another, and a third comes into the page of the first.
+/// N1, X1: a reader, while its block gives way to another, and a third comes into the page of the
+/// first.
 #[test]
 fn loom_n1_a_page_that_serves_again_beside_a_reader() {
     model(3, || {
@@ -142,8 +143,8 @@ fn loom_n1_a_page_that_the_system_takes_beside_a_reader() {
     });
 }
 
-/// N1: one who keeps a reference reads on after its block has given way, and may be the last who has one: its page serves again then, and not
-/// before.
+/// N1: one who keeps a reference reads on after its block has given way, and may be the last who
+/// has one: its page serves again then, and not before.
 #[test]
 fn loom_n1_a_page_of_a_block_that_is_kept() {
     model(3, || {

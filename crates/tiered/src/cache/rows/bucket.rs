@@ -1,4 +1,5 @@
-//! A bucket of the row cache: a line of the processor's cache, with a lock that counts and the way to a few rows.
+//! A bucket of the row cache: a line of the processor's cache, with a lock that counts and the way
+//! to a few rows.
 #![allow(unsafe_code)] // The one place that pairs pointers to rows with the readers that are waited for.
 
 use std::ptr::NonNull;
@@ -21,12 +22,14 @@ const PRINT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << PRINT_SHIFT) - 1 - MARKS;
 /// Set while somebody has the bucket locked. What is above it counts how often it was.
 const LOCKED: u64 = 1;
-/// Lines of a row that are asked for while its reader is made known: a small one, wherever it begins.
+/// Lines of a row that are asked for while its reader is made known: a small one, wherever it
+/// begins.
 const PREFETCHED_LINES: usize = 2;
 /// Looks at a bucket that is locked before the thread lets others run.
 const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
 
-/// A part of a key's hash that is kept beside the pointer, so that few rows are looked at for nothing.
+/// A part of a key's hash that is kept beside the pointer, so that few rows are looked at for
+/// nothing.
 fn print_of(hash: u64) -> usize {
     (hash & 0xFFFF) as usize
 }
@@ -72,7 +75,8 @@ impl Bucket {
         self.slots.iter().all(|slot| slot.load(Ordering::Relaxed).is_null())
     }
 
-    /// Whether a row of this hash may be there, which the processor is asked for then. It takes no pin to know.
+    /// Whether a row of this hash may be there, which the processor is asked for then. It takes no
+    /// pin to know.
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
         let print = print_of(hash);
@@ -88,7 +92,8 @@ impl Bucket {
     /// The row that is the right one, marked as used.
     ///
     /// # Safety
-    /// The pin is of the readers that are waited for before rows that left this bucket are released.
+    /// The pin is of the readers that are waited for before rows that left this bucket are
+    /// released.
     #[inline]
     pub(super) unsafe fn find<'p>(
         &self,
@@ -103,8 +108,8 @@ impl Bucket {
                 continue;
             }
             let Some(row) = row_of(word) else { continue };
-            // SAFETY: it is from a row that was put in, which is released only after this pin, which was there when the pointer was: the
-            // caller says whose pin it is.
+            // SAFETY: it is from a row that was put in, which is released only after this pin,
+            // which was there when the pointer was: the caller says whose pin it is.
             let row = unsafe { RowRef::from_raw(row) };
             if !is_it(row) {
                 continue;
@@ -184,7 +189,8 @@ impl Held<'_> {
         })
     }
 
-    /// The slot that a row may have: a free one, or that of the row with the fewest marks, of which each loses one.
+    /// The slot that a row may have: a free one, or that of the row with the fewest marks, of which
+    /// each loses one.
     pub(super) fn place(&self) -> usize {
         let marks = |at: usize| {
             if self.row(at).is_none() { 0 } else { 1 + self.marks(at) }
@@ -206,8 +212,8 @@ impl Held<'_> {
         self.bucket.slots[at].load(Ordering::Relaxed).addr() & MARKS
     }
 
-    /// Puts a row into a slot, with so many marks, and takes out what was there. Answers the bytes that came in: none where the row's
-    /// address has no room for marks.
+    /// Puts a row into a slot, with so many marks, and takes out what was there. Answers the bytes
+    /// that came in: none where the row's address has no room for marks.
     pub(super) fn put(
         &mut self,
         at: usize,

@@ -1,4 +1,5 @@
-//! Rows that were evicted lately, of a sample of the buckets: as many as a part more of memory would have kept (`super::super::balance`).
+//! Rows that were evicted lately, of a sample of the buckets: as many as a part more of memory
+//! would have kept (`super::super::balance`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -8,7 +9,8 @@ pub(super) const SAMPLE: usize = 4;
 const EACH: usize = 8;
 /// What has left is counted in this part of the budget.
 const UNITS: usize = 1024;
-/// When nothing has left that is known: long ago for half of all times, and never asked for in the others but by mistake.
+/// When nothing has left that is known: long ago for half of all times, and never asked for in the
+/// others but by mistake.
 const NOTHING: u32 = 1 << 15;
 
 /// Of a bucket, for each row a part of its key's hash, and when it left.
@@ -58,7 +60,8 @@ impl Ghosts {
         self.left.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The row of a hash, of which the lowest bits tell here, leaves a bucket that the caller has locked.
+    /// The row of a hash, of which the lowest bits tell here, leaves a bucket that the caller has
+    /// locked.
     pub(super) fn leaves(&self, bucket: usize, hash: u64) {
         let Some(Group(words)) = self.group(bucket) else { return };
         let now = self.now();
@@ -67,7 +70,8 @@ impl Ghosts {
         oldest.store(word(hash, now), Ordering::Relaxed);
     }
 
-    /// Whether the row of a hash left its bucket within so many bytes. `false` of buckets that are not in the sample.
+    /// Whether the row of a hash left its bucket within so many bytes. `false` of buckets that are
+    /// not in the sample.
     #[inline]
     pub(super) fn left_lately(&self, bucket: usize, hash: u64, within: usize) -> bool {
         let Some(Group(words)) = self.group(bucket) else { return false };

@@ -1,4 +1,5 @@
-//! J1 and J4 in every order of steps: who puts a row in or out, beside commits that replace it, and readers, of whose snapshots nobody knows.
+//! J1 and J4 in every order of steps: who puts a row in or out, beside commits that replace it, and
+//! readers, of whose snapshots nobody knows.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
@@ -82,7 +83,8 @@ fn j1_who_puts_a_row_in_beside_a_commit() {
     });
 }
 
-/// The same of who has found a version behind a look here, and has only the count of the bucket from before that to go by.
+/// The same of who has found a version behind a look here, and has only the count of the bucket
+/// from before that to go by.
 #[test]
 fn j1_who_offers_what_it_has_found_beside_a_commit() {
     model(3, || {
@@ -112,7 +114,8 @@ fn j4_a_reader_beside_a_commit() {
     });
 }
 
-/// Who has taken a snapshot, and told nobody, finds what it sees or nothing, and not what was there before.
+/// Who has taken a snapshot, and told nobody, finds what it sees or nothing, and not what was there
+/// before.
 #[test]
 fn j1_a_reader_that_nobody_knows_of_beside_commits() {
     model(3, || {
@@ -141,7 +144,8 @@ const OTHER: &[u8] = b"other";
 const OTHER_HASH: u64 = 1;
 
 impl Shelf {
-    /// As a look that misses another key and finds it elsewhere: its row comes in, where nobody is in its way.
+    /// As a look that misses another key and finds it elsewhere: its row comes in, where nobody is
+    /// in its way.
     fn admit_other(&self) {
         let _ = self.cache.admit(self.tag, OTHER_HASH, OTHER, |value| {
             value.push(7);
@@ -223,8 +227,9 @@ fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     });
 }
 
-/// J1: who has found a version behind a look here offers it while a commit replaces it, and what the commit has left is evicted. The bucket is
-/// as empty as it was then, and the row must not come in.
+/// J1: who has found a version behind a look here offers it while a commit replaces it, and what
+/// the commit has left is evicted. The bucket is as empty as it was then, and the row must not come
+/// in.
 #[test]
 fn j1_an_offer_beside_a_commit_and_an_eviction() {
     model(3, || {
@@ -244,7 +249,8 @@ fn j1_an_offer_beside_a_commit_and_an_eviction() {
     });
 }
 
-/// J4, J6: two evict at once, and each has a line of its own of what left, beside a reader whom both wait for.
+/// J4, J6: two evict at once, and each has a line of its own of what left, beside a reader whom
+/// both wait for.
 #[test]
 fn j4_a_reader_beside_two_that_evict() {
     model(2, || {

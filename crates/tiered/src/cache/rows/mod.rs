@@ -1,34 +1,45 @@
-//! The row cache: the newest versions of rows that are asked for often, by the hash of their keys (X-Engine, section 3.1.2).
+//! The row cache: the newest versions of rows that are asked for often, by the hash of their keys
+//! (X-Engine, section 3.1.2).
 //!
-//! A point read asks it first. A hit costs the line of a bucket and the row itself, wherever in memtables and levels the row is. Blocks hold
-//! what is near a hot row, which is most often cold; so of memory that is short, rows keep more of what is asked for than blocks do.
+//! A point read asks it first. A hit costs the line of a bucket and the row itself, wherever in
+//! memtables and levels the row is. Blocks hold what is near a hot row, which is most often cold;
+//! so of memory that is short, rows keep more of what is asked for than blocks do.
 //!
 //! # Guarantees
 //!
-//! - **J1 (newest).** A row in the cache is the newest version of its key that is installed, or was when a commit began that is being
-//!   installed now. So a snapshot at or above its CSN sees this version, and one below it must look elsewhere, and does.
-//! - **J2 (replaced by commit).** When a commit is installed, the rows it wrote that were in the cache are there with their new values; those
-//!   that it deleted, or made too large, are not. Flushes and compactions change no newest version, and nothing here.
-//! - **J3 (eras).** What hides rows without a version of each (a range tombstone) begins an *era* of its table: no row of an earlier era is
-//!   found once the commit can be seen.
-//! - **J4 (readers).** A hit takes no lock and no count of references; what it looks at stays in memory until it is done (X1).
-//! - **J5 (admission).** A row comes in when its key is missed a second time while few others were. Scans, and reads that ask for each key
-//!   once, put nothing out.
-//! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget, and have at most their share of what it
-//!   leaves to caches, which follows what they are worth (`super::balance`, O1 to O6); more where no cache has the
-//!   memory, up to the most that the share may be, and what is past the share gives way first, used or not. They give way with the block cache (Y1, Y2).
-//! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample of the buckets are looked for and come
-//!   in, in as much less memory. All others are known to be missing without a look at memory that anybody writes.
+//! - **J1 (newest).** A row in the cache is the newest version of its key that is installed, or was
+//!   when a commit began that is being installed now. So a snapshot at or above its CSN sees this
+//!   version, and one below it must look elsewhere, and does.
+//! - **J2 (replaced by commit).** When a commit is installed, the rows it wrote that were in the
+//!   cache are there with their new values; those that it deleted, or made too large, are not.
+//!   Flushes and compactions change no newest version, and nothing here.
+//! - **J3 (eras).** What hides rows without a version of each (a range tombstone) begins an *era*
+//!   of its table: no row of an earlier era is found once the commit can be seen.
+//! - **J4 (readers).** A hit takes no lock and no count of references; what it looks at stays in
+//!   memory until it is done (X1).
+//! - **J5 (admission).** A row comes in when its key is missed a second time while few others were.
+//!   Scans, and reads that ask for each key once, put nothing out.
+//! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget,
+//!   and have at most their share of what it leaves to caches, which follows what they are worth
+//!   (`super::balance`, O1 to O6); more where no cache has the memory, up to the most that the
+//!   share may be, and what is past the share gives way first, used or not. They give way with the
+//!   block cache (Y1, Y2).
+//! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample
+//!   of the buckets are looked for and come in, in as much less memory. All others are known to be
+//!   missing without a look at memory that anybody writes.
 //!
 //! # How J1 is kept
 //!
-//! Each bucket counts how often it was locked. Who would put a row in notes the count, then looks for the newest version, and puts it in
-//! only if the count is still the same. A commit first installs its versions, then locks the bucket of each of its keys, and replaces what
-//! is there. So one of the two comes first: either the commit locks before the count was noted, and its version is found; or it locks after
-//! the row came in, and replaces it; or between, and the row does not come in.
+//! Each bucket counts how often it was locked. Who would put a row in notes the count, then looks
+//! for the newest version, and puts it in only if the count is still the same. A commit first
+//! installs its versions, then locks the bucket of each of its keys, and replaces what is there. So
+//! one of the two comes first: either the commit locks before the count was noted, and its version
+//! is found; or it locks after the row came in, and replaces it; or between, and the row does not
+//! come in.
 //!
-//! Rejected: to replace rows when a memtable is flushed, as the paper does. The cache could be asked only after all memtables then, and a
-//! flush would have to keep others from putting rows in for as long as it takes.
+//! Rejected: to replace rows when a memtable is flushed, as the paper does. The cache could be
+//! asked only after all memtables then, and a flush would have to keep others from putting rows in
+//! for as long as it takes.
 
 mod bucket;
 mod ghosts;
@@ -61,8 +72,8 @@ use crate::pages::in_large;
 
 pub(crate) use self::row::Tag;
 
-/// What a row takes, by which the number of buckets is chosen: bytes. Rows of other lengths leave slots empty, or are put out by those
-/// of their bucket.
+/// What a row takes, by which the number of buckets is chosen: bytes. Rows of other lengths leave
+/// slots empty, or are put out by those of their bucket.
 const ROW_BYTES: usize = 112;
 /// The largest row that is kept: bytes.
 const ROW_BYTES_MAX: usize = 4 << 10;
@@ -72,22 +83,28 @@ const SEEN_PER_BUCKET: usize = 16;
 const HEADROOM_SHARE: usize = 32;
 /// So many rows that left are waited for together.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 64 };
-/// Bytes that a stripe's account may be off from the one of all: a part of the capacity, and no more than this.
+/// Bytes that a stripe's account may be off from the one of all: a part of the capacity, and no
+/// more than this.
 const ACCOUNT_BYTES: isize = 64 << 10;
 const ACCOUNT_SHARE: usize = 1024;
-/// Buckets that are looked at for what may go, and bytes that go, for one who asks: it may be a commit.
+/// Buckets that are looked at for what may go, and bytes that go, for one who asks: it may be a
+/// commit.
 const BUCKETS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// Bytes that go at once of what is past its share: some ten milliseconds, for as much as blocks would give.
+/// Bytes that go at once of what is past its share: some ten milliseconds, for as much as blocks
+/// would give.
 const PAST_AT_ONCE: usize = 16 << 20;
-/// And for one who puts a row in, who makes room for later ones, too: this part of all, or half of that.
+/// And for one who puts a row in, who makes room for later ones, too: this part of all, or half of
+/// that.
 const BYTES_FOR_A_ROW: usize = 64 << 10;
 const SPARE_SHARE: usize = 128;
-/// Of what the budget leaves to caches, what rows have in any case, beside buckets: with none, each that comes in would have all buckets looked
-/// through to be put out again, and none would be seen to have left too early.
+/// Of what the budget leaves to caches, what rows have in any case, beside buckets: with none, each
+/// that comes in would have all buckets looked through to be put out again, and none would be seen
+/// to have left too early.
 const ROWS_LEAST: usize = 128;
-/// Of what the budget leaves to caches, the part that is no room for rows past their share although nobody has it: blocks that are evicted for one
-/// that comes in leave a little more than that takes.
+/// Of what the budget leaves to caches, the part that is no room for rows past their share although
+/// nobody has it: blocks that are evicted for one that comes in leave a little more than that
+/// takes.
 const IDLE_SHARE: usize = 64;
 /// So many misses of a stripe are judged together.
 const JUDGED_TOGETHER: u64 = 1024;
@@ -98,7 +115,8 @@ fn fits(key: &[u8], value: &[u8]) -> bool {
     Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX
 }
 
-/// What threads that share a stripe have taken out, and the change of bytes that is not in the account of all yet.
+/// What threads that share a stripe have taken out, and the change of bytes that is not in the
+/// account of all yet.
 #[derive(Default)]
 struct Left {
     limbo: Limbo<Gone>,
@@ -166,9 +184,10 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl RowCache {
-    /// A cache that has at most its share of what the budget leaves to caches, and looks for a sample while hardly any are found, where
-    /// it `may_sample`, with buckets in large pages of the system where they `may_be_large`; `None` of a share or a budget for which it is
-    /// not worth while.
+    /// A cache that has at most its share of what the budget leaves to caches, and looks for a
+    /// sample while hardly any are found, where it `may_sample`, with buckets in large pages of the
+    /// system where they `may_be_large`; `None` of a share or a budget for which it is not worth
+    /// while.
     pub(crate) fn new(
         balance: Arc<Balance>,
         may_sample: bool,
@@ -242,8 +261,8 @@ impl RowCache {
         }
     }
 
-    /// Asks the processor for what [`RowCache::get`] of several keys will look at: all of their buckets, then the rows these lead to. It counts as
-    /// no look.
+    /// Asks the processor for what [`RowCache::get`] of several keys will look at: all of their
+    /// buckets, then the rows these lead to. It counts as no look.
     pub(crate) fn expect_all(&self, hashes: impl Iterator<Item = u64> + Clone) {
         hashes.clone().for_each(|hash| self.expect(hash));
         for hash in hashes.filter(|hash| !self.worth.passes(self.number(*hash))) {
@@ -278,7 +297,8 @@ impl RowCache {
         }
     }
 
-    /// Whether [`RowCache::get`] finds the version of a key that a snapshot sees. It counts as no look.
+    /// Whether [`RowCache::get`] finds the version of a key that a snapshot sees. It counts as no
+    /// look.
     pub(crate) fn has(&self, tag: Tag, hash: u64, key: &[u8], snapshot: Csn) -> bool {
         let bucket = self.bucket(hash);
         if self.worth.passes(self.number(hash)) || !bucket.may_have(hash) {
@@ -291,7 +311,8 @@ impl RowCache {
         row.is_some_and(|row| row.csn() <= snapshot)
     }
 
-    /// The commit of a key's row, whose value goes into `value` if a snapshot sees it, which counts as a hit.
+    /// The commit of a key's row, whose value goes into `value` if a snapshot sees it, which counts
+    /// as a hit.
     #[inline]
     fn find(
         &self,
@@ -317,10 +338,12 @@ impl RowCache {
         Some(row.csn())
     }
 
-    /// A key was missing here, and found elsewhere. If it is asked for often enough, the newest version that is installed is put in.
-    /// That is what was `found`, where it `is_newest`; else `newest` looks for it, and answers the commit, and the value in what it is
-    /// given, or `None` where there is no value, or it is not to be had without waiting. `tag` was read before the key was looked for, and
-    /// all else is found out after the key was missing. Answers whether a row came in.
+    /// A key was missing here, and found elsewhere. If it is asked for often enough, the newest
+    /// version that is installed is put in. That is what was `found`, where it `is_newest`; else
+    /// `newest` looks for it, and answers the commit, and the value in what it is given, or `None`
+    /// where there is no value, or it is not to be had without waiting. `tag` was read before the
+    /// key was looked for, and all else is found out after the key was missing. Answers whether a
+    /// row came in.
     pub(crate) fn offer(
         &self,
         (tag, hash, key): (Tag, u64, &[u8]),
@@ -339,7 +362,8 @@ impl RowCache {
         came.is_some()
     }
 
-    /// Whether the row of a key that is missing was evicted lately: a little more memory would have kept it.
+    /// Whether the row of a key that is missing was evicted lately: a little more memory would have
+    /// kept it.
     #[inline]
     pub(crate) fn left_lately(&self, hash: u64) -> bool {
         let Some(ghosts) = &self.ghosts else { return false };
@@ -419,7 +443,8 @@ impl RowCache {
         Some(())
     }
 
-    /// A commit was installed (J2): of the row that is here, if one is, this is the new value, or none.
+    /// A commit was installed (J2): of the row that is here, if one is, this is the new value, or
+    /// none.
     pub(crate) fn replace(
         &self,
         table: TableId,
@@ -428,7 +453,8 @@ impl RowCache {
         csn: Csn,
         value: Option<&[u8]>,
     ) {
-        // Whether or not there is a row: it keeps those out who looked for one before the commit (J1).
+        // Whether or not there is a row: it keeps those out who looked for one before the commit
+        // (J1).
         let mut held = self.bucket(hash).lock();
         let known = held.find(hash, |row| row.tag().table() == table && row.key() == key);
         let Some(at) = known else { return };
@@ -436,7 +462,8 @@ impl RowCache {
         let Some(old) = held.row(at).filter(|old| old.csn() <= csn) else { return };
         let (came, gone) = match value.filter(|value| fits(key, value)) {
             Some(value) => {
-                // Of an era that has passed it stays: it is not known whether the new one began before this commit.
+                // Of an era that has passed it stays: it is not known whether the new one began
+                // before this commit.
                 let row = Row::new(old.tag(), csn, key, value);
                 let marks = held.marks(at);
                 held.put(at, hash, row, marks)
@@ -472,7 +499,8 @@ impl RowCache {
         charge.resize(self.fixed_bytes.saturating_add_signed(held.max(0)));
     }
 
-    /// Releases what nobody can look at any more. The rows end when the caller lets them, with nothing locked.
+    /// Releases what nobody can look at any more. The rows end when the caller lets them, with
+    /// nothing locked.
     fn release(&self, left: &mut Left, ended: &mut Vec<Row>) {
         let mut out = Vec::new();
         left.limbo.release(&self.epochs, &mut out);
@@ -484,7 +512,8 @@ impl RowCache {
         }
     }
 
-    /// Releases what can be of what threads have taken out, and puts it down. What others are at is left to them.
+    /// Releases what can be of what threads have taken out, and puts it down. What others are at is
+    /// left to them.
     fn release_all(&self) {
         for stripe in &self.stripes {
             let Some(mut left) = try_lock(&stripe.left) else { continue };
@@ -510,8 +539,8 @@ impl RowCache {
         limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
     }
 
-    /// Whether there is memory for rows past their share: what no cache has, while nobody reads anything that wants to come in, up to the
-    /// most that their share may be (O3, O4).
+    /// Whether there is memory for rows past their share: what no cache has, while nobody reads
+    /// anything that wants to come in, up to the most that their share may be (O3, O4).
     fn has_room(&self) -> bool {
         if !self.balance.moves() || self.worth.is_sampled() {
             return false;
@@ -532,8 +561,9 @@ impl RowCache {
         rows.max(self.caches() / ROWS_LEAST)
     }
 
-    /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets than [`BUCKETS_AT_ONCE`]. While rows are past
-    /// their share, each bucket that is looked at gives one, and as many are: for long nobody may have looked for what is not used.
+    /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets
+    /// than [`BUCKETS_AT_ONCE`]. While rows are past their share, each bucket that is looked at
+    /// gives one, and as many are: for long nobody may have looked for what is not used.
     fn evict(&self, bytes: usize) {
         let (mut evicted, mut gone) = (0, Vec::new());
         let is_past = self.held() > self.capacity();
@@ -600,8 +630,9 @@ impl RowCache {
         }
     }
 
-    /// Something else was read, so much since the begin, and of that what had left lately: now and then it is weighed against rows, and
-    /// what is past the share they have then leaves, some each time (O1, O4).
+    /// Something else was read, so much since the begin, and of that what had left lately: now and
+    /// then it is weighed against rows, and what is past the share they have then leaves, some each
+    /// time (O1, O4).
     pub(crate) fn weigh(&self, (read, others): (u64, u64)) {
         if !self.balance.moves() {
             return;
@@ -616,7 +647,8 @@ impl RowCache {
         }
     }
 
-    /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer are charged.
+    /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer
+    /// are charged.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
         let at_once = if before > self.capacity() { PAST_AT_ONCE } else { BYTES_AT_ONCE };

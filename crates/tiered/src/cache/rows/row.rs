@@ -1,4 +1,5 @@
-//! A cached row: what it is, its key and its value in one piece of memory, so that a hit looks at one place.
+//! A cached row: what it is, its key and its value in one piece of memory, so that a hit looks at
+//! one place.
 #![allow(unsafe_code)] // A leaf: bytes behind a header, reached by a thin pointer.
 
 use std::marker::PhantomData;
@@ -15,8 +16,8 @@ const WITNESS_AT: usize = 3;
 /// What the allocator adds, estimated.
 const HEAP_BYTES: usize = 16;
 
-/// Whose row it is: a table, and the era of it. A table begins another one when rows of it may be hidden by other than a newer
-/// version of their own.
+/// Whose row it is: a table, and the era of it. A table begins another one when rows of it may be
+/// hidden by other than a newer version of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tag(u64);
 
@@ -49,7 +50,8 @@ pub(super) struct Row(NonNull<u64>);
 #[derive(Clone, Copy)]
 pub(super) struct RowRef<'r>(NonNull<u64>, PhantomData<&'r Row>);
 
-/// A row that was taken out of its place. Readers may still look at it: if it is not released it stays in memory for good.
+/// A row that was taken out of its place. Readers may still look at it: if it is not released it
+/// stays in memory for good.
 pub(super) struct Gone(ManuallyDrop<Row>);
 
 // SAFETY: a row is bytes that nobody changes.
@@ -65,7 +67,8 @@ impl Row {
     /// A row. Its key and its value have less than 4 GiB each.
     pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> Row {
         let words = words(key.len(), value.len());
-        // Not zeroed: the allocator has such memory at hand that a thread gave back, and looks elsewhere for zeroed one, with a lock.
+        // Not zeroed: the allocator has such memory at hand that a thread gave back, and looks
+        // elsewhere for zeroed one, with a lock.
         let mut memory = Vec::with_capacity(words);
         memory.extend([key.len() as u64 | (value.len() as u64) << 32, csn.0, tag.0]);
         memory.resize(HEADER_WORDS, 0);
@@ -74,7 +77,8 @@ impl Row {
             // The last one, of which the bytes may leave some.
             memory.spare_capacity_mut()[words - HEADER_WORDS - 1].write(0);
         }
-        // SAFETY: there is room for the header and for as many bytes as both have, which all of it is written with before it counts.
+        // SAFETY: there is room for the header and for as many bytes as both have, which all of it
+        // is written with before it counts.
         unsafe {
             let bytes = memory.as_mut_ptr().add(HEADER_WORDS).cast::<u8>();
             bytes.copy_from_nonoverlapping(key.as_ptr(), key.len());
@@ -146,7 +150,8 @@ impl<'r> RowRef<'r> {
     #[inline]
     fn bytes(self, from: usize, len: usize) -> &'r [u8] {
         self.witness().looked();
-        // SAFETY: the header says how many bytes follow it, which are not changed as long as the row is there.
+        // SAFETY: the header says how many bytes follow it, which are not changed as long as the
+        // row is there.
         unsafe {
             let bytes = self.0.add(HEADER_WORDS).cast::<u8>();
             std::slice::from_raw_parts(bytes.add(from).as_ptr(), len)

@@ -14,7 +14,8 @@ impl Seen {
         Seen(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))
     }
 
-    /// Whether a key was missed before, and no other at its place since. It is remembered from now on.
+    /// Whether a key was missed before, and no other at its place since. It is remembered from now
+    /// on.
     pub(super) fn again(&self, hash: u64) -> bool {
         let place = &self.0[(hash >> 16) as usize & (self.0.len() - 1)];
         // None is zero, which stands for no key.

@@ -1,24 +1,26 @@
 //! Whether it is worth while to look for rows (J7).
 //!
-//! A look that finds nothing costs a line of memory or two, and a row that comes in and is not asked for again costs more. Where the rows
-//! asked for are too many, and all alike, that is all that a row cache does. So it is noted how many looks find their row. While hardly any
-//! do, rows of a *sample* of the buckets are looked for, as before, and all others pass. Rows of the sample have a part of the memory
-//! that is as large as the sample's part of the buckets; so what is found of them is what would be found of all, were all looked for, and
-//! tells when they are to be again.
+//! A look that finds nothing costs a line of memory or two, and a row that comes in and is not
+//! asked for again costs more. Where the rows asked for are too many, and all alike, that is all
+//! that a row cache does. So it is noted how many looks find their row. While hardly any do, rows
+//! of a *sample* of the buckets are looked for, as before, and all others pass. Rows of the sample
+//! have a part of the memory that is as large as the sample's part of the buckets; so what is found
+//! of them is what would be found of all, were all looked for, and tells when they are to be again.
 //!
-//! Rejected: to look now and then for any row. A row comes in after it was missed twice, so that of such looks hardly one would find
-//! anything, whatever is asked for.
+//! Rejected: to look now and then for any row. A row comes in after it was missed twice, so that of
+//! such looks hardly one would find anything, whatever is asked for.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One of so many buckets is in the sample.
 pub(super) const SAMPLE: usize = 16;
-/// Of looks, the part that find their row, below which only the sample is looked for, and from which on all are again.
+/// Of looks, the part that find their row, below which only the sample is looked for, and from
+/// which on all are again.
 const LEAST_SHARE: u64 = 32;
 const ENOUGH_SHARE: u64 = 16;
-/// Looks for each bucket by which it is judged, and their least number: a cache that others fill anew, as other rows are asked for than
-/// before, is to find some by then.
+/// Looks for each bucket by which it is judged, and their least number: a cache that others fill
+/// anew, as other rows are asked for than before, is to find some by then.
 const LOOKS_PER_BUCKET: u64 = 2;
 const LOOKS_LEAST: u64 = 4096;
 /// So many looks of a thread pass until it is seen to that somebody judges.
@@ -26,7 +28,8 @@ const PASSES: u32 = 4096;
 
 thread_local!(static PASSES_LEFT: Cell<u32> = const { Cell::new(PASSES) });
 
-/// Looks that were counted when it was judged last: those that found their row, and those that did not.
+/// Looks that were counted when it was judged last: those that found their row, and those that did
+/// not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Looks {
     pub(super) hits: u64,
@@ -66,7 +69,8 @@ impl Worth {
         self.is_sampled() && !bucket.is_multiple_of(SAMPLE)
     }
 
-    /// A look passed. Answers whether the caller is to judge: where all of the sample are found no other would.
+    /// A look passed. Answers whether the caller is to judge: where all of the sample are found no
+    /// other would.
     #[inline]
     pub(super) fn note_pass(&self) -> bool {
         let left = PASSES_LEFT.get() - 1;
@@ -74,7 +78,8 @@ impl Worth {
         left == 0
     }
 
-    /// Judges by the looks there were so far, of which it was `judged` before; one thread at a time.
+    /// Judges by the looks there were so far, of which it was `judged` before; one thread at a
+    /// time.
     pub(super) fn judge(&self, now: Looks, judged: &mut Looks) {
         let hits = now.hits.wrapping_sub(judged.hits);
         let looks = hits.wrapping_add(now.misses.wrapping_sub(judged.misses));

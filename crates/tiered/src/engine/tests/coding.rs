@@ -77,8 +77,9 @@ fn levels_are_compressed_as_the_settings_say() {
     check_rows(&bench, &commits);
 }
 
-/// Of a table that nothing drives down, what is above Level2 is brought together and compressed once nobody writes to it for a while, also
-/// while some of it is in memory yet; until then it stays as it is.
+/// Of a table that nothing drives down, what is above Level2 is brought together and compressed
+/// once nobody writes to it for a while, also while some of it is in memory yet; until then it
+/// stays as it is.
 #[test]
 fn what_has_come_to_rest_is_compressed_where_it_is() {
     for (settle_after, rests) in [(Duration::from_secs(1 << 20), false), (Duration::ZERO, true)] {
@@ -115,8 +116,8 @@ fn check_rows(bench: &Bench, commits: &[Commit]) {
     assert!(rows == wanted, "{} rows of {}", rows.len(), wanted.len());
 }
 
-/// What went down to Level2 without being touched is compressed once there is time, and takes less space then. It is done once: what cannot
-/// be made smaller is not tried again.
+/// What went down to Level2 without being touched is compressed once there is time, and takes less
+/// space then. It is done once: what cannot be made smaller is not tried again.
 #[test]
 fn what_was_relinked_is_compressed_later() {
     for noise in [false, true] {
@@ -161,7 +162,8 @@ fn what_was_relinked_is_compressed_later() {
     }
 }
 
-/// A block that needs a dictionary which is not recorded is damage that names its table and keys, and the rest is read.
+/// A block that needs a dictionary which is not recorded is damage that names its table and keys,
+/// and the rest is read.
 #[test]
 fn a_missing_dictionary_is_told_of() {
     let disk = SimDisk::new(3);
@@ -204,8 +206,9 @@ fn again(commits: &mut Vec<Commit>, rows: u64) {
     }
 }
 
-/// G1 to G4 of `coding/names`: extents say which dictionaries their blocks name; one that none names goes from the manifest, and who
-/// reads extents that were replaced goes on; a compaction that still codes by it records it again.
+/// G1 to G4 of `coding/names`: extents say which dictionaries their blocks name; one that none
+/// names goes from the manifest, and who reads extents that were replaced goes on; a compaction
+/// that still codes by it records it again.
 #[test]
 fn dictionaries_go_with_the_last_extent_that_names_them() {
     const ROWS: u64 = 8000;

@@ -19,8 +19,9 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
-/// E8: of damage anywhere in an extent its reader is told the table, the extent and which keys it is about: those of the slices that
-/// refer to the extent. So are verification, backups, and who looks at what compactions leave alone.
+/// E8: of damage anywhere in an extent its reader is told the table, the extent and which keys it
+/// is about: those of the slices that refer to the extent. So are verification, backups, and who
+/// looks at what compactions leave alone.
 #[test]
 fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     let whole = SimDisk::new(1);
@@ -79,7 +80,8 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     }
 }
 
-/// E8: where several slices refer to an extent, it is the keys from the first of them to the last: those that were cut out of it are elsewhere.
+/// E8: where several slices refer to an extent, it is the keys from the first of them to the last:
+/// those that were cut out of it are elsewhere.
 #[test]
 fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     let disk = SimDisk::new(1);
@@ -112,7 +114,8 @@ fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     assert!(text.contains(&hull), "{hull}: {text}");
 }
 
-/// E8: keys that compactions are kept away from hold no writer back, however much lies over them; what else the table has in Level0 does.
+/// E8: keys that compactions are kept away from hold no writer back, however much lies over them;
+/// what else the table has in Level0 does.
 #[test]
 fn e8_what_lies_beside_damage_still_counts_as_debt() {
     let settings = TieredSettings { compaction_order: Vec::new(), ..small() };
@@ -137,8 +140,9 @@ fn e8_what_lies_beside_damage_still_counts_as_debt() {
     assert!((4.0 / limit..=5.0 / limit).contains(&debt()), "{} of {limit}", debt());
 }
 
-/// E8: rows up to what cannot be read, and those behind it, are read by scans that say so, in both directions: the keys that the error names are
-/// the ends. No block is read that has no row of a scan, nor the index of such an extent.
+/// E8: rows up to what cannot be read, and those behind it, are read by scans that say so, in both
+/// directions: the keys that the error names are the ends. No block is read that has no row of a
+/// scan, nor the index of such an extent.
 #[test]
 fn e8_scans_up_to_what_is_damaged_and_from_behind_it_read_all() {
     let whole = SimDisk::new(1);
@@ -224,7 +228,8 @@ fn flush_over(bench: &Bench, csn: u64, slice: &Slice, rows: &mut BTreeMap<Vec<u8
     bench.engine.flush_all().unwrap();
 }
 
-/// How many slices of Level0 have keys before those of a slice, and how many after; none has both kinds, or some of that slice's, too.
+/// How many slices of Level0 have keys before those of a slice, and how many after; none has both
+/// kinds, or some of that slice's, too.
 fn beside(levels: &Levels, damaged: &SliceMeta) -> [usize; 2] {
     let mut beside = [0; 2];
     for (place, slice) in levels.places() {
@@ -262,8 +267,8 @@ fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> V
     lost
 }
 
-/// E8, W6: what is flushed over damaged keys is cut at them, so what lies beside them goes on to be compacted, and no reader looks through
-/// more and more of Level0 for it. No writer is held back.
+/// E8, W6: what is flushed over damaged keys is cut at them, so what lies beside them goes on to be
+/// compacted, and no reader looks through more and more of Level0 for it. No writer is held back.
 #[test]
 fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -287,8 +292,9 @@ fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     reads_as(&bench, &rows, 62);
 }
 
-/// E8, H1, H2: what was flushed already when damage is found is cut beside it, and compacted there; a part of it that cannot be read either
-/// is left alone as well. All is there, also after the next opening.
+/// E8, H1, H2: what was flushed already when damage is found is cut beside it, and compacted there;
+/// a part of it that cannot be read either is left alone as well. All is there, also after the next
+/// opening.
 #[test]
 fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     for rots in [false, true] {
@@ -341,8 +347,8 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     }
 }
 
-/// H2: a disk that is full puts the cutting off, at whatever write it is met, and a sync that fails for it is as final as any; nothing is lost,
-/// and it is done once there is space.
+/// H2: a disk that is full puts the cutting off, at whatever write it is met, and a sync that fails
+/// for it is as final as any; nothing is lost, and it is done once there is space.
 #[test]
 fn e8_a_full_disk_puts_cutting_beside_damage_off() {
     let (mut put_off, mut stopped) = (0, 0);

@@ -25,8 +25,8 @@ fn memory(bench: &Bench, ordinal: u32) -> usize {
     bench.engine.0.tables.load()[&table(ordinal)].memory_bytes()
 }
 
-/// A dropped table that an old snapshot still reads holds neither the log nor memory back, and the snapshot reads
-/// on. After a crash nothing of it is left.
+/// A dropped table that an old snapshot still reads holds neither the log nor memory back, and the
+/// snapshot reads on. After a crash nothing of it is left.
 #[test]
 fn e5_e6_a_dropped_table_under_an_old_snapshot_holds_nothing_back() {
     let disk = SimDisk::new(1);
@@ -111,7 +111,8 @@ fn the_levels_of_a_dropped_table_are_no_debt() {
     assert_eq!(bench.engine.debt().total(), 0.0, "{:?}", bench.engine.debt());
 }
 
-/// Asked again and again to persist what cannot be written yet, a table keeps one memtable that waits, not one more each time.
+/// Asked again and again to persist what cannot be written yet, a table keeps one memtable that
+/// waits, not one more each time.
 #[test]
 fn a_memtable_is_not_switched_while_an_older_one_waits() {
     let disk = SimDisk::new(1);
@@ -130,8 +131,9 @@ fn a_memtable_is_not_switched_while_an_older_one_waits() {
     assert_eq!((waiting(), bench.engine.persisted()), (0, Csn(12)));
 }
 
-/// A table that was dropped and forgotten is not made again by a log that still has its creation: its rows would fill
-/// memory that nobody limits at an opening. What holds the log back here is another table.
+/// A table that was dropped and forgotten is not made again by a log that still has its creation:
+/// its rows would fill memory that nobody limits at an opening. What holds the log back here is
+/// another table.
 #[test]
 fn e3_the_log_does_not_fill_memory_with_a_table_that_is_gone() {
     let disk = SimDisk::new(1);

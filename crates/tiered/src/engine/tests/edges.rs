@@ -28,8 +28,9 @@ fn a_batch_past_the_formats_limits_is_refused() {
     assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
 }
 
-/// A crash discards the commits above the stable CSN, and gives their numbers to others. Neither the
-/// table's figure of what is flushed nor the engine's may reach past it, or the others would be skipped.
+/// A crash discards the commits above the stable CSN, and gives their numbers to others. Neither
+/// the table's figure of what is flushed nor the engine's may reach past it, or the others would be
+/// skipped.
 #[test]
 fn numbers_of_discarded_commits_are_used_again() {
     let disk = SimDisk::new(1);
@@ -64,8 +65,8 @@ fn e7_a_table_is_recorded_once_its_creation_is_stable() {
     assert_eq!(open(&disk.fork()).unwrap().engine.tables(), [table(1)]);
 }
 
-/// E2: a newer commit is installed first, and its memtable switched and flushed; then an older commit of
-/// the same key comes. Reads see the newer one all the same, through every later change.
+/// E2: a newer commit is installed first, and its memtable switched and flushed; then an older
+/// commit of the same key comes. Reads see the newer one all the same, through every later change.
 #[test]
 fn e2_an_older_commit_installed_later_stays_older() {
     for (newer, wanted) in [(put(1, "k", "newer"), Some(&b"newer"[..])), (delete(1, "k"), None)] {
@@ -105,8 +106,8 @@ fn e2_an_older_commit_installed_later_stays_older() {
     }
 }
 
-/// Of several operations of one batch on a key the last counts, also when they are installed again, and when
-/// some of them went to an older memtable.
+/// Of several operations of one batch on a key the last counts, also when they are installed again,
+/// and when some of them went to an older memtable.
 #[test]
 fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
     let disk = SimDisk::new(1);
@@ -134,8 +135,8 @@ fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
     look(&bench);
 }
 
-/// A flush or compaction that was under way when its table was reaped records nothing, and gives its space
-/// back.
+/// A flush or compaction that was under way when its table was reaped records nothing, and gives
+/// its space back.
 #[test]
 fn work_on_a_reaped_table_is_abandoned() {
     let disk = SimDisk::new(1);
@@ -165,8 +166,8 @@ fn work_on_a_reaped_table_is_abandoned() {
     assert_eq!(open(&disk).unwrap().engine.tables(), [table(2)]);
 }
 
-/// E4, E5: a cursor reads on while what it reads is flushed, compacted, dropped and reaped; the space comes
-/// back when it ends.
+/// E4, E5: a cursor reads on while what it reads is flushed, compacted, dropped and reaped; the
+/// space comes back when it ends.
 #[test]
 fn a_cursor_outlives_everything_under_it() {
     let disk = SimDisk::new(1);
@@ -358,7 +359,8 @@ fn a_thousand_tables_of_one_row_cost_little_memory() {
     assert!(bench.engine.0.accounts.budget.used() <= tables as usize * 4096);
 }
 
-/// Memtables that a slow cursor holds after their flush are memory, and no debt: a flush would not free them.
+/// Memtables that a slow cursor holds after their flush are memory, and no debt: a flush would not
+/// free them.
 #[test]
 fn what_only_a_reader_holds_is_no_debt() {
     let disk = SimDisk::new(1);
@@ -467,7 +469,8 @@ impl Rewrite for Cuts {
     }
 }
 
-/// E11: what is merged is rewritten once the commit is stable, at all snapshots, and where it becomes no longer.
+/// E11: what is merged is rewritten once the commit is stable, at all snapshots, and where it
+/// becomes no longer.
 #[test]
 fn e11_values_are_rewritten_as_they_are_merged() {
     // What the row cache has stays as it was written.

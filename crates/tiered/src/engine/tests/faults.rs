@@ -45,8 +45,9 @@ pub(super) fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
     all
 }
 
-/// Every operation fails once, in each way a disk can fail; then the machine stops. What was claimed to be
-/// persistent is there, and nothing is damaged: no slot of an edit whose fate is unknown was given out again.
+/// Every operation fails once, in each way a disk can fail; then the machine stops. What was
+/// claimed to be persistent is there, and nothing is damaged: no slot of an edit whose fate is
+/// unknown was given out again.
 #[test]
 fn e8_any_failed_operation_then_a_crash_loses_nothing_that_was_persisted() {
     let commits = with_drops(9, 60);
@@ -129,8 +130,8 @@ pub(super) fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     all
 }
 
-/// E8: damage is told to the read that meets it, with table, extent and block; everything else is read as it
-/// was written; and verification finds exactly what reads find.
+/// E8: damage is told to the read that meets it, with table, extent and block; everything else is
+/// read as it was written; and verification finds exactly what reads find.
 #[test]
 fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     let disk = SimDisk::new(1);
@@ -175,7 +176,8 @@ fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     }
 }
 
-/// E8: compaction that meets damage leaves those keys alone. The rest of the table goes on, and so do others.
+/// E8: compaction that meets damage leaves those keys alone. The rest of the table goes on, and so
+/// do others.
 #[test]
 fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
     let disk = SimDisk::new(1);
@@ -274,7 +276,8 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     assert_eq!(bench.get(table(1), &key(3999), Csn(3)).unwrap(), Some(noise(3999, 100)));
 }
 
-/// E8: after a failure whose outcome nobody knows, slots that the manifest may refer to stay as they are.
+/// E8: after a failure whose outcome nobody knows, slots that the manifest may refer to stay as
+/// they are.
 #[test]
 fn a_manifest_that_failed_keeps_its_slots() {
     let commits = history(6, 60);
@@ -367,7 +370,8 @@ fn missing_and_foreign_files_are_named() {
     }
 }
 
-/// E8: whoever meets damage tells of it with table, extent, place and keys; the engine works on, and what else there is can be read.
+/// E8: whoever meets damage tells of it with table, extent, place and keys; the engine works on,
+/// and what else there is can be read.
 #[test]
 fn e8_damage_is_told_with_its_keys_by_whoever_meets_it() {
     let cold = |compression| TieredSettings { cold_compression: compression, ..small() };

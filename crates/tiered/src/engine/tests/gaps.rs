@@ -70,7 +70,8 @@ fn who_polls_a_queue_walks_over_what_was_deleted_since_and_no_more() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0), "an older snapshot sees all of them");
 }
 
-/// G5: another poller, whose snapshot is later, made known how the gap has grown before this one looked.
+/// G5: another poller, whose snapshot is later, made known how the gap has grown before this one
+/// looked.
 #[test]
 fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
     let bench = with_rows(small(), 0..3000);
@@ -166,7 +167,8 @@ fn a_row_that_is_put_into_a_gap_is_found_and_what_is_beside_it_leapt_over() {
     assert_eq!(forward(&bench, 5), (Some(key(900)), 0), "they are one again");
 }
 
-/// Commits are installed in any order: one that a snapshot does not see may be there when the snapshot's scan finds nothing.
+/// Commits are installed in any order: one that a snapshot does not see may be there when the
+/// snapshot's scan finds nothing.
 #[test]
 fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
     for flushed in [false, true] {
@@ -183,7 +185,8 @@ fn rows_above_the_snapshot_are_in_no_gap_wherever_they_are() {
     }
 }
 
-/// An insertion that entered a sub-table's memtable before a split ends after it, and looks for gaps where nobody reads any more.
+/// An insertion that entered a sub-table's memtable before a split ends after it, and looks for
+/// gaps where nobody reads any more.
 #[test]
 fn an_insertion_that_a_split_overtakes_is_in_no_gap() {
     let bench = with_rows(small(), 0..0);
@@ -229,7 +232,8 @@ fn a_device_is_not_waited_for_behind_a_gap() {
     assert_eq!(cursor.key(), key(2901));
 }
 
-/// Commits of several threads, numbered in one order and installed in any; snapshots at the prefix of those that are installed.
+/// Commits of several threads, numbered in one order and installed in any; snapshots at the prefix
+/// of those that are installed.
 struct Shared {
     bench: Bench,
     history: Mutex<History>,
@@ -312,8 +316,9 @@ impl Shared {
 
 const KEYS: u64 = 1000;
 
-/// G1, G2: whatever is put into gaps while they are found, widened, cut and leapt over, every scan gives what its snapshot sees, in
-/// both directions, through switches, flushes, compactions, splits and joins.
+/// G1, G2: whatever is put into gaps while they are found, widened, cut and leapt over, every scan
+/// gives what its snapshot sees, in both directions, through switches, flushes, compactions, splits
+/// and joins.
 #[test]
 fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
     for seed in 0..4 {

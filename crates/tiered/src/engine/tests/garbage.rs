@@ -34,7 +34,8 @@ fn taken(engine: &TieredEngine) -> u64 {
     all - free
 }
 
-/// G1, G2, G3: slots come back with the view, a few of them at once and the others in the background.
+/// G1, G2, G3: slots come back with the view, a few of them at once and the others in the
+/// background.
 #[test]
 fn who_lets_go_of_a_large_view_leaves_most_of_it_to_the_background() {
     let (engine, view) = view_of_what_is_gone();
@@ -101,7 +102,8 @@ fn nothing_is_left_once_the_engine_is_closed_or_gone() {
     }
 }
 
-/// G4: threads that end for a failure free what is left, and readers, who may go on, leave nothing more.
+/// G4: threads that end for a failure free what is left, and readers, who may go on, leave nothing
+/// more.
 #[test]
 fn threads_that_end_for_a_failure_free_what_is_left() {
     let (engine, view) = view_of_what_is_gone();

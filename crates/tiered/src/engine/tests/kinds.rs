@@ -25,7 +25,8 @@ fn with_table(settings: TieredSettings) -> (SimDisk, Bench) {
     (disk, bench)
 }
 
-/// Rows that are deleted leave the files although nothing else is written, and so do their tombstones.
+/// Rows that are deleted leave the files although nothing else is written, and so do their
+/// tombstones.
 #[test]
 fn what_was_deleted_goes_by_itself() {
     let (disk, bench) = with_table(small());
@@ -46,8 +47,8 @@ fn what_was_deleted_goes_by_itself() {
     verify_clean(&disk);
 }
 
-/// Rows here and there are written anew, so that most of each extent stays where it is and a part is dead: there is never
-/// more of that than the ceiling allows.
+/// Rows here and there are written anew, so that most of each extent stays where it is and a part
+/// is dead: there is never more of that than the ceiling allows.
 #[test]
 fn space_stays_under_its_ceiling() {
     let settings = TieredSettings {
@@ -84,8 +85,9 @@ fn space_stays_under_its_ceiling() {
     verify_clean(&disk);
 }
 
-/// Rows anywhere are written anew on and on. Answers the most bytes that extents take for each byte of Level2 once nothing is due, but for what
-/// there may always be above it, and the bytes that compactions wrote.
+/// Rows anywhere are written anew on and on. Answers the most bytes that extents take for each byte
+/// of Level2 once nothing is due, but for what there may always be above it, and the bytes that
+/// compactions wrote.
 fn amplification(space_max: f64) -> (f64, u64) {
     let settings = TieredSettings {
         space_max,
@@ -122,7 +124,8 @@ fn amplification(space_max: f64) -> (f64, u64) {
     (most, written)
 }
 
-/// The ceiling is one for all of a table: the lower it is, the less there is above Level2, and the more is written.
+/// The ceiling is one for all of a table: the lower it is, the less there is above Level2, and the
+/// more is written.
 #[test]
 fn a_ceiling_on_space_is_one_for_all_levels() {
     let found = [1.2, 2.0].map(|space_max| (space_max, amplification(space_max)));
@@ -175,7 +178,8 @@ struct Gate(Arc<(Mutex<Passing>, Condvar)>);
 #[derive(Default)]
 struct Passing {
     is_open: bool,
-    /// Compactions that have come to the gate, each on a thread of its own: the smallest and the largest key of all their tasks.
+    /// Compactions that have come to the gate, each on a thread of its own: the smallest and the
+    /// largest key of all their tasks.
     hulls: HashMap<ThreadId, (Vec<u8>, Vec<u8>)>,
     /// Calls that found nothing to compact.
     idle: usize,
@@ -207,8 +211,8 @@ impl Accelerator for Gate {
     }
 }
 
-/// Compactions that are due in one large sub-table are at work at the same time, as many as there are keys for: none ends before the last
-/// one has begun, and no two of them have a key in common.
+/// Compactions that are due in one large sub-table are at work at the same time, as many as there
+/// are keys for: none ends before the last one has begun, and no two of them have a key in common.
 #[test]
 fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let settings = TieredSettings {
@@ -269,8 +273,8 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     verify_clean(&disk);
 }
 
-/// Keys that ascend go straight into Level1, which they do not meet; keys all over go to Level0 once Level1 holds more than
-/// they are worth.
+/// Keys that ascend go straight into Level1, which they do not meet; keys all over go to Level0
+/// once Level1 holds more than they are worth.
 #[test]
 fn a_flush_that_meets_little_goes_straight_into_level1() {
     let (disk, bench) = with_table(TieredSettings { straight_flush: true, ..small() });
@@ -305,8 +309,8 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     verify_clean(&disk);
 }
 
-/// E8: damage in Level1 that a straight flush meets, or a split, keeps them away, and nothing else: what is in memory gets to the
-/// files, and the engine goes on.
+/// E8: damage in Level1 that a straight flush meets, or a split, keeps them away, and nothing else:
+/// what is in memory gets to the files, and the engine goes on.
 #[test]
 fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_engine() {
     for splits in [false, true] {
@@ -348,7 +352,8 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
     }
 }
 
-/// Rows of which two do not fit into one slot leave some of each free, and nothing comes of putting them in order.
+/// Rows of which two do not fit into one slot leave some of each free, and nothing comes of putting
+/// them in order.
 #[test]
 fn what_cannot_be_filled_better_is_left_alone() {
     for bytes in [33_000, 40_000, 70_000, 170_000] {

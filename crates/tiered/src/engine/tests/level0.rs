@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Writes to the table until Level0 was compacted; answers the most sub-levels that were seen, and the bytes flushed for each.
+/// Writes to the table until Level0 was compacted; answers the most sub-levels that were seen, and
+/// the bytes flushed for each.
 fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
     let counts = &bench.engine.0.counts.compactions;
     let compacted = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
@@ -84,7 +85,8 @@ fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     assert_eq!(in_memory, [false, false, true]);
 }
 
-/// What is read for few rows is small: blocks of Level0; what nearly all data is in, and what will likely stay as it is, is not.
+/// What is read for few rows is small: blocks of Level0; what nearly all data is in, and what will
+/// likely stay as it is, is not.
 #[test]
 fn blocks_are_small_where_a_read_is_of_few_rows_of_theirs() {
     let settings = TieredSettings {

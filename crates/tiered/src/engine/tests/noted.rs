@@ -1,4 +1,5 @@
-//! What an engine knew of temperatures and compactions is told of its folder afterwards, and nothing hangs on that.
+//! What an engine knew of temperatures and compactions is told of its folder afterwards, and
+//! nothing hangs on that.
 
 use spillway_base::budget::Use;
 use spillway_storage::OpenMode;
@@ -94,7 +95,8 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     drop(again);
     check_same(&offline(&disk), &told);
 
-    // Of what came later nothing is known: here the process is killed, and only temperatures of what is new are missing.
+    // Of what came later nothing is known: here the process is killed, and only temperatures of
+    // what is new are missing.
     let killed = reopened(&disk);
     rewritten(&killed, 4, 0..400);
     drop(killed);
@@ -104,7 +106,8 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     verify_clean(&disk);
 }
 
-/// Numbers that were given out, for extents that no edit told of, are given out again after a crash: nothing is known of those.
+/// Numbers that were given out, for extents that no edit told of, are given out again after a
+/// crash: nothing is known of those.
 #[test]
 fn nothing_is_told_of_extents_that_take_the_numbers_of_others() {
     let disk = SimDisk::new(44);
@@ -138,7 +141,8 @@ fn what_there_is_no_memory_for_is_not_put_down() {
     assert!(offline(&disk).compactions.unwrap().len() > told.compactions.unwrap().len());
 }
 
-/// In the background it is put down after a while, if there is something new, and never without threads there.
+/// In the background it is put down after a while, if there is something new, and never without
+/// threads there.
 #[test]
 fn the_recent_past_is_put_down_now_and_then() {
     let disk = SimDisk::new(42);
@@ -161,7 +165,8 @@ fn the_recent_past_is_put_down_now_and_then() {
     inner.threads.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Every operation of it fails once, in each way: the engine goes on, and the folder tells what it told before, or what is new.
+/// Every operation of it fails once, in each way: the engine goes on, and the folder tells what it
+/// told before, or what is new.
 #[test]
 fn what_cannot_be_put_down_changes_nothing() {
     for fault in [Fault::Io, Fault::ShortWrite, Fault::Full, Fault::Crash] {

@@ -24,7 +24,8 @@ impl Accelerator for Watching {
     }
 }
 
-/// What a history of flushes and compactions came to: the files with their bytes, and what its queues were given.
+/// What a history of flushes and compactions came to: the files with their bytes, and what its
+/// queues were given.
 fn outcome(overlapped: bool, data_reuse: bool) -> (BTreeMap<String, Vec<u8>>, Vec<(u64, u64)>) {
     let given = Arc::new(Given::default());
     let disk = SimDisk::new(1);
@@ -65,8 +66,8 @@ fn outcome(overlapped: bool, data_reuse: bool) -> (BTreeMap<String, Vec<u8>>, Ve
     (files.collect(), std::mem::take(&mut given.at_merges.lock()))
 }
 
-/// Without overlap nothing is under way while blocks are merged, and nothing was read that they did not need; with it something is. What
-/// is stored is the same, byte by byte.
+/// Without overlap nothing is under way while blocks are merged, and nothing was read that they did
+/// not need; with it something is. What is stored is the same, byte by byte.
 #[test]
 fn without_overlap_nothing_is_under_way_at_a_merge() {
     for data_reuse in [true, false] {

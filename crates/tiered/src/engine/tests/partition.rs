@@ -1,4 +1,5 @@
-//! Tables of several sub-tables: split and joined under whoever reads and writes, and through crashes.
+//! Tables of several sub-tables: split and joined under whoever reads and writes, and through
+//! crashes.
 
 use spillway_base::home::{Touched, within};
 
@@ -24,8 +25,8 @@ fn filled(disk: &SimDisk, keys: u64) -> (Bench, Vec<Commit>) {
     (bench, commits)
 }
 
-/// E1, E4: whoever read before a split reads the same after it, and both halves are flushed, the memtable that they share
-/// by each.
+/// E1, E4: whoever read before a split reads the same after it, and both halves are flushed, the
+/// memtable that they share by each.
 #[test]
 fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
     let disk = SimDisk::new(3);
@@ -120,8 +121,8 @@ fn versions_of_a_key_stay_in_one_subtable() {
     verify_clean(&disk);
 }
 
-/// E3, E6: two that are joined have memtables that lie beside each other. That one of them was flushed says nothing of
-/// what is only in the other's.
+/// E3, E6: two that are joined have memtables that lie beside each other. That one of them was
+/// flushed says nothing of what is only in the other's.
 #[test]
 fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     for order in [["key001", "key119"], ["key119", "key001"]] {
@@ -152,7 +153,8 @@ fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     }
 }
 
-/// E3, E6: of two that are joined one was flushed further than the other. What both are known to have is what the less flushed one has.
+/// E3, E6: of two that are joined one was flushed further than the other. What both are known to
+/// have is what the less flushed one has.
 #[test]
 fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_other() {
     for (order, flushed) in [(["key001", "key119"], 1), (["key119", "key001"], 0)] {
@@ -189,8 +191,9 @@ fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_
     }
 }
 
-/// Commits by which tables grow until they are split, and go until their sub-tables are joined, again and again: rows come all over the keys,
-/// and then those of all but a few keys go, so that what is left is small.
+/// Commits by which tables grow until they are split, and go until their sub-tables are joined,
+/// again and again: rows come all over the keys, and then those of all but a few keys go, so that
+/// what is left is small.
 fn waxing_and_waning() -> Vec<Commit> {
     let mut commits = Vec::new();
     let mut add = |batch| commits.push((Csn(commits.len() as u64 + 1), batch));
@@ -221,7 +224,8 @@ fn waxing_and_waning() -> Vec<Commit> {
     commits
 }
 
-/// E6, as without sub-tables: crashed at every operation of splits and joins, before they are recorded and after, and at some in between.
+/// E6, as without sub-tables: crashed at every operation of splits and joins, before they are
+/// recorded and after, and at some in between.
 #[test]
 fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_persisted() {
     let commits = waxing_and_waning();
@@ -342,8 +346,8 @@ fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
     verify_clean(&disk);
 }
 
-/// Whoever comes with a key, to read or to write, is told where its sub-table is at home; the second half of one that was split has a
-/// place of its own.
+/// Whoever comes with a key, to read or to write, is told where its sub-table is at home; the
+/// second half of one that was split has a place of its own.
 #[test]
 fn a_use_tells_where_its_subtable_is_at_home() {
     const CORES: u32 = 1 << 20;
@@ -381,7 +385,8 @@ fn a_use_tells_where_its_subtable_is_at_home() {
     assert_eq!(scan(b"key001", b"key119"), both);
 }
 
-/// Has rows of a kilobyte written with keys of these numbers, a few hundred kilobytes for a flush, and all work done that follows.
+/// Has rows of a kilobyte written with keys of these numbers, a few hundred kilobytes for a flush,
+/// and all work done that follows.
 fn written(bench: &Bench, of: u32, flushes: u64, key: impl Fn(u64) -> u64) {
     for _ in 0..flushes {
         let first = bench.horizon.stable().0 + 1;
@@ -403,7 +408,8 @@ fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
     (starts, read(&counts.splits), read(&counts.joins))
 }
 
-/// What is written more than all others is split where its writes fall, stays so while they do, and is joined when they are elsewhere.
+/// What is written more than all others is split where its writes fall, stays so while they do, and
+/// is joined when they are elsewhere.
 #[test]
 fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let settings = TieredSettings {
@@ -468,7 +474,8 @@ fn heat_is_noted_without_a_read() {
     }
 }
 
-/// Rows that are appended go to the last sub-table however often it is split: it is not for their sake.
+/// Rows that are appended go to the last sub-table however often it is split: it is not for their
+/// sake.
 #[test]
 fn what_is_appended_is_not_split_for_its_heat() {
     let settings = TieredSettings {
@@ -484,7 +491,8 @@ fn what_is_appended_is_not_split_for_its_heat() {
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
-/// A compaction of everything that a crash cuts off has what it has recorded: begun anew, it goes on there, and writes only what is left.
+/// A compaction of everything that a crash cuts off has what it has recorded: begun anew, it goes
+/// on there, and writes only what is left.
 #[test]
 fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
     let settings = || TieredSettings { subtable_bytes: 500 << 10, ..small() };

@@ -32,7 +32,8 @@ fn value(number: u64) -> Vec<u8> {
     noise(number, (number % 400) as usize)
 }
 
-/// A table of which all is in extents: of each eighth key a second version from [`KEYS`] commits later on, each eleventh deleted then.
+/// A table of which all is in extents: of each eighth key a second version from [`KEYS`] commits
+/// later on, each eleventh deleted then.
 fn filled(disk: &SimDisk, settings: TieredSettings) -> Bench {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));

@@ -2,9 +2,10 @@
 
 use super::*;
 
-/// K5: while a flush is between its write and its sync, a compaction syncs the same file, and is the one that is told of
-/// the failure. The sync of the flush succeeds on the device, and its bytes are lost all the same: nothing may be said
-/// to be persistent that was not before, by whatever cause the sync failed.
+/// K5: while a flush is between its write and its sync, a compaction syncs the same file, and is
+/// the one that is told of the failure. The sync of the flush succeeds on the device, and its bytes
+/// are lost all the same: nothing may be said to be persistent that was not before, by whatever
+/// cause the sync failed.
 #[test]
 fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     for fault in [Fault::Io, Fault::Full] {
@@ -51,8 +52,8 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     }
 }
 
-/// E6, E8: threads flush, compact, record and reap at once, one of them is told of a failed sync, and the machine
-/// stops. Whatever was said to be persistent before or after is there.
+/// E6, E8: threads flush, compact, record and reap at once, one of them is told of a failed sync,
+/// and the machine stops. Whatever was said to be persistent before or after is there.
 #[test]
 fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     let mut failed = 0;
@@ -98,8 +99,8 @@ fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     assert!(failed > 20, "{failed}");
 }
 
-/// While one table's memtable is flushed, another table's is as well; of one table they go down one after another, so that
-/// newer sub-levels hold newer versions.
+/// While one table's memtable is flushed, another table's is as well; of one table they go down one
+/// after another, so that newer sub-levels hold newer versions.
 #[test]
 fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     for tables in [1, 2] {
@@ -114,7 +115,8 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
             let op = Op::Put { table: id, key: b"key", value: &[csn as u8] };
             bench.install(&(Csn(csn), batch(&[op])));
             bench.engine.request_persist(Csn(csn));
-            // The second of one table has to be switched by hand: one that waits holds the log back no less.
+            // The second of one table has to be switched by hand: one that waits holds the log back
+            // no less.
             let of = bench.part(id.ordinal()).1;
             of.switch(&of.view().active.clone(), &bench.engine.0.accounts, || Csn(csn));
         }
@@ -143,8 +145,9 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     }
 }
 
-/// Who asks for flushes leaves them to the threads in the background; all is flushed when it is told so, also by itself where those threads
-/// have ended, and it is told of what keeps them from it.
+/// Who asks for flushes leaves them to the threads in the background; all is flushed when it is
+/// told so, also by itself where those threads have ended, and it is told of what keeps them from
+/// it.
 #[test]
 fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
     let waiting = |bench: &Bench| {

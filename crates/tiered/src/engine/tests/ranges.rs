@@ -85,7 +85,8 @@ fn r6_a_crash_at_every_operation_loses_no_range_and_brings_nothing_back() {
     crash_at_every_operation(&with_ranges(22, 70), small_parts());
 }
 
-/// R1 and R2, in memory and below: what hides and what does not, and whom a key's newest commit is told of.
+/// R1 and R2, in memory and below: what hides and what does not, and whom a key's newest commit is
+/// told of.
 #[test]
 fn r1_r2_a_range_hides_what_its_snapshot_saw() {
     for flushed in [false, true] {
@@ -99,7 +100,8 @@ fn r1_r2_a_range_hides_what_its_snapshot_saw() {
         *bench.horizon.live.lock() = vec![Csn(2)];
         put(&bench, 2, 0..10);
         settle();
-        // Another's row, which the snapshot of the deletion does not see, and one of the very commit that deletes.
+        // Another's row, which the snapshot of the deletion does not see, and one of the very
+        // commit that deletes.
         put(&bench, 3, 4..5);
         settle();
         let own = noise(6, 9);
@@ -126,8 +128,8 @@ fn r1_r2_a_range_hides_what_its_snapshot_saw() {
     }
 }
 
-/// R4 and R5: slices of which everything is hidden go without being read, and with them the range; not while a snapshot
-/// needs them.
+/// R4 and R5: slices of which everything is hidden go without being read, and with them the range;
+/// not while a snapshot needs them.
 #[test]
 fn r4_r5_what_is_hidden_whole_goes_unread() {
     let disk = SimDisk::new(1);
@@ -156,8 +158,8 @@ fn r4_r5_what_is_hidden_whole_goes_unread() {
     verify_clean(&disk);
 }
 
-/// What a range in memory hides takes no space on a full disk, and what is in extents goes before the range is flushed: unless
-/// a snapshot needs it. After a crash the log has the range.
+/// What a range in memory hides takes no space on a full disk, and what is in extents goes before
+/// the range is flushed: unless a snapshot needs it. After a crash the log has the range.
 #[test]
 fn r9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     for needed in [false, true] {
@@ -203,7 +205,8 @@ fn r9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     }
 }
 
-/// R4 and R5: what is hidden in part is merged without it, once there are many ranges, and then they go.
+/// R4 and R5: what is hidden in part is merged without it, once there are many ranges, and then
+/// they go.
 #[test]
 fn r4_r5_many_ranges_end_by_themselves() {
     let disk = SimDisk::new(1);

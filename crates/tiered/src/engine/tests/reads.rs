@@ -145,7 +145,8 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
 }
 
-/// Z6, E12: what is kept for others to go along is handed over when somebody says so, and where the system takes it later, then.
+/// Z6, E12: what is kept for others to go along is handed over when somebody says so, and where the
+/// system takes it later, then.
 #[test]
 fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     let disk = SimDisk::new(6);
@@ -192,8 +193,9 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     bench.engine.close();
 }
 
-/// Z1, Z6: what is left of a read that its device has done a part of is handed over by whoever looks for what was over at once, or kept for
-/// the next one, and told of, where the system does not take it.
+/// Z1, Z6: what is left of a read that its device has done a part of is handed over by whoever
+/// looks for what was over at once, or kept for the next one, and told of, where the system does
+/// not take it.
 #[test]
 fn z6_what_is_left_of_a_read_is_handed_over() {
     let disk = SimDisk::new(8);
@@ -236,7 +238,8 @@ impl Wake for Panics {
     }
 }
 
-/// Z1, Z6: whatever a panic ends while reads are handed over, those of other queues are handed over, too.
+/// Z1, Z6: whatever a panic ends while reads are handed over, those of other queues are handed
+/// over, too.
 #[test]
 fn z6_a_panic_keeps_no_other_queue_from_its_device() {
     let disk = SimDisk::new(9);
@@ -291,7 +294,8 @@ impl spillway_base::thread::Pool for Quiet {
     }
 }
 
-/// Z7: nothing is begun for one who is alone, and who is not, or may not wait, is not kept from anything.
+/// Z7: nothing is begun for one who is alone, and who is not, or may not wait, is not kept from
+/// anything.
 #[test]
 fn z7_who_is_alone_waits_for_the_device() {
     for lone_waits in [true, false] {
@@ -319,7 +323,8 @@ fn z7_who_is_alone_waits_for_the_device() {
     }
 }
 
-/// What planners go by: of a range of few keys an estimate is not of many, wherever they are, and whether the index is in memory or not.
+/// What planners go by: of a range of few keys an estimate is not of many, wherever they are, and
+/// whether the index is in memory or not.
 #[test]
 fn an_estimate_of_a_range_is_near_its_keys() {
     let (rows, step) = (30_000_u64, 7_919);

@@ -66,8 +66,8 @@ fn e13_what_is_recalled_is_what_the_snapshot_sees() {
     }
 }
 
-/// What a flush, a compaction or a range tombstone makes forget is not known to who took a number before, and is known to be gone by who took
-/// one since.
+/// What a flush, a compaction or a range tombstone makes forget is not known to who took a number
+/// before, and is known to be gone by who took one since.
 #[test]
 fn e13_what_was_forgotten_is_not_known() {
     let overwrite = |bench: &Bench| {
@@ -157,7 +157,8 @@ fn e13_what_is_recalled_is_a_use_and_a_hit() {
     assert_eq!(recalled(&bench, 7, 200), UNKNOWN);
 }
 
-/// Readers that nobody knows of, beside commits, flushes and compactions that forget what no known snapshot sees.
+/// Readers that nobody knows of, beside commits, flushes and compactions that forget what no known
+/// snapshot sees.
 #[test]
 fn e13_readers_beside_commits_find_the_newest_of_their_number() {
     const KEYS: u64 = 8;

@@ -1,4 +1,5 @@
-//! The row cache under the engine: reads that it answers see what those see that it does not (J1 to J3).
+//! The row cache under the engine: reads that it answers see what those see that it does not (J1 to
+//! J3).
 
 use spillway_base::budget::Use;
 use spillway_base::home::{Touched, within};
@@ -69,7 +70,8 @@ fn each_snapshot_sees_its_version_through_commits_and_flushes() {
     assert_eq!(seen, [true, true, false]);
 }
 
-/// Who asks where the data is at home, and who decides by what a table is used for, hear of reads that no sub-table was asked for.
+/// Who asks where the data is at home, and who decides by what a table is used for, hear of reads
+/// that no sub-table was asked for.
 #[test]
 fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
     const CORES: u32 = 1 << 20;
@@ -218,7 +220,8 @@ fn j5_a_look_that_comes_before_gets_is_none() {
     assert_eq!(read(), 0);
 }
 
-/// E11: a row that is cached stays in the form it had as a compaction writes it in another, until that is forgotten.
+/// E11: a row that is cached stays in the form it had as a compaction writes it in another, until
+/// that is forgotten.
 #[test]
 fn e11_forms_that_were_cached_are_forgotten() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
@@ -233,8 +236,9 @@ fn e11_forms_that_were_cached_are_forgotten() {
     assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("cut "), "later ones are cached");
 }
 
-/// E6, E11: what files say is persistent stays in the form that a compaction gave it, whatever of it the log still has; although the memtable
-/// was full, and switched, with the commit itself, so that its sub-table counts as flushed up to the commit before.
+/// E6, E11: what files say is persistent stays in the form that a compaction gave it, whatever of
+/// it the log still has; although the memtable was full, and switched, with the commit itself, so
+/// that its sub-table counts as flushed up to the commit before.
 #[test]
 fn e6_what_is_persistent_is_not_installed_again() {
     let uncached = || TieredSettings { row_cache_share: 0.0, ..small() };

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Rows of a scan in whose way is what can be: reads that fail, and steps that would wait. It goes on behind the last row then, and says
-/// which that is.
+/// Rows of a scan in whose way is what can be: reads that fail, and steps that would wait. It goes
+/// on behind the last row then, and says which that is.
 fn interrupted(
     (bench, disk): (&Bench, &SimDisk),
     range: KeyRange<'_>,
@@ -33,7 +33,8 @@ fn interrupted(
             assert_eq!(error.kind(), kind);
             met[usize::from(fails)] += 1;
         } else if let Ok(count @ 1..) = found {
-            // C4, C2, C3: what failed has given none; some of the rows are looked at, or all, and then again.
+            // C4, C2, C3: what failed has given none; some of the rows are looked at, or all, and
+            // then again.
             let (looked, before) = (rng.below(count as u64 + 1) as usize, rows.len());
             let mut seen = Vec::new();
             let mut look = |most: usize| {
@@ -123,7 +124,8 @@ fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
     assert!(met.iter().all(|times| *times > 100), "{met:?}");
 }
 
-/// One commit may put and delete a key while memtables are switched: of two places with one CSN the newer has what the commit did last.
+/// One commit may put and delete a key while memtables are switched: of two places with one CSN the
+/// newer has what the commit did last.
 #[test]
 fn of_one_commit_in_two_places_the_newer_place_is_right() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -223,7 +225,8 @@ fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     assert!(used > 20, "{used}");
 }
 
-/// S1, S2: what a short scan reads of many sparse runs, and that its rows are all there in either direction.
+/// S1, S2: what a short scan reads of many sparse runs, and that its rows are all there in either
+/// direction.
 #[test]
 fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     let (sparse, rows) = (8, 20_000_u64);
@@ -288,7 +291,8 @@ fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     assert!(reads[0] * 2 < reads[1], "blocks read with range filters and without: {reads:?}");
 }
 
-/// The first scan over what a range tombstone hides passes it by seeks, and finds what came after it.
+/// The first scan over what a range tombstone hides passes it by seeks, and finds what came after
+/// it.
 #[test]
 fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
     let rows = 20_000_u64;
@@ -349,8 +353,9 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
     }
 }
 
-/// Keys of which heads tell little: with long prefixes in common, one after the other; shorter than a head; alike but for zeros at their
-/// ends. Each is in some of several layers, deleted in some, and a row only where the newest says so.
+/// Keys of which heads tell little: with long prefixes in common, one after the other; shorter than
+/// a head; alike but for zeros at their ends. Each is in some of several layers, deleted in some,
+/// and a row only where the newest says so.
 #[test]
 fn layers_merge_by_whole_keys_where_heads_are_equal() {
     let mut keys: Vec<Vec<u8>> = Vec::new();

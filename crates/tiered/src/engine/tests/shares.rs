@@ -67,7 +67,8 @@ fn scan_some(bench: &Bench, budget: &Budget, rng: &mut Rng, scans: u64) {
     }
 }
 
-/// N3: memory that evicted blocks were in comes to the next ones, of whatever size; nothing more is evicted for it.
+/// N3: memory that evicted blocks were in comes to the next ones, of whatever size; nothing more is
+/// evicted for it.
 #[test]
 fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     let (bench, budget) = larger_than_memory(false);
@@ -135,8 +136,8 @@ fn o1_the_share_follows_what_is_asked_for() {
     assert!(again > 0.1, "{again} from {of_scans}");
 }
 
-/// O6: reads of all rows alike leave a sample of the rows to be looked for; the share stays as it is, and the sample finds what is asked for
-/// again however little rows were worth before.
+/// O6: reads of all rows alike leave a sample of the rows to be looked for; the share stays as it
+/// is, and the sample finds what is asked for again however little rows were worth before.
 #[test]
 fn o6_nothing_moves_while_a_sample_is_looked_for() {
     let (bench, budget) = larger_than_memory(true);

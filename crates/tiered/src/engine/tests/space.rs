@@ -8,7 +8,8 @@ use crate::inspect::{Inspection, LevelSpace, Offline, TableSpace};
 use crate::picker::CompactionKind;
 use crate::space::DeviceClass;
 
-/// Checks what is told against the slots in use and the extents' own accounts. Answers the dead bytes.
+/// Checks what is told against the slots in use and the extents' own accounts. Answers the dead
+/// bytes.
 fn check_space(bench: &Bench) -> u64 {
     let told = bench.engine.space();
     let on: Vec<_> = told.iter().map(TableSpace::on_devices).collect();
@@ -85,8 +86,8 @@ fn check_inspection(inspection: &Inspection, told: &[TableSpace]) {
     }
 }
 
-/// A folder that nobody has open tells of the same slices in the same places as the engine that closed it did, of rows as
-/// they were flushed, and of no compactions.
+/// A folder that nobody has open tells of the same slices in the same places as the engine that
+/// closed it did, of rows as they were flushed, and of no compactions.
 #[test]
 fn a_folder_is_told_of_as_its_engine_was() {
     let disk = SimDisk::new(23);
@@ -131,7 +132,8 @@ fn a_folder_is_told_of_as_its_engine_was() {
     assert!(Offline::open(&disk, Path::new("/nothing")).unwrap().is_none());
 }
 
-/// What is told of compactions is what the counters say, the newest last, and what it is kept of is bounded.
+/// What is told of compactions is what the counters say, the newest last, and what it is kept of is
+/// bounded.
 #[test]
 fn the_newest_compactions_are_told_of() {
     let disk = SimDisk::new(29);
@@ -215,8 +217,8 @@ fn the_size_of_a_table_follows_its_rows() {
     assert!(less.used_bytes < whole.used_bytes);
 }
 
-/// All slots in use are told of, dead bytes are those that the extents' own accounts leave, and once all is
-/// merged the newest versions are what a model has.
+/// All slots in use are told of, dead bytes are those that the extents' own accounts leave, and
+/// once all is merged the newest versions are what a model has.
 #[test]
 fn space_is_told_to_the_byte() {
     let disk = SimDisk::new(7);
@@ -256,8 +258,9 @@ fn space_is_told_to_the_byte() {
     assert_eq!(amplification.unwrap().value, (all - free) as f64 / newest as f64);
 }
 
-/// What is settled is on the slow tier and what is new on the fast one, and each is told what keys and values it has, and how many
-/// of those are newest versions: that the settled ones are replaced is known when they are merged.
+/// What is settled is on the slow tier and what is new on the fast one, and each is told what keys
+/// and values it has, and how many of those are newest versions: that the settled ones are replaced
+/// is known when they are merged.
 #[test]
 fn each_tier_is_told_what_it_has_of_keys_and_values() {
     let disk = SimDisk::new(37);

@@ -1,4 +1,5 @@
-//! Versions that were kept for a snapshot's sake do not outlive it for long, although nothing else is written.
+//! Versions that were kept for a snapshot's sake do not outlive it for long, although nothing else
+//! is written.
 
 use super::*;
 
@@ -31,8 +32,9 @@ fn versions(bench: &Bench) -> u64 {
     bench.engine.status()[0].levels.iter().map(|level| level.versions).sum()
 }
 
-/// Of each table all rows were written anew, or some, in the sight of a snapshot. While that is there it is read, and nobody
-/// tries in vain to save space; once it is not, extents take what the ceiling allows. What is above, here and there, keeps nobody from it.
+/// Of each table all rows were written anew, or some, in the sight of a snapshot. While that is
+/// there it is read, and nobody tries in vain to save space; once it is not, extents take what the
+/// ceiling allows. What is above, here and there, keeps nobody from it.
 #[test]
 fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
     // Of so many rows one, and so many times.

@@ -121,7 +121,8 @@ fn a_hot_range_stays_in_level1_while_the_rest_sinks_and_sinks_once_it_has_cooled
     assert!(hot > 2 * without[0][0] && warmed > 2 * without[1][1], "{figures}");
 }
 
-/// Of an extent that goes down, the part that is hot stays: its blocks are not copied, and the rest of them are in Level2.
+/// Of an extent that goes down, the part that is hot stays: its blocks are not copied, and the rest
+/// of them are in Level2.
 #[test]
 fn the_hot_part_of_a_cold_extent_stays() {
     let disk = SimDisk::new(2);
@@ -242,7 +243,8 @@ fn what_is_read_rises_to_the_fast_tier_and_goes_down_once_it_is_not() {
     verify_clean(&disk);
 }
 
-/// As of a pick of moves that a crash ends at any operation: every extent is whole, and in one place.
+/// As of a pick of moves that a crash ends at any operation: every extent is whole, and in one
+/// place.
 #[test]
 fn a_crash_at_every_operation_of_moves_by_temperature_loses_nothing() {
     let settings = TieredSettings { tiers: fast_and_hdd(), ..tiny() };

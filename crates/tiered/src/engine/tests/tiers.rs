@@ -118,7 +118,8 @@ fn v1_a_history_over_changing_tiers_reads_as_the_model() {
     assert_eq!(["/fast", "/hdd", "/ssd"].map(data), [1, 1, 1], "{files:?}");
 }
 
-/// V2: crashed at any operation of opening with tiers and moving what there is, all is there, and nothing else is taken.
+/// V2: crashed at any operation of opening with tiers and moving what there is, all is there, and
+/// nothing else is taken.
 #[test]
 fn v2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     let commits = history(5, 60);

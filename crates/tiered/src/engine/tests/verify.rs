@@ -1,5 +1,5 @@
-//! What verification finds of a folder whose record is not true: lost and leaked extents, and slices that are not where they
-//! should be.
+//! What verification finds of a folder whose record is not true: lost and leaked extents, and
+//! slices that are not where they should be.
 
 use super::*;
 use crate::extent_meta::{ExtentId, ExtentMeta};

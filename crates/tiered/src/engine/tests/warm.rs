@@ -48,7 +48,8 @@ fn bench_with(replacement: bool, cache_bytes: usize) -> Bench {
     open_with(Arc::new(SimDisk::new(1)), settings).unwrap()
 }
 
-/// U1, U2: what was of use is found in its new place, be it merged, carried or re-linked; without it, it is not.
+/// U1, U2: what was of use is found in its new place, be it merged, carried or re-linked; without
+/// it, it is not.
 #[test]
 fn u1_what_replaces_the_warm_is_warm() {
     for replacement in [true, false] {
@@ -107,7 +108,8 @@ fn u4_memory_is_kept_to() {
     }
 }
 
-/// U6: what a flush writes has its table in memory, and what a compaction writes where one of what it replaces was.
+/// U6: what a flush writes has its table in memory, and what a compaction writes where one of what
+/// it replaces was.
 #[test]
 fn u6_tables_come_as_they_are_written() {
     for warm_tables in [true, false] {
@@ -137,7 +139,8 @@ fn u6_tables_come_as_they_are_written() {
         bench.install(&put(3, (0..ROWS).step_by(5)));
         bench.engine.flush_all().unwrap();
         drop(bench);
-        // Nothing is in memory after an opening. A compaction reads the tables of what it merges, and that makes none of them of use.
+        // Nothing is in memory after an opening. A compaction reads the tables of what it merges,
+        // and that makes none of them of use.
         let bench = open_with(disk, settings()).unwrap();
         let before = extents(&bench);
         compact(&bench);

@@ -18,14 +18,16 @@ pub(super) struct Given {
     /// Bytes that are being read, and the most there were at once.
     reading: AtomicU64,
     pub(super) reading_most: AtomicU64,
-    /// How many reads had begun, and how many operations were in flight, whenever blocks were to be merged.
+    /// How many reads had begun, and how many operations were in flight, whenever blocks were to be
+    /// merged.
     pub(super) at_merges: Mutex<Vec<(u64, u64)>>,
 }
 
 /// A disk that tells of its queues.
 pub(super) struct Watched(pub(super) SimDisk, pub(super) Arc<Given>);
 
-/// A queue of it, and how much each of its reads is of. Where it gathers, reads are not in flight before they are handed over.
+/// A queue of it, and how much each of its reads is of. Where it gathers, reads are not in flight
+/// before they are handed over.
 struct WatchedQueue {
     queue: Box<dyn IoQueue>,
     given: Arc<Given>,

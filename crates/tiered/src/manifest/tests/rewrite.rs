@@ -26,7 +26,8 @@ fn begin(extents: u64) -> Vec<Edit> {
     edits
 }
 
-/// What is recorded at the `at`th turn: each refers to what the ones before left, and every third is long.
+/// What is recorded at the `at`th turn: each refers to what the ones before left, and every third
+/// is long.
 fn turn(at: u64) -> Vec<Edit> {
     let id = 1000 * (at + 1);
     let mut edits = vec![add(1, id), Edit::RemoveExtent { table: table(1), id: ExtentId(10 + at) }];
@@ -128,8 +129,9 @@ impl Life {
     }
 }
 
-/// M1 to M5: every operation fails once, in each way a disk can fail, with edits before, between and after the steps of two rewrites;
-/// then the machine stops, or the process does. Whichever manifest is in force has all that was recorded.
+/// M1 to M5: every operation fails once, in each way a disk can fail, with edits before, between
+/// and after the steps of two rewrites; then the machine stops, or the process does. Whichever
+/// manifest is in force has all that was recorded.
 #[test]
 fn a_rewrite_that_fails_anywhere_loses_no_edit() {
     let whole = SimDisk::new(0);
@@ -200,8 +202,8 @@ fn a_rewrite_waits_for_room() {
     assert_eq!(read(&disk, dir()).unwrap().unwrap().0, before);
 }
 
-/// M3: an edit comes to its own sync while a rewrite is held up in one of its; and what is done with the manifest locked
-/// is as much for few extents as for many.
+/// M3: an edit comes to its own sync while a rewrite is held up in one of its; and what is done
+/// with the manifest locked is as much for few extents as for many.
 #[test]
 fn an_edit_does_not_wait_for_a_rewrite() {
     let disk = SimDisk::new(1);
@@ -234,7 +236,8 @@ fn an_edit_does_not_wait_for_a_rewrite() {
     assert_eq!(locked, [2, 2], "a rename, and a sync of the folder");
 }
 
-/// M1, M4: edits come at any time of one rewrite after another, on another thread, until the machine stops.
+/// M1, M4: edits come at any time of one rewrite after another, on another thread, until the
+/// machine stops.
 #[test]
 fn edits_and_rewrites_race() {
     for seed in 0..60 {
@@ -267,8 +270,8 @@ fn edits_and_rewrites_race() {
     }
 }
 
-/// G2, M4: a dictionary that a picture was written without is there again with an extent that names it; one
-/// that none names goes.
+/// G2, M4: a dictionary that a picture was written without is there again with an extent that names
+/// it; one that none names goes.
 #[test]
 fn what_is_named_in_the_middle_of_a_rewrite_stays() {
     let named = |names| Edit::AddExtent { table: table(1), meta: ExtentMeta { names, ..meta(90) } };

@@ -76,7 +76,8 @@ impl Node {
         (1..order.len()).any(|rank| head(rank - 1) ^ head(rank) < 1 << 8)
     }
 
-    /// A prefix for keys in this range, with as many bytes as they share, but not more than heads need.
+    /// A prefix for keys in this range, with as many bytes as they share, but not more than heads
+    /// need.
     fn prefix_for(least: &[u8], most: &[u8]) -> usize {
         common(least, most).min(least.len().max(most.len()).saturating_sub(HEAD_BYTES))
     }
@@ -97,7 +98,8 @@ impl Node {
         }
     }
 
-    /// A prefix for a node whose first entry this key is to be: a guess at what the next ones share with it.
+    /// A prefix for a node whose first entry this key is to be: a guess at what the next ones share
+    /// with it.
     fn prefix_for_first(&self, key: &[u8]) -> usize {
         let near = match self.next() {
             Some(next) => next.low(),
@@ -120,7 +122,8 @@ pub(in crate::memtable) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Locks the node where the key belongs now: this one, if it was neither split nor added to meanwhile.
+    /// Locks the node where the key belongs now: this one, if it was neither split nor added to
+    /// meanwhile.
     pub(in crate::memtable) fn lock(self, probe: &Probe<'_>) -> (Locked<'a>, Spot) {
         let locked = self.node.lock();
         if locked.latch == self.splits && self.node.order() == self.spot.order {
@@ -144,7 +147,8 @@ impl Drop for Locked<'_> {
 }
 
 impl<'a> Locked<'a> {
-    /// Adds an entry where its key belongs. Where there is no room, answers the rank at which to split first.
+    /// Adds an entry where its key belongs. Where there is no room, answers the rank at which to
+    /// split first.
     pub(in crate::memtable) fn insert(
         &self,
         probe: &Probe<'_>,
@@ -171,8 +175,9 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    /// Where to split a full node: at its end for keys that come in order, else in the middle. The leftmost of a
-    /// level gives all to a node with a longer prefix, once its own, perhaps set when it knew one key, is too short.
+    /// Where to split a full node: at its end for keys that come in order, else in the middle. The
+    /// leftmost of a level gives all to a node with a longer prefix, once its own, perhaps set when
+    /// it knew one key, is too short.
     fn middle(&self, rank: usize, order: Order) -> usize {
         if rank == SLOTS {
             return SLOTS;
@@ -188,8 +193,8 @@ impl<'a> Locked<'a> {
         SLOTS / 2
     }
 
-    /// Moves the entries from a rank on into a new node to the right, which the level above is to learn of. With none
-    /// to move, the new node begins with `entry`, whose key is `key`.
+    /// Moves the entries from a rank on into a new node to the right, which the level above is to
+    /// learn of. With none to move, the new node begins with `entry`, whose key is `key`.
     pub(in crate::memtable) fn split(
         &mut self,
         nodes: &'a Arena,
@@ -208,8 +213,8 @@ impl<'a> Locked<'a> {
         let prefix_len = node.prefix_of_right(order, &moved);
         let (mut low, entry) = moved[0];
         if is_append && node.level() == 0 {
-            // Other keys may come between the last one here and this one, in descending order even: the new leaf is for
-            // them, too, or each would begin one of its own.
+            // Other keys may come between the last one here and this one, in descending order even:
+            // the new leaf is for them, too, or each would begin one of its own.
             let last = node.key(order.slot(order.len() - 1)).bytes();
             let shared = common(last, key.bytes());
             if shared + 1 < key.bytes().len() {
@@ -223,7 +228,8 @@ impl<'a> Locked<'a> {
             moved.remove(0);
         }
         let right = Node::new(nodes, Some(low), first);
-        // Until the entries are gone from here, nobody adds one there: it would not be found by who looks here.
+        // Until the entries are gone from here, nobody adds one there: it would not be found by who
+        // looks here.
         right.latch.store(LOCKED, Ordering::Relaxed);
         let right = Locked { node: right, latch: 0 };
         right.node.next.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);

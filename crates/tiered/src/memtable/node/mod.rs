@@ -1,22 +1,24 @@
 //! A node of the tree: up to fifteen entries in key order, read without a lock.
 //!
-//! An entry of a leaf is a key; an entry of a node above is a child, which stands for the least key below it. A slot
-//! holds the entry and its *head*: the eight bytes of its key past the node's *prefix*, with which every key in the
-//! node begins. Most comparisons end in comparing two heads, without touching a key.
+//! An entry of a leaf is a key; an entry of a node above is a child, which stands for the least key
+//! below it. A slot holds the entry and its *head*: the eight bytes of its key past the node's
+//! *prefix*, with which every key in the node begins. Most comparisons end in comparing two heads,
+//! without touching a key.
 //!
 //! # Invariants
 //!
-//! - One word, the [`Order`], says which slots are taken and in which order. An insertion writes a free slot and then
-//!   publishes the order (Release), both under the node's lock: a reader that loads the order (Acquire) sees every
-//!   slot it names, and no insertion disturbs it.
-//! - A split takes slots out of the order, and a later insertion may give them to another entry under the eyes of a
-//!   slow reader. Such a reader looks again: the latch counts splits, and goes up before the lock is given back, so
-//!   before a freed slot is written. What a reader sees of a slot that changes is of no use, but harmless: entries and
-//!   heads are atomics, and every entry that was ever in a slot stays good memory of the same kind.
-//! - The prefix changes only while no slot is taken. Who reads it with an order that takes none does not use it, and
-//!   who reads it with an older order is made to look again, as above.
-//! - `low`, `level` and `first` never change. `next` is set before entries leave by the right, so that whoever
-//!   misses them here finds them there.
+//! - One word, the [`Order`], says which slots are taken and in which order. An insertion writes a
+//!   free slot and then publishes the order (Release), both under the node's lock: a reader that
+//!   loads the order (Acquire) sees every slot it names, and no insertion disturbs it.
+//! - A split takes slots out of the order, and a later insertion may give them to another entry
+//!   under the eyes of a slow reader. Such a reader looks again: the latch counts splits, and goes
+//!   up before the lock is given back, so before a freed slot is written. What a reader sees of a
+//!   slot that changes is of no use, but harmless: entries and heads are atomics, and every entry
+//!   that was ever in a slot stays good memory of the same kind.
+//! - The prefix changes only while no slot is taken. Who reads it with an order that takes none
+//!   does not use it, and who reads it with an older order is made to look again, as above.
+//! - `low`, `level` and `first` never change. `next` is set before entries leave by the right, so
+//!   that whoever misses them here finds them there.
 #![allow(unsafe_code)] // A leaf: nodes live in an arena, behind atomic pointers.
 
 mod locked;
@@ -55,8 +57,8 @@ impl Probe<'_> {
     }
 }
 
-/// Eight bytes of a key from `at` on, big-endian, with zeros past its end: ordered as the keys are, but for those
-/// that are equal in them.
+/// Eight bytes of a key from `at` on, big-endian, with zeros past its end: ordered as the keys are,
+/// but for those that are equal in them.
 fn word_at(key: &[u8], at: usize) -> u64 {
     if let Some(bytes) = key.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         return u64::from_be_bytes(*bytes);
@@ -131,7 +133,8 @@ impl Node {
         first: Option<&'a Node>,
     ) -> &'a Node {
         let memory = arena.allocate(size_of::<Node>()).cast::<Node>();
-        // SAFETY: the arena gave memory for a node, aligned to 64, to this thread alone, and keeps it.
+        // SAFETY: the arena gave memory for a node, aligned to 64, to this thread alone, and keeps
+        // it.
         unsafe {
             memory.write(Node {
                 latch: AtomicU64::new(0),
@@ -192,7 +195,8 @@ impl Node {
         })
     }
 
-    /// Asks for all lines of the node at once: to wait for each where it is first read would take several times as long.
+    /// Asks for all lines of the node at once: to wait for each where it is first read would take
+    /// several times as long.
     fn prefetch(&self) {
         prefetch::lines(self.as_ptr().as_ptr(), size_of::<Node>() / prefetch::LINE_BYTES);
     }
@@ -208,7 +212,8 @@ impl Node {
         loop {
             let splits = self.latch.load(Ordering::Acquire) & !LOCKED;
             let seen = look(self.order());
-            // A slot that `look` saw with another entry was written after the latch went up, with Release.
+            // A slot that `look` saw with another entry was written after the latch went up, with
+            // Release.
             fence(Ordering::Acquire);
             if self.latch.load(Ordering::Relaxed) & !LOCKED == splits {
                 return (seen, splits);
@@ -238,7 +243,8 @@ impl Node {
     /// The key that the entry of a slot is, or begins with.
     fn key(&self, slot: usize) -> KeyRef {
         let entry = self.entry(slot);
-        // SAFETY: entries of leaves are keys, those of other nodes are nodes, stored with Release by `put`.
+        // SAFETY: entries of leaves are keys, those of other nodes are nodes, stored with Release
+        // by `put`.
         unsafe {
             if self.level() == 0 {
                 return KeyRef::from_ptr(entry);
@@ -253,8 +259,8 @@ impl Node {
             Some(before) => self.entry(order.slot(before)),
             None => NonNull::new(self.first.cast_mut()).expect("not a leaf").cast(),
         };
-        // SAFETY: entries above the leaves are nodes, stored with Release, and `first` is one, written before this
-        // node was published.
+        // SAFETY: entries above the leaves are nodes, stored with Release, and `first` is one,
+        // written before this node was published.
         unsafe { Node::from_ptr(child) }
     }
 
@@ -274,7 +280,8 @@ impl Node {
         }
         spot.head = word_at(probe.key, prefix_len);
         let head_at = |rank| self.heads[order.slot(rank)].load(Ordering::Relaxed);
-        // The outcome of each comparison is a coin's: as branches, they would cost more than all else.
+        // The outcome of each comparison is a coin's: as branches, they would cost more than all
+        // else.
         for step in STEPS {
             let before = spot.rank + step;
             let is_less = head_at(before - 1) < spot.head;
@@ -320,7 +327,8 @@ impl Node {
         probe.key[..len.min(probe.key.len())].cmp(prefix)
     }
 
-    /// Whether a key that stands in this node at a spot belongs to the one on the right, which is the answer.
+    /// Whether a key that stands in this node at a spot belongs to the one on the right, which is
+    /// the answer.
     fn right_of(&self, spot: Spot, probe: &Probe<'_>, bound: Bound) -> Option<&Node> {
         let is_past = spot.rank == spot.order.len();
         is_past.then(|| self.next())?.filter(|next| next.begins(probe, bound))

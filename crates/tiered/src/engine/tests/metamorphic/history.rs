@@ -9,7 +9,8 @@ pub(super) enum Step {
     Hold,
     /// The one who began first ends.
     Release,
-    /// A whole scan, or one of some keys, and look-ups: of the newest state, or of a snapshot that is held.
+    /// A whole scan, or one of some keys, and look-ups: of the newest state, or of a snapshot that
+    /// is held.
     Read {
         held: Option<u64>,
         seed: u64,
@@ -93,7 +94,8 @@ fn value_of(rng: &mut Rng, values: &Values) -> Vec<u8> {
     }
 }
 
-/// A history, and what is always there: tables 1 and 2; a third is dropped, and comes again under another number.
+/// A history, and what is always there: tables 1 and 2; a third is dropped, and comes again under
+/// another number.
 pub(super) fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
     let created: Vec<Op<'_>> = (1..=3).map(|number| Op::CreateTable(table(number))).collect();
     let mut steps = vec![Step::Commit(batch(&created))];

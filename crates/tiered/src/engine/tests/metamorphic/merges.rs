@@ -4,7 +4,8 @@ use super::super::*;
 use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Sorts};
 use crate::offload::BuiltBlock;
 
-/// What two ways to merge made of the same. An engine that is told of a difference merges on its own (A3), so it is kept here.
+/// What two ways to merge made of the same. An engine that is told of a difference merges on its
+/// own (A3), so it is kept here.
 #[derive(Clone, Default)]
 pub(super) struct Merges(Arc<Mutex<(u64, Option<Error>)>>);
 

@@ -1,8 +1,10 @@
-//! One history over many settings: every read answers as the model does, and so the same under all of them.
+//! One history over many settings: every read answers as the model does, and so the same under all
+//! of them.
 //!
-//! A history says what is written and what is asked, and when a table is worked on, split, joined, closed or crashed. It says nothing of
-//! how: sizes, levels, reuse, codings, tiers, threads and the order of compactions are a [`Variation`], and another one after each
-//! opening. `SPILLWAY_SEED` says which histories are run, `SPILLWAY_ROUNDS` how many.
+//! A history says what is written and what is asked, and when a table is worked on, split, joined,
+//! closed or crashed. It says nothing of how: sizes, levels, reuse, codings, tiers, threads and the
+//! order of compactions are a [`Variation`], and another one after each opening. `SPILLWAY_SEED`
+//! says which histories are run, `SPILLWAY_ROUNDS` how many.
 
 mod history;
 mod merges;
@@ -33,8 +35,9 @@ struct Seen {
     restores: u64,
 }
 
-/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows; what is hot and stays, which in so few reads hangs on
-/// how fast threads are (`temperature` has it happen); and merges that differ.
+/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows;
+/// what is hot and stays, which in so few reads hangs on how fast threads are (`temperature` has it
+/// happen); and merges that differ.
 const NOT_COUNTED: [&str; 6] = [
     REFUSED,
     "tiered_kept_bytes_total",
@@ -57,7 +60,8 @@ impl Seen {
         self.dictionaries += inner.tables.load().keys().filter(|id| has_one(id)).count();
     }
 
-    /// Nothing was left out that an engine counts: each kind of compaction, whatever is left alone, cached, read ahead or moved.
+    /// Nothing was left out that an engine counts: each kind of compaction, whatever is left alone,
+    /// cached, read ahead or moved.
     fn check_all(&self) {
         let counted = self.counters.iter().filter(|(name, _)| !NOT_COUNTED.contains(name));
         let never: Vec<_> = counted.filter(|(_, count)| **count == 0.0).collect();

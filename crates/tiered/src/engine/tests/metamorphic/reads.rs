@@ -82,7 +82,8 @@ impl Run<'_> {
         assert!(wanted.is_empty(), "{id:?} at {snapshot} lacks {}", wanted.len());
     }
 
-    /// In one of three ways: one key after the other, what all of them lack read ahead, or read beside who goes away meanwhile.
+    /// In one of three ways: one key after the other, what all of them lack read ahead, or read
+    /// beside who goes away meanwhile.
     fn look_up(&self, id: TableId, keys: &[Vec<u8>], snapshot: Csn, way: u64) {
         match way {
             0 => {}

@@ -163,7 +163,8 @@ impl<'a> Run<'a> {
         *self.bench.horizon.live.lock() = self.held.iter().copied().collect();
     }
 
-    /// What was pinned is the state of some commit up to the newest of that time, once those after it are installed.
+    /// What was pinned is the state of some commit up to the newest of that time, once those after
+    /// it are installed.
     fn restore(&mut self) {
         let (pin, newest) = self.pins.pop_front().unwrap();
         let copied = Copied::decode(&pin.manifest()).unwrap();
@@ -202,7 +203,8 @@ impl<'a> Run<'a> {
         self.tell();
         let persisted = self.end(crash);
         self.variation = variation(&mut self.rng, self.slot_bytes);
-        // What a tier was is still read by the folder that is no tier any more, as long as it is named.
+        // What a tier was is still read by the folder that is no tier any more, as long as it is
+        // named.
         (self.bench, self.background) = open_as(&self.disk, &self.variation, &self.merges);
         let from = Csn(persisted.0.saturating_sub(self.variation.again));
         let after = self.history.commits.iter().filter(|(csn, _)| *csn > from);
