@@ -18,7 +18,9 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::make::{Maker, Segment};
 use super::room::Ledger;
 use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, frame_bytes};
-use super::{LogSpan, PAYLOAD_MAX, Plog, PlogSettings, Position, Recovered, Room};
+use super::{
+    LogSpan, PAYLOAD_MAX, Plog, PlogSettings, Position, Recovered, RecoveredSegment, Room,
+};
 use crate::Disk;
 
 /// Segments no longer needed that are kept to be used again.
@@ -154,11 +156,17 @@ impl FilePlog {
         found: &Recovered,
     ) -> Result<FilePlog> {
         let maker = Maker::new(disk, settings);
-        if let Some((unused, _)) = maker.clear(found)? {
+        let unused = maker.clear(found)?.map(|(unused, _)| unused);
+        if let Some(unused) = unused {
             maker.remove(&[unused]).map_err(|(_, error)| error)?;
         }
-        let kept = found.segments.iter().filter(|segment| segment.frames > 0);
-        let older: VecDeque<Older> = kept
+        // Those without frames too: a frame that did not fit them went to the next one. A cut that
+        // left them would leave a gap behind them.
+        let kept = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
+        let older: VecDeque<Older> = found
+            .segments
+            .iter()
+            .filter(kept)
             .map(|old| Older { sequence: old.sequence, bytes: old.bytes, discarded: true })
             .collect();
         let header = Header {

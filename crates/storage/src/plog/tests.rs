@@ -509,6 +509,30 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
     assert_eq!(run(&disk).1, 202);
 }
 
+/// A retired log is cut without a gap, also where a frame went past a segment that it did not fit.
+#[test]
+fn a_retired_log_that_is_cut_is_whole() {
+    for cuts in [[0, 1], [1, 3], [2, 4], [4, 4]] {
+        let disk = SimDisk::new(5);
+        let plog = open(&disk, 1).unwrap();
+        // The first, and one between, leave a segment without a frame behind.
+        let sizes = [50_000, 60_000, 900, 15_000, 120_000];
+        let places: Vec<Position> =
+            sizes.iter().map(|bytes| put(&plog, &payload(7, *bytes), true).unwrap()).collect();
+        drop(plog);
+        let dir = Path::new("/log");
+        let found = read(&disk, dir).unwrap().1;
+        assert!(found.segments.iter().any(|segment| segment.frames == 0));
+        let retired = FilePlog::retire(Arc::new(disk.clone()), settings(dir), &found).unwrap();
+        for cut in cuts {
+            retired.truncate_before(places[cut].segment).unwrap();
+            let (frames, found) = read(&disk, dir).unwrap();
+            assert!(frames.len() >= sizes.len() - cut, "{cuts:?}");
+            assert!(found.segments.iter().all(|left| left.sequence >= places[cut].segment));
+        }
+    }
+}
+
 #[test]
 fn a_truncation_that_failed_is_made_up_for() {
     for operation in 1..6 {
