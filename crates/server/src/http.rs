@@ -660,7 +660,7 @@ mod tests {
         while clock::now() < begun + 4 * within {
             assert!(ask(&page, b"GET /a HTTP/1.1\r\n\r\n").ends_with("/a"));
             let second = ask(&page, b"GET /later HTTP/1.1\r\n\r\n");
-            assert!(second.starts_with("HTTP/1.1 503") && second.contains("ask again"), "{second}");
+            assert!(second.starts_with("HTTP/1.1 503") && second.contains("try again"), "{second}");
         }
         // Nor do newcomers take its place.
         let others: Vec<TcpStream> = (0..2 * PLACES).map(|_| connect(&page)).collect();
