@@ -183,7 +183,7 @@ SET @a := 1, @b := @a;
 SET PASSWORD = 'x' RETAIN CURRENT PASSWORD;
 -- ERROR 1064 (42000): You have an error in your SQL syntax: near 'RETAIN'
 CREATE USER u@localhost IDENTIFIED BY 'x' ACCOUNT LOCK;
--- ERROR 1235 (42000): This version of Spillway doesn't yet support 'ACCOUNT in CREATE USER'
+-- ok, 0 rows
 SELECT 1; SELECT 2;
 -- [1]
 -- 1
