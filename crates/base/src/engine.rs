@@ -134,9 +134,8 @@ pub trait Horizon: Send + Sync {
     fn live_snapshots(&self, out: &mut Vec<Csn>);
 }
 
-/// What the owner of a table makes of its values while they are moved anyway (E11). What comes of a
-/// value hangs on the value alone and means the same to everyone who reads it from now on; bytes
-/// that make no sense are left as they are.
+/// Rewrites values of a table when a compaction moves them anyway (E11). The result depends on the
+/// value alone and means the same to every later reader. Malformed bytes stay as they are.
 pub trait Rewrite: std::fmt::Debug + Send + Sync {
     /// Appends another form of a value to `out`, and answers `true`; or `false` where it stays as
     /// it is, whatever `out` has then.
@@ -274,9 +273,9 @@ pub trait Engine: Send + Sync {
         0
     }
 
-    /// Gets of these keys at a snapshot are to come, one after the other: what later ones would
-    /// wait for a device for is read while earlier ones go on. `None` where the engine knows no
-    /// such way. As with [`Engine::prefetch`], nobody is told of a failure that no get meets.
+    /// Announces gets of these keys at a snapshot, one after another. The engine reads for later
+    /// gets while earlier ones run. `None` if the engine cannot read ahead. As with
+    /// [`Engine::prefetch`], only a get that meets a failed read reports the failure.
     fn gets_ahead<'k>(
         &'k self,
         table: TableId,
@@ -288,8 +287,8 @@ pub trait Engine: Send + Sync {
     }
 
     /// Asks the processor for what gets of these keys look at first, so that the waits for one
-    /// key's memory pass while others' do. A hint: nothing is read for it, nobody counts it, and no
-    /// answer hangs on it.
+    /// key's memory pass while others' do. A hint: the engine reads nothing for it, counts nothing,
+    /// and answers the same without it.
     fn expect(&self, keys: &[&[u8]]) {
         let _ = keys;
     }
@@ -302,9 +301,9 @@ pub trait Engine: Send + Sync {
         Vec::new()
     }
 
-    /// Begins to read what a look-up of a key lacks, at a snapshot, which is [`Csn::MAX`] for
-    /// [`Engine::newest`] (E12). `false` where it has begun nothing and calls nobody: all is in
-    /// memory, or whoever wants it has to wait for the device.
+    /// Begins to read from the device what a lookup of a key needs, at a snapshot ([`Csn::MAX`] for
+    /// [`Engine::newest`], E12). `false` if it has begun nothing and will not call the waker:
+    /// either everything is in memory, or the caller must wait for the device itself.
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
         let _ = (table, key, snapshot, waker);
         false

@@ -102,8 +102,7 @@ impl Tally {
         self.ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Runs `wait`, and counts it here and in the thread's ledger. The thread's pool is told that
-    /// it waits.
+    /// Runs `wait`, counts it here and in the thread's ledger, and reports it to the thread's pool.
     pub fn during<T>(&self, cause: Cause, clock: &Clock, wait: impl FnOnce() -> T) -> T {
         /// Counts however the wait ends.
         struct Waiting<'a> {
@@ -228,8 +227,8 @@ impl Ledger {
     }
 }
 
-/// A wait without a thread, of whoever's ledger was attached when it began. It may end on any
-/// thread.
+/// A wait without a thread. It counts in the ledger that was attached when it began, and may end on
+/// any thread.
 #[must_use = "it ends, and is counted, when this is dropped"]
 pub struct Pending {
     ledger: Arc<Ledger>,

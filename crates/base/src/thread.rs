@@ -1,9 +1,9 @@
 //! Threads: named, started in one place (DESIGN, D9).
 //!
 //! A pool keeps about as many threads at work as there are processors. That goes wrong when its
-//! threads wait for each other: whoever would free them may be in line behind them. So code that
-//! may wait for long, wherever it is, does so within [`blocking`], and a thread's pool, if it has
-//! one, gives its place to another meanwhile.
+//! threads wait for each other, because the task that would release them may be queued behind them.
+//! So code that may wait for long does so within [`blocking`], and the thread's pool, if it has
+//! one, runs another thread meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -98,8 +98,8 @@ pub trait Pool: Send + Sync {
     /// as to do it together with more, is not to wait for that.
     fn long_ahead(&self) {}
 
-    /// Called on a thread that one of the pool's has started, before anything else: what it has
-    /// from that one beside its work, such as the core to keep to, is not its own.
+    /// Called first on a thread that a thread of the pool has started. The new thread must drop
+    /// what it inherited besides its work, such as the core affinity.
     fn started(&self) {}
 }
 

@@ -159,8 +159,8 @@ impl Client {
         check(&answer).map_err(|error| format!("{sql}: {error}"))
     }
 
-    /// Makes a table of so many rows, whose values `row` writes given a row's number; `told` is
-    /// told how many more there are.
+    /// Makes a table with this number of rows. `row` writes the values of the row of a number, and
+    /// `told` gets the number of rows that are added.
     pub(crate) fn make_table(
         &mut self,
         (table, columns): (&str, &str),

@@ -113,8 +113,7 @@ impl LoneArgs {
         self.log_dir.as_ref().map(|dir| dir.join("spillway-bench-lone"))
     }
 
-    /// Where the log of a store is to be, for whoever opens it; the folder is there when the run
-    /// begins.
+    /// The folder for the log of a store. The run makes it before the store is opened.
     #[must_use]
     pub fn log_dir_of(&self, store: &str) -> Option<PathBuf> {
         self.logs().map(|logs| logs.join(store))

@@ -64,24 +64,22 @@ const NAMES: [(Collation, &str, u16); 9] = [
     (UnicodeCi, "utf8mb4_unicode_ci", 224),
     (Unicode520Ci, "utf8mb4_unicode_520_ci", 246),
     (Unicode0900AiCi, "utf8mb4_0900_ai_ci", 255),
-    (Unicode0900AsCs, "utf8mb4_0900_as_cs", 278),
     (Unicode0900AsCi, "utf8mb4_0900_as_ci", 305),
+    (Unicode0900AsCs, "utf8mb4_0900_as_cs", 278),
     (Bin0900, "utf8mb4_0900_bin", 309),
 ];
 
 impl Collation {
     /// All of them.
-    pub const ALL: [Collation; 9] = [
-        GeneralCi,
-        Bin,
-        Binary,
-        UnicodeCi,
-        Unicode520Ci,
-        Unicode0900AiCi,
-        Unicode0900AsCi,
-        Unicode0900AsCs,
-        Bin0900,
-    ];
+    pub const ALL: [Collation; NAMES.len()] = {
+        let mut all = [GeneralCi; NAMES.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = NAMES[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// The collation of this name, or of the character set of this name. Text is always stored as
     /// UTF-8, so the general and binary collations of other character sets name those of `utf8mb4`.
