@@ -155,7 +155,8 @@ impl World {
     }
 
     fn try_open(&self, settings: Settings) -> Result<Opened, String> {
-        let disk = Arc::new(self.disk.clone());
+        // What this life leaves behind does nothing to the next one.
+        let disk = Arc::new(self.disk.process());
         let told = |error: Error| error.to_string();
         let db = Database::open_on(disk, FOLDER, settings).map_err(told)?;
         let tables = tables(&db).map_err(told)?;
@@ -345,7 +346,7 @@ impl World {
             }
         }
         if self.shape.beside & shape::BACKUP != 0 {
-            let (life, disk) = (life.clone(), self.disk.clone());
+            let (life, disk) = (life.clone(), self.disk.process());
             let mut rng = Rng::new(self.rng.next_u64());
             tasks.push(start("backup", move || {
                 pause(&mut rng);

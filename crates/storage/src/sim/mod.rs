@@ -78,15 +78,29 @@ pub enum Fault {
     Crash,
 }
 
-/// The simulated disk. The module's page states what it does.
+/// The simulated disk. The module's page states what it does. A handle is of one process
+/// ([`SimDisk::process`]) or of whichever runs.
 #[derive(Clone)]
-pub struct SimDisk(Arc<Mutex<State>>);
+pub struct SimDisk(Arc<Mutex<State>>, Option<u64>);
 
 impl SimDisk {
     /// An empty disk whose choices come from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> SimDisk {
-        SimDisk(Arc::new(Mutex::new(State::new(seed))))
+        SimDisk(Arc::new(Mutex::new(State::new(seed))), None)
+    }
+
+    /// The disk as the process that runs now has it. After a kill or a crash every operation of
+    /// this handle fails, also once the disk is there again: threads that the process leaves behind
+    /// in a simulation change nothing. Other handles are of whoever runs.
+    #[must_use]
+    pub fn process(&self) -> SimDisk {
+        SimDisk(self.0.clone(), Some(self.0.lock().life))
+    }
+
+    /// The life of the process that this handle is of.
+    fn life(&self, state: &State) -> u64 {
+        self.1.unwrap_or(state.life)
     }
 
     /// A disk of its own, as this one would be if the process were killed now.
@@ -97,7 +111,7 @@ impl SimDisk {
         state.bells.clear();
         state.kill();
         state.forget_flights();
-        SimDisk(Arc::new(Mutex::new(state)))
+        SimDisk(Arc::new(Mutex::new(state)), None)
     }
 
     /// Ends the process: its handles are dead, and its locks free. What it wrote stays.
@@ -234,7 +248,7 @@ impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         operation();
         let mut state = self.0.lock();
-        let life = state.life;
+        let life = self.life(&state);
         state.alive(life)?;
         let found = state.names.get(path).copied();
         let inode = match (found, mode) {
@@ -259,13 +273,13 @@ impl Disk for SimDisk {
 
     fn exists(&self, path: &Path) -> Result<bool> {
         let state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         Ok(state.names.contains_key(path) || state.folders.contains(path))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         let inside = state.names.keys().filter(|path| path.parent() == Some(dir));
         Ok(inside.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect())
     }
@@ -273,7 +287,7 @@ impl Disk for SimDisk {
     fn remove(&self, path: &Path) -> Result<()> {
         operation();
         let mut state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         state.operation("remove a file")?;
         if !state.names.contains_key(path) {
             return Err(not_there(path));
@@ -285,7 +299,7 @@ impl Disk for SimDisk {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         operation();
         let mut state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         state.operation("rename a file")?;
         if !state.names.contains_key(from) {
             return Err(not_there(from));
@@ -297,7 +311,7 @@ impl Disk for SimDisk {
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
         let mut state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         state.folders.extend(dir.ancestors().map(Path::to_owned));
         Ok(())
     }
@@ -305,7 +319,7 @@ impl Disk for SimDisk {
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         operation();
         let mut state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         state.operation("sync a folder")?;
         if state.syncs_fail {
             return Err(Error::new(ErrorKind::Io, "injected: sync of a folder failed"));
@@ -316,19 +330,19 @@ impl Disk for SimDisk {
 
     fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>> {
         let mut state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         if !state.locked.insert(dir.to_owned()) {
             return Err(Error::new(
                 ErrorKind::InUse,
                 format!("{} is open in another process", dir.display()),
             ));
         }
-        Ok(Box::new(SimLock { disk: self.clone(), dir: dir.to_owned(), life: state.life }))
+        Ok(Box::new(SimLock { disk: self.clone(), dir: dir.to_owned(), life: self.life(&state) }))
     }
 
     fn available(&self, _path: &Path) -> Result<u64> {
         let state = self.0.lock();
-        state.alive(state.life)?;
+        state.alive(self.life(&state))?;
         let used = state.used();
         Ok(state.capacity.map_or(u64::MAX / 2, |capacity| capacity.saturating_sub(used)))
     }

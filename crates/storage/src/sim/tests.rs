@@ -253,3 +253,28 @@ fn reads_can_be_made_to_fail() {
     disk.heal();
     file.read_at(0, &mut [0]).unwrap();
 }
+
+/// A thread that outlives its process in a simulation finds its disk gone.
+#[test]
+fn a_process_that_is_gone_changes_no_names() {
+    let disk = SimDisk::new(1);
+    let dir = Path::new("/log");
+    disk.create_dir_all(dir).unwrap();
+    for crash in [false, true] {
+        let process = disk.process();
+        let path = dir.join(format!("of-{crash}"));
+        process.open(&path, OpenMode::Create).unwrap();
+        process.sync_dir(dir).unwrap();
+        if crash {
+            disk.crash();
+            disk.restart();
+        } else {
+            disk.kill();
+        }
+        assert!(process.open(&path, OpenMode::Write).is_err());
+        assert!(process.rename(&path, &dir.join("other")).is_err());
+        assert!(process.remove(&path).is_err() && process.sync_dir(dir).is_err());
+        assert!(process.list(dir).is_err() && process.lock(dir).is_err());
+        assert!(disk.process().exists(&path).unwrap() && disk.exists(&path).unwrap());
+    }
+}
