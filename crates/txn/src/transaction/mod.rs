@@ -25,6 +25,7 @@
 //! compared with the snapshot again when it is locked again.
 
 mod buffer;
+mod commit;
 mod future;
 mod lock;
 mod lock_memory;
@@ -47,7 +48,7 @@ use spillway_base::engine::{Access, Engine, Found};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::locks::{Acquired, LockOwner, Wait};
-use crate::manager::{Shared, Terms};
+use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 use crate::pipeline;
 use crate::snapshots::Live;
@@ -706,94 +707,6 @@ impl Transaction {
     #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle(self.owner.wait().clone())
-    }
-
-    /// Commits. When this returns, the commit is ordered and installed, or refused; the future
-    /// resolves once it is acknowledged.
-    pub fn commit(self) -> CommitFuture {
-        self.commit_and(|| ())
-    }
-
-    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused,
-    /// and its locks are gone, before a writer sleeps for the engines to come after: who has more
-    /// than locks gives that back there.
-    pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
-        self.commit_by(installed).unwrap_or_else(|csn| match self.shared.take() {
-            Some(shared) => CommitFuture::waiting(shared, csn),
-            None => CommitFuture::done(Ok(csn)),
-        })
-    }
-
-    /// Commits. Answers what became of it, or the commit whose acknowledgement is to be waited for.
-    fn commit_by(&mut self, installed: impl FnOnce()) -> std::result::Result<CommitFuture, Csn> {
-        let outcome = self.commit_now();
-        if outcome.is_err() && self.serializable() {
-            self.shared().serializable.aborted(self.owner.id());
-        }
-        self.end();
-        installed();
-        if matches!(outcome, Ok(Some(_))) {
-            self.shared().slow_down(self.writes.borrow().bytes(), self.durability());
-        }
-        let (csn, durability) = match outcome {
-            Err(error) => return Ok(CommitFuture::done(Err(error))),
-            Ok(None) => (self.seen.get(), Durability::Commit),
-            Ok(Some(csn)) => (csn, self.durability()),
-        };
-        CommitFuture::at_once(self.shared(), csn, durability).ok_or(csn)
-    }
-
-    fn commit_now(&self) -> Result<Option<Csn>> {
-        if self.has_spilled() {
-            self.spill_writes()?;
-        }
-        let csn = loop {
-            let changes = self.expand_ranges()?;
-            match self.order_and_install(changes) {
-                // An overlay came that its deleted ranges may be about.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                ordered => break ordered?,
-            }
-        };
-        // What it spilled is an overlay now.
-        self.spill.replace(None);
-        Ok(csn)
-    }
-
-    /// Orders and installs the writes, where there are any, as long as the overlays are those of
-    /// `changes`.
-    fn order_and_install(&self, changes: u64) -> Result<Option<Csn>> {
-        let mut batch = self.writes.borrow_mut().take_batch();
-        let (writes, spill) = (self.writes.borrow(), self.spill.borrow());
-        let layers = spill.as_ref().map(|spill| spill.commit_into(writes.dropped(), &mut batch));
-        let admit = || self.shared().admit(&batch, &self.options);
-        let room = if batch.is_empty() { None } else { Some(admit()?) };
-        if self.serializable() {
-            self.shared().serializable.prepare(self.owner.id())?;
-        }
-        let committed = |csn: &dyn Fn() -> Csn| {
-            if self.serializable() {
-                self.shared().serializable.committed(self.owner.id(), csn());
-            }
-        };
-        let Some(room) = room else {
-            committed(&|| self.snapshot());
-            return Ok(None);
-        };
-        let spilled = spill.iter().flat_map(|spill| spill.tables());
-        let touched = writes.touched().chain(spilled.filter(|table| !writes.created(*table)));
-        let check = || self.check_ranges(changes);
-        let terms = Terms::new(touched, writes.dropped());
-        let terms = Terms { alone: terms.alone || spill.is_some(), check: &check, ..terms };
-        let numbered = |csn| {
-            if let (Some(spill), Some(layers)) = (&*spill, layers) {
-                spill.attach(self.shared(), csn, layers);
-            }
-            committed(&|| csn);
-        };
-        let csn = self.shared().commit(room, &batch, terms, numbered)?;
-        buffer::recycle(batch);
-        Ok(Some(csn))
     }
 
     /// Undoes everything and releases the locks.
