@@ -19,7 +19,7 @@
 //! Framing, length, CSN and checksum belong to the log record around it.
 
 use crate::codec::{Reader, put_bytes, put_varint};
-use crate::{Csn, Error, KeyRange, Result, TableId};
+use crate::{Csn, EngineKind, EngineSet, Error, KeyRange, Result, TableId};
 
 /// One operation of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,13 +84,15 @@ const OP_OVERHEAD_MAX: usize = 1 + 5 + 10 + 10 + 10 + 1;
 pub struct WriteBatch {
     bytes: Vec<u8>,
     len: usize,
+    /// Bytes of the operations of each engine's tables, by [`EngineKind::index`].
+    engine_bytes: [usize; EngineKind::COUNT],
 }
 
 impl WriteBatch {
     /// An empty batch.
     #[must_use]
     pub const fn new() -> WriteBatch {
-        WriteBatch { bytes: Vec::new(), len: 0 }
+        WriteBatch { bytes: Vec::new(), len: 0, engine_bytes: [0; EngineKind::COUNT] }
     }
 
     /// Checks bytes from a log record and takes them as a batch.
@@ -98,12 +100,15 @@ impl WriteBatch {
     /// # Errors
     /// [`crate::ErrorKind::Corruption`] when they are not a batch.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<WriteBatch> {
-        let mut len = 0;
-        for op in ops(&bytes) {
-            op?;
+        let (mut len, mut engine_bytes) = (0, [0; EngineKind::COUNT]);
+        for sized in sized_ops(&bytes) {
+            let (op, size) = sized?;
+            if let Some(kind) = op.table().engine() {
+                engine_bytes[kind.index()] += size;
+            }
             len += 1;
         }
-        Ok(WriteBatch { bytes, len })
+        Ok(WriteBatch { bytes, len, engine_bytes })
     }
 
     /// Appends an operation. A range that is deleted has room for keys.
@@ -117,6 +122,7 @@ impl WriteBatch {
             Op::CreateTable(_) => (CREATE, 0),
             Op::DropTable(_) => (DROP, 0),
         };
+        let begin = self.bytes.len();
         self.bytes.reserve(OP_OVERHEAD_MAX + bytes);
         self.bytes.push(kind);
         put_varint(&mut self.bytes, u64::from(op.table().0));
@@ -137,6 +143,9 @@ impl WriteBatch {
             Op::CreateTable(_) | Op::DropTable(_) => {}
         }
         self.len += 1;
+        if let Some(kind) = op.table().engine() {
+            self.engine_bytes[kind.index()] += self.bytes.len() - begin;
+        }
     }
 
     /// The number of operations.
@@ -157,8 +166,37 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// Takes back what was pushed since the batch had `len` operations in `bytes` bytes.
+    /// Bytes of the operations on each engine's tables, by [`EngineKind::index`].
+    #[must_use]
+    pub fn engine_bytes(&self) -> [usize; EngineKind::COUNT] {
+        self.engine_bytes
+    }
+
+    /// Bytes of the operations on tables of this engine.
+    #[must_use]
+    pub fn bytes_of(&self, kind: EngineKind) -> usize {
+        self.engine_bytes[kind.index()]
+    }
+
+    /// The engines on whose tables there are operations.
+    #[must_use]
+    pub fn engines(&self) -> EngineSet {
+        let mut engines = EngineSet::EMPTY;
+        EngineKind::ALL
+            .into_iter()
+            .filter(|kind| self.bytes_of(*kind) > 0)
+            .for_each(|kind| engines.insert(kind));
+        engines
+    }
+
+    /// Removes the operations that were pushed since the batch had `len` operations in `bytes`
+    /// bytes.
     pub fn truncate(&mut self, len: usize, bytes: usize) {
+        for (op, size) in sized_ops(&self.bytes[bytes..]).map(|op| op.expect(ACCEPTED)) {
+            if let Some(kind) = op.table().engine() {
+                self.engine_bytes[kind.index()] -= size;
+            }
+        }
         self.bytes.truncate(bytes);
         self.len = len;
     }
@@ -166,8 +204,8 @@ impl WriteBatch {
     /// The batch's memory with nothing in it, for another.
     #[must_use]
     pub fn cleared(mut self) -> WriteBatch {
-        self.truncate(0, 0);
-        self
+        self.bytes.clear();
+        WriteBatch { bytes: self.bytes, ..WriteBatch::new() }
     }
 
     /// Bytes that it has memory for.
@@ -178,22 +216,32 @@ impl WriteBatch {
 
     /// The operations, in order.
     pub fn iter(&self) -> impl Iterator<Item = Op<'_>> {
-        ops(&self.bytes).map(|op| op.expect("a batch holds what push or from_bytes accepted"))
+        ops(&self.bytes).map(|op| op.expect(ACCEPTED))
     }
 }
 
+/// Why the operations of a [`WriteBatch`] can be decoded.
+const ACCEPTED: &str = "a batch holds what push or from_bytes accepted";
+
 /// The operations of an encoded batch, where it lies. After an error there is no more.
 pub fn ops(batch: &[u8]) -> impl Iterator<Item = Result<Op<'_>>> {
+    sized_ops(batch).map(|op| op.map(|(op, _)| op))
+}
+
+/// The operations of an encoded batch, each with its bytes there.
+fn sized_ops(batch: &[u8]) -> impl Iterator<Item = Result<(Op<'_>, usize)>> {
     let mut reader = Reader::new(batch);
     std::iter::from_fn(move || {
         if reader.is_empty() {
             return None;
         }
+        let begin = reader.offset();
         let op = read_op(&mut reader);
+        let size = reader.offset() - begin;
         if op.is_err() {
             reader = Reader::new(&[]);
         }
-        Some(op)
+        Some(op.map(|op| (op, size)))
     })
 }
 
@@ -248,11 +296,47 @@ mod tests {
         batch.push(ops[1]);
         batch.truncate(len, bytes);
         assert_eq!((batch.len(), batch.as_bytes()), (again.len(), again.as_bytes()));
+        for batch in [&batch, &again] {
+            assert_eq!(batch.engines(), EngineSet::one(EngineKind::Memory));
+            let of = EngineKind::ALL.map(|kind| batch.bytes_of(kind));
+            assert_eq!(of, [0, batch.as_bytes().len()]);
+        }
         let memory = batch.capacity();
         let cleared = batch.cleared();
         assert!(
             cleared.is_empty() && cleared.as_bytes().is_empty() && cleared.capacity() == memory
         );
+    }
+
+    #[test]
+    fn bytes_are_counted_by_engine() {
+        let tables = EngineKind::ALL.map(|kind| TableId::new(kind, 3));
+        // A table of an engine that nobody knows counts for none.
+        let unknown = TableId(7 << 28);
+        let mut rng = Rng::new(2);
+        for _ in 0..200 {
+            let (mut batch, mut alone) = (WriteBatch::new(), EngineKind::ALL.map(|_| 0));
+            let mut marks = vec![(0, 0, alone)];
+            for _ in 0..rng.below(20) {
+                let key = vec![7; rng.below(300) as usize];
+                let at = rng.below(3) as usize;
+                let before = batch.as_bytes().len();
+                batch.push(Op::Delete { table: *tables.get(at).unwrap_or(&unknown), key: &key });
+                if let Some(bytes) = alone.get_mut(at) {
+                    *bytes += batch.as_bytes().len() - before;
+                }
+                marks.push((batch.len(), batch.as_bytes().len(), alone));
+            }
+            let (len, bytes, counted) = marks[rng.below(marks.len() as u64) as usize];
+            batch.truncate(len, bytes);
+            let again = WriteBatch::from_bytes(batch.as_bytes().to_vec()).unwrap();
+            for batch in [&batch, &again] {
+                assert_eq!(EngineKind::ALL.map(|kind| batch.bytes_of(kind)), counted);
+                let touched = EngineKind::ALL.map(|kind| batch.engines().contains(kind));
+                assert_eq!(touched, counted.map(|bytes| bytes > 0));
+            }
+            assert_eq!(batch.cleared().engines(), EngineSet::EMPTY);
+        }
     }
 
     #[test]

@@ -20,6 +20,9 @@
 //!   while it holds its own locks.
 //! - **Y4 (no lock).** No lock of the budget is held while holders are asked. A charger may hold
 //!   any locks but those that giving way takes.
+//! - **Y5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for what
+//!   is still missing. One that can free memory only once its readers have left it pledges that,
+//!   and others are not asked for it. The budget waits for pledges only after all were asked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -73,10 +76,28 @@ impl Use {
 /// give.
 const ASKED_AT_MOST: usize = 8;
 
+/// How much is lost with memory that a holder gives back. The least is asked for first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Worth {
+    /// Nothing.
+    Unused,
+    /// A copy of what is on a device in the form in which it is kept.
+    Cached,
+    /// The only copy in memory of rows whose place in the log is read one by one.
+    Evicted,
+}
+
 /// Holds memory that can be done without, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
-    /// Gives back about so many bytes, or what it can, before it returns.
-    fn give_way(&self, bytes: usize);
+    /// What is lost with its memory.
+    fn worth(&self) -> Worth;
+
+    /// Gives back about so many bytes, or what it can. Answers how many of them it gives back only
+    /// later, in a bounded while: those are pledged, and still charged.
+    fn give_way(&self, bytes: usize) -> usize;
+
+    /// Waits, for a bounded while, until what it has pledged is given back.
+    fn keep_pledge(&self) {}
 }
 
 struct Inner {
@@ -100,17 +121,27 @@ impl Inner {
         self.total.load(Ordering::Relaxed).saturating_sub(self.limit)
     }
 
-    /// Asks who gives way for so many bytes (Y4).
-    fn ask(&self, bytes: usize) {
+    /// Asks the holders in turn for what is missing, as long as some is (Y4, Y5).
+    fn ask(&self, missing: impl Fn() -> usize) {
         let giving = self.giving.read().unwrap_or_else(PoisonError::into_inner).clone();
-        giving.iter().filter_map(Weak::upgrade).for_each(|one| one.give_way(bytes));
+        let giving: Vec<_> = giving.iter().filter_map(Weak::upgrade).collect();
+        let mut pledged = 0_usize;
+        for one in &giving {
+            let bytes = missing().saturating_sub(pledged);
+            if bytes == 0 {
+                break;
+            }
+            pledged = pledged.saturating_add(one.give_way(bytes));
+        }
+        if pledged > 0 && missing() > 0 {
+            giving.iter().for_each(|one| one.keep_pledge());
+        }
     }
 
     /// There is more of a use than before.
     fn grown(&self, what: Use) {
-        let past = self.past();
-        if past > 0 && !what.gives_way() {
-            self.ask(past);
+        if self.past() > 0 && !what.gives_way() {
+            self.ask(|| self.past());
         }
     }
 }
@@ -136,6 +167,7 @@ impl Budget {
         let mut giving = self.0.giving.write().unwrap_or_else(PoisonError::into_inner);
         giving.retain(|one| one.strong_count() > 0);
         giving.push(one);
+        giving.sort_by_key(|one| one.upgrade().map(|one| one.worth()));
     }
 
     /// The limit, in bytes.
@@ -187,7 +219,7 @@ impl Budget {
             if fits || what.gives_way() || bytes > self.0.limit {
                 break;
             }
-            self.0.ask((self.used() + bytes).saturating_sub(self.0.limit));
+            self.0.ask(|| (self.used() + bytes).saturating_sub(self.0.limit));
             fits = self.take(bytes);
         }
         if !fits {
@@ -330,24 +362,48 @@ mod tests {
     /// A cache that gives back what it is asked for, down to a floor, and counts how often it was
     /// asked.
     struct Cache {
+        worth: Worth,
         charge: std::sync::Mutex<Charge>,
         floor: usize,
         asked: AtomicUsize,
+        /// Bytes that it gives back only when it is waited for.
+        pledged: AtomicUsize,
     }
 
     impl GiveWay for Cache {
-        fn give_way(&self, bytes: usize) {
+        fn worth(&self) -> Worth {
+            self.worth
+        }
+
+        fn give_way(&self, bytes: usize) -> usize {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            // Y3, Y4: neither the budget nor who charges holds it.
+            // Y3, Y4: neither the budget nor the charger holds it.
             let mut charge = self.charge.try_lock().unwrap();
             let left = charge.bytes().saturating_sub(bytes).max(self.floor);
+            if self.worth == Worth::Evicted {
+                let pledged = charge.bytes() - left;
+                self.pledged.store(pledged, Ordering::Relaxed);
+                return pledged;
+            }
+            charge.resize(left);
+            0
+        }
+
+        fn keep_pledge(&self) {
+            let mut charge = self.charge.try_lock().unwrap();
+            let left = charge.bytes() - self.pledged.swap(0, Ordering::Relaxed);
             charge.resize(left);
         }
     }
 
     fn cached(budget: &Budget, bytes: usize, floor: usize) -> Arc<Cache> {
+        worth(budget, Worth::Cached, bytes, floor)
+    }
+
+    fn worth(budget: &Budget, worth: Worth, bytes: usize, floor: usize) -> Arc<Cache> {
         let charge = std::sync::Mutex::new(budget.charge(Use::Caches, bytes));
-        let cache = Arc::new(Cache { charge, floor, asked: AtomicUsize::new(0) });
+        let (asked, pledged) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let cache = Arc::new(Cache { worth, charge, floor, asked, pledged });
         let weak: Weak<Cache> = Arc::downgrade(&cache);
         budget.gives_way(weak);
         cache
@@ -369,6 +425,38 @@ mod tests {
         let before = cache.asked.load(Ordering::Relaxed);
         assert!(budget.try_charge(Use::Connections, 101).is_err());
         assert_eq!(cache.asked.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    fn y5_holders_are_asked_in_turn_for_what_is_missing() {
+        let budget = Budget::new(100);
+        let evicted = worth(&budget, Worth::Evicted, 30, 0);
+        let cache = worth(&budget, Worth::Cached, 30, 10);
+        let unused = worth(&budget, Worth::Unused, 30, 25);
+        let held = |cache: &Arc<Cache>| cache.charge.lock().unwrap().bytes();
+        let first = budget.try_charge(Use::Transactions, 25).unwrap();
+        assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 20, 30]);
+        assert_eq!(evicted.asked.load(Ordering::Relaxed), 0, "nothing was missing any more");
+        let second = budget.try_charge(Use::Transactions, 20).unwrap();
+        assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 10, 20]);
+        // Memory that is spent asks in the same way.
+        let third = budget.charge(Use::Memtables, 20);
+        assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 10, 0]);
+        assert_eq!(budget.used(), 100);
+        assert!(budget.try_charge(Use::Transactions, 1).is_err());
+        drop((first, second, third));
+    }
+
+    #[test]
+    fn y5_one_that_pledges_spares_those_behind_it() {
+        let budget = Budget::new(100);
+        let first = worth(&budget, Worth::Evicted, 50, 0);
+        let behind = worth(&budget, Worth::Evicted, 50, 0);
+        let held = |cache: &Arc<Cache>| cache.charge.lock().unwrap().bytes();
+        let charge = budget.try_charge(Use::Transactions, 40).unwrap();
+        assert_eq!([held(&first), held(&behind)], [10, 50]);
+        assert_eq!(behind.asked.load(Ordering::Relaxed), 0);
+        drop(charge);
     }
 
     #[test]

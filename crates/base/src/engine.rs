@@ -15,8 +15,9 @@
 //!   caller reads at a snapshot only once every commit up to it is installed. [`Engine::newest`]
 //!   needs no snapshot: what is installed on its key is seen, and nobody may be installing there.
 //! - **E3 (idempotence).** Installing a commit again, or one whose effects are already persistent,
-//!   changes nothing. Operations on a table that does not exist are skipped: at recovery, the
-//!   commit that dropped it may be persistent already.
+//!   changes nothing: no read at a CSN at or above the figure that the engine was opened with (E6)
+//!   finds anything else for it. Operations on a table that does not exist are skipped: at
+//!   recovery, the commit that dropped it may be persistent already.
 //! - **E4 (reads).** A read at a snapshot sees, of each key, the newest version at or below it.
 //!   Reads never wait for writers. A snapshot's versions stay readable while [`Horizon`] reports it
 //!   live; a cursor's stay readable as long as the cursor.
@@ -25,8 +26,9 @@
 //!   see it.
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
 //!   without the log. The figure never falls. An idle table does not hold it back. The engine's
-//!   files record a figure that may be lower until [`Engine::record_persisted`]; an opening
-//!   installs nothing at or below the recorded figure.
+//!   files record a figure that may be lower until [`Engine::record_persisted`]. An engine opens
+//!   with the recorded figure. The opening of a database begins past the least of its engines'
+//!   figures, so that an engine is given commits at or below its own again (E3).
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
 //! - **E8 (failure).** `install` does not fail: what it needs was granted by [`Engine::admit`]. A
 //!   background failure leaves everything installed readable from memory, stops `persisted` from
@@ -122,6 +124,8 @@ pub enum Access {
 /// - **H1.** `stable` and `installed` never fall, and `stable <= installed`.
 /// - **H2.** Once `live_snapshots` has returned, no snapshot comes to life below the smallest
 ///   number it gave.
+/// - **H3.** `low_watermark` never falls. No snapshot is live, or comes to life, below it. It may
+///   lag.
 pub trait Horizon: Send + Sync {
     /// The stable CSN: every commit up to it is installed and durable in the log.
     fn stable(&self) -> Csn;
@@ -132,6 +136,14 @@ pub trait Horizon: Send + Sync {
     /// Clears `out`, then fills it with the live snapshots, ascending and without repeats. The
     /// stable CSN is always among them, for the snapshots yet to come.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
+
+    /// The oldest snapshot that may be live (H3): cheap enough for each update to ask which of a
+    /// row's versions no snapshot sees. [`Horizon::live_snapshots`] brings it up to date.
+    fn low_watermark(&self) -> Csn {
+        let mut live = Vec::new();
+        self.live_snapshots(&mut live);
+        live.first().copied().unwrap_or_default()
+    }
 }
 
 /// Rewrites values of a table when a compaction moves them anyway (E11). The result depends on the
@@ -208,7 +220,8 @@ pub trait Engine: Send + Sync {
     /// Which engine this is.
     fn kind(&self) -> EngineKind;
 
-    /// Asks for room to install `bytes` more. It may wait a bounded while for a flush.
+    /// Asks for room to install `bytes` more, of operations on the engine's own tables. It may wait
+    /// a bounded while for a flush.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when there will be none
@@ -227,7 +240,7 @@ pub trait Engine: Send + Sync {
     /// Installs puts and deletes of several commits, of single keys, which an opening has read back
     /// (E2, E3). Nothing is read meanwhile. It is quickest in the order of tables and keys, and of
     /// one key in that of its CSNs. A write that a later one of its key has made needless may be
-    /// missing.
+    /// missing. Operations on other engines' tables are skipped.
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>);
 
     /// Reads one key at a snapshot, its value into `value`.

@@ -38,9 +38,67 @@ impl fmt::Display for Csn {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EngineKind {
     /// The LSM engine for data larger than memory.
-    Tiered,
+    Tiered = 0,
     /// The memory-optimised engine.
-    Memory,
+    Memory = 1,
+}
+
+impl EngineKind {
+    /// Every kind, in the order of [`EngineKind::index`].
+    pub const ALL: [EngineKind; 2] = [EngineKind::Tiered, EngineKind::Memory];
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The kind's number, below [`EngineKind::COUNT`]. Table numbers store it.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A set of engines.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct EngineSet(u8);
+
+impl EngineSet {
+    /// No engine.
+    pub const EMPTY: EngineSet = EngineSet(0);
+    /// Every engine.
+    pub const ALL: EngineSet = EngineSet((1 << EngineKind::COUNT) - 1);
+
+    /// The set of one engine.
+    #[must_use]
+    pub const fn one(kind: EngineKind) -> EngineSet {
+        EngineSet(1 << kind.index())
+    }
+
+    /// The set with these bits, one for each kind's index. Other bits are ignored.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> EngineSet {
+        EngineSet(bits & EngineSet::ALL.0)
+    }
+
+    /// One bit for each kind's index.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Adds an engine.
+    pub fn insert(&mut self, kind: EngineKind) {
+        self.0 |= EngineSet::one(kind).0;
+    }
+
+    /// Whether the engine is in the set.
+    #[must_use]
+    pub const fn contains(self, kind: EngineKind) -> bool {
+        self.0 & EngineSet::one(kind).0 != 0
+    }
+
+    /// The engines of the set.
+    pub fn iter(self) -> impl Iterator<Item = EngineKind> {
+        EngineKind::ALL.into_iter().filter(move |kind| self.contains(*kind))
+    }
 }
 
 /// A table: one ordered key space kept by one engine.
@@ -62,22 +120,14 @@ impl TableId {
     #[must_use]
     pub fn new(engine: EngineKind, ordinal: u32) -> TableId {
         assert!(ordinal <= Self::ORDINAL_MAX, "table ordinals are exhausted");
-        let engine = match engine {
-            EngineKind::Tiered => 0,
-            EngineKind::Memory => 1,
-        };
-        TableId(engine << Self::ENGINE_SHIFT | ordinal)
+        TableId((engine.index() as u32) << Self::ENGINE_SHIFT | ordinal)
     }
 
     /// The engine that keeps this table, or `None` when the number names no known engine (it came
     /// from a file written by a newer version, or from damaged bytes).
     #[must_use]
     pub fn engine(self) -> Option<EngineKind> {
-        match self.0 >> Self::ENGINE_SHIFT {
-            0 => Some(EngineKind::Tiered),
-            1 => Some(EngineKind::Memory),
-            _ => None,
-        }
+        EngineKind::ALL.get((self.0 >> Self::ENGINE_SHIFT) as usize).copied()
     }
 
     /// The table's number within its engine.

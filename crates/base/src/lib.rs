@@ -38,5 +38,5 @@ pub mod sync;
 pub mod thread;
 
 pub use error::{Error, ErrorKind, Result};
-pub use ids::{Csn, EngineKind, TableId};
+pub use ids::{Csn, EngineKind, EngineSet, TableId};
 pub use range::{Direction, KeyRange};

@@ -20,7 +20,7 @@ use std::fs;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use spillway_base::budget::{Budget, Charge, GiveWay, Use};
+use spillway_base::budget::{Budget, Charge, GiveWay, Use, Worth};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::mpsc::{self, RecvTimeoutError};
 use spillway_base::thread::JoinHandle;
@@ -138,13 +138,17 @@ impl Watched {
 }
 
 impl GiveWay for Watched {
-    fn give_way(&self, _: usize) {
+    fn worth(&self) -> Worth {
+        Worth::Unused
+    }
+
+    fn give_way(&self, _: usize) -> usize {
         // It is growing, or gives way already.
-        let Some(mut charge) = self.charge.try_lock() else { return };
+        let Some(mut charge) = self.charge.try_lock() else { return 0 };
         let mut released = self.released.lock();
         let lately = |at: Duration| clock::now().saturating_sub(at) < RELEASE_INTERVAL;
         if charge.bytes() == 0 || released.is_some_and(lately) {
-            return;
+            return 0;
         }
         (self.process.release)();
         *released = Some(clock::now());
@@ -152,6 +156,7 @@ impl GiveWay for Watched {
             let less = past.min(charge.bytes());
             charge.resize(less);
         }
+        0
     }
 }
 

@@ -13,8 +13,10 @@
 //! - `manager`, `throttle`, `reserve`: what transactions share.
 
 mod copy;
+mod engines;
 mod locks;
 mod manager;
+mod metrics;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 mod options;
@@ -33,7 +35,8 @@ mod transaction;
 mod watermark;
 
 pub use copy::{LogCopy, LogHold, LogWriter};
-pub use manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
+pub use engines::Engines;
+pub use manager::{HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Frees, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};

@@ -2,17 +2,18 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
-use spillway_base::engine::{Access, Debt, Engine, Horizon, Metric};
+use spillway_base::engine::{Access, Debt, Horizon};
 use spillway_base::lock::Mutex;
 use spillway_base::stall::{Cause, Tally};
-use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId, thread};
+use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result, TableId, thread};
 
+use crate::engines::Engines;
 use crate::locks::Locks;
 use crate::options::{Durability, Frees, Isolation, TransactionOptions};
 pub(crate) use crate::pipeline::Terms;
@@ -73,56 +74,6 @@ impl Default for HorizonHandle {
     }
 }
 
-/// The engines of a database, by kind.
-#[derive(Clone, Default)]
-pub struct Engines {
-    engines: Vec<Arc<dyn Engine>>,
-}
-
-impl Engines {
-    /// These engines, at most one of each kind.
-    #[must_use]
-    pub fn new(engines: Vec<Arc<dyn Engine>>) -> Engines {
-        Engines { engines }
-    }
-
-    /// The engine of this kind.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotFound`] when the database has none.
-    pub fn of_kind(&self, kind: EngineKind) -> Result<&Arc<dyn Engine>> {
-        self.engines.iter().find(|engine| engine.kind() == kind).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("this database has no {kind:?} engine"))
-        })
-    }
-
-    /// The engine that keeps this table.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotFound`] when the database has none.
-    pub fn of(&self, table: TableId) -> Result<&Arc<dyn Engine>> {
-        let Some(kind) = table.engine() else {
-            return Err(Error::new(ErrorKind::NotFound, format!("{table:?} has no known engine")));
-        };
-        self.of_kind(kind)
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
-        self.engines.iter()
-    }
-
-    /// What the engines' own files hold, at an opening, before anything is installed.
-    pub(crate) fn reopened_at(&self) -> Csn {
-        self.iter().map(|engine| engine.persisted()).max().unwrap_or(Csn::ZERO)
-    }
-
-    /// Every commit up to this one is in the engines' own files.
-    pub(crate) fn persisted(&self) -> Csn {
-        self.iter().map(|engine| engine.persisted()).min().unwrap_or(Csn::MAX)
-    }
-}
-
 /// Between two looks at whether a full disk has room again.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -146,12 +97,12 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     _queues: Charge,
     pub(crate) clock: Clock,
-    throttle: Throttle,
+    pub(crate) throttle: Throttle,
     reserve: Reserve,
     /// Waits for a full disk to have room again.
-    disk_waits: Tally,
+    pub(crate) disk_waits: Tally,
     /// Waits for commits to be acknowledged, by threads that sleep until then.
-    commit_waits: Tally,
+    pub(crate) commit_waits: Tally,
     closed: AtomicBool,
     /// Whether somebody takes into memory what engines have read beside statements.
     overlaps_reads: AtomicBool,
@@ -177,10 +128,10 @@ impl Shared {
     /// and so make room, only of what is durable, and commits that nobody waits for are flushed
     /// later. As long as there is room for more, only where an engine waits for it: while a lane
     /// syncs, its queue fills up, and then writers stop.
-    fn make_room(&self, debt: f64) -> Result<()> {
+    fn make_room(&self, engines: EngineSet, debt: f64) -> Result<()> {
         // Where no flusher gathers what is asked for, each commit that asked would be one sync.
         let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
-        let behind = self.engines.iter().any(|engine| {
+        let behind = self.engines.in_set(engines).any(|engine| {
             let flush = engine.debt().flush;
             flush > debt
                 && (flush > SLIGHT || engine.awaits_durable() > self.snapshots.stable_csn())
@@ -195,19 +146,20 @@ impl Shared {
         self.pipeline.flush()
     }
 
-    /// Waits, for a bounded while, until there is room for commits in memory and in the log's
-    /// queue. A transaction that is about to lock its first row calls it: who waits later has
-    /// others wait for its rows. Commits that were let in at once may use the room up, so a commit
-    /// looks again.
-    pub(crate) fn await_room(&self) -> Result<()> {
+    /// Waits, for a bounded while, until there is room for commits to a table in its engine's
+    /// memory and in the log's queue. A transaction that is about to lock its first row calls it: a
+    /// later wait would make others wait for its rows. Commits that were let in at once may use the
+    /// room up, so a commit checks again.
+    pub(crate) fn await_room(&self, table: TableId) -> Result<()> {
+        let Some(kind) = table.engine() else { return Ok(()) };
         self.pipeline.await_queue();
-        // Not all that is queued is durable, and memory of what is not cannot be written out.
-        let _ = self.make_room(SLIGHT);
-        let full = |error: &Error| error.kind() == ErrorKind::MemoryFull;
-        let refused =
-            self.engines.iter().find_map(|engine| engine.admit(ROOM_BYTES).err().filter(full));
-        // Any other failure is the commit's to tell: rows can be locked, and read, all the same.
-        refused.map_or(Ok(()), Err)
+        // Commits in the queue are not durable, and an engine cannot write their memory out.
+        let _ = self.make_room(EngineSet::one(kind), SLIGHT);
+        // The commit reports any other failure: rows can be locked, and read, all the same.
+        match self.engines.of_kind(kind).map(|engine| engine.admit(ROOM_BYTES)) {
+            Ok(Err(error)) if error.kind() == ErrorKind::MemoryFull => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work
@@ -293,7 +245,8 @@ impl Shared {
                 break admitted?;
             }
         };
-        for engine in self.engines.iter() {
+        for engine in self.engines.in_set(batch.engines()) {
+            let bytes = batch.bytes_of(engine.kind());
             let admitted = engine.admit(bytes);
             if !is_full(&admitted) || !self.reserve.lend(frees, bytes) {
                 admitted?;
@@ -318,10 +271,12 @@ impl Shared {
 
     fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Room<'_>> {
         // Most who asked for durability wait for it, and flush by that.
-        self.make_room(if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
-        let bytes = batch.as_bytes().len();
-        let room = self.pipeline.admit(bytes)?;
-        self.engines.iter().try_for_each(|engine| engine.admit(bytes))?;
+        let engines = batch.engines();
+        self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
+        let room = self.pipeline.admit(batch.as_bytes().len())?;
+        self.engines
+            .in_set(engines)
+            .try_for_each(|engine| engine.admit(batch.bytes_of(engine.kind())))?;
         Ok(room)
     }
 
@@ -334,13 +289,14 @@ impl Shared {
     }
 
     /// The debt of the engine that is furthest behind.
-    fn debt(&self) -> Debt {
+    pub(crate) fn debt(&self) -> Debt {
         let debts = self.engines.iter().map(|engine| engine.debt());
         debts.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default()
     }
 
-    /// Has a writer whose commit is installed, and who holds no lock, sleep as the debt asks.
-    pub(crate) fn slow_down(&self, bytes: usize, durability: Durability) {
+    /// Makes a writer whose commit is installed, and that holds no lock, sleep as the debts of the
+    /// engines ask that it wrote to. `bytes` is what it wrote to each.
+    pub(crate) fn slow_down(&self, bytes: [usize; EngineKind::COUNT], durability: Durability) {
         if !self.settings.throttle {
             return;
         }
@@ -352,7 +308,13 @@ impl Shared {
                 Durability::Relaxed => RELAXED,
             });
         };
-        self.throttle.pass(&self.clock, bytes, || self.debt(), asleep);
+        for engine in self.engines.iter() {
+            let kind = engine.kind();
+            if bytes[kind.index()] > 0 {
+                let written = (kind, bytes[kind.index()]);
+                self.throttle.pass(&self.clock, written, || engine.debt(), asleep);
+            }
+        }
     }
 
     /// Orders and installs a commit. Its locks may go when this returns. `numbered` is told its
@@ -378,7 +340,7 @@ impl Shared {
     pub(crate) fn install(&self, csn: Csn, batch: &WriteBatch) {
         let guard = self.pipeline.guard("installing a commit");
         let start = csn.0.is_multiple_of(SAMPLE).then(|| self.clock.now());
-        for engine in self.engines.iter() {
+        for engine in self.engines.in_set(batch.engines()) {
             engine.install(csn, batch);
         }
         if let Some(start) = start {
@@ -620,15 +582,16 @@ impl TransactionManager {
     }
 
     /// Cuts the log where the engines' own files have it all, and asks the engines for more when it
-    /// is long.
+    /// is long. An engine that lags, or has failed, keeps the log only from the oldest segment on
+    /// if the log has commits of its tables that its files may lack.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
-        // What a failed engine keeps in memory, and perhaps more, is in the log alone.
-        shared.engines.iter().try_for_each(|engine| engine.health())?;
-        let persisted = shared.engines.persisted().min(shared.snapshots.stable_csn());
+        // Before the figures: what an engine has by them then holds of each commit up to here.
+        let stable = shared.snapshots.stable_csn();
+        let persisted = shared.pipeline.persisted(stable, shared.engines.persisted());
         let holds = shared.log_holds.lock();
         let truncated = if *holds == 0 {
             let mut truncated = shared.pipeline.truncate(persisted);
@@ -661,10 +624,12 @@ impl TransactionManager {
         }
         // After the cut, which may have left a file to use again. A commit that finds no room says
         // so itself.
-        match shared.pipeline.prepare() {
-            Err(error) if error.kind() == ErrorKind::DiskFull => truncated,
-            prepared => truncated.and(prepared),
-        }
+        let prepared = match shared.pipeline.prepare() {
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(()),
+            prepared => prepared,
+        };
+        truncated.and(prepared)?;
+        shared.engines.iter().try_for_each(|engine| engine.health())
     }
 
     /// Every commit up to this one is durable and visible.
@@ -699,103 +664,5 @@ impl TransactionManager {
         self.0.closed.store(true, Ordering::Release);
         self.0.pipeline.flushers.end();
         self.0.pipeline.close()
-    }
-
-    /// What writers waited for besides the throttle, how often, and how long.
-    fn stalls(&self) -> [Metric; 6] {
-        let of = |tally: &Tally| (tally.count(), tally.time());
-        let figures = |(count, time): (u64, Duration), names: [&'static str; 2], help| {
-            let counter = |name, value| Metric { name, help, counter: true, value };
-            [counter(names[0], count as f64), counter(names[1], time.as_secs_f64())]
-        };
-        let (queues, disk) = (self.0.pipeline.waits_for_queues(), of(&self.0.disk_waits));
-        let [log, log_seconds] = figures(
-            (queues.0 + disk.0, queues.1 + disk.1),
-            ["stall_log_total", "stall_log_seconds_total"],
-            "Stage 1, log buffering: waits for room in a lane's queue, or on a full disk.",
-        );
-        let [lock, lock_seconds] = figures(
-            of(&self.0.locks.waits),
-            ["stall_lock_total", "stall_lock_seconds_total"],
-            "Waits for rows that others have locked.",
-        );
-        let [commit, commit_seconds] = figures(
-            of(&self.0.commit_waits),
-            ["stall_commit_total", "stall_commit_seconds_total"],
-            "Stage 4, commit: waits of threads for their commits.",
-        );
-        [log, log_seconds, lock, lock_seconds, commit, commit_seconds]
-    }
-
-    /// Figures for people and for monitoring.
-    #[must_use]
-    pub fn metrics(&self) -> Vec<Metric> {
-        let pipeline = &self.0.pipeline;
-        let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
-        let seconds = |nanos: u64| nanos as f64 / 1e9;
-        let counter = |name, help, value| Metric { name, help, counter: true, value };
-        let gauge = |name, help, value| Metric { name, help, counter: false, value };
-        let (lanes, queued_words) = pipeline.depth();
-        let (ordered, stable) = (pipeline.last_ordered(), self.stable());
-        let flushed = pipeline.sum(|lane| &lane.flushed_commits);
-        let mut metrics = vec![
-            gauge("log_lanes", "Lanes that commits go to.", lanes as f64),
-            counter(
-                "commits_total",
-                "Commits ordered since the database was made.",
-                ordered.0 as f64,
-            ),
-            gauge(
-                "log_queue_bytes",
-                "Stage 1, log buffering: bytes queued and not durable.",
-                queued_words as f64 * 8.0,
-            ),
-            counter(
-                "log_writes_total",
-                "Stage 2, log flushing: frames written.",
-                pipeline.sum(|lane| &lane.writes) as f64,
-            ),
-            counter(
-                "log_flushes_total",
-                "Stage 2: syncs, each of a written frame or of several.",
-                pipeline.sum(|lane| &lane.flushes) as f64,
-            ),
-            counter("log_flushed_commits_total", "Stage 2: commits written.", flushed as f64),
-            counter(
-                "log_flushed_bytes_total",
-                "Stage 2: bytes written.",
-                pipeline.sum(|lane| &lane.flushed_bytes) as f64,
-            ),
-            counter(
-                "log_flush_seconds_total",
-                "Stage 2: time spent in syncs, over all lanes.",
-                seconds(pipeline.sum(|lane| &lane.flush_ns)),
-            ),
-            gauge(
-                "commits_installing",
-                "Stage 3, installing: commits ordered and not installed, with all before them.",
-                ordered.0.saturating_sub(pipeline.snapshots.installed.prefix().0) as f64,
-            ),
-            counter(
-                "commit_install_seconds_total",
-                "Stage 3: time spent installing, from one commit in 64.",
-                load(&pipeline.counts.install_ns) / 1e9,
-            ),
-            gauge(
-                "commits_waiting",
-                "Stage 4, commit: commits ordered and not acknowledged.",
-                ordered.0.saturating_sub(stable.0) as f64,
-            ),
-            counter(
-                "commit_acknowledgements_total",
-                "Stage 4: times that the stable CSN moved on.",
-                load(&pipeline.counts.acknowledgements),
-            ),
-            gauge("log_bytes", "Bytes of log kept for recovery.", pipeline.log_bytes() as f64),
-            gauge("stable_csn", "The stable CSN.", stable.0 as f64),
-        ];
-        metrics.extend(self.0.throttle.metrics(self.0.debt().total()));
-        metrics.extend(self.stalls());
-        metrics
     }
 }

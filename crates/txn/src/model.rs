@@ -10,12 +10,15 @@ use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Resu
 
 type Versions = BTreeMap<Csn, Option<Vec<u8>>>;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Table {
+    created: Csn,
+    dropped: Option<Csn>,
     rows: BTreeMap<Vec<u8>, Versions>,
     ranges: Vec<DeletedRange>,
 }
 
+#[derive(Clone)]
 struct DeletedRange {
     start: Vec<u8>,
     end: Option<Vec<u8>>,
@@ -41,9 +44,12 @@ impl Table {
     }
 }
 
-/// The model. It persists nothing, so that recovery reads the whole log into it.
-#[derive(Default)]
+/// The model. It has no files: a new one makes recovery read the whole log into it, and
+/// [`ModelEngine::reopened`] makes one of what it claims to have persisted.
 pub struct ModelEngine {
+    kind: EngineKind,
+    /// What it was opened with: commits up to here change nothing (E3).
+    opened_at: Csn,
     tables: Mutex<BTreeMap<TableId, Table>>,
     persisted: AtomicU64,
     debt: Mutex<Option<AskedForDebt>>,
@@ -53,20 +59,74 @@ pub struct ModelEngine {
     installs: Mutex<Option<SeesInstall>>,
     givings: Mutex<Option<GivesSpace>>,
     unreadable: AtomicBool,
+    failed: AtomicBool,
 }
 
 type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
-type AskedForRoom = Box<dyn FnMut() -> Result<()> + Send>;
+type AskedForRoom = Box<dyn FnMut(usize) -> Result<()> + Send>;
 type WaitsForMemory = Box<dyn FnMut() -> bool + Send>;
 type SeesReplay = Box<dyn FnMut(Csn, Op<'_>) + Send>;
 type GivesSpace = Box<dyn FnMut() + Send>;
 type SeesInstall = Box<dyn FnMut(Csn) + Send>;
 
+impl Default for ModelEngine {
+    fn default() -> ModelEngine {
+        ModelEngine::new()
+    }
+}
+
 impl ModelEngine {
-    /// A model without tables.
+    /// A model of the tiered engine without tables.
     #[must_use]
     pub fn new() -> ModelEngine {
-        ModelEngine::default()
+        ModelEngine::of(EngineKind::Tiered)
+    }
+
+    /// A model of this engine without tables.
+    #[must_use]
+    pub fn of(kind: EngineKind) -> ModelEngine {
+        ModelEngine {
+            kind,
+            opened_at: Csn::ZERO,
+            tables: Mutex::default(),
+            persisted: AtomicU64::new(0),
+            debt: Mutex::default(),
+            room: Mutex::default(),
+            memory: Mutex::default(),
+            replays: Mutex::default(),
+            installs: Mutex::default(),
+            givings: Mutex::default(),
+            unreadable: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// The model as an opening finds it after a crash: with the commits that it claimed to have
+    /// persisted, and no others.
+    #[must_use]
+    pub fn reopened(&self) -> ModelEngine {
+        let persisted = self.persisted();
+        let mut tables = self.tables.lock().clone();
+        tables.retain(|_, table| {
+            table.created <= persisted && table.dropped.is_none_or(|dropped| dropped > persisted)
+        });
+        for table in tables.values_mut() {
+            table.dropped = None;
+            table.ranges.retain(|range| range.csn <= persisted);
+            table
+                .rows
+                .values_mut()
+                .for_each(|versions| drop(versions.split_off(&persisted.next())));
+        }
+        let engine = ModelEngine { opened_at: persisted, ..ModelEngine::of(self.kind) };
+        *engine.tables.lock() = tables;
+        engine.claim_persisted(persisted);
+        engine
+    }
+
+    /// Has the background work fail, or not any more.
+    pub fn claim_failure(&self, failed: bool) {
+        self.failed.store(failed, Ordering::Release);
     }
 
     /// Claims that every commit up to `csn` is in files, for tests of cutting the log.
@@ -79,8 +139,8 @@ impl ModelEngine {
         *self.debt.lock() = Some(Box::new(asked));
     }
 
-    /// Has `asked` say whether there is room, for tests of admission.
-    pub fn claim_room(&self, asked: impl FnMut() -> Result<()> + Send + 'static) {
+    /// Has `asked` say whether there is room for so many bytes, for tests of admission.
+    pub fn claim_room(&self, asked: impl FnMut(usize) -> Result<()> + Send + 'static) {
         *self.room.lock() = Some(Box::new(asked));
     }
 
@@ -113,19 +173,19 @@ impl ModelEngine {
 
     fn table<T>(&self, table: TableId, read: impl FnOnce(&Table) -> T) -> Result<T> {
         match self.tables.lock().get(&table) {
-            Some(table) => Ok(read(table)),
-            None => Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist"))),
+            Some(table) if table.dropped.is_none() => Ok(read(table)),
+            _ => Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist"))),
         }
     }
 }
 
 impl Engine for ModelEngine {
     fn kind(&self) -> EngineKind {
-        EngineKind::Tiered
+        self.kind
     }
 
-    fn admit(&self, _bytes: usize) -> Result<()> {
-        self.room.lock().as_mut().map_or(Ok(()), |asked| asked())
+    fn admit(&self, bytes: usize) -> Result<()> {
+        self.room.lock().as_mut().map_or(Ok(()), |asked| asked(bytes))
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
@@ -143,15 +203,22 @@ impl Engine for ModelEngine {
         if let Some(seen) = &mut *self.installs.lock() {
             seen(csn);
         }
+        if csn <= self.opened_at {
+            return;
+        }
         let mut tables = self.tables.lock();
-        for op in batch.iter() {
+        for op in batch.iter().filter(|op| op.table().engine() == Some(self.kind)) {
             let (table, key, value) = match op {
                 Op::CreateTable(table) => {
-                    tables.entry(table).or_default();
+                    tables
+                        .entry(table)
+                        .or_insert_with(|| Table { created: csn, ..Table::default() });
                     continue;
                 }
                 Op::DropTable(table) => {
-                    tables.remove(&table);
+                    if let Some(table) = tables.get_mut(&table) {
+                        table.dropped = Some(csn);
+                    }
                     continue;
                 }
                 Op::Put { table, key, value } => (table, key, Some(value.to_vec())),
@@ -244,7 +311,8 @@ impl Engine for ModelEngine {
     }
 
     fn tables(&self) -> Vec<TableId> {
-        self.tables.lock().keys().copied().collect()
+        let tables = self.tables.lock();
+        tables.iter().filter(|(_, table)| table.dropped.is_none()).map(|(id, _)| *id).collect()
     }
 
     fn persisted(&self) -> Csn {
@@ -269,7 +337,10 @@ impl Engine for ModelEngine {
     }
 
     fn health(&self) -> Result<()> {
-        Ok(())
+        match self.failed.load(Ordering::Acquire) {
+            true => Err(Error::new(ErrorKind::Io, "the model was told to fail")),
+            false => Ok(()),
+        }
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -13,6 +13,13 @@
 //! collector found, S, or more; so it uses nothing below S. If the reader's does, the collector's
 //! pass over the slots finds what the reader wrote.
 //!
+//! # The low watermark
+//!
+//! An engine that asks at each update for the oldest live snapshot cannot look at every slot. The
+//! stable CSN is moved by one thread for many commits; each [`WATERMARK_COMMITS`] of its steps that
+//! thread looks at the slots and keeps the least number that it found (H3). By H2 that number
+//! stays a bound for ever, so readers need not look at the slots.
+//!
 //! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
 //! one lock on every read's path.
 
@@ -31,6 +38,13 @@ const SLOTS: usize = 512;
 #[cfg(loom)]
 const SLOTS: usize = 2;
 
+/// Commits after which the low watermark is brought up to date. A look at all slots takes some
+/// microseconds.
+#[cfg(not(loom))]
+const WATERMARK_COMMITS: u64 = 64;
+#[cfg(loom)]
+const WATERMARK_COMMITS: u64 = 1;
+
 const FREE: u64 = 0;
 const TAKEN: u64 = u64::MAX;
 
@@ -43,6 +57,8 @@ pub(crate) struct Snapshots {
     /// Every commit up to its prefix is installed.
     pub(crate) installed: Watermark,
     stable: AtomicU64,
+    /// No snapshot is live below (H3).
+    low: AtomicU64,
     slots: Box<[Slot]>,
     /// Snapshots that found no slot, with their number.
     overflow: Mutex<BTreeMap<Csn, usize>>,
@@ -56,6 +72,7 @@ impl Snapshots {
         Arc::new(Snapshots {
             installed: Watermark::new(Csn::ZERO),
             stable: AtomicU64::new(0),
+            low: AtomicU64::new(0),
             slots: (0..SLOTS).map(|_| Slot(AtomicU64::new(FREE))).collect(),
             overflow: Mutex::default(),
             pins: Mutex::default(),
@@ -82,21 +99,21 @@ impl Snapshots {
 
     /// The oldest snapshot that somebody reads at, or will; pins are none.
     pub(crate) fn oldest_read(&self) -> Csn {
-        let mut live = Vec::new();
-        self.reads(&mut live);
-        live.into_iter().min().unwrap_or_default()
+        let mut oldest = Csn::MAX;
+        self.reads(|csn| oldest = oldest.min(csn));
+        oldest
     }
 
-    fn reads(&self, out: &mut Vec<Csn>) {
-        out.push(self.stable_csn());
+    fn reads(&self, mut visit: impl FnMut(Csn)) {
+        visit(self.stable_csn());
         fence(Ordering::SeqCst);
         for slot in &self.slots {
             match slot.0.load(Ordering::Acquire) {
                 FREE | TAKEN => {}
-                csn => out.push(Csn(csn - 1)),
+                csn => visit(Csn(csn - 1)),
             }
         }
-        out.extend(self.overflow.lock().keys());
+        self.overflow.lock().keys().copied().for_each(visit);
     }
 
     /// Everything up to `done` is installed and durable. For recovery, before any commit.
@@ -107,7 +124,14 @@ impl Snapshots {
 
     /// Moves the stable CSN on to `csn`, unless it is there already.
     pub(crate) fn advance_stable(&self, csn: Csn) {
-        self.stable.fetch_max(csn.0, Ordering::AcqRel);
+        let before = self.stable.fetch_max(csn.0, Ordering::AcqRel);
+        if csn.0 / WATERMARK_COMMITS > before / WATERMARK_COMMITS {
+            let mut oldest = self.oldest_read();
+            if let Some((pinned, _)) = self.pins.lock().first_key_value() {
+                oldest = oldest.min(*pinned);
+            }
+            self.low.fetch_max(oldest.0, Ordering::AcqRel);
+        }
     }
 
     pub(crate) fn stable_csn(&self) -> Csn {
@@ -202,10 +226,15 @@ impl Horizon for Snapshots {
 
     fn live_snapshots(&self, out: &mut Vec<Csn>) {
         out.clear();
-        self.reads(out);
+        self.reads(|csn| out.push(csn));
         out.extend(self.pins.lock().keys());
         out.sort_unstable();
         out.dedup();
+        self.low.fetch_max(out[0].0, Ordering::AcqRel);
+    }
+
+    fn low_watermark(&self) -> Csn {
+        Csn(self.low.load(Ordering::Acquire))
     }
 }
 
@@ -303,6 +332,28 @@ mod tests {
         assert_eq!(live(&snapshots), [9]);
     }
 
+    /// H3: it follows the commits by itself, and stops at the oldest snapshot and at pins.
+    #[test]
+    fn h3_the_low_watermark_follows_the_oldest_snapshot() {
+        let snapshots = Snapshots::new();
+        snapshots.recovered(Csn(5));
+        let advance = |csn| {
+            snapshots.advance_stable(Csn(csn));
+            snapshots.low_watermark().0
+        };
+        assert_eq!(advance(2 * WATERMARK_COMMITS), 2 * WATERMARK_COMMITS);
+        let held = snapshots.take(|| snapshots.stable_csn());
+        assert_eq!(advance(5 * WATERMARK_COMMITS), 2 * WATERMARK_COMMITS);
+        drop(held);
+        let pin = snapshots.pin(Csn(5 * WATERMARK_COMMITS + 3));
+        assert_eq!(advance(5 * WATERMARK_COMMITS + 2), 2 * WATERMARK_COMMITS, "it lags");
+        assert_eq!(live(&snapshots), [5 * WATERMARK_COMMITS + 2, 5 * WATERMARK_COMMITS + 3]);
+        assert_eq!(snapshots.low_watermark().0, 5 * WATERMARK_COMMITS + 2);
+        assert_eq!(advance(9 * WATERMARK_COMMITS), 5 * WATERMARK_COMMITS + 3);
+        snapshots.unpin(pin);
+        assert_eq!(advance(10 * WATERMARK_COMMITS), 10 * WATERMARK_COMMITS);
+    }
+
     #[test]
     fn more_snapshots_than_slots_are_all_live() {
         let snapshots = Snapshots::new();
@@ -344,6 +395,8 @@ mod loom_tests {
             let csn = reader.join().unwrap();
             mover.join().unwrap();
             assert!(csn >= live[0], "{csn:?} came to life below {live:?}");
+            // H3, also once the mover has looked.
+            assert!(csn >= snapshots.low_watermark());
         });
     }
 }

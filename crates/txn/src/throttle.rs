@@ -25,6 +25,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use spillway_base::EngineKind;
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Debt, Metric};
 use spillway_base::stall::{Cause, Tally};
@@ -64,50 +65,20 @@ fn rate(debt: f64) -> Option<f64> {
 /// Slows writers down, and counts it.
 #[derive(Default)]
 pub(crate) struct Throttle {
-    /// On the clock, in nanoseconds: what was written is paid for then.
-    paid_at: AtomicU64,
+    /// Of the writers to each engine, by [`EngineKind::index`].
+    owing: [Owing; EngineKind::COUNT],
     /// Of the slight stage and of the aggressive one: by the part of the debt that is largest.
     stages: [[Tally; 3]; 2],
 }
 
-impl Throttle {
-    /// Lets a commit of `bytes` pass that has just been installed, and sleeps where the debt asks
-    /// for it. Calls `asleep` before, if so.
-    pub(crate) fn pass(
-        &self,
-        clock: &Clock,
-        bytes: usize,
-        debt: impl Fn() -> Debt,
-        asleep: impl FnOnce(),
-    ) {
-        let owed_before = self.paid_at.load(Ordering::Relaxed);
-        let now = debt();
-        let Some(rate) = rate(now.total()) else { return self.forgive(owed_before) };
-        let (begin, cost) =
-            (clock.now(), Duration::from_secs_f64((bytes + COMMIT_BYTES) as f64 / rate));
-        let until = self.owe(begin, cost);
-        if until.saturating_sub(begin) < QUANTUM {
-            return;
-        }
-        asleep();
-        let cause = now.cause();
-        let tally = &self.stages[usize::from(now.total() >= AGGRESSIVE)][part(cause)];
-        tally.during(cause, clock, || {
-            loop {
-                let left = until.saturating_sub(clock.now());
-                let owed = self.paid_at.load(Ordering::Relaxed);
-                // Where less is owed than when this began to sleep, it was forgiven.
-                if left.is_zero() || u128::from(owed) < until.as_nanos() {
-                    return;
-                }
-                if debt().total() < SLIGHT {
-                    return self.forgive(owed);
-                }
-                blocking(|| clock.sleep(left.min(LOOK)));
-            }
-        });
-    }
+/// What the writers to one engine owe.
+#[derive(Default)]
+struct Owing {
+    /// On the clock, in nanoseconds: what was written is paid for then.
+    paid_at: AtomicU64,
+}
 
+impl Owing {
     /// Adds `cost` to what is owed; answers when all of it is paid.
     fn owe(&self, now: Duration, cost: Duration) -> Duration {
         let now = now.as_nanos() as u64;
@@ -137,6 +108,46 @@ impl Throttle {
         if owed != 0 {
             let _ = self.paid_at.compare_exchange(owed, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
+    }
+}
+
+impl Throttle {
+    /// Called for a commit that has just been installed, with an engine and the bytes that the
+    /// commit wrote to it: sleeps where the engine's debt asks for it, and calls `asleep` before.
+    pub(crate) fn pass(
+        &self,
+        clock: &Clock,
+        (kind, bytes): (EngineKind, usize),
+        debt: impl Fn() -> Debt,
+        asleep: impl FnOnce(),
+    ) {
+        let owing = &self.owing[kind.index()];
+        let owed_before = owing.paid_at.load(Ordering::Relaxed);
+        let now = debt();
+        let Some(rate) = rate(now.total()) else { return owing.forgive(owed_before) };
+        let (begin, cost) =
+            (clock.now(), Duration::from_secs_f64((bytes + COMMIT_BYTES) as f64 / rate));
+        let until = owing.owe(begin, cost);
+        if until.saturating_sub(begin) < QUANTUM {
+            return;
+        }
+        asleep();
+        let cause = now.cause();
+        let tally = &self.stages[usize::from(now.total() >= AGGRESSIVE)][part(cause)];
+        tally.during(cause, clock, || {
+            loop {
+                let left = until.saturating_sub(clock.now());
+                let owed = owing.paid_at.load(Ordering::Relaxed);
+                // Where less is owed than when this began to sleep, it was forgiven.
+                if left.is_zero() || u128::from(owed) < until.as_nanos() {
+                    return;
+                }
+                if debt().total() < SLIGHT {
+                    return owing.forgive(owed);
+                }
+                blocking(|| clock.sleep(left.min(LOOK)));
+            }
+        });
     }
 
     /// What writers may do at a debt; how often they slept, and how long.
@@ -208,6 +219,27 @@ mod tests {
         move || Debt { flush, ..Debt::default() }
     }
 
+    /// Bytes written to the tiered engine.
+    fn tiered(bytes: usize) -> (EngineKind, usize) {
+        (EngineKind::Tiered, bytes)
+    }
+
+    /// Writers of one engine neither sleep for another engine's debt nor cancel what its writers
+    /// owe.
+    #[test]
+    fn each_engine_has_writers_of_its_own() {
+        let (throttle, clock) = (Throttle::default(), Clock::manual());
+        let memory = |bytes| (EngineKind::Memory, bytes);
+        for _ in 0..9 {
+            throttle.owing[0].owe(clock.now(), QUANTUM);
+        }
+        throttle.pass(&clock, memory(400), debt(0.0), || panic!("there is no debt"));
+        throttle.pass(&clock, memory(400), debt(0.9), || panic!("it owes less than a quantum"));
+        let slept = Cell::new(false);
+        throttle.pass(&clock, tiered(400), debt(0.9), || slept.set(true));
+        assert!(slept.get() && clock.now() >= 9 * QUANTUM, "{:?}", clock.now());
+    }
+
     #[test]
     fn the_rate_falls_with_the_debt_in_two_stages_and_never_to_nothing() {
         assert_eq!(rate(0.49), None);
@@ -241,7 +273,7 @@ mod tests {
                 clock.advance(Duration::from_micros(10));
                 waiting.set(waiting.get() + 4000.0);
                 *tenth += 4000.0;
-                throttle.pass(&clock, 4000, now, || ());
+                throttle.pass(&clock, tiered(4000), now, || ());
             }
             for (tenth, bytes) in each_tenth.iter().enumerate().skip(20) {
                 let share = bytes / (drain / 10.0);
@@ -256,7 +288,7 @@ mod tests {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
         let slept = Cell::new(0);
         for _ in 0..10_000 {
-            throttle.pass(&clock, 36, debt(AGGRESSIVE), || slept.set(slept.get() + 1));
+            throttle.pass(&clock, tiered(36), debt(AGGRESSIVE), || slept.set(slept.get() + 1));
         }
         let owed = 10_000.0 * 100.0 / RATE_MIDDLE;
         assert!((clock.now().as_secs_f64() - owed).abs() <= QUANTUM.as_secs_f64());
@@ -267,14 +299,14 @@ mod tests {
     #[test]
     fn a_sleep_ends_with_the_debt_and_is_never_long() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
-        throttle.pass(&clock, 1 << 30, debt(2.0), || ());
+        throttle.pass(&clock, tiered(1 << 30), debt(2.0), || ());
         assert_eq!(clock.now(), OWED_MAX);
         let looks = Cell::new(0);
         let relieved = || {
             looks.set(looks.get() + 1);
             Debt { flush: if looks.get() < 3 { 2.0 } else { 0.0 }, ..Debt::default() }
         };
-        throttle.pass(&clock, 1 << 30, relieved, || ());
+        throttle.pass(&clock, tiered(1 << 30), relieved, || ());
         assert_eq!(clock.now(), OWED_MAX + LOOK);
     }
 
@@ -287,19 +319,19 @@ mod tests {
             looks.set(looks.get() + 1);
             Debt { flush: if looks.get() < 3 { 2.0 } else { 0.0 }, ..Debt::default() }
         };
-        throttle.pass(&clock, 1 << 30, relieved, || ());
+        throttle.pass(&clock, tiered(1 << 30), relieved, || ());
         let at = clock.now();
         assert!(at < OWED_MAX / 2);
-        throttle.pass(&clock, 400, debt(0.9), || panic!("it owes less than a quantum"));
+        throttle.pass(&clock, tiered(400), debt(0.9), || panic!("it owes less than a quantum"));
         assert_eq!(clock.now(), at);
     }
 
     #[test]
     fn who_read_an_earlier_clock_takes_nothing_off_what_is_owed() {
         let (throttle, now) = (Throttle::default(), Duration::from_secs(100));
-        let until = throttle.owe(now + Duration::from_millis(1), 2 * OWED_MAX);
+        let until = throttle.owing[0].owe(now + Duration::from_millis(1), 2 * OWED_MAX);
         assert_eq!(until, now + Duration::from_millis(1) + OWED_MAX);
-        assert_eq!(throttle.owe(now, QUANTUM), until);
+        assert_eq!(throttle.owing[0].owe(now, QUANTUM), until);
     }
 
     /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it
@@ -309,31 +341,36 @@ mod tests {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
         // Owed, and not slept for.
         for _ in 0..9 {
-            throttle.owe(clock.now(), QUANTUM);
+            throttle.owing[0].owe(clock.now(), QUANTUM);
         }
-        throttle.pass(&clock, 400, debt(0.0), || panic!("there is no debt"));
-        throttle.pass(&clock, 400, debt(0.9), || panic!("it owes less than a quantum"));
+        throttle.pass(&clock, tiered(400), debt(0.0), || panic!("there is no debt"));
+        throttle.pass(&clock, tiered(400), debt(0.9), || panic!("it owes less than a quantum"));
         // Another finds the debt gone between two looks of this one, which finds it there each
         // time.
         let looks = Cell::new(0);
         let again = || {
             looks.set(looks.get() + 1);
             if looks.get() == 3 {
-                throttle.pass(&clock, 400, debt(0.0), || ());
+                throttle.pass(&clock, tiered(400), debt(0.0), || ());
             }
             Debt { flush: 2.0, ..Debt::default() }
         };
-        throttle.pass(&clock, 1 << 30, again, || ());
+        throttle.pass(&clock, tiered(1 << 30), again, || ());
         assert_eq!((looks.get(), clock.now()), (3, 2 * LOOK));
     }
 
     #[test]
     fn passing_counts_its_stage_and_the_part_of_the_debt() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
-        throttle.pass(&clock, 100, debt(0.1), || ());
+        throttle.pass(&clock, tiered(100), debt(0.1), || ());
         assert_eq!(clock.now(), Duration::ZERO);
-        throttle.pass(&clock, 1 << 20, || Debt { level0: 0.7, ..Debt::default() }, || ());
-        throttle.pass(&clock, 1 << 20, || Debt { compaction: 2.0, ..Debt::default() }, || ());
+        throttle.pass(&clock, tiered(1 << 20), || Debt { level0: 0.7, ..Debt::default() }, || ());
+        throttle.pass(
+            &clock,
+            tiered(1 << 20),
+            || Debt { compaction: 2.0, ..Debt::default() },
+            || (),
+        );
         let metrics = throttle.metrics(0.8);
         assert_eq!((metrics[0].value, Some(metrics[1].value)), (2.0, rate(0.8)));
         let counted: Vec<f64> = metrics[2..].iter().map(|metric| metric.value).collect();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use spillway_base::budget::{Budget, GiveWay, Use};
+use spillway_base::budget::{Budget, GiveWay, Use, Worth};
 use spillway_base::rng::Rng;
 
 use super::*;
@@ -67,8 +67,13 @@ struct Shelf {
 }
 
 impl GiveWay for Shelf {
-    fn give_way(&self, bytes: usize) {
+    fn worth(&self) -> Worth {
+        Worth::Cached
+    }
+
+    fn give_way(&self, bytes: usize) -> usize {
         self.cache.give_way(bytes);
+        0
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use spillway_base::budget::{Budget, Charge, GiveWay, Use};
+use spillway_base::budget::{Budget, Charge, GiveWay, Use, Worth};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_storage::{Disk, File};
@@ -153,11 +153,15 @@ impl ReadContext {
 }
 
 impl GiveWay for ReadContext {
-    fn give_way(&self, bytes: usize) {
+    fn worth(&self) -> Worth {
+        Worth::Cached
+    }
+
+    fn give_way(&self, bytes: usize) -> usize {
         // What is free is no block's loss.
         let given = self.pages.give_back(bytes);
         if given >= bytes {
-            return;
+            return 0;
         }
         let bytes = bytes - given + self.budget.limit() / GIVEN_SHARE;
         let mut left = bytes;
@@ -178,6 +182,7 @@ impl GiveWay for ReadContext {
             }
         }
         self.trim();
+        0
     }
 }
 

@@ -11,7 +11,7 @@ use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
 use super::BATCH_BYTES_MAX;
 use super::ring::{Kind, Place, Ring};
-use super::truncation::Segments;
+use super::truncation::{Newest, Segments};
 use crate::record::{COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard, pause};
 
@@ -126,10 +126,13 @@ impl Lane {
     /// Fills a place that fits.
     pub(super) fn put(&self, place: Place, csn: Csn, room: LogRoom, batch: &WriteBatch) {
         match self.in_ring(batch) {
-            Some(bytes) => self.ring.put(place, Kind::Commit, csn, room.size(), bytes),
+            Some(bytes) => {
+                let kind = (Kind::Commit, batch.engines());
+                self.ring.put(place, kind, csn, room.size(), bytes);
+            }
             None => {
                 self.large.lock().insert(place.at, batch.clone());
-                self.ring.put(place, Kind::Large, csn, room.size(), b"");
+                self.ring.put(place, (Kind::Large, batch.engines()), csn, room.size(), b"");
             }
         }
     }
@@ -269,7 +272,7 @@ impl Lane {
             }
             if entry.kind != Kind::Skip {
                 gathered.commits += 1;
-                gathered.newest = gathered.newest.max(entry.csn);
+                gathered.newest.add(entry.csn, entry.engines);
                 gathered.room.join(LogRoom::new(entry.room));
             }
             state.taken = entry.next;
@@ -315,7 +318,7 @@ impl Lane {
 #[derive(Default)]
 struct Gathered {
     commits: u64,
-    newest: Csn,
+    newest: Newest,
     room: LogRoom,
 }
 

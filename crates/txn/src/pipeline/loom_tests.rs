@@ -103,7 +103,7 @@ fn loom_every_commit_is_acknowledged() {
 #[test]
 fn loom_pipe_2_a_commit_is_acknowledged_beside_a_truncation() {
     model(3, || {
-        let old = |segment| OldSegment { segment, newest: Csn::ZERO, discarded: false };
+        let old = |segment| OldSegment { segment, newest: Newest::default(), discarded: false };
         let pipeline = with(1, &[old(0), old(1)]);
         let other = {
             let pipeline = pipeline.clone();

@@ -104,8 +104,8 @@ use guard::Guard;
 pub(crate) use lane::Room;
 use lane::{FlushState, Lane, LaneCounts};
 use ring::Place;
-pub(crate) use truncation::OldSegment;
 use truncation::Segments;
+pub(crate) use truncation::{Newest, OldSegment};
 pub(crate) use waiters::Signal;
 use waiters::Waiters;
 

@@ -8,7 +8,7 @@
 //! needs nothing but a processor.
 //!
 //! ```text
-//! entry   word 0   state: 0 reserved; else kind (2 bits) and payload bytes
+//! entry   word 0   state: 0 reserved; else kind (2 bits), engines (4 bits), and payload bytes
 //!         word 1   the commit's CSN
 //!         word 2   the room in the log that it was admitted with
 //!         then the payload, little-endian, filled up with zeros
@@ -24,12 +24,13 @@
 //! The simpler design, a mutex around a vector, makes every commit of a lane meet on one lock for
 //! as long as a copy takes; a linked queue allocates for each commit, and frees on another thread.
 
-use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::{Csn, EngineSet};
 
 /// Words before an entry's payload.
 const HEAD_WORDS: u64 = 3;
 const KIND_SHIFT: u32 = 62;
+const ENGINES_SHIFT: u32 = 58;
 
 /// What an entry is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,8 @@ pub(super) struct Place {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
+    /// The engines whose tables the commit writes to.
+    pub(super) engines: EngineSet,
     pub(super) csn: Csn,
     pub(super) room: u64,
     pub(super) bytes: usize,
@@ -125,7 +128,14 @@ impl Ring {
     }
 
     /// Fills a place that fits.
-    pub(super) fn put(&self, place: Place, kind: Kind, csn: Csn, room: u64, payload: &[u8]) {
+    pub(super) fn put(
+        &self,
+        place: Place,
+        (kind, engines): (Kind, EngineSet),
+        csn: Csn,
+        room: u64,
+        payload: &[u8],
+    ) {
         debug_assert!(self.fits(place));
         self.word(place.at + 1).store(csn.0, Ordering::Relaxed);
         self.word(place.at + 2).store(room, Ordering::Relaxed);
@@ -146,7 +156,8 @@ impl Ring {
             last[..rest.len()].copy_from_slice(rest);
             self.word(at + words.len() as u64).store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
-        let state = (kind as u64) << KIND_SHIFT | payload.len() as u64;
+        let engines = u64::from(engines.bits()) << ENGINES_SHIFT;
+        let state = (kind as u64) << KIND_SHIFT | engines | payload.len() as u64;
         self.word(place.at).store(state, Ordering::Release);
     }
 
@@ -166,7 +177,8 @@ impl Ring {
         before: impl FnOnce(&Entry, &mut Vec<u8>),
     ) -> Option<Entry> {
         let state = self.word(at).load(Ordering::Acquire);
-        let bytes = (state & ((1 << KIND_SHIFT) - 1)) as usize;
+        let bytes = (state & ((1 << ENGINES_SHIFT) - 1)) as usize;
+        let engines = EngineSet::from_bits((state >> ENGINES_SHIFT) as u8);
         let kind = match state >> KIND_SHIFT {
             0 => return None,
             1 => Kind::Commit,
@@ -179,7 +191,7 @@ impl Ring {
             Kind::Commit | Kind::Large => HEAD_WORDS + bytes.div_ceil(8) as u64,
         };
         let room = self.clear(at + 2);
-        let entry = Entry { kind, csn: Csn(second), room, bytes, next: at + words };
+        let entry = Entry { kind, engines, csn: Csn(second), room, bytes, next: at + words };
         if kind != Kind::Skip {
             before(&entry, out);
             let mut left = bytes;
@@ -214,7 +226,11 @@ impl Ring {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use spillway_base::EngineKind;
+
     use super::*;
+
+    const ENGINES: EngineSet = EngineSet::one(EngineKind::Memory);
 
     fn take_all(ring: &Ring, mut at: u64) -> (Vec<(Kind, u64, Vec<u8>)>, u64) {
         let mut taken = Vec::new();
@@ -222,6 +238,12 @@ mod tests {
             let mut out = Vec::new();
             let Some(entry) = ring.take(at, &mut out, |_, _| {}) else { break };
             let csn = if entry.kind == Kind::Skip { 0 } else { entry.csn.0 };
+            let engines = match entry.kind {
+                Kind::Commit => ENGINES,
+                Kind::Large => EngineSet::ALL,
+                Kind::Skip => EngineSet::EMPTY,
+            };
+            assert_eq!(entry.engines, engines);
             taken.push((entry.kind, csn, out));
             at = entry.next;
             ring.release(at);
@@ -239,9 +261,9 @@ mod tests {
             let unused = ring.reserve(round as usize % 17);
             let second = ring.reserve(0);
             assert!([first, unused, second].iter().all(|place| ring.fits(*place)));
-            ring.put(second, Kind::Large, Csn(2 * round + 1), 7, b"");
+            ring.put(second, (Kind::Large, EngineSet::ALL), Csn(2 * round + 1), 7, b"");
             assert_eq!(take_all(&ring, at), (vec![], at), "the first is not filled");
-            ring.put(first, Kind::Commit, Csn(2 * round), 9, &payload);
+            ring.put(first, (Kind::Commit, ENGINES), Csn(2 * round), 9, &payload);
             ring.skip(unused);
             let wanted = vec![
                 (Kind::Commit, 2 * round, payload),
@@ -262,7 +284,7 @@ mod tests {
         assert_eq!(fit(), [true, true, true]);
         let fourth = ring.reserve(0);
         assert!(!ring.fits(fourth) && ring.is_half_full(fourth));
-        ring.put(places[0], Kind::Commit, Csn(1), 0, &[1; 16]);
+        ring.put(places[0], (Kind::Commit, ENGINES), Csn(1), 0, &[1; 16]);
         let entry = ring.take(0, &mut Vec::new(), |_, _| {}).unwrap();
         assert!(!ring.fits(fourth));
         ring.release(entry.next);
@@ -283,7 +305,7 @@ mod tests {
                         std::thread::yield_now();
                     }
                     let csn = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    ring.put(place, Kind::Commit, Csn(csn), thread as u64, &payload);
+                    ring.put(place, (Kind::Commit, ENGINES), Csn(csn), thread as u64, &payload);
                 }
                 return;
             }
@@ -327,7 +349,8 @@ mod loom_tests {
                         while !ring.fits(place) {
                             thread::yield_now();
                         }
-                        ring.put(place, Kind::Commit, Csn(number), number, &number.to_le_bytes());
+                        let kind = (Kind::Commit, EngineSet::EMPTY);
+                        ring.put(place, kind, Csn(number), number, &number.to_le_bytes());
                     })
                 })
                 .collect();

@@ -3,9 +3,9 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use spillway_base::EngineKind;
 use spillway_base::batch::Op;
 use spillway_base::lock::Condvar;
+use spillway_base::{EngineKind, EngineSet};
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
 use super::truncation::Filled;
@@ -125,8 +125,15 @@ impl Plog for FakePlog {
     }
 }
 
+/// The newest commit of a segment of one engine.
+fn newest_at(csn: u64) -> Newest {
+    let mut newest = Newest::default();
+    newest.add(Csn(csn), EngineSet::one(EngineKind::Tiered));
+    newest
+}
+
 fn segments(segments: impl IntoIterator<Item = u64>) -> Vec<OldSegment> {
-    let old = |segment| OldSegment { segment, newest: Csn::ZERO, discarded: false };
+    let old = |segment| OldSegment { segment, newest: Newest::default(), discarded: false };
     segments.into_iter().map(old).collect()
 }
 
@@ -272,7 +279,8 @@ fn room_that_was_admitted_is_not_admitted_again() {
     let mut state = log.state.lock();
     state.capacity = Some(state.used);
     drop(state);
-    let filled = Filled { segment: 10, newest: Csn::MAX, earlier: false, discarded: false };
+    let filled =
+        Filled { segment: 10, newest: newest_at(u64::MAX), earlier: false, discarded: false };
     pipeline.lanes[0].lock().segments.filled.push_back(filled);
     pipeline.truncate(Csn::MAX).unwrap();
     assert_eq!(log.state.lock().claimed, 0);
@@ -489,7 +497,7 @@ fn a_log_is_cut_only_once_nothing_discarded_is_left() {
     let (pipeline, _logs) = pipeline(2, Vec::new());
     let filled = |segment, newest, earlier, discarded| Filled {
         segment,
-        newest: Csn(newest),
+        newest: newest_at(newest),
         earlier,
         discarded,
     };
@@ -515,8 +523,12 @@ fn a_log_is_cut_only_once_nothing_discarded_is_left() {
 #[test]
 fn engines_are_asked_for_the_oldest_segments_only() {
     let (pipeline, logs) = pipeline(2, Vec::new());
-    let filled =
-        |segment, newest| Filled { segment, newest: Csn(newest), earlier: false, discarded: false };
+    let filled = |segment, newest| Filled {
+        segment,
+        newest: newest_at(newest),
+        earlier: false,
+        discarded: false,
+    };
     pipeline.lanes[0].lock().segments.filled.extend([filled(1, 30), filled(2, 50), filled(3, 60)]);
     pipeline.lanes[1].lock().segments.filled.extend([filled(1, 20), filled(2, 70)]);
     logs.iter().for_each(|log| log.state.lock().used = 250);
@@ -586,8 +598,12 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
 /// note and beside one that had nothing to write it for.
 #[test]
 fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
-    let filled =
-        |segment, newest| Filled { segment, newest: Csn(newest), earlier: false, discarded: false };
+    let filled = |segment, newest| Filled {
+        segment,
+        newest: newest_at(newest),
+        earlier: false,
+        discarded: false,
+    };
     for first in [vec![filled(1, 3), filled(2, 9)], vec![filled(2, 9)]] {
         let noted = first.len() > 1;
         let (pipeline, logs) = pipeline(2, Vec::new());

@@ -7,19 +7,53 @@
 
 use std::collections::VecDeque;
 
-use spillway_base::{Csn, ErrorKind, Result};
+use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result};
 use spillway_storage::plog::{LogSpan, Position};
 
 use super::Pipeline;
 use super::lane::{FlushState, Lane};
 use crate::record::{NOTE_BYTES, put_note};
 
+/// The newest of some commits.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Newest {
+    /// Of all of them.
+    pub(crate) commit: Csn,
+    /// Of those that write to tables of an engine, by [`EngineKind::index`].
+    of: [Csn; EngineKind::COUNT],
+}
+
+impl Newest {
+    /// Counts a commit that writes to tables of these engines.
+    pub(crate) fn add(&mut self, csn: Csn, engines: EngineSet) {
+        self.commit = self.commit.max(csn);
+        for kind in engines.iter() {
+            let of = &mut self.of[kind.index()];
+            *of = csn.max(*of);
+        }
+    }
+
+    /// Counts other commits too.
+    pub(crate) fn join(&mut self, other: Newest) {
+        self.commit = self.commit.max(other.commit);
+        for (of, other) in self.of.iter_mut().zip(other.of) {
+            *of = other.max(*of);
+        }
+    }
+
+    /// Leaves the commits past `last` out. An engine that only these wrote to counts as written to
+    /// by `last`.
+    pub(crate) fn discard_after(&mut self, last: Csn) {
+        self.commit = self.commit.min(last);
+        self.of = self.of.map(|of| of.min(last));
+    }
+}
+
 /// A segment from before the opening.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OldSegment {
     pub(crate) segment: u64,
-    /// The newest commit in it.
-    pub(crate) newest: Csn,
+    pub(crate) newest: Newest,
     /// Whether commits in it were discarded.
     pub(crate) discarded: bool,
 }
@@ -28,7 +62,7 @@ pub(crate) struct OldSegment {
 #[derive(Clone, Copy)]
 pub(super) struct Filled {
     pub(super) segment: u64,
-    pub(super) newest: Csn,
+    pub(super) newest: Newest,
     /// Whether an earlier opening wrote it.
     pub(super) earlier: bool,
     /// Whether commits in it were discarded by an opening.
@@ -56,9 +90,9 @@ impl Segments {
     }
 
     /// A frame whose newest commit is `newest` was written.
-    pub(super) fn note(&mut self, position: Position, newest: Csn) {
+    pub(super) fn note(&mut self, position: Position, newest: Newest) {
         match self.filled.back_mut() {
-            Some(last) if last.segment == position.segment => last.newest = last.newest.max(newest),
+            Some(last) if last.segment == position.segment => last.newest.join(newest),
             _ => self.filled.push_back(Filled {
                 segment: position.segment,
                 newest,
@@ -78,7 +112,9 @@ impl Segments {
     fn covered(&self, persisted: Csn, own: bool) -> usize {
         let current = self.current();
         let covered = self.filled.iter().take_while(|filled| {
-            filled.newest <= persisted && (own || filled.earlier) && Some(filled.segment) != current
+            filled.newest.commit <= persisted
+                && (own || filled.earlier)
+                && Some(filled.segment) != current
         });
         covered.count()
     }
@@ -88,7 +124,7 @@ impl Segments {
     pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
         let current = self.current();
         let full = self.filled.iter().filter(move |filled| Some(filled.segment) != current);
-        full.map(|filled| filled.newest)
+        full.map(|filled| filled.newest.commit)
     }
 
     /// Where a cut of the covered segments would have the log begin.
@@ -112,7 +148,7 @@ impl Lane {
         let mut note = Vec::new();
         put_note(&mut note, persisted);
         let position = self.plog.append(&note, true, room)?;
-        state.segments.note(position, persisted);
+        state.segments.note(position, Newest { commit: persisted, ..Newest::default() });
         Ok(())
     }
 }
@@ -166,6 +202,20 @@ impl Pipeline {
         full.sort_unstable();
         let wanted = (bytes - bytes_max).div_ceil((bytes / segments.max(1)).max(1)) as usize;
         full.get(wanted.min(full.len()).checked_sub(1)?).copied()
+    }
+
+    /// The commit up to which all commits are in the engines' own files, where `persisted` says how
+    /// far those of each engine have come and every commit up to `stable` is durable. An engine
+    /// holds it back only if the logs have a commit to one of its tables that its files may lack.
+    pub(crate) fn persisted(&self, stable: Csn, persisted: [Csn; EngineKind::COUNT]) -> Csn {
+        let mut newest = Newest::default();
+        for lane in &self.lanes {
+            let mut turn = self.turn(lane);
+            turn.state().segments.filled.iter().for_each(|filled| newest.join(filled.newest));
+        }
+        let behind =
+            newest.of.iter().zip(persisted).filter(|(newest, persisted)| *newest > persisted);
+        behind.map(|(_, persisted)| persisted).fold(stable, Csn::min)
     }
 
     /// Cuts the logs: commits up to `persisted` are in the engines' own files.

@@ -16,7 +16,6 @@
 //! memtable is then filled in its own order. Shares as large as a window has threads, in the order
 //! of the log, make a hot key's installing quadratic.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicUsize};
 
@@ -25,8 +24,8 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, TableId, thread};
 
-use super::order::{Ordered, Window};
-use crate::manager::Engines;
+use super::order::{Run, Window};
+use crate::engines::Engines;
 
 /// Ranges of keys for each thread, so that none waits long for another in the end.
 const RANGES_PER_THREAD: usize = 4;
@@ -171,43 +170,47 @@ impl Scratch {
 /// Installs all commits of a window. Those up to `certain` were durable once.
 pub(super) fn install(
     engines: &Engines,
-    window: &Window,
+    mut window: Window,
     scratch: &Scratch,
     certain: Csn,
     threads: usize,
 ) {
     // A table is there for all that is written to it, and gone for nothing that came before. And
     // when a range is deleted, all is there that it hides (E10).
-    let mut begin = 0;
-    while begin < window.len() {
-        let mut apart = begin..window.len();
-        let alone = apart.find(|index| window.get(*index).is_alone);
-        let end = alone.unwrap_or(window.len());
-        let together = Together { engines, window, scratch, begin, end, certain };
-        together.install(threads);
-        if let Some(alone) = alone {
-            let Ordered { csn, batch, .. } = window.get(alone);
-            let batch = WriteBatch::from_bytes(batch.to_vec()).expect(CHECKED);
-            engines.iter().for_each(|engine| engine.install(csn, &batch));
+    for alone in std::mem::take(&mut window.alone) {
+        let before = window.split_front(Csn(alone.0 - 1));
+        Together::new(engines, before, scratch, certain).install(threads);
+        for run in window.split_front(alone) {
+            let commits = run.commits().iter();
+            commits.for_each(|commit| install_alone(engines, commit.csn, run.batch(commit)));
         }
-        begin = end + 1;
     }
+    Together::new(engines, window.runs, scratch, certain).install(threads);
+}
+
+fn install_alone(engines: &Engines, csn: Csn, batch: &[u8]) {
+    let batch = WriteBatch::from_bytes(batch.to_vec()).expect(CHECKED);
+    engines.in_set(batch.engines()).for_each(|engine| engine.install(csn, &batch));
 }
 
 /// Commits of a window that write single keys.
 struct Together<'w> {
     engines: &'w Engines,
-    window: &'w Window,
+    runs: Vec<Run>,
+    /// How many they are.
+    len: usize,
     scratch: &'w Scratch,
-    begin: usize,
-    end: usize,
     certain: Csn,
 }
 
 impl<'w> Together<'w> {
+    fn new(engines: &'w Engines, runs: Vec<Run>, scratch: &'w Scratch, certain: Csn) -> Self {
+        let len = runs.iter().map(|run| run.commits().len()).sum();
+        Together { engines, runs, len, scratch, certain }
+    }
+
     fn install(&self, threads: usize) {
-        let is_small = self.end - self.begin < SHARED_FROM;
-        let threads = if is_small { 1 } else { threads };
+        let threads = if self.len < SHARED_FROM { 1 } else { threads };
         let samples =
             self.samples(SAMPLES_MIN.max(threads * RANGES_PER_THREAD * SAMPLES_PER_RANGE));
         let same = samples.windows(2).filter(|pair| pair[0] == pair[1]).count();
@@ -218,22 +221,32 @@ impl<'w> Together<'w> {
         }
     }
 
+    /// Its commits in the order of the log, at most so many of one run at a time.
+    fn shares(&self, most: usize) -> Vec<Run> {
+        let shares = self.runs.iter().flat_map(|run| {
+            let len = run.commits().len();
+            (0..len).step_by(most).map(move |at| run.slice(at..(at + most).min(len)))
+        });
+        shares.collect()
+    }
+
     fn install_as_logged(&self, threads: usize) {
-        let count = (self.end - self.begin).div_ceil(STRIDE);
-        in_turn(threads, count, |number| {
-            let begin = self.begin + number * STRIDE;
+        let shares = self.shares(STRIDE);
+        in_turn(threads, shares.len(), |number| {
+            let share = &shares[number];
             for engine in self.engines.iter() {
-                let commits = begin..(begin + STRIDE).min(self.end);
-                let commits = commits.map(|index| self.window.get(index));
+                let kind = engine.kind();
+                let commits = share.commits().iter().filter(|commit| commit.engines.contains(kind));
                 engine.replay(&mut commits.flat_map(|commit| {
-                    ops(commit.batch).map(move |op| (commit.csn, op.expect(CHECKED)))
+                    ops(share.batch(commit)).map(move |op| (commit.csn, op.expect(CHECKED)))
                 }));
             }
         });
     }
 
-    fn install_by_keys(&self, samples: &[(TableId, &'w [u8])], threads: usize) {
-        self.scratch.expect((self.begin..self.end).map(|index| self.window.ops_of(index)).sum());
+    fn install_by_keys(&self, samples: &[(TableId, &[u8])], threads: usize) {
+        let commits = self.runs.iter().flat_map(Run::commits);
+        self.scratch.expect(commits.map(|commit| commit.ops as usize).sum());
         let prefixes = Prefixes::of(samples);
         let ranges = threads * RANGES_PER_THREAD;
         // Each begins a range. There are fewer where one key has many writes.
@@ -242,13 +255,11 @@ impl<'w> Together<'w> {
             .map(|&(table, key)| Place { table, head: prefixes.head((table, key)), key })
             .collect();
         bounds.dedup();
-        let share = (self.end - self.begin).div_ceil(ranges);
-        let shares: Vec<_> = (self.begin..self.end).step_by(share).collect();
+        let shares = self.shares(self.len.div_ceil(ranges));
         let dealt: Vec<_> = shares.iter().map(|_| OnceLock::new()).collect();
         in_turn(threads, shares.len(), |number| {
             let mut ranges: Vec<_> = (0..=bounds.len()).map(|_| self.scratch.take()).collect();
-            let begin = shares[number];
-            self.each(begin..(begin + share).min(self.end), &prefixes, |write| {
+            each(&shares[number], &prefixes, |write| {
                 let place = write.place();
                 ranges[bounds.partition_point(|bound| *bound <= place)].push(write);
             });
@@ -266,38 +277,28 @@ impl<'w> Together<'w> {
         self.scratch.count();
     }
 
-    /// Shows the writes of some of the commits.
-    fn each(
-        &self,
-        commits: Range<usize>,
-        prefixes: &Prefixes<'_>,
-        mut visit: impl FnMut(Write<'w>),
-    ) {
-        for index in commits {
-            let Ordered { csn, batch, .. } = self.window.get(index);
-            for (number, op) in ops(batch).enumerate() {
-                let op = op.expect(CHECKED);
-                visit(Write { head: prefixes.head(row(&op)), csn, number: number as u32, op });
-            }
-        }
-    }
-
     /// Some rows that are written to, in order.
-    fn samples(&self, wanted: usize) -> Vec<(TableId, &'w [u8])> {
-        let step = (self.end - self.begin).div_ceil(wanted).max(1);
+    fn samples(&self, wanted: usize) -> Vec<(TableId, &[u8])> {
+        let step = self.len.div_ceil(wanted).max(1);
         let mut samples = Vec::with_capacity(wanted);
-        for index in (self.begin..self.end).step_by(step) {
-            // Not the first of each: transactions often begin with the same table.
-            let nth = index / step % self.window.ops_of(index).max(1);
-            let op = ops(self.window.get(index).batch).nth(nth).and_then(Result::ok);
-            samples.extend(op.map(|op| row(&op)));
+        let mut before = 0_usize;
+        for run in &self.runs {
+            let commits = run.commits();
+            for index in (before.next_multiple_of(step)..before + commits.len()).step_by(step) {
+                let commit = &commits[index - before];
+                // Not the first of each: transactions often begin with the same table.
+                let nth = index / step % (commit.ops as usize).max(1);
+                let op = ops(run.batch(commit)).nth(nth).and_then(Result::ok);
+                samples.extend(op.map(|op| row(&op)));
+            }
+            before += commits.len();
         }
         samples.sort_unstable();
         samples
     }
 
     /// Installs all writes of a range of keys.
-    fn install_range(&self, writes: &mut [Write<'w>]) {
+    fn install_range(&self, writes: &mut [Write<'_>]) {
         writes.sort_unstable_by_key(Write::order);
         let needed = || {
             let next = writes.iter().skip(1).map(Some).chain([None]);
@@ -310,7 +311,20 @@ impl<'w> Together<'w> {
             })
         };
         for engine in self.engines.iter() {
-            engine.replay(&mut needed());
+            let kind = engine.kind();
+            let of_engine = |write: &(Csn, Op<'_>)| write.1.table().engine() == Some(kind);
+            engine.replay(&mut needed().filter(of_engine));
+        }
+    }
+}
+
+/// Shows the writes of some commits.
+fn each<'r>(run: &'r Run, prefixes: &Prefixes<'_>, mut visit: impl FnMut(Write<'r>)) {
+    for commit in run.commits() {
+        for (number, op) in ops(run.batch(commit)).enumerate() {
+            let op = op.expect(CHECKED);
+            let (head, number) = (prefixes.head(row(&op)), number as u32);
+            visit(Write { head, csn: commit.csn, number, op });
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Opening: reading the logs back into the engines (DESIGN, D5).
 //!
-//! The lanes are read beside each other, segment by segment, and their commits put back into the
-//! one order of their CSNs. What follows on without a gap is installed, a window of commits at a
+//! Recovery reads the lanes beside each other, segment by segment, and puts their commits back into
+//! the one order of their CSNs. It installs what follows on without a gap, a window of commits at a
 //! time: within a window by all threads at once, which installing allows (E2), and windows one
 //! after another, so that the stable CSN moves on with them and the engines can write to their
-//! files, and make room, while the rest is still to be read. Installing is idempotent (E3), so what
-//! the engines persisted already is installed again without harm.
+//! files, and make room, while the rest is still to be read.
+//!
+//! Recovery begins behind the newest commit that the files of *every* engine have. An engine whose
+//! files have more is given commits again that it has, and changes nothing for them (E3).
 //!
 //! The first CSN that no lane has ends it: what comes after was acknowledged to nobody, by D2, and
 //! is discarded. A new log generation is begun in every lane, with the last commit as its fence: a
@@ -34,12 +36,13 @@ use spillway_base::{Csn, Error, ErrorKind, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes_in};
 
-use crate::manager::{Engines, HorizonHandle, ManagerSettings, TransactionManager};
+use crate::engines::Engines;
+use crate::manager::{HorizonHandle, ManagerSettings, TransactionManager};
 use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
 use crate::reserve::Reserve;
-use install::{OP_BYTES, Scratch};
+use install::Scratch;
 use memory::Memories;
-use order::{Pending, Window};
+use order::Pending;
 pub(crate) use source::Fences;
 use source::{Next, Piece, Source, newest_note};
 
@@ -101,9 +104,8 @@ struct Replay<'r> {
     lanes: Vec<Lane>,
     /// Read, and not yet in a window.
     pending: Pending,
-    window: Window,
     scratch: Scratch,
-    /// What a window may take of memory.
+    /// The memory that installing a window may take.
     window_bytes_max: usize,
     /// The last commit in a window, or in the engines' own files.
     last: Csn,
@@ -117,14 +119,8 @@ struct Replay<'r> {
 impl Replay<'_> {
     fn run(&mut self) -> Result<()> {
         loop {
-            let next = self.last.next();
-            if self.pending.take(next, self.floor, &mut self.window, self.dir)? {
-                self.last = next;
-                let ops_bytes = self.window.ops * OP_BYTES;
-                if self.window.bytes + ops_bytes >= self.window_bytes_max {
-                    self.install()?;
-                }
-                continue;
+            if self.pending.memory() >= self.window_bytes_max {
+                self.install()?;
             }
             // The lane that is behind is the likeliest to have what is missing.
             let behind = self.lanes.iter_mut().filter(|lane| lane.found.is_none());
@@ -134,9 +130,9 @@ impl Replay<'_> {
                 Next::End(found) => lane.found = Some(found),
             }
         }
-        self.install()?;
+        while self.install()? {}
         self.report.last = self.last;
-        self.report.discarded = self.pending.len() as u64;
+        self.report.discarded = self.pending.len();
         if self.last < self.known {
             return Err(Error::corruption(format!(
                 "{}: commit {} is missing, and commits up to {} were durable",
@@ -150,10 +146,10 @@ impl Replay<'_> {
 
     fn take(&mut self, piece: Piece) -> Result<()> {
         let lane = &mut self.lanes[piece.lane];
-        lane.reached = lane.reached.max(piece.newest);
+        lane.reached = lane.reached.max(piece.newest.commit);
         match lane.segments.last_mut().filter(|old| old.segment == piece.segment) {
             Some(old) => {
-                old.newest = old.newest.max(piece.newest);
+                old.newest.join(piece.newest);
                 old.discarded |= piece.discarded;
             }
             None => lane.segments.push(OldSegment {
@@ -171,32 +167,39 @@ impl Replay<'_> {
 
     /// What is in the engines' own files need not be in the log.
     fn skip_to(&mut self, note: Csn) -> Result<()> {
-        self.floor = self.floor.max(note);
         if self.last < note {
-            self.install()?;
-            self.last = note;
+            while self.install()? {}
         }
+        self.floor = self.floor.max(note);
+        self.last = self.last.max(note);
+        self.pending.skip_to(self.floor);
         Ok(())
     }
 
-    /// Installs the window, and lets the engines write it to their files.
-    fn install(&mut self) -> Result<()> {
-        let window = std::mem::take(&mut self.window);
+    /// Installs a window of the commits that follow on the last, and lets the engines write it to
+    /// their files. `false` where none was read.
+    fn install(&mut self) -> Result<bool> {
+        self.pending.skip_to(self.floor);
+        let (last, window) = self.pending.take(self.last, self.window_bytes_max, self.dir)?;
+        if last == self.last {
+            return Ok(false);
+        }
+        self.last = last;
         let certain = self.known.max(self.floor);
-        install::install(self.engines, &window, &self.scratch, certain, self.threads);
         self.report.commits += window.len() as u64;
+        let bytes = window.bytes;
+        install::install(self.engines, window, &self.scratch, certain, self.threads);
         // The end of the log may be in the system's cache alone, and lost yet.
         self.horizon.0.recovered(self.last.min(certain));
         for engine in self.engines.iter() {
-            match engine.admit(window.bytes) {
+            match engine.admit(bytes) {
                 // What is in the log must be read back all the same.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
                 admitted => admitted?,
             }
         }
-        self.window = self.pending.emptied(window);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -279,8 +282,9 @@ fn replay(
         .map(|number| LogReader::open(&**disk, &log.dir, *number))
         .collect::<Result<Vec<_>>>()?;
     let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
-    let known = fences.last();
-    let floor = newest_note(&readers)?.max(engines.reopened_at());
+    // An engine's files have only what was durable in the log.
+    let known = fences.last().max(engines.persisted_by_any());
+    let floor = newest_note(&readers)?.max(engines.persisted_by_all());
     let memories = Memories::new(budget, numbers.len());
     let threads = log.recovery_threads.max(1);
     let mut lanes = Vec::new();
@@ -304,7 +308,6 @@ fn replay(
         threads,
         lanes,
         pending: Pending::default(),
-        window: Window::default(),
         scratch: Scratch::new(budget),
         window_bytes_max: (transaction_bytes / WINDOW_SHARE)
             .min(WINDOW_BYTES_MAX * threads)
@@ -325,8 +328,8 @@ fn read_lane(lane: Lane, last: Csn) -> ReadLane {
     let mut found = lane.found.expect("a replay ends when all lanes were read");
     let mut segments = lane.segments;
     for old in &mut segments {
-        old.discarded |= old.newest > last;
-        old.newest = old.newest.min(last);
+        old.discarded |= old.newest.commit > last;
+        old.newest.discard_after(last);
         let file = found.segments.iter_mut().find(|file| file.sequence == old.segment);
         if let Some(file) = file {
             file.discarded = old.discarded;

@@ -1,61 +1,91 @@
 //! Commits of all lanes, put back into the one order of their CSNs.
+//!
+//! A piece of a lane's log is a sorted run of CSNs. Together the runs have every commit up to some
+//! CSN, and that prefix is found without merging them: the CSNs up to a bound are gapless if there
+//! are as many commits as numbers, and a run counts its own by a binary search. A window is a range
+//! of each run, so that many threads install it, each from runs of its own. The merge of one commit
+//! after another that this replaces ran on one thread, for a third of an opening's time.
 
-use std::cmp::Ordering;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::{Csn, Error, Result};
 
+use super::install::OP_BYTES;
 use super::source::{Logged, Piece};
 
-/// A piece whose commits are not all in order yet.
-struct Run {
+/// Commits of a piece that follow on one another there.
+#[derive(Clone)]
+pub(super) struct Run {
     piece: Arc<Piece>,
-    /// Commits before this one are.
-    done: usize,
-    /// Where the window has the piece, if it does.
-    place: Option<usize>,
+    commits: Range<usize>,
 }
 
 impl Run {
-    fn head(&self) -> Option<&Logged> {
-        self.piece.commits().get(self.done)
+    pub(super) fn commits(&self) -> &[Logged] {
+        &self.piece.commits()[self.commits.clone()]
+    }
+
+    /// How many of its commits are up to `csn`.
+    fn count_to(&self, csn: Csn) -> usize {
+        self.commits().partition_point(|commit| commit.csn <= csn)
+    }
+
+    /// The bytes of the log that its first commits take, about.
+    fn bytes_of(&self, commits: usize) -> usize {
+        self.share(commits, self.piece.bytes as usize)
+    }
+
+    /// The bytes of memory that installing its first commits takes, about.
+    fn memory_of(&self, commits: usize) -> usize {
+        self.share(commits, self.piece.bytes as usize + self.piece.ops * OP_BYTES)
+    }
+
+    /// The part of a figure of the whole piece that its first commits have, about.
+    fn share(&self, commits: usize, of_piece: usize) -> usize {
+        (of_piece as f64 * commits as f64 / self.piece.commits().len() as f64) as usize
+    }
+
+    /// Takes the first commits out.
+    fn split_front(&mut self, commits: usize) -> Run {
+        let at = self.commits.start + commits;
+        let front = Run { piece: self.piece.clone(), commits: self.commits.start..at };
+        self.commits.start = at;
+        front
+    }
+
+    /// Some of its commits.
+    pub(super) fn slice(&self, commits: Range<usize>) -> Run {
+        let start = self.commits.start;
+        Run { piece: self.piece.clone(), commits: start + commits.start..start + commits.end }
+    }
+
+    pub(super) fn batch(&self, commit: &Logged) -> &[u8] {
+        self.piece.batch(commit)
     }
 }
 
 /// Commits that follow on one another, to be installed together.
 #[derive(Default)]
 pub(super) struct Window {
-    pieces: Vec<Arc<Piece>>,
-    commits: Vec<(usize, Logged)>,
-    /// Of their batches.
+    /// No two have a CSN in common. They interleave.
+    pub(super) runs: Vec<Run>,
+    /// The commits among them that are installed by themselves, ascending.
+    pub(super) alone: Vec<Csn>,
+    /// Of their batches, about.
     pub(super) bytes: usize,
-    /// Operations in them.
-    pub(super) ops: usize,
-}
-
-/// A commit of a window.
-#[derive(Clone, Copy)]
-pub(super) struct Ordered<'w> {
-    pub(super) csn: Csn,
-    pub(super) is_alone: bool,
-    pub(super) batch: &'w [u8],
 }
 
 impl Window {
     pub(super) fn len(&self) -> usize {
-        self.commits.len()
+        self.runs.iter().map(|run| run.commits.len()).sum()
     }
 
-    /// Operations of a commit.
-    pub(super) fn ops_of(&self, index: usize) -> usize {
-        self.commits[index].1.ops as usize
-    }
-
-    pub(super) fn get(&self, index: usize) -> Ordered<'_> {
-        let (place, commit) = &self.commits[index];
-        let batch = self.pieces[*place].batch(commit);
-        Ordered { csn: commit.csn, is_alone: commit.is_alone, batch }
+    /// Takes the commits up to `csn` out of it.
+    pub(super) fn split_front(&mut self, csn: Csn) -> Vec<Run> {
+        let fronts = self.runs.iter_mut().map(|run| run.split_front(run.count_to(csn)));
+        fronts.filter(|run| !run.commits.is_empty()).collect()
     }
 }
 
@@ -63,71 +93,93 @@ impl Window {
 #[derive(Default)]
 pub(super) struct Pending {
     runs: Vec<Run>,
-    /// The run that had the last commit, which is the likeliest to have the next.
-    near: usize,
 }
 
 impl Pending {
     pub(super) fn add(&mut self, piece: Piece) {
-        self.runs.push(Run { piece: Arc::new(piece), done: 0, place: None });
+        let commits = 0..piece.commits().len();
+        self.runs.push(Run { piece: Arc::new(piece), commits });
     }
 
-    /// Puts the commit `next` into the window, if it was read. Commits up to `floor` are passed
-    /// over.
+    /// Passes over the commits up to `floor`.
+    pub(super) fn skip_to(&mut self, floor: Csn) {
+        for run in &mut self.runs {
+            run.commits.start += run.count_to(floor);
+        }
+        self.runs.retain(|run| !run.commits.is_empty());
+    }
+
+    /// Bytes of memory that installing what is in no window takes, about.
+    pub(super) fn memory(&self) -> usize {
+        self.runs.iter().map(|run| run.memory_of(run.commits.len())).sum()
+    }
+
+    /// Takes the commits that follow on `last` without a gap: as many as take `memory_max` bytes to
+    /// install, about, and one at least if it was read. Answers the last of them.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`] when a commit before it is met again.
+    /// [`spillway_base::ErrorKind::Corruption`] when a commit is met twice.
     pub(super) fn take(
         &mut self,
-        next: Csn,
-        floor: Csn,
-        window: &mut Window,
+        last: Csn,
+        memory_max: usize,
         dir: &Path,
-    ) -> Result<bool> {
-        let count = self.runs.len();
-        for step in 0..count {
-            let index = (self.near + step) % count;
-            let run = &mut self.runs[index];
-            while let Some(head) = run.head().copied() {
-                match head.csn.cmp(&next) {
-                    Ordering::Equal => {
-                        let place = *run.place.get_or_insert_with(|| {
-                            window.pieces.push(run.piece.clone());
-                            window.pieces.len() - 1
-                        });
-                        window.commits.push((place, head));
-                        window.bytes += run.piece.batch(&head).len();
-                        window.ops += head.ops as usize;
-                        run.done += 1;
-                        self.near = index;
-                        return Ok(true);
-                    }
-                    Ordering::Less if head.csn <= floor => run.done += 1,
-                    Ordering::Less => {
-                        let csn = head.csn;
-                        let what = format!("{}: commit {csn} is in the log twice", dir.display());
-                        return Err(Error::corruption(what));
-                    }
-                    Ordering::Greater => break,
+    ) -> Result<(Csn, Window)> {
+        // Commits that are met twice make this too large, and are found below.
+        let read = |csn: Csn| self.runs.iter().map(|run| run.count_to(csn)).sum::<usize>() as u64;
+        let is_gapless = |csn: Csn| read(csn) >= csn.0 - last.0;
+        let memory =
+            |csn: Csn| self.runs.iter().map(|run| run.memory_of(run.count_to(csn))).sum::<usize>();
+        let gapless = last_that(last, Csn(last.0 + self.len()), is_gapless);
+        let fits = last_that(last, gapless, |csn| memory(csn) <= memory_max);
+        let end = fits.max(last.next()).min(gapless);
+        let mut window = Window::default();
+        let mut taken = vec![0_u64; (end.0 - last.0).div_ceil(64) as usize];
+        for run in &mut self.runs {
+            let front = run.split_front(run.count_to(end));
+            window.bytes += front.bytes_of(front.commits.len());
+            for commit in front.commits() {
+                // A commit up to `last` is in a window already, or in the engines' own files.
+                let number = commit.csn.0.checked_sub(last.next().0);
+                let (word, bit) =
+                    number.map_or((usize::MAX, 0), |at| ((at / 64) as usize, at % 64));
+                if taken.get(word).is_none_or(|word| word >> bit & 1 != 0) {
+                    let (dir, csn) = (dir.display(), commit.csn);
+                    return Err(Error::corruption(format!(
+                        "{dir}: commit {csn} is in the log twice"
+                    )));
+                }
+                taken[word] |= 1 << bit;
+                if commit.is_alone {
+                    window.alone.push(commit.csn);
                 }
             }
+            if !front.commits.is_empty() {
+                window.runs.push(front);
+            }
         }
-        self.runs.retain(|run| run.head().is_some());
-        self.near = 0;
-        Ok(false)
-    }
-
-    /// The window's memory, for the next one.
-    pub(super) fn emptied(&mut self, mut window: Window) -> Window {
-        self.runs.iter_mut().for_each(|run| run.place = None);
-        window.pieces.clear();
-        window.commits.clear();
-        (window.bytes, window.ops) = (0, 0);
-        window
+        window.alone.sort_unstable();
+        self.runs.retain(|run| !run.commits.is_empty());
+        Ok((end, window))
     }
 
     /// Commits that were read and are in no window.
-    pub(super) fn len(&self) -> usize {
-        self.runs.iter().map(|run| run.piece.commits().len() - run.done).sum()
+    pub(super) fn len(&self) -> u64 {
+        self.runs.iter().map(|run| run.commits.len() as u64).sum()
     }
+}
+
+/// The largest CSN from `first` to `most` that `holds`, which holds up to some CSN and for none
+/// above; `first` if it holds for none.
+fn last_that(first: Csn, most: Csn, holds: impl Fn(Csn) -> bool) -> Csn {
+    let (mut good, mut bad) = (first.0, most.0 + 1);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if holds(Csn(middle)) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    Csn(good)
 }

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use spillway_base::batch::{Op, ops};
 use spillway_base::lock::{Condvar, Mutex};
 use spillway_base::sync::mpsc::{Receiver, channel};
-use spillway_base::{Csn, Error, ErrorKind, Result, thread};
+use spillway_base::{Csn, EngineSet, Error, ErrorKind, Result, thread};
 use spillway_storage::plog::{LogReader, Recovered};
 
 use super::memory::{Memories, Memory};
+use crate::pipeline::Newest;
 use crate::record::{Record, note_in, read_frame};
 
 /// What the generations of all lanes noted when they began.
@@ -47,6 +48,8 @@ pub(super) struct Logged {
     pub(super) csn: Csn,
     /// Operations in its batch.
     pub(super) ops: u32,
+    /// The engines whose tables they are on.
+    pub(super) engines: EngineSet,
     /// Whether it is installed by itself: it does more than to write single keys.
     pub(super) is_alone: bool,
     /// Where its batch is in the memory that was read into.
@@ -59,7 +62,7 @@ pub(super) struct Piece {
     /// The index of its lane.
     pub(super) lane: usize,
     pub(super) segment: u64,
-    pub(super) newest: Csn,
+    pub(super) newest: Newest,
     /// Whether a later opening discarded commits in it.
     pub(super) discarded: bool,
     /// What was stable when its last frame was written.
@@ -67,6 +70,8 @@ pub(super) struct Piece {
     /// What it notes to be in the engines' own files.
     pub(super) note: Csn,
     pub(super) bytes: u64,
+    /// Operations of its commits.
+    pub(super) ops: usize,
     memory: Memory,
 }
 
@@ -95,16 +100,19 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
             Record::Commit(csn, _) if csn > fence => *discarded = true,
             Record::Commit(csn, batch) => {
                 let (mut count, mut is_alone) = (0, false);
+                let mut engines = EngineSet::EMPTY;
                 for op in ops(batch) {
-                    is_alone |= !matches!(op?, Op::Put { .. } | Op::Delete { .. });
+                    let op = op?;
+                    is_alone |= !matches!(op, Op::Put { .. } | Op::Delete { .. });
+                    op.table().engine().into_iter().for_each(|kind| engines.insert(kind));
                     count += 1;
                 }
-                *newest = csn.max(*newest);
+                newest.add(csn, engines);
                 // A frame is below 4 GiB, and one that is larger than a piece is a piece of its
                 // own.
                 let at = (batch.as_ptr().addr() - begin) as u32;
                 let bytes = batch.len() as u32;
-                commits.push(Logged { csn, ops: count, is_alone, at, bytes });
+                commits.push(Logged { csn, ops: count, engines, is_alone, at, bytes });
             }
         }
         Ok(())
@@ -152,11 +160,12 @@ impl Pieces {
         let mut piece = Piece {
             lane: self.lane,
             segment: stretch.segment.sequence,
-            newest: Csn::ZERO,
+            newest: Newest::default(),
             discarded: false,
             stable: Csn::ZERO,
             note: Csn::ZERO,
             bytes: 0,
+            ops: 0,
             memory,
         };
         let fence = self.fences.after(stretch.segment.generation);
@@ -171,6 +180,7 @@ impl Pieces {
                 ))
             })?;
         }
+        piece.ops = piece.memory.commits.iter().map(|commit| commit.ops as usize).sum();
         // They are nearly in order as they come.
         piece.memory.commits.sort_by_key(|commit| commit.csn);
         piece.memory.recharge();

@@ -173,7 +173,7 @@ impl Shared {
     /// Answers the CSN from which on a snapshot finds all of the rows, or newer ones, without the
     /// overlay.
     fn commit_fold(&self, overlay: &Overlay, table: TableId, rows: &[Row]) -> Result<Csn> {
-        self.await_room()?;
+        self.await_room(table)?;
         let mut all = WriteBatch::new();
         rows.iter().for_each(|(key, value)| push(&mut all, table, key, value.as_deref()));
         // Room for all of them, of which some may not be written.
@@ -189,7 +189,7 @@ impl Shared {
         let csn = self.pipeline.enqueue_held(room, &batch, terms, folded)?;
         drop(held);
         self.install(csn, &batch);
-        self.slow_down(batch.as_bytes().len(), Durability::Relaxed);
+        self.slow_down(batch.engine_bytes(), Durability::Relaxed);
         Ok(csn)
     }
 

@@ -242,10 +242,10 @@ impl LayerWriter<'_> {
 /// Commits a chunk that only the transaction manager reads. Nobody waits for it to be durable: the
 /// commit that makes it count comes later in the order.
 pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
-    shared.await_room()?;
+    shared.await_room(SPILL)?;
     let room = shared.admit(batch, &super::unwaited())?;
     let csn = shared.commit(room, batch, Terms::of(SPILL), |_| ())?;
-    shared.slow_down(batch.as_bytes().len(), Durability::Relaxed);
+    shared.slow_down(batch.engine_bytes(), Durability::Relaxed);
     shared.flush_within(crate::transaction::RELAXED);
     Ok(csn)
 }

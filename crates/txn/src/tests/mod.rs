@@ -2,6 +2,7 @@
 
 mod anomalies;
 mod durability;
+mod engines;
 mod lock_memory;
 mod newest;
 mod ranges;

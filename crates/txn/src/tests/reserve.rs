@@ -190,7 +190,7 @@ fn reserve_2_takes_a_commit_that_an_engine_has_no_room_for() {
     create(&db, TABLE);
     db.set("000", "there");
     let full = || spillway_base::Error::new(ErrorKind::DiskFull, "memory cannot be written out");
-    db.engine.claim_room(move || Err(full()));
+    db.engine.claim_room(move |_| Err(full()));
     disk.set_capacity(Some(disk.used()));
     assert_eq!(try_set(&db, "small", "").unwrap_err().kind(), ErrorKind::DiskFull);
     let deleted = (0..100_000).take_while(|_| try_delete(&db, "000").is_ok()).count();

@@ -97,7 +97,7 @@ fn a_spill_that_fails_midway_is_undone_with_its_statement() {
         put(&txn, "first", "1").unwrap();
         let before = txn.savepoint();
         let asked = Arc::new(AtomicUsize::new(0));
-        db.engine.claim_room(move || {
+        db.engine.claim_room(move |_| {
             if asked.fetch_add(1, Ordering::Relaxed) < allowed {
                 return Ok(());
             }
@@ -107,7 +107,7 @@ fn a_spill_that_fails_midway_is_undone_with_its_statement() {
         let statement =
             || ["a", "b", "c", "d", "e"].iter().try_for_each(|key| put(&txn, key, &value));
         let failed = statement();
-        db.engine.claim_room(|| Ok(()));
+        db.engine.claim_room(|_| Ok(()));
         if failed.is_err() {
             txn.rollback_to(before);
             assert_eq!(keys(&txn, Direction::Forward).unwrap(), ["first"]);

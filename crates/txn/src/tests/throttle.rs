@@ -41,7 +41,7 @@ fn who_waits_for_room_first_holds_no_lock() {
     let db = new();
     let locked: Arc<Mutex<Vec<bool>>> = Arc::default();
     let (manager, seen) = (db.manager.clone(), locked.clone());
-    db.engine.claim_room(move || {
+    db.engine.claim_room(move |_| {
         let other = manager.begin(TransactionOptions::new().isolation(Isolation::ReadCommitted));
         let lock = other.lock(TABLE, b"row", LockMode::Shared, LockWait::NoWait);
         seen.lock().push(lock.is_err());
@@ -52,7 +52,7 @@ fn who_waits_for_room_first_holds_no_lock() {
     txn.put(TABLE, b"other", b"v").unwrap();
     txn.commit().wait().unwrap();
     assert_eq!(*locked.lock(), [false, true], "before the first lock, and at the commit");
-    db.engine.claim_room(|| Ok(()));
+    db.engine.claim_room(|_| Ok(()));
 }
 
 /// Where no room comes, a transaction is told so before it has locked anything; what is wrong
@@ -61,7 +61,7 @@ fn who_waits_for_room_first_holds_no_lock() {
 fn who_gets_no_room_is_told_at_the_first_lock() {
     let db = new();
     for (kind, at_lock) in [(ErrorKind::MemoryFull, true), (ErrorKind::DiskFull, false)] {
-        db.engine.claim_room(move || Err(spillway_base::Error::new(kind, "no room")));
+        db.engine.claim_room(move |_| Err(spillway_base::Error::new(kind, "no room")));
         let txn = db.begin(Isolation::RepeatableRead);
         let put = txn.put(TABLE, b"row", b"v");
         assert_eq!(put.err().map(|error| error.kind()), at_lock.then_some(kind));

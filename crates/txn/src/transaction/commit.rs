@@ -1,11 +1,14 @@
 //! The commit: prepares what was spilled and deleted by range, orders and installs the writes, and
 //! gives back what the transaction holds.
 
-use spillway_base::{Csn, ErrorKind, Result};
+use spillway_base::{Csn, EngineKind, ErrorKind, Result};
 
 use super::{CommitFuture, Transaction, buffer};
 use crate::manager::Terms;
 use crate::options::Durability;
+
+/// A commit, and the bytes that it wrote to each engine.
+type Written = (Csn, [usize; EngineKind::COUNT]);
 
 impl Transaction {
     /// Commits. When this returns, the commit is ordered and installed, or refused; the future
@@ -35,22 +38,24 @@ impl Transaction {
         }
         self.end();
         installed();
-        if matches!(outcome, Ok(Some(_))) {
-            self.shared().slow_down(self.writes.borrow().bytes(), self.durability());
-        }
         let (csn, durability) = match outcome {
             Err(error) => return Ok(CommitFuture::done(Err(error))),
             Ok(None) => (self.seen.get(), Durability::Commit),
-            Ok(Some(csn)) => (csn, self.durability()),
+            Ok(Some((csn, bytes))) => {
+                self.shared().slow_down(bytes, self.durability());
+                (csn, self.durability())
+            }
         };
         CommitFuture::at_once(self.shared(), csn, durability).ok_or(csn)
     }
 
-    fn commit_now(&self) -> Result<Option<Csn>> {
+    /// Answers the commit, if there was anything to write, and the bytes that it wrote to each
+    /// engine.
+    fn commit_now(&self) -> Result<Option<Written>> {
         if self.has_spilled() {
             self.spill_writes()?;
         }
-        let csn = loop {
+        let written = loop {
             let changes = self.expand_ranges()?;
             match self.order_and_install(changes) {
                 // An overlay came that its deleted ranges may be about.
@@ -60,12 +65,12 @@ impl Transaction {
         };
         // What it spilled is an overlay now.
         self.spill.replace(None);
-        Ok(csn)
+        Ok(written)
     }
 
     /// Orders and installs the writes, where there are any, as long as the overlays are those of
     /// `changes`.
-    fn order_and_install(&self, changes: u64) -> Result<Option<Csn>> {
+    fn order_and_install(&self, changes: u64) -> Result<Option<Written>> {
         let mut batch = self.writes.borrow_mut().take_batch();
         let (writes, spill) = (self.writes.borrow(), self.spill.borrow());
         let layers = spill.as_ref().map(|spill| spill.commit_into(writes.dropped(), &mut batch));
@@ -95,7 +100,8 @@ impl Transaction {
             committed(&|| csn);
         };
         let csn = self.shared().commit(room, &batch, terms, numbered)?;
+        let bytes = batch.engine_bytes();
         buffer::recycle(batch);
-        Ok(Some(csn))
+        Ok(Some((csn, bytes)))
     }
 }

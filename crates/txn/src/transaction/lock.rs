@@ -81,7 +81,7 @@ impl Transaction {
             self.locked_at.set(None);
         }
         if mode == LockMode::Exclusive && !self.owner.holds_any() {
-            self.shared().await_room()?;
+            self.shared().await_room(table)?;
         }
         self.room_for_lock(key.len())?;
         let timeout = self.options.lock_wait.unwrap_or(self.shared().settings.lock_wait);

@@ -1,0 +1,79 @@
+//! The engines of a database, and how far their files have come.
+
+use std::sync::Arc;
+
+use spillway_base::engine::Engine;
+use spillway_base::{Csn, EngineKind, EngineSet, Error, ErrorKind, Result, TableId};
+
+/// The engines of a database, by kind.
+#[derive(Clone, Default)]
+pub struct Engines {
+    engines: [Option<Arc<dyn Engine>>; EngineKind::COUNT],
+}
+
+impl Engines {
+    /// These engines.
+    ///
+    /// # Panics
+    /// When two are of one kind.
+    #[must_use]
+    pub fn new(engines: Vec<Arc<dyn Engine>>) -> Engines {
+        let mut by_kind: [Option<Arc<dyn Engine>>; EngineKind::COUNT] = Default::default();
+        for engine in engines {
+            let kind = engine.kind();
+            let other = by_kind[kind.index()].replace(engine);
+            assert!(other.is_none(), "a database has one {kind:?} engine");
+        }
+        Engines { engines: by_kind }
+    }
+
+    /// The engine of this kind.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when the database has none.
+    pub fn of_kind(&self, kind: EngineKind) -> Result<&Arc<dyn Engine>> {
+        self.engines[kind.index()].as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("this database has no {kind:?} engine"))
+        })
+    }
+
+    /// Those of a set that the database has.
+    pub(crate) fn in_set(&self, engines: EngineSet) -> impl Iterator<Item = &Arc<dyn Engine>> {
+        self.iter().filter(move |engine| engines.contains(engine.kind()))
+    }
+
+    /// The engine that keeps this table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when the database has none.
+    pub fn of(&self, table: TableId) -> Result<&Arc<dyn Engine>> {
+        let Some(kind) = table.engine() else {
+            return Err(Error::new(ErrorKind::NotFound, format!("{table:?} has no known engine")));
+        };
+        self.of_kind(kind)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
+        self.engines.iter().flatten()
+    }
+
+    /// The first commit that some engine's files may lack comes after this one (E6).
+    pub(crate) fn persisted_by_all(&self) -> Csn {
+        self.iter().map(|engine| engine.persisted()).min().unwrap_or(Csn::ZERO)
+    }
+
+    /// The newest commit that some engine's files are known to have.
+    pub(crate) fn persisted_by_any(&self) -> Csn {
+        self.iter().map(|engine| engine.persisted()).max().unwrap_or(Csn::ZERO)
+    }
+
+    /// How far each engine's files have come: no further than the start for one that has failed,
+    /// whose figure nothing relies on any more, and for one that the database lacks.
+    pub(crate) fn persisted(&self) -> [Csn; EngineKind::COUNT] {
+        EngineKind::ALL.map(|kind| match self.of_kind(kind) {
+            Ok(engine) if engine.health().is_ok() => engine.persisted(),
+            _ => Csn::ZERO,
+        })
+    }
+}
