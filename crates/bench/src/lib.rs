@@ -30,7 +30,6 @@
 //! - [`eviction`]: hit rates of eviction policies;
 //! - [`filters`]: the cost of filters;
 //! - [`blocks`]: data blocks beside blocks of prefixes and restarts;
-//! - [`replacement`]: the block cache's hit rate over time, beside compactions;
 //! - [`temperature`]: the effect of tracking how often extents are read.
 
 pub mod affinity;
@@ -57,7 +56,6 @@ mod plot;
 pub mod pressure;
 pub mod queue;
 pub mod recovery;
-pub mod replacement;
 pub mod report;
 pub mod scan;
 pub mod skew;

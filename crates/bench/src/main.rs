@@ -22,7 +22,6 @@ use spillway_bench::moving::MovingArgs;
 use spillway_bench::pressure::PressureArgs;
 use spillway_bench::queue::QueueArgs;
 use spillway_bench::recovery::RecoveryArgs;
-use spillway_bench::replacement::ReplacementArgs;
 use spillway_bench::scan::ScanArgs;
 use spillway_bench::skew::SkewArgs;
 use spillway_bench::store::SpillwayStores;
@@ -151,11 +150,6 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
   spillway-bench temperature --case tiers                                     a fast tier and a slow one")]
     Temperature(TemperatureArgs),
-    /// The block cache's hit rate over time, beside compactions
-    #[command(after_help = "Examples:
-  spillway-bench replacement --memory-mib 32 --operations 1000000   a first impression
-  spillway-bench replacement --series rates.csv --svg rates.svg     every share in a file, and drawn")]
-    Replacement(ReplacementArgs),
     /// Reads whose hot rows change suddenly, in this process or on servers
     #[command(after_help = "Examples:
   spillway-bench moving --memory-mib 32 --every 3             a first impression
@@ -205,7 +199,6 @@ fn main() -> ExitCode {
         Bench::Fill(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Pressure(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Temperature(args) => args.run(),
-        Bench::Replacement(args) => args.run(),
         Bench::Moving(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Scan(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Eviction(args) => args.run(),

@@ -305,12 +305,6 @@ impl Shared {
                 self.instance.point_reads(),
             ),
             (
-                "point_changes_total",
-                "Changes of one row by its key that took the shorter path.",
-                true,
-                self.instance.point_changes(),
-            ),
-            (
                 "statements_at_home_total",
                 "Statements that ran on the home core of their rows.",
                 true,

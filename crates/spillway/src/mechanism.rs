@@ -45,8 +45,6 @@ pub enum Mechanism {
     RowSample,
     /// Reads a single row without a transaction and without a registered snapshot.
     Recall,
-    /// Reaches cached parts of extents by pointers, without a lookup.
-    Swizzling,
     /// Keeps cached blocks in large pages of the system, if memory is plenty.
     LargePages,
     /// Reads only the needed part of a block for a get that misses, if the block would only evict
@@ -73,9 +71,6 @@ pub enum Mechanism {
     RowFields,
     /// Runs a statement that is one lookup of a row in memory on a shorter path.
     PointReads,
-    /// Applies a change of one row by its key directly to the row's bytes, and reads only the
-    /// columns that it needs.
-    PointChanges,
     /// Reads rows that a query looks up one after the other from their device several at once.
     LookupBatches,
     /// Lets a server's worker that has several short statements send their answers together.
@@ -93,8 +88,6 @@ pub enum Mechanism {
     BlockNodes,
     /// Searches those nodes with vector instructions.
     Simd,
-    /// Caches a compaction's output if what it replaces was useful in the cache.
-    Replacement,
     /// Caches the block index and the filters of what a flush or compaction writes before readers
     /// come to it.
     WarmTables,
@@ -104,7 +97,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All there are.
-    pub const ALL: [Mechanism; 41] = [
+    pub const ALL: [Mechanism; 38] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,
         Mechanism::LargeLevel0,
@@ -122,7 +115,6 @@ impl Mechanism {
         Mechanism::AdaptiveShare,
         Mechanism::RowSample,
         Mechanism::Recall,
-        Mechanism::Swizzling,
         Mechanism::LargePages,
         Mechanism::PartReads,
         Mechanism::SmallBlocks,
@@ -135,7 +127,6 @@ impl Mechanism {
         Mechanism::RowBatches,
         Mechanism::RowFields,
         Mechanism::PointReads,
-        Mechanism::PointChanges,
         Mechanism::LookupBatches,
         Mechanism::AnswerBatches,
         Mechanism::StickyWorkers,
@@ -143,7 +134,6 @@ impl Mechanism {
         Mechanism::RowRefresh,
         Mechanism::BlockNodes,
         Mechanism::Simd,
-        Mechanism::Replacement,
         Mechanism::WarmTables,
         Mechanism::OverlappedCompactions,
     ];
@@ -169,7 +159,6 @@ impl Mechanism {
             Mechanism::AdaptiveShare => "adaptive-share",
             Mechanism::RowSample => "row-sample",
             Mechanism::Recall => "recall",
-            Mechanism::Swizzling => "swizzling",
             Mechanism::LargePages => "large-pages",
             Mechanism::PartReads => "part-reads",
             Mechanism::SmallBlocks => "small-blocks",
@@ -182,7 +171,6 @@ impl Mechanism {
             Mechanism::RowBatches => "row-batches",
             Mechanism::RowFields => "row-fields",
             Mechanism::PointReads => "point-reads",
-            Mechanism::PointChanges => "point-changes",
             Mechanism::LookupBatches => "lookup-batches",
             Mechanism::AnswerBatches => "answer-batches",
             Mechanism::StickyWorkers => "sticky-workers",
@@ -190,7 +178,6 @@ impl Mechanism {
             Mechanism::RowRefresh => "row-refresh",
             Mechanism::BlockNodes => "block-nodes",
             Mechanism::Simd => "simd",
-            Mechanism::Replacement => "replacement",
             Mechanism::WarmTables => "warm-tables",
             Mechanism::OverlappedCompactions => "overlapped-compactions",
         }

@@ -36,9 +36,6 @@ pub struct TieredSettings {
     /// Whether single rows are read for who has told nobody of a snapshot
     /// ([`spillway_base::engine`], E13).
     pub recall: bool,
-    /// Whether what is in memory is reached by pointers (X-Engine's "pointer swizzling"). It is
-    /// looked up without.
-    pub swizzling: bool,
     /// Whether cached blocks, and the places of cached rows, are in large pages of the system,
     /// where it has them and memory is plenty.
     pub large_pages: bool,
@@ -133,9 +130,6 @@ pub struct TieredSettings {
     pub block_nodes: bool,
     /// Whether those are searched by the processor's vectors.
     pub simd: bool,
-    /// Whether what compactions write comes into memory in the place of what was of use there
-    /// (X-Engine, section 3.1.4).
-    pub replacement: bool,
     /// Whether the block index and the filters of what a flush or compaction writes are in memory
     /// when readers find it, where they are of use.
     pub warm_tables: bool,
@@ -189,7 +183,6 @@ impl TieredSettings {
             adaptive_share: true,
             row_cache_sample: true,
             recall: true,
-            swizzling: true,
             large_pages: true,
             part_reads: true,
             range_filters: true,
@@ -215,7 +208,6 @@ impl TieredSettings {
             gaps: true,
             block_nodes: true,
             simd: true,
-            replacement: true,
             warm_tables: true,
             overlapped_compactions: true,
             tiers: Vec::new(),
@@ -256,7 +248,6 @@ impl TieredSettings {
         CacheSettings {
             bytes_min: self.cache_bytes_min.min(self.cache_bytes),
             bytes_max: self.cache_bytes,
-            swizzling: self.swizzling,
             regrets: self.adaptive_share && self.row_cache_share > 0.0,
         }
     }

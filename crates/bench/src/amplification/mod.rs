@@ -13,4 +13,3 @@ mod work;
 mod tests;
 
 pub use self::command::AmplificationArgs;
-pub(crate) use self::work::{Mix, Plan, mix_of};

@@ -33,7 +33,7 @@ fn cold_for(
 ) -> TestServer {
     let settings = ServerSettings { workers, ..ServerSettings::default() };
     // What is changed is on the device after a flush, whatever is remembered of reads before.
-    let mut without = vec![Mechanism::RowCache, Mechanism::Replacement];
+    let mut without = vec![Mechanism::RowCache];
     // Else a statement is left for its read whether or not another worker sleeps, of which there
     // may be one since somebody waited.
     without.extend((!lone).then_some(Mechanism::LoneWaits));

@@ -13,7 +13,7 @@ use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;
 
 use super::change::{ChangePlan, change_row, split_key};
-use super::point::Assignment;
+use super::change::Assignment;
 use super::{Changed, Maker, Rules};
 use crate::catalog::shift_timestamps;
 use crate::errors::{Result, SqlError};

@@ -10,7 +10,6 @@ use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
 use super::bulk::{self, Changer};
-use super::point::{Assignment, Fate, PointChange};
 use super::{
     Changed, Maker, Rules, changed_scope, is_same, named_table, same, target, unsafe_update,
     value_for,
@@ -21,9 +20,12 @@ use crate::expr::{Binder, Context, Expr, Names};
 use crate::query::{self, Held, Hints, Row, Source};
 use crate::store;
 
-/// Columns that are given something, and columns of a table, for which no memory is asked for.
-pub(super) const FEW: usize = 4;
-pub(super) const MANY: usize = 16;
+/// Numbers of assigned columns, and of columns of a table, that need no allocation.
+const FEW: usize = 4;
+const MANY: usize = 16;
+
+/// A column and the value that an UPDATE assigns to it; `None` for DEFAULT.
+pub(super) type Assignment = (usize, Option<Expr>);
 
 /// How often rows are chosen by their order, while others change those that were chosen, before
 /// those that fit are taken.
@@ -49,8 +51,6 @@ pub(crate) struct ChangePlan {
     /// What an UPDATE sets; of a DELETE there is nothing.
     pub(super) assignments: Option<Vec<Assignment>>,
     pub(super) ignore: bool,
-    /// What it is as a change of one row by its key, where it is no more than that.
-    pub(super) point: Option<PointChange>,
     /// Whether each row may be changed as soon as it is found (`bulk`).
     pub(super) in_place: bool,
 }
@@ -97,12 +97,10 @@ impl ChangePlan {
         )?;
         let rules = Rules::new(names.catalog, &table);
         let ignore = update.or.is_some();
-        let by_key = !ignore && order.is_empty() && limit.is_none();
-        let point = PointChange::of(&source, &rules, Some(&assignments)).filter(|_| by_key);
         let in_place =
             order.is_empty() && limit.is_none() && bulk::is_safe(&source, &rules, &assignments);
         let assignments = Some(assignments);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, point, in_place })
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place })
     }
 
     /// Binds a DELETE.
@@ -118,10 +116,8 @@ impl ChangePlan {
             delete.limit.as_ref(),
         )?;
         let rules = Rules::new(names.catalog, &table);
-        let by_key = order.is_empty() && limit.is_none();
-        let point = PointChange::of(&source, &rules, None).filter(|_| by_key);
         let (assignments, ignore, in_place) = (None, false, false);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, point, in_place })
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place })
     }
 
     /// Whether it looks one row up by its whole primary key.
@@ -142,9 +138,6 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
-        if let Some(changed) = self.change_point(context, &maker)? {
-            return Ok(changed);
-        }
         // Rows that it changes it reads under their locks; by these columns it has chosen them.
         let order = self.order.iter().map(|(expr, ..)| expr);
         let read = query::columns_of(maker.table(), self.source.filters.iter().chain(order));
@@ -167,26 +160,6 @@ impl ChangePlan {
             Found::Keys(mut keys) => changer.each_of(&mut keys)?,
         }
         Ok(changer.changed(context))
-    }
-
-    /// Changes the one row that this is about; `None` where it may be about others, or the row has
-    /// to be found in some other way.
-    fn change_point(&self, context: &Context<'_>, maker: &Maker<'_>) -> Result<Option<Changed>> {
-        let Some(point) = self.point.as_ref().filter(|_| context.instance.changes_points()) else {
-            return Ok(None);
-        };
-        let fate = match &self.assignments {
-            Some(assignments) => point.update(maker, &self.source, assignments)?,
-            None => point.delete(maker, &self.source)?,
-        };
-        let Some(fate) = fate else { return Ok(None) };
-        let matched = u64::from(!matches!(fate, Fate::Missing));
-        let affected = u64::from(matches!(fate, Fate::Changed));
-        let changed = match &self.assignments {
-            Some(_) => Changed::by_update(matched, affected, context),
-            None => Changed { affected, ..Changed::default() },
-        };
-        Ok(Some(Changed { by_key: true, ..changed }))
     }
 
     /// Deletes rows where they are found, and answers how many; `None` where this is no DELETE, or

@@ -4,7 +4,6 @@ mod bulk;
 mod change;
 mod insert;
 mod joined;
-mod point;
 
 use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
@@ -34,8 +33,6 @@ pub(crate) struct Changed {
     /// What the client gets if `insert_id` is empty; LAST_INSERT_ID() does not see it.
     pub(crate) explicit_id: u64,
     pub(crate) info: Info,
-    /// Whether it went straight to the one row that it is about.
-    pub(crate) by_key: bool,
 }
 
 impl Changed {

@@ -61,8 +61,6 @@ pub(crate) struct Context<'a> {
     pub(crate) deadline: Option<Duration>,
     /// Whether a strict change is under way: what else is a warning is an error then.
     pub(crate) strict: Cell<bool>,
-    /// Whether its transaction begins and ends with the statement.
-    pub(crate) alone: bool,
     pub(crate) patterns: functions::Patterns,
 }
 

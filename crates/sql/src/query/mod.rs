@@ -45,7 +45,7 @@ pub(crate) use cover::{Cover, Entry};
 pub(crate) use from::table_scope;
 pub(crate) use lookups::together_max;
 pub(crate) use plan::plan_query;
-pub(crate) use point::{Point, PointKey};
+pub(crate) use point::Point;
 pub(crate) use run::{bind_count, count, run_query, run_refs};
 pub(crate) use scan::{Reading, delete_rows, scan_table};
 pub(crate) use sort::{Held, group_key, order_of};

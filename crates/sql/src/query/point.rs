@@ -2,8 +2,7 @@
 //! columns of it.
 //!
 //! Such a statement chooses nothing and tests nothing: its key is encoded from the statement's
-//! parameters, and the row at that key is the result. `session/point` runs queries of this kind,
-//! `dml/point` changes.
+//! parameters, and the row at that key is the result. `session/point` runs them.
 
 use std::sync::Arc;
 

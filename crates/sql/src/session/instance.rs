@@ -68,7 +68,6 @@ pub(super) struct Inner {
     /// Whether statements that are one look-up are run as such.
     pub(super) point_reads: bool,
     /// Whether changes of one row go straight to it.
-    point_changes: bool,
     /// Rows that are read at once at the most of those that queries look up.
     looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,
@@ -139,7 +138,6 @@ impl Instance {
             row_batches: db.settings().has(Mechanism::RowBatches),
             row_fields: db.settings().has(Mechanism::RowFields),
             point_reads: db.settings().has(Mechanism::PointReads),
-            point_changes: db.settings().has(Mechanism::PointChanges),
             looks_up_together: match db.settings().has(Mechanism::LookupBatches) {
                 true => query::together_max(db.settings().memory_bytes),
                 false => 1,
@@ -200,11 +198,6 @@ impl Instance {
     /// Whether columns of stored rows are handed on as fields, and not as values.
     pub(crate) fn hands_fields_on(&self) -> bool {
         self.0.row_fields
-    }
-
-    /// Whether changes of one row by its key go straight to it.
-    pub(crate) fn changes_points(&self) -> bool {
-        self.0.point_changes
     }
 
     /// Rows that are read at once at the most of those that a query looks up one after the other;
@@ -394,19 +387,12 @@ impl Instance {
         self.asked().1.points.into_inner()
     }
 
-    /// How many statements changed one row by its key, and went straight to it.
-    #[must_use]
-    pub fn point_changes(&self) -> u64 {
-        self.asked().1.point_changes.into_inner()
-    }
-
     /// What SHOW STATUS tells of all sessions.
     pub(crate) fn status_lines(&self) -> Vec<(String, String)> {
         let (connected, ran) = self.asked();
         let number = |count: AtomicU64| count.into_inner().to_string();
         let mut lines = vec![
             ("Questions".to_owned(), number(ran.all)),
-            ("Spillway_point_changes_total".to_owned(), number(ran.point_changes)),
             ("Spillway_point_reads_total".to_owned(), number(ran.points)),
             ("Threads_connected".to_owned(), connected.to_string()),
             (

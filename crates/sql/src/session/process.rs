@@ -49,8 +49,6 @@ pub(super) struct Ran {
     pub(super) all: AtomicU64,
     /// Those that were point reads.
     pub(super) points: AtomicU64,
-    /// Those that changed one row, to which they went straight.
-    pub(super) point_changes: AtomicU64,
 }
 
 impl Ran {
@@ -64,18 +62,10 @@ impl Ran {
         self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts one that was a point change.
-    pub(super) fn was_point_change(&self) {
-        let before = self.point_changes.load(Ordering::Relaxed);
-        self.point_changes.store(before + 1, Ordering::Relaxed);
-    }
-
     /// Takes the counts of a session that ends.
     pub(super) fn add(&self, other: &Ran) {
         self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
         self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
-        let changes = other.point_changes.load(Ordering::Relaxed);
-        self.point_changes.fetch_add(changes, Ordering::Relaxed);
     }
 }
 

@@ -126,9 +126,6 @@ impl Session {
                 let commit = if alone { self.commit_later()? } else { None };
                 let mut variables = self.variables.borrow_mut();
                 if let Some(outcome) = &outcome {
-                    if outcome.by_key {
-                        self.process.ran.was_point_change();
-                    }
                     variables.row_count = outcome.affected as i64;
                     if outcome.insert_id > 0 {
                         variables.last_insert_id = outcome.insert_id;
@@ -220,7 +217,6 @@ impl Session {
             self.told.set(false);
             self.variables.borrow_mut().user.begin_statement();
             let mut context = self.context(txn, &ready.catalog, given.params);
-            context.alone = alone;
             context.starts_over = attempt < query::STARTS_MAX;
             if matches!(*ready.compiled.body, Body::Query(_)) {
                 context.deadline = deadline;
@@ -322,7 +318,6 @@ impl Session {
             shares: false,
             deadline: None,
             strict: Cell::new(false),
-            alone: false,
             patterns: Patterns::default(),
         }
     }

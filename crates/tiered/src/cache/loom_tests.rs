@@ -74,7 +74,7 @@ fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     let cache = Cache::new(CacheSettings::fixed(12 << 10), &budget);
     let extent = Arc::new(Extent(Seat::of(Some(&cache))));
     let table = cache.seat(&extent, 1, Bytes::new(1), blocks, TABLE, Entrance::Missed);
-    cache.insert(&table, 0, Bytes::new(10), BLOCK, Entrance::Missed);
+    cache.insert(&table, 0, Bytes::new(10), BLOCK);
     LoomArc::new(Shelf { cache, extent })
 }
 
@@ -90,7 +90,7 @@ fn read(shelf: &Shelf, stripe: usize, index: usize) -> Option<u32> {
 fn bring(shelf: &Shelf, stripe: usize, index: u32) {
     let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(stripe)).unwrap();
     let block = Bytes::new(10 + index);
-    shelf.cache.insert(&table, index as usize, block, BLOCK, Entrance::Missed);
+    shelf.cache.insert(&table, index as usize, block, BLOCK);
     shelf.cache.release_now();
 }
 
@@ -106,7 +106,7 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
             }
         });
         let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
-        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Missed);
+        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK);
         assert_eq!(read(&shelf, 0, 0), None, "it is taken out");
         shelf.cache.release_now();
         reader.join().unwrap();
@@ -163,28 +163,6 @@ fn loom_n1_a_block_that_two_bring() {
     });
 }
 
-/// N8: a compaction takes a block out and puts in what replaces it, beside a reader of both.
-#[test]
-fn loom_n8_a_block_that_is_replaced_beside_a_reader() {
-    model(3, || {
-        let shelf = shelf();
-        let of_reader = shelf.clone();
-        let reader = thread::spawn(move || {
-            let (old, new) = (read(&of_reader, 1, 0), read(&of_reader, 1, 1));
-            assert!(old.is_none_or(|old| old == 10) && new.is_none_or(|new| new == 11));
-        });
-        let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
-        shelf.cache.take_out(&table, &[0]);
-        assert_eq!(read(&shelf, 0, 0), None);
-        shelf.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Written);
-        shelf.cache.release_now();
-        assert_eq!(read(&shelf, 0, 1), Some(11));
-        reader.join().unwrap();
-        shelf.cache.release_now();
-        assert_eq!(shelf.cache.in_limbo(), 0);
-    });
-}
-
 /// N1: one who takes a reference reads on after everything is gone.
 #[test]
 fn loom_n1_a_reference_outlives_the_extent() {
@@ -215,7 +193,7 @@ fn loom_n5_a_block_that_comes_too_late() {
         let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
         let of_reader = shelf.clone();
         let reader = thread::spawn(move || {
-            let block = of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK, Entrance::Missed);
+            let block = of_reader.cache.insert(&table, 1, Bytes::new(11), BLOCK);
             assert_eq!((table.read(), block.read()), (1, 11), "who has a reference reads on");
         });
         shelf.cache.forget(&shelf.extent);

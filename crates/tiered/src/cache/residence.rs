@@ -1,11 +1,11 @@
 //! The cache: what is in memory, behind the pointers that lead there, and its one lock.
 //!
-//! Locks: the cache's own is taken with any other held but a pool's of pages, and under it only
-//! those of [`Lookup`]. References to tables and blocks that nobody can reach any more, and to
+//! Locks: the cache's own is taken with any other held but a pool's of pages, and no lock is taken
+//! under it. References to tables and blocks that nobody can reach any more, and to
 //! extents' handles, are dropped after it: what their ends do takes locks of their own.
 #![allow(unsafe_code)] // The one place that pairs pointers with the readers that are waited for.
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -19,7 +19,6 @@ use spillway_base::sync::{Mutex, MutexGuard};
 use super::balance::GHOST_SHARE;
 use super::departed::Departed;
 use super::epochs::{Epochs, Limbo, Pin};
-use super::lookup::Lookup;
 use super::order::{NONE, Order, Queue, Verdict};
 use super::swip::{Swip, Unlinked};
 
@@ -151,18 +150,6 @@ impl<H: Holder> Table<H> {
         found
     }
 
-    /// The extent's number.
-    pub(super) fn key(&self) -> u64 {
-        self.key
-    }
-
-    /// Marks a block as used, if it is in memory.
-    pub(super) fn mark(&self, index: usize, pin: &Pin<'_>) {
-        assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
-        // SAFETY: as above.
-        unsafe { self.blocks[index].get(pin) };
-    }
-
     /// How a block is known once it has left.
     fn ghost(&self, index: u32) -> u64 {
         (self.key << 24 ^ u64::from(index)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -204,12 +191,12 @@ pub(crate) struct Sizes {
     pub(crate) saved: usize,
 }
 
-/// Why a block comes in.
+/// Why a table enters the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entrance {
     /// A reader missed it.
     Missed,
-    /// It was written, and is to be found in memory by whom it is shown to (N8).
+    /// A flush or compaction wrote it (N8).
     Written,
 }
 
@@ -258,8 +245,6 @@ pub(crate) struct CacheSettings {
     pub(crate) bytes_min: usize,
     /// However little others need.
     pub(crate) bytes_max: usize,
-    /// Whether readers follow pointers. They look blocks up without it.
-    pub(crate) swizzling: bool,
     /// Whether it is counted what is read for want of a little more memory
     /// ([`Cache::read_and_regretted`]).
     pub(crate) regrets: bool,
@@ -268,7 +253,7 @@ pub(crate) struct CacheSettings {
 impl CacheSettings {
     /// Of so many bytes at the most, and of fewer only where others need them.
     pub(crate) fn fixed(bytes: usize) -> CacheSettings {
-        CacheSettings { bytes_min: 0, bytes_max: bytes, swizzling: true, regrets: false }
+        CacheSettings { bytes_min: 0, bytes_max: bytes, regrets: false }
     }
 }
 
@@ -278,7 +263,6 @@ pub(crate) struct Cache<H: Holder> {
     settings: CacheSettings,
     budget: Budget,
     state: Mutex<State<H>>,
-    lookup: Option<Lookup<H>>,
     misses: AtomicU64,
     /// Bytes that were read for what was missed, and of them, for what had left lately.
     read: AtomicU64,
@@ -306,7 +290,6 @@ impl<H: Holder> Cache<H> {
             settings,
             budget: budget.clone(),
             state: Mutex::new(state),
-            lookup: (!settings.swizzling).then(Lookup::default),
             misses: AtomicU64::new(0),
             read: AtomicU64::new(0),
             regret: AtomicU64::new(0),
@@ -320,11 +303,6 @@ impl<H: Holder> Cache<H> {
     #[inline]
     pub(crate) fn pin(&self) -> Pin<'_> {
         self.epochs.pin()
-    }
-
-    /// The map that readers ask where they do not follow pointers.
-    pub(crate) fn lookup(&self) -> Option<&Lookup<H>> {
-        self.lookup.as_ref()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<H>> {
@@ -370,11 +348,6 @@ impl<H: Holder> Cache<H> {
         let mut ends = Ends::default();
         let mut state = self.lock();
         if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
-            if let Some(lookup) = &self.lookup {
-                // Of a moved extent two handles may have one, and the other's took this one's place
-                // there.
-                lookup.insert_table(key, &there);
-            }
             return there;
         }
         if entrance == Entrance::Missed {
@@ -386,15 +359,12 @@ impl<H: Holder> Cache<H> {
             table.entry.store(entry, Ordering::Relaxed);
             state.held += bytes;
             holder.seat().table.put(table.clone());
-            if let Some(lookup) = &self.lookup {
-                lookup.insert_table(key, &table);
-            }
         }
         self.settle(state, ends);
         table
     }
 
-    /// Keeps a block of a table. Answers the one that is kept, which another may have been faster
+    /// Keeps a block of a table that a reader missed. Answers the one that is kept, which another may have been faster
     /// to read, or this one, where it is not: it is too large, or the table has left (N5).
     pub(crate) fn insert(
         &self,
@@ -402,11 +372,8 @@ impl<H: Holder> Cache<H> {
         index: usize,
         content: H::Block,
         sizes: Sizes,
-        entrance: Entrance,
     ) -> Kept<Held<H::Block>> {
-        if entrance == Entrance::Missed {
-            self.misses.fetch_add(1, Ordering::Relaxed);
-        }
+        self.misses.fetch_add(1, Ordering::Relaxed);
         let block = Kept::new(Held::new(content));
         let bytes = sizes.held + ENTRY_BYTES;
         let mut ends = Ends::default();
@@ -415,31 +382,20 @@ impl<H: Holder> Cache<H> {
         // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its
         // tables.
         if let Some(there) = unsafe { swip.get_arc(&self.pin()) } {
-            if let Some(lookup) = &self.lookup {
-                lookup.insert_block(table.key, index as u32, &there);
-            }
             return there;
         }
-        if entrance == Entrance::Missed {
-            self.note_read(&mut state, table.ghost(index as u32), sizes.saved);
-        }
+        self.note_read(&mut state, table.ghost(index as u32), sizes.saved);
         let seated = |table: &Table<H>| table.entry.load(Ordering::Relaxed) != NONE;
         // What makes room may be the table itself.
         if seated(table) && self.make_room(&mut state, bytes, &mut ends) && seated(table) {
             let index = index as u32;
-            let queue = match entrance {
-                Entrance::Missed => state.order.entrance(table.ghost(index)),
-                Entrance::Written => Queue::Main,
-            };
+            let queue = state.order.entrance(table.ghost(index));
             let item = Item::Block { table: table.clone(), index };
             let entry = state.order.insert(queue, item, bytes, sizes.saved);
             block.entry.store(entry, Ordering::Relaxed);
             state.count_block(table, 1);
             state.held += bytes;
             swip.put(block.clone());
-            if let Some(lookup) = &self.lookup {
-                lookup.insert_block(table.key, index, &block);
-            }
         }
         self.settle(state, ends);
         block
@@ -476,41 +432,6 @@ impl<H: Holder> Cache<H> {
                 self.regret.fetch_add(PARTS_PER_LOOK * bytes as u64, Ordering::Relaxed);
             }
         }
-    }
-
-    /// Which of these blocks are in memory and were used again since they came in, or were of use
-    /// before (N9).
-    pub(crate) fn of_use(&self, table: &Table<H>, blocks: Range<usize>) -> Vec<usize> {
-        let state = self.lock();
-        let pin = self.pin();
-        let is_of_use = |index: &usize| {
-            let swip = &table.blocks[*index];
-            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of
-            // its tables.
-            let Some(block) = (unsafe { swip.peek(&pin) }) else { return false };
-            let entry = block.entry.load(Ordering::Relaxed);
-            swip.marks() > 0 || (entry != NONE && state.order.queue(entry) == Queue::Main)
-        };
-        blocks.filter(is_of_use).collect()
-    }
-
-    /// Takes blocks out that were replaced. Nobody remembers them as what may come back.
-    pub(crate) fn take_out(&self, table: &Table<H>, blocks: &[usize]) {
-        let mut state = self.lock();
-        let pin = self.pin();
-        for index in blocks {
-            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of
-            // its tables.
-            if let Some(block) = unsafe { table.blocks[*index].peek(&pin) } {
-                let (item, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
-                state.count_block(table, -1);
-                self.take_block(&mut state, table, *index as u32, bytes);
-                // The caller has another reference of the table.
-                drop(item);
-            }
-        }
-        drop(pin);
-        self.settle(state, Ends::default());
     }
 
     /// The extent is gone.
@@ -574,8 +495,7 @@ impl<H: Holder> Cache<H> {
 
     /// How many blocks were found, and how many were not.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
-        let looked_up = self.lookup.as_ref().map_or(0, Lookup::hits);
-        (self.epochs.hits() + looked_up, self.misses())
+        (self.epochs.hits(), self.misses())
     }
 
     /// How many blocks were not found: one look at memory, and not one for each stripe of readers.
@@ -646,9 +566,6 @@ impl<H: Holder> Cache<H> {
         state.held -= bytes;
         state.in_limbo += bytes;
         state.limbo.put(Gone::Block(block, bytes));
-        if let Some(lookup) = &self.lookup {
-            lookup.remove_block(table.key, index);
-        }
     }
 
     /// Takes a holder's table out, with its blocks (N5).
@@ -666,9 +583,6 @@ impl<H: Holder> Cache<H> {
             }
         }
         drop(pin);
-        if let Some(lookup) = &self.lookup {
-            lookup.remove_table(table.key);
-        }
         state.held -= bytes;
         state.in_limbo += bytes;
         state.limbo.put(Gone::Table(unlinked, bytes));

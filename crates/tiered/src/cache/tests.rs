@@ -111,7 +111,7 @@ impl Shelf {
             return true;
         }
         drop(pin);
-        self.cache.insert(&table, index, Bytes::new(index, &self.alive), BLOCK, Entrance::Missed);
+        self.cache.insert(&table, index, Bytes::new(index, &self.alive), BLOCK);
         false
     }
 
@@ -174,7 +174,7 @@ fn n1_a_pin_of_another_cache_is_none() {
 fn n3_one_capacity_follows_what_others_use() {
     let budget = Budget::new(32 << 20);
     let settings =
-        CacheSettings { bytes_min: 4 << 20, bytes_max: 24 << 20, swizzling: true, regrets: false };
+        CacheSettings { bytes_min: 4 << 20, bytes_max: 24 << 20, regrets: false };
     let shelf = Shelf::with(settings, &budget);
     let extents: Vec<_> = (0..200).map(|number| shelf.extent(number)).collect();
     let fill = || {
@@ -208,7 +208,7 @@ fn n4_memory_is_there_for_others_when_they_are_told_so() {
     let settings = CacheSettings {
         bytes_min: 2 << 20,
         bytes_max: usize::MAX,
-        swizzling: true,
+       
         regrets: false,
     };
     let shelf = Shelf::with(settings, &budget);
@@ -250,62 +250,29 @@ fn n5_what_is_in_memory_of_an_extent_goes_with_it() {
     drop(extent);
     assert_eq!(shelf.alive(), 1, "somebody has the table");
     // A reader that came from the device too late.
-    let block = shelf.cache.insert(&table, 0, Bytes::new(0, &shelf.alive), BLOCK, Entrance::Missed);
+    let block = shelf.cache.insert(&table, 0, Bytes::new(0, &shelf.alive), BLOCK);
     assert_eq!(shelf.cache.held_and_charged(), (0, 0));
     assert_eq!(block.read(), 0);
     drop((block, table));
     assert_eq!(shelf.alive(), 0);
 }
 
-/// What is put in beside readers is no miss, and outlives what is read once. What is taken out for
-/// it is gone, but for who reads it.
+/// A table that was written is no miss.
 #[test]
-fn n8_what_comes_in_beside_readers_is_kept() {
-    let shelf = Shelf::of(600 << 10);
-    let one = shelf.extent(1);
-    let table = shelf.table(&one);
-    let put = |index, content| {
-        let content = Bytes::new(content, &shelf.alive);
-        shelf.cache.insert(&table, index, content, BLOCK, Entrance::Written)
-    };
-    assert_eq!(put(3, 3).read(), 3);
-    assert_eq!(put(3, 7).read(), 3, "what is there stays");
-    put(4, 4);
-    assert_eq!(shelf.cache.hits_and_misses(), (0, 0));
-    let (held, charged) = shelf.cache.held_and_charged();
-    assert!(held == charged && held > 2 * BLOCK.held, "N7");
-    // Blocks that are read once go through the small queue.
-    let others: Vec<_> = (2..8).map(|number| shelf.extent(number)).collect();
-    for other in &others {
-        (0..BLOCKS).for_each(|index| _ = shelf.read(other, index));
-    }
-    assert!(shelf.has(&one, 3) && shelf.has(&one, 4));
-    let pin = shelf.cache.pin();
-    let read = table.block(3, &pin).unwrap();
-    shelf.cache.take_out(&table, &[2, 3, 3]);
-    assert!(read.read() == 3 && !shelf.has(&one, 3) && shelf.has(&one, 4), "N1");
-    drop(pin);
-    let before = shelf.cache.hits_and_misses().1;
-    assert!(!shelf.read(&one, 3), "it is not remembered, and comes in as any other");
-    assert_eq!(shelf.cache.hits_and_misses().1, before + 1);
-}
-
-/// To be asked for does not keep a block.
-#[test]
-fn n9_looking_is_no_use() {
+fn n8_a_written_table_is_no_miss() {
     let shelf = Shelf::of(8 << 20);
-    let extent = shelf.extent(1);
-    (0..4).for_each(|index| _ = shelf.read(&extent, index));
-    let table = shelf.table(&extent);
-    let of_use = || shelf.cache.of_use(&table, 0..BLOCKS);
-    for _ in 0..5 {
-        assert_eq!(of_use(), [0_usize; 0], "they were read once, and came in by that");
-    }
-    shelf.read(&extent, 2);
-    let content = Bytes::new(9, &shelf.alive);
-    shelf.cache.insert(&table, 9, content, BLOCK, Entrance::Written);
-    assert_eq!(of_use(), [2, 9]);
-    assert_eq!(shelf.cache.of_use(&table, 3..9), [0_usize; 0]);
+    let seat = |number, entrance| {
+        let extent = shelf.extent(number);
+        let content = Bytes::new(number, &shelf.alive);
+        shelf.cache.seat(&extent, number as u64, content, BLOCKS, TABLE, entrance);
+        extent
+    };
+    let written = seat(1, Entrance::Written);
+    assert_eq!(shelf.cache.read_and_regretted().0, 0);
+    let again = shelf.table(&written);
+    assert_eq!((again.read(), shelf.cache.read_and_regretted().0), (1, 0));
+    let _missed = seat(2, Entrance::Missed);
+    assert_eq!(shelf.cache.read_and_regretted().0, TABLE.saved as u64);
 }
 
 #[test]
@@ -384,53 +351,40 @@ fn something_larger_than_all_is_not_kept() {
     assert!(!shelf.read(&extent, 1) && !shelf.read(&extent, 1));
     let table = shelf.table(&extent);
     let huge = Sizes { held: 1 << 30, saved: 1 << 30 };
-    let block = shelf.cache.insert(&table, 2, Bytes::new(2, &shelf.alive), huge, Entrance::Missed);
+    let block = shelf.cache.insert(&table, 2, Bytes::new(2, &shelf.alive), huge);
     assert_eq!(block.read(), 2);
     assert!(!shelf.has(&extent, 2));
 }
 
 /// Readers, misses, evictions, extents that end and memory that is asked back, all at once: nothing
-/// is read after its end, and nothing is left in the end. By pointers, and by look-ups.
+/// is read after its end, and nothing is left in the end.
 #[test]
 fn races_of_readers_with_evictions_and_ends() {
-    for swizzling in [true, false] {
-        let budget = Budget::new(2 << 20);
-        let settings =
-            CacheSettings { bytes_min: 64 << 10, bytes_max: usize::MAX, swizzling, regrets: false };
-        let shelf = Shelf::with(settings, &budget);
-        let places: Vec<parking_lot::Mutex<Arc<Extent>>> =
-            (0..16).map(|number| parking_lot::Mutex::new(shelf.extent(number))).collect();
-        let rounds = if cfg!(debug_assertions) { 4000 } else { 40_000 };
-        spillway_base::thread::together(4, |thread| {
-            let mut rng = Rng::new(thread as u64);
-            for round in 0..rounds {
-                let place = &places[rng.below(16) as usize];
-                let extent = place.lock().clone();
-                let index = rng.below(BLOCKS as u64) as usize;
-                match shelf.cache.lookup() {
-                    None => _ = shelf.read(&extent, index),
-                    Some(lookup) => {
-                        let key = extent.number as u64;
-                        let table = lookup.table(key, &extent.seat, &shelf.cache.pin());
-                        let table = table.unwrap_or_else(|| shelf.table(&extent));
-                        match lookup.block(&table, index, &shelf.cache.pin()) {
-                            Some(block) => assert_eq!(block.read(), index),
-                            None => _ = shelf.read(&extent, index),
-                        }
-                    }
-                }
-                if rng.chance(1, 50) {
-                    *place.lock() = shelf.extent(extent.number + 16);
-                }
-                if round % 100 == thread {
-                    drop(budget.try_charge(Use::Transactions, 1 << 20));
-                }
+    let budget = Budget::new(2 << 20);
+    let settings =
+        CacheSettings { bytes_min: 64 << 10, bytes_max: usize::MAX, regrets: false };
+    let shelf = Shelf::with(settings, &budget);
+    let places: Vec<parking_lot::Mutex<Arc<Extent>>> =
+        (0..16).map(|number| parking_lot::Mutex::new(shelf.extent(number))).collect();
+    let rounds = if cfg!(debug_assertions) { 4000 } else { 40_000 };
+    spillway_base::thread::together(4, |thread| {
+        let mut rng = Rng::new(thread as u64);
+        for round in 0..rounds {
+            let place = &places[rng.below(16) as usize];
+            let extent = place.lock().clone();
+            let index = rng.below(BLOCKS as u64) as usize;
+            shelf.read(&extent, index);
+            if rng.chance(1, 50) {
+                *place.lock() = shelf.extent(extent.number + 16);
             }
-        });
-        let (hits, misses) = shelf.cache.hits_and_misses();
-        assert!(hits > 0 && misses > 0, "{hits} {misses}");
-        drop(places);
-        assert_eq!(shelf.alive(), 0);
-        assert_eq!((shelf.cache.held_and_charged(), budget.used()), ((0, 0), 0));
-    }
+            if round % 100 == thread {
+                drop(budget.try_charge(Use::Transactions, 1 << 20));
+            }
+        }
+    });
+    let (hits, misses) = shelf.cache.hits_and_misses();
+    assert!(hits > 0 && misses > 0, "{hits} {misses}");
+    drop(places);
+    assert_eq!(shelf.alive(), 0);
+    assert_eq!((shelf.cache.held_and_charged(), budget.used()), ((0, 0), 0));
 }

@@ -53,7 +53,7 @@ impl CacheTrace {
             let table = table.unwrap_or_else(|| {
                 self.cache.seat(extent, number, (), BLOCKS as usize, TABLE, Entrance::Missed)
             });
-            self.cache.insert(&table, index, (), BLOCK, Entrance::Missed);
+            self.cache.insert(&table, index, (), BLOCK);
         });
         false
     }

@@ -209,7 +209,6 @@ impl Inner {
         if !inputs.is_empty() {
             sources.push(Supply::of_slices(inputs.clone(), &written.bulk));
         }
-        let replaced = self.replaced(inputs.clone());
         let coder = self.codes_of_flush();
         let rules = (&rule, &known.ripe, &cuts);
         let (stays, tally) = {
@@ -260,7 +259,6 @@ impl Inner {
         part.edit(&edit, Some((&oldest.memtable, flushed)));
         change.retire();
         drop(manifest);
-        self.replace(replaced, &edit);
         if let Way::Level1 { held, .. } = way {
             self.counts.straight_flushes.fetch_add(1, Ordering::Relaxed);
             drop(held);
@@ -295,7 +293,7 @@ fn cuts_of(part: &SubTable) -> Cuts {
 }
 
 /// Keys with which about as large parts of some slices begin: of those whose block index is in
-/// memory, as it is where it came there as it was written (U6). It is no reason to read a device.
+/// memory, as it is where it came there as it was written (CACHE-WARMING-1). It is no reason to read a device.
 fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
     let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
     let mut marks = Vec::new();

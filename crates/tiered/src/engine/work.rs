@@ -430,7 +430,6 @@ impl Inner {
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
         written.warm = self.tables_in_place_of(table.id, pick.inputs());
-        let replaced = self.replaced(sources.concat());
         let supply = |slices| Supply::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
@@ -476,7 +475,6 @@ impl Inner {
         part.edit(&edit, None);
         change.retire();
         drop(manifest);
-        self.replace(replaced, &edit);
         self.refresh_debt();
         self.counts.compactions[pick.kind as usize].fetch_add(1, Ordering::Relaxed);
         self.counts.reuse.add(&tally);

@@ -27,7 +27,7 @@ pub(super) struct Written<'a> {
     synced_bytes: u64,
     /// Between two extents, for work that others should not feel.
     pub(super) pace: Option<Pace>,
-    /// Whose tables come into memory as they are written (U6), and the handles of those that did.
+    /// Whose tables come into memory as they are written (CACHE-WARMING-1, 2), and the handles of those that did.
     pub(super) warm: Option<WarmTables>,
     seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }
@@ -74,7 +74,7 @@ impl<'a> Written<'a> {
         self.put_at(built.meta, built.slices, &built.bytes)?;
         let Some(table) = warm else { return Ok(()) };
         let handle = ExtentHandle::new(table, meta, space, &self.inner.context)?;
-        // What cannot come in is read by who asks for it (U5).
+        // A table that cannot enter is read by the first reader that needs it.
         let _ = handle.seat_written(&built.bytes);
         self.seated.insert(handle.meta.id, handle);
         Ok(())

@@ -13,9 +13,6 @@ impl ExtentHandle {
     /// its parts.
     #[inline]
     pub(crate) fn prefetch_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
-        if self.cache().lookup().is_some() {
-            return;
-        }
         match table.peek(index, pin) {
             Some(block) => block.prefetch(),
             None => table.parts.prefetch(index),
@@ -25,8 +22,7 @@ impl ExtentHandle {
     /// Asks the processor for what leads to all of a data block, if that is in memory.
     #[inline]
     pub(crate) fn expect_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
-        if self.cache().lookup().is_none()
-            && let Some(block) = table.peek(index, pin)
+        if let Some(block) = table.peek(index, pin)
         {
             const BYTES: usize = COUNTS_BYTES + size_of::<CachedBlock>();
             let from = (&raw const *block).wrapping_byte_sub(COUNTS_BYTES);

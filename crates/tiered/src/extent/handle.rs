@@ -186,26 +186,6 @@ impl GiveWay for ReadContext {
     }
 }
 
-/// Something of the cache, for as long as a pin.
-pub(crate) enum Reached<'p, T> {
-    /// By a pointer.
-    Pinned(&'p T),
-    /// By a look-up.
-    Kept(Kept<T>),
-}
-
-impl<T> Deref for Reached<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        match self {
-            Reached::Pinned(thing) => thing,
-            Reached::Kept(thing) => thing,
-        }
-    }
-}
-
 /// Where an extent's bytes are. Dropping the last handle of an extent that left its table gives its
 /// slots back.
 pub(super) struct Home {
@@ -425,11 +405,8 @@ impl ExtentHandle {
 
     /// The block index and the filters, if they are in memory.
     #[inline]
-    pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<Reached<'p, CachedTable>> {
-        match self.cache().lookup() {
-            None => self.seat.table(pin).map(Reached::Pinned),
-            Some(lookup) => lookup.table(self.meta.id.0, &self.seat, pin).map(Reached::Kept),
-        }
+    pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<&'p CachedTable> {
+        self.seat.table(pin)
     }
 
     /// A data block, if it is in memory.
@@ -439,11 +416,8 @@ impl ExtentHandle {
         table: &CachedTable,
         index: usize,
         pin: &'p Pin<'_>,
-    ) -> Option<Reached<'p, CachedBlock>> {
-        match self.cache().lookup() {
-            None => table.block(index, pin).map(Reached::Pinned),
-            Some(lookup) => lookup.block(table, index, pin).map(Reached::Kept),
-        }
+    ) -> Option<&'p CachedBlock> {
+        table.block(index, pin)
     }
 
     /// The block index and the filters, to be kept.
@@ -452,12 +426,7 @@ impl ExtentHandle {
     /// [`ErrorKind::WouldBlock`] when they are not in memory and `access` says so;
     /// [`ErrorKind::Corruption`], [`ErrorKind::Io`].
     pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Kept<CachedTable>> {
-        let pin = self.cache().pin();
-        let found = match self.cache().lookup() {
-            None => self.seat.table_to_keep(&pin),
-            Some(lookup) => lookup.table(self.meta.id.0, &self.seat, &pin),
-        };
-        drop(pin);
+        let found = self.seat.table_to_keep(&self.cache().pin());
         found.map_or_else(|| self.fetch_table(access), Ok)
     }
 
@@ -562,42 +531,10 @@ impl ExtentHandle {
         Ok(table)
     }
 
-    /// Reads blocks into the cache that take the place of others there, neighbours with one read.
-    ///
-    /// # Errors
-    /// As [`ExtentHandle::resident`].
-    pub(crate) fn bring(&self, table: &Kept<CachedTable>, blocks: &[usize]) -> Result<()> {
-        let context = &self.home().context;
-        for run in blocks.chunk_by(|one, next| one + 1 == *next) {
-            let (first, last) = (run[0], run[run.len() - 1]);
-            let frames = self.read_blocks(table, first..last + 1)?;
-            for &index in run {
-                let place = table.place(index);
-                let (at, saved) =
-                    ((place.offset - table.place(first).offset) as usize, place.len as usize);
-                let block = self.open_block(table, index, &frames[at..at + saved])?;
-                let sizes = Sizes { held: block.bytes(), saved };
-                context.cache.insert(table, index, block, sizes, Entrance::Written);
-            }
-            context.trim();
-        }
-        Ok(())
-    }
-
-    /// Takes blocks out of the cache that were replaced.
-    pub(crate) fn take_out(&self, table: &CachedTable, blocks: &[usize]) {
-        self.cache().take_out(table, blocks);
-    }
-
     /// The block index and the filters, if they are in memory, to be kept.
     pub(crate) fn resident_now(&self) -> Option<Kept<CachedTable>> {
         let home = self.home.as_ref()?;
         self.seat.table_to_keep(&home.context.cache.pin())
-    }
-
-    /// Which of some blocks are in memory, and of use there.
-    pub(crate) fn of_use(&self, table: &CachedTable, blocks: Range<usize>) -> Vec<usize> {
-        self.cache().of_use(table, blocks)
     }
 
     /// Reads a data block, which was missed, into memory.
@@ -653,7 +590,7 @@ impl ExtentHandle {
         context.reads[class as usize].fetch_add(1, Ordering::Relaxed);
         let saved = (table.offset(index + 1) - table.offset(index)) as usize;
         let sizes = Sizes { held: block.bytes(), saved };
-        let block = context.cache.insert(table, index, block, sizes, Entrance::Missed);
+        let block = context.cache.insert(table, index, block, sizes);
         context.weigh();
         context.trim();
         block
@@ -690,10 +627,7 @@ impl ExtentHandle {
         index: usize,
         pin: &Pin<'_>,
     ) -> Option<Kept<CachedBlock>> {
-        match self.cache().lookup() {
-            None => table.block_to_keep(index, pin),
-            Some(lookup) => lookup.block(table, index, pin),
-        }
+        table.block_to_keep(index, pin)
     }
 
     /// Whose reader reads ahead, and of what disk.

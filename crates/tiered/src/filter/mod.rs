@@ -58,7 +58,6 @@
 mod bloom;
 mod range;
 mod ribbon;
-mod said;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -68,7 +67,6 @@ use spillway_base::codec::{Reader, put_bytes};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) use self::range::{RangeFilter, build as build_range, place_between};
-pub(crate) use self::said::{note_said, said_yes};
 
 const BLOOM: u8 = 0;
 const RANGE: u8 = 128;

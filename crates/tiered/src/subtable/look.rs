@@ -9,7 +9,6 @@ use spillway_base::{Csn, Result};
 use crate::block::Told;
 use crate::cache::{Kept, Pin};
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle};
-use crate::filter;
 use crate::level::Slice;
 
 #[inline]
@@ -151,38 +150,26 @@ fn look_in(
     best: &mut Found,
 ) -> Option<Missing> {
     let Wanted { key, hash, snapshot } = *wanted;
-    let in_memory;
     let table = match &fetched.table {
         Some(table) => &**table,
         None => match slice.extent.table(pin) {
             None => return Some(Missing::Table),
-            Some(table) => {
-                in_memory = table;
-                &*in_memory
-            }
+            Some(table) => table,
         },
     };
     let blocks = slice.meta.block_range();
     let first = table.seek_filter(blocks.clone(), key);
     // A key's versions may go on in the next block.
     for index in first..blocks.end {
-        if filter::said_yes() {
-            // The filter is looked at meanwhile.
-            slice.extent.prefetch_block(table, index, pin);
-        }
-        if !filter::note_said(table.may_contain(index, hash)) {
+        if !table.may_contain(index, hash) {
             return None;
         }
-        let in_memory;
         let own = fetched.blocks.iter().find(|(fetched, _)| *fetched == index);
         let block = match own {
             Some((_, block)) => &**block,
             None => match slice.extent.block_of(table, index, pin) {
                 None => return Some(Missing::Block(index)),
-                Some(block) => {
-                    in_memory = block;
-                    &*in_memory
-                }
+                Some(block) => block,
             },
         };
         slice.extent.note_read(index);

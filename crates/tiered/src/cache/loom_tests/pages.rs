@@ -69,7 +69,7 @@ fn bring(shelf: &Shelf, stripe: usize, index: usize) {
     let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(stripe)).unwrap();
     let block = filled(&shelf.pools, 10 + index as u8);
     let sizes = Sizes { held: block.memory_bytes(), saved: 10 };
-    shelf.cache.insert(&table, index, block, sizes, Entrance::Missed);
+    shelf.cache.insert(&table, index, block, sizes);
     shelf.cache.release_now();
 }
 

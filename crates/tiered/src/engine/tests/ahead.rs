@@ -7,9 +7,9 @@ use super::*;
 /// P1, and E9 for who asks ahead.
 #[test]
 fn p1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
-    for (swizzling, read_ahead) in [(true, true), (false, true), (true, false)] {
+    for read_ahead in [true, false] {
         let disk = SimDisk::new(5);
-        let settings = TieredSettings { cache_bytes: 8 << 20, swizzling, read_ahead, ..small() };
+        let settings = TieredSettings { cache_bytes: 8 << 20, read_ahead, ..small() };
         let (bench, rows) = long(&disk, settings.clone());
         drop(bench);
         let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
