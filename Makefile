@@ -14,7 +14,7 @@ setup: ## Install the system packages that building needs
 	@scripts/setup build
 
 run: setup ## Build Spillway, start it on ./data (DATA=, PORT=) and show how to connect
-	@cargo build --release --quiet --bin spillway
+	@cargo build --release --quiet -p spillway-cli
 	@exec target/release/spillway serve --data $(DATA) --port $(PORT)
 
 test: lint unit clients crash ## Check lints and format; run the workspace's tests, real clients and a short crash run
@@ -119,7 +119,7 @@ bench-skew: peers ## Point reads of data larger than memory, from uniform to ver
 
 bench-moving: peers ## Reads whose hot rows change suddenly, beside RocksDB, and through servers beside InnoDB (MOVING_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway --bin spillway-bench
+	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation
 	peers/target/release/spillway-peers moving $(MOVING_ARGS)
 	scripts/bench-moving $(MOVING_ARGS)
 
@@ -143,56 +143,56 @@ bench-statement: setup ## A statement from packet to packet: time, allocations, 
 
 bench-sysbench: setup ## Compare with InnoDB and MyRocks under sysbench, interleaved (SYSBENCH_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-sysbench $(SYSBENCH_ARGS)
 
 bench-ranges: setup ## Queries of 10 to 1000 rows, and of whole tables, by key and by index, beside InnoDB (RANGES_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-ranges $(RANGES_ARGS)
 
 bench-writes: setup ## The scripts of sysbench that only write, at 32 and 64 threads, with thread pools too (ROUNDS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-sysbench --writes
 
 bench-tpcc: setup ## TPC-C through SQL, its conflicts counted, beside InnoDB (TPCC_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-tpcc $(TPCC_ARGS)
 
 bench-large-update: setup ## One UPDATE of every row of a table larger than memory, and its rollback, beside InnoDB (ROWS=, MEMORY_MIB=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-large-update
 
 bench-memory: setup ## The process's memory compared with its budget, from 128 MiB to 4 GiB (MEMORIES_MIB=, ROWS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-memory
 
 bench-hot-row: setup ## One hot row beside the same updates over a million, beside InnoDB and MyRocks (HOT_ROW_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-hot-row $(HOT_ROW_ARGS)
 
 bench-space: setup ## Disk space of tables after a load and an hour's worth of updates, beside InnoDB and MyRocks (SPACE_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway
+	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-space $(SPACE_ARGS)
 
 bench-cold: setup ## Random rows on a device, through a server, beside the device alone (COLD_ARGS=)
 	@scripts/setup cold
-	cargo build --release --quiet --bin spillway --bin spillway-bench
+	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation
 	scripts/bench-cold $(COLD_ARGS)
 
 bench-affinity: setup ## Servers with and without --affinity, and the library's threads with and without own cores (AFFINITY_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway --bin spillway-bench
+	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation
 	target/release/spillway-bench homes
 	scripts/bench-affinity $(AFFINITY_ARGS)
 
 bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
 	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway --bin spillway-bench
+	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation
 	scripts/bench-connections $(CONNECTIONS_ARGS)

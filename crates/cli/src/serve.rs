@@ -8,9 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use spillway::{
-    CompactionKind, Compression, Database, Durability, Mechanism, MemoryWatch, Settings, Tier,
-};
+use spillway::{CompactionKind, Compression, Database, Durability, MemoryWatch, Settings, Tier};
 use spillway_server::{Affinity, MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
@@ -122,9 +120,10 @@ pub(crate) struct ServeArgs {
     /// recently read data in free memory
     #[arg(long)]
     direct_reads: bool,
-    /// Leave these mechanisms out, to measure their effect
+    /// Switch these mechanisms off, to measure their effect
+    #[cfg(feature = "ablation")]
     #[arg(long, value_delimiter = ',')]
-    without: Vec<Mechanism>,
+    without: Vec<spillway::Mechanism>,
     /// Threads that run statements at once, one of which may be writing the log [default: as many
     /// as cores, at least 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -157,9 +156,7 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))
 }
 
-pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
-    log.with_target(false).init();
+fn database_settings(args: &ServeArgs) -> Settings {
     let mut settings = Settings::default();
     settings.memory_bytes = args.memory;
     settings.log_dir.clone_from(&args.log_dir);
@@ -174,7 +171,15 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     settings.cores = args.cores.unwrap_or(settings.cores);
     settings.durability = args.durability;
     settings.direct_reads = args.direct_reads;
+    #[cfg(feature = "ablation")]
     settings.without.clone_from(&args.without);
+    settings
+}
+
+pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false);
+    log.with_target(false).init();
+    let settings = database_settings(args);
     let workers = args.worker_threads.map_or_else(|| workers_for(settings.cores), |n| n as usize);
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| error.to_string())?;
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;

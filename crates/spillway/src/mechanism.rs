@@ -1,11 +1,15 @@
-//! Mechanisms that a database can be measured without.
+//! The optimisations that a benchmark can switch off.
+//!
+//! The switches exist in builds with the cargo feature `ablation`, which `spillway-bench` and the
+//! servers of `scripts/bench-*` are built with. Other builds have no `Settings::without`, and
+//! `Settings::has` is the constant `true`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use spillway_base::Error;
 
-/// An optimisation that can be left out, to measure its effect. Results and stored data are the
+/// An optimisation that can be switched off, to measure its effect. Results and stored data are the
 /// same without it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]

@@ -41,7 +41,8 @@ pub struct Settings {
     /// Whether background work runs on threads of the database. Without them, as in a simulation,
     /// the caller runs [`crate::Database::run_background_job`].
     pub background_threads: bool,
-    /// What is left out, to measure what it brings.
+    /// Mechanisms that are switched off, to measure their effect.
+    #[cfg(any(test, feature = "ablation"))]
     pub without: Vec<Mechanism>,
     /// Folders for data files on devices of other classes, one of each class; see [`crate::Tier`].
     /// The data folder is the `ssd` unless another is given. Level0 and Level1, which are written
@@ -106,6 +107,7 @@ impl Default for Settings {
             log_segment_bytes: 64 << 20,
             log_bytes_max: 1 << 30,
             background_threads: true,
+            #[cfg(any(test, feature = "ablation"))]
             without: Vec::new(),
             tiers: Vec::new(),
             hot_compression: Compression::None,
@@ -150,10 +152,18 @@ impl Settings {
         self.transaction_bytes_max.unwrap_or(self.memory_bytes / TRANSACTION_SHARE)
     }
 
-    /// Whether a mechanism is not left out.
+    /// Whether a mechanism is switched on. Always, but for benchmark builds (feature `ablation`).
+    #[doc(hidden)]
     #[must_use]
     pub fn has(&self, mechanism: Mechanism) -> bool {
-        !self.without.contains(&mechanism)
+        #[cfg(any(test, feature = "ablation"))]
+        let off = self.without.contains(&mechanism);
+        #[cfg(not(any(test, feature = "ablation")))]
+        let off = {
+            let _ = mechanism;
+            false
+        };
+        !off
     }
 
     /// All kinds of compactions in the order that was asked for.
@@ -182,7 +192,8 @@ impl Settings {
             recovery_threads,
             log_bytes_max,
             background_threads,
-            without,
+            #[cfg(any(test, feature = "ablation"))]
+                without: _,
             tiers,
             hot_compression,
             cold_compression,
@@ -217,7 +228,6 @@ impl Settings {
             ("space_max", space_max.to_string()),
             ("tiers", listed(tiers)),
             ("transaction_bytes_max", self.transaction_bytes().to_string()),
-            ("without", listed(without)),
         ]
     }
 

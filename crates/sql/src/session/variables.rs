@@ -140,7 +140,6 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("spillway_space_max", "", Fixed),
     ("spillway_tiers", "", Fixed),
     ("spillway_transaction_bytes_max", "", Fixed),
-    ("spillway_without", "", Fixed),
     ("sql_auto_is_null", "OFF", OFF),
     ("sql_big_selects", "ON", ON),
     ("sql_log_bin", "OFF", OFF),

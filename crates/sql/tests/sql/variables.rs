@@ -1,7 +1,7 @@
 //! What a database was opened with is shown by its variables, and cannot be set by them.
 
 use crate::common::{code, run};
-use spillway::{CompactionKind, Compression, Database, Durability, Mechanism, Settings};
+use spillway::{CompactionKind, Compression, Database, Durability, Settings};
 use spillway_sql::Instance;
 
 #[test]
@@ -11,7 +11,6 @@ fn settings_of_a_database_are_variables_that_nobody_sets() {
     settings.cores = 3;
     settings.durability = Durability::Within(std::time::Duration::from_millis(1500));
     settings.log_lanes = Some(2);
-    settings.without = vec![Mechanism::Recall, Mechanism::WarmTables];
     settings.cold_compression = Compression::Lz4;
     settings.space_max = 1.1;
     settings.deletions_min = 300;
@@ -43,7 +42,6 @@ fn settings_of_a_database_are_variables_that_nobody_sets() {
         ("cores", "3"),
         ("durability", "1500ms"),
         ("log_lanes", "2"),
-        ("without", "recall,warm-tables"),
         ("cold_compression", "lz4"),
         ("space_max", "1.1"),
         ("deletions_min", "300"),
