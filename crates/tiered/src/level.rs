@@ -7,6 +7,7 @@
 //! copies the paths to what changes (`tree`).
 
 mod heads;
+mod inherited_reads;
 mod remains;
 mod run;
 mod slices;
@@ -23,6 +24,7 @@ use crate::extent_meta::SliceMeta;
 use crate::manifest::Place;
 use crate::ranges::RangeTombstones;
 use crate::temperature::Temperature;
+pub(crate) use inherited_reads::InheritedReads;
 pub(crate) use run::Run;
 pub(crate) use slices::Slices;
 

@@ -1,22 +1,38 @@
 //! The tiered engine: an LSM-tree of 2 MB extents after X-Engine (DESIGN, D7–D10).
 //!
-//! From the top down:
+//! The modules are three groups, each of which imports only itself and those above it.
+//! `crates/xtask/layers.txt` states the order, and `cargo xtask tidy` checks it.
 //!
-//! - `engine`: the contract of [`spillway_base::engine`], and the background work;
-//! - `table`: a table, and `subtable`: a part of its keys, what readers see of it; `cursor`,
-//!   `source`: scans, and `gaps`: what they leap over;
-//! - `memtable`: the newest versions; `level`: the older ones; `ranges`: what was deleted at once;
-//!   `picker`, `compaction`: how they are kept in order;
-//! - `temperature`: how often extents are read, which compactions and moves go by;
-//! - `extent`, `block`, `filter`, `coding`: the bytes on disk; `nodes`: where a key is among those
-//!   of a block; `cache`: which of them are in memory, and `pages`: the memory itself;
-//! - `manifest`, `space`: which extents there are, and where;
-//! - `garbage`: what readers let go of;
-//! - `inspect`: what there is of all this, to be looked at;
-//! - `verify`: a folder checked while nobody has it open;
-//! - `witness`: what models see of memory behind raw pointers.
+//! The format on disk:
+//!
+//! - `coding`, `filter`, `nodes`, `block`: encodings, filters, the search in a block, and blocks;
+//! - `space`: slots of data files, and the folders of several devices; `bulk_io`: reads and writes
+//!   beside a merge;
+//! - `extent_meta`: the records of extents and slices.
+//!
+//! The caches:
+//!
+//! - `cache`: blocks, indexes and filters in memory, and single rows; `standing`: what a lookup of a
+//!   cached row knows of its table;
+//! - `extent`: an extent's index, filters and blocks, read through the caches.
+//!
+//! The LSM-tree:
+//!
+//! - `memtable`: the newest versions; `ranges`: range tombstones; `manifest`: the durable list of
+//!   tables, extents and slices; `level`: the levels of slices;
+//! - `picker` chooses compactions, and `compaction` runs one;
+//! - `view`: what a read of a sub-table sees; `gaps`: deleted ranges that scans skip; `source`,
+//!   `cursor`: scans;
+//! - `subtable`: a part of a table's keys; `table`: a table;
+//! - `engine`: the contract of [`spillway_base::engine`], and the background work.
+//!
+//! Statistics: `temperature` (reads of extents), `access_pattern` (reads and writes of a table),
+//! `write_load` (flushes of a sub-table). `garbage` frees old views, `inspect` describes a database,
+//! and `verify` checks a closed folder. Epochs and page pools are in `spillway_memory`.
 
+mod access_pattern;
 mod block;
+mod bulk_io;
 mod cache;
 mod coding;
 mod compaction;
@@ -34,7 +50,6 @@ mod level;
 mod manifest;
 mod memtable;
 mod nodes;
-mod pages;
 mod picker;
 mod ranges;
 mod settings;
@@ -45,7 +60,8 @@ mod subtable;
 mod table;
 mod temperature;
 mod verify;
-mod witness;
+mod view;
+mod write_load;
 
 /// Compactions carried out elsewhere.
 pub mod offload {
@@ -75,9 +91,10 @@ pub mod metadata {
     pub use crate::engine::{EditCost, LettingGo, Metadata};
 }
 
+pub use access_pattern::TableUse;
 pub use coding::Compression;
 pub use engine::{
-    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableSize, TableStatus, TableUse,
+    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableSize, TableStatus,
     TieredEngine,
 };
 pub use inspect::{

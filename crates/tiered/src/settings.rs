@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use spillway_base::Csn;
 
+use crate::access_pattern::TableUse;
 use crate::block::{BLOCK_BYTES, BlockSearch, HOT_BLOCK_BYTES};
 use crate::cache::CacheSettings;
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
-use crate::engine::TableUse;
 use crate::extent::{ReadSettings, UnderWaySettings};
 use crate::manifest::Place;
 use crate::nodes::Way;

@@ -6,67 +6,25 @@
 //! metasnapshot; readers take the current one without a lock, and keep it for as long as they like
 //! (section 3.1.3).
 
-mod look;
-
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use spillway_base::engine::{Access, Found};
 use spillway_base::home::Place;
 use spillway_base::lock::Mutex;
-use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId, clock};
+use spillway_base::{Csn, Error, KeyRange, TableId, clock};
 
-use crate::engine::{Heat, Mix};
-use crate::extent::ExtentHandle;
+use crate::access_pattern::AccessPattern;
 use crate::extent_meta::{ExtentId, SliceMeta};
 use crate::filter;
 use crate::gaps::Gaps;
 use crate::level::{Levels, LevelsEdit};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::{Bars, Pick};
-use crate::ranges::{Mark, RangeTombstones};
-use look::{Fetch, Wanted, find_in_slice, found};
-
-pub(crate) use look::Missing;
-
-/// A memtable that takes no more writes.
-#[derive(Clone)]
-pub(crate) struct Immutable {
-    pub(crate) memtable: Arc<Memtable>,
-    /// Every commit up to this one is in this memtable or an older one, or in extents.
-    pub(crate) watermark: Csn,
-    /// How many sub-tables have yet to flush their keys of it: more than one where one was split.
-    waiting: Arc<AtomicUsize>,
-}
-
-impl Immutable {
-    pub(crate) fn new(memtable: Arc<Memtable>, watermark: Csn) -> Immutable {
-        Immutable { memtable, watermark, waiting: Arc::new(AtomicUsize::new(1)) }
-    }
-
-    /// Its keys are another sub-table's, too.
-    fn share(&self) -> Immutable {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        self.clone()
-    }
-
-    /// A sub-table needs it no more.
-    fn let_go(&self) {
-        if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.memtable.retire();
-        }
-    }
-}
-
-/// What a read sees.
-pub(crate) struct View {
-    pub(crate) active: Arc<Memtable>,
-    /// Newest first. Where a sub-table was split they may hold keys of others.
-    pub(crate) immutables: Vec<Immutable>,
-    pub(crate) levels: Arc<Levels>,
-}
+use crate::ranges::RangeTombstones;
+use crate::view::{Immutable, View};
+use crate::write_load::WriteLoad;
 
 /// What of a sub-table is being compacted.
 #[derive(Default)]
@@ -128,9 +86,9 @@ pub(crate) struct SubTable {
     pub(crate) flushing: AtomicBool,
     quarantine: Mutex<Vec<Quarantine>>,
     /// What it is used for.
-    pub(crate) mix: Mix,
+    pub(crate) mix: AccessPattern,
     /// How much it was written to lately.
-    pub(crate) heat: Heat,
+    pub(crate) write_load: WriteLoad,
     /// Where it has no rows.
     pub(crate) gaps: Gaps,
     /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active
@@ -189,8 +147,8 @@ impl SubTable {
             work: Mutex::new(Work::default()),
             flushing: AtomicBool::new(false),
             quarantine: Mutex::new(Vec::new()),
-            mix: Mix::default(),
-            heat: Heat::default(),
+            mix: AccessPattern::default(),
+            write_load: WriteLoad::default(),
             gaps,
             rests_since: AtomicU64::new(clock::now().as_nanos() as u64),
             rested_at: AtomicU64::new(0),
@@ -479,7 +437,7 @@ impl SubTable {
         };
         let mut halves =
             [half(&self.start, Some(key), immutables), half(key, self.end.as_deref(), shared)];
-        [halves[0].heat, halves[1].heat] = self.heat.halves(key);
+        [halves[0].write_load, halves[1].write_load] = self.write_load.halves(key);
         halves
     }
 
@@ -517,7 +475,7 @@ impl SubTable {
         let gaps = self.gaps.anew();
         let joined =
             SubTable::with(self.table, bounds, flushed, immutables, levels, gaps, accounts);
-        SubTable { heat: self.heat.joined(&next.heat, half_life), ..joined }
+        SubTable { write_load: self.write_load.joined(&next.write_load, half_life), ..joined }
     }
 
     /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who
@@ -527,121 +485,5 @@ impl SubTable {
         self.closed.store(true, Ordering::Release);
         // Whoever is turned away from now on sees that.
         self.view.load().active.seal();
-    }
-}
-
-impl View {
-    /// All memtables, newest first.
-    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        let immutables = self.immutables.iter().map(|old| &old.memtable);
-        std::iter::once(&self.active).chain(immutables)
-    }
-
-    /// No version that was installed before the view was loaded has a larger CSN.
-    pub(crate) fn csn_max(&self) -> Csn {
-        let memtables = self.memtables().filter(|memtable| !memtable.is_empty());
-        let levels = self.levels.runs().map(|run| run.csn_max());
-        memtables.map(|memtable| memtable.csn_max()).chain(levels).max().unwrap_or_default()
-    }
-
-    /// The range tombstones of all its places that have some.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = Arc<RangeTombstones>> {
-        let levels = &self.levels.ranges;
-        let levels = (!levels.is_empty()).then(|| levels.clone());
-        self.memtables().filter_map(|memtable| memtable.ranges()).chain(levels)
-    }
-
-    /// What range tombstones hide of a range from a snapshot; `None` where that is nothing.
-    pub(crate) fn hidden(&self, range: KeyRange<'_>, snapshot: Csn) -> Option<RangeTombstones> {
-        let seen = self.ranges().map(|ranges| ranges.within(range).at(snapshot));
-        let hidden = seen.reduce(|all, more| all.union(&more))?.at(snapshot);
-        (!hidden.is_empty()).then_some(hidden)
-    }
-
-    /// Whether any of its places has range tombstones.
-    #[inline]
-    fn has_ranges(&self) -> bool {
-        let of_immutable = |old: &Immutable| old.memtable.has_ranges();
-        let of_memtables = self.active.has_ranges() || self.immutables.iter().any(of_immutable);
-        of_memtables || !self.levels.ranges.is_empty()
-    }
-
-    /// What range tombstones say of a key to a snapshot.
-    fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
-        if !self.has_ranges() {
-            return None;
-        }
-        self.ranges().filter_map(|ranges| ranges.cover(key, snapshot)).reduce(Mark::and)
-    }
-
-    /// The newest version of a key at or below a snapshot.
-    ///
-    /// Places are asked from the newest to the oldest, and most often the first answer is the
-    /// newest version. But commits are installed in any order (E2), so one may have gone to an
-    /// older memtable than one before it: an older place is asked as well if it holds anything
-    /// newer than what was found.
-    pub(crate) fn find(
-        &self,
-        key: &[u8],
-        snapshot: Csn,
-        access: Access,
-        value: &mut Vec<u8>,
-    ) -> Result<Found> {
-        self.find_by(key, snapshot, value, |extent, missing, fetched, part| {
-            fetched.fetch(extent, missing, access, part)
-        })
-    }
-
-    /// What [`View::find`] would have to read first.
-    pub(crate) fn missing(
-        &self,
-        key: &[u8],
-        snapshot: Csn,
-        value: &mut Vec<u8>,
-    ) -> Option<(Arc<ExtentHandle>, Missing)> {
-        let mut first = None;
-        let found = self.find_by(key, snapshot, value, |extent, missing, _, _| {
-            first = Some((extent.clone(), missing));
-            Err(Error::new(ErrorKind::WouldBlock, "it is read beside others"))
-        });
-        found.err().and(first)
-    }
-
-    fn find_by(
-        &self,
-        key: &[u8],
-        snapshot: Csn,
-        value: &mut Vec<u8>,
-        mut fetch: impl Fetch,
-    ) -> Result<Found> {
-        // What is hidden is as good as deleted by the newest commit that is (R1).
-        let cover = self.cover(key, snapshot);
-        let mut best = cover.map_or(Found::Nothing, |mark| Found::Deleted(mark.upto));
-        for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {
-            if (best == Found::Nothing || best.is_older_than(memtable.csn_max()))
-                && let Some(version) = memtable.get(key, snapshot)
-                && best.is_older_than(version.csn)
-            {
-                best = found(version.csn, version.value, value);
-            }
-        }
-        let mut hash = None;
-        for run in self.levels.runs() {
-            if !best.is_older_than(run.csn_max()) {
-                continue;
-            }
-            let Some(slice) = run.find(key) else { continue };
-            let counts = &slice.meta.counts;
-            if !best.is_older_than(counts.csn_max) || counts.csn_min > snapshot {
-                continue;
-            }
-            let hash = *hash.get_or_insert_with(|| filter::hash(key));
-            let wanted = Wanted { key, hash, snapshot };
-            find_in_slice(slice, &wanted, value, &mut best, &mut fetch)?;
-        }
-        Ok(match cover {
-            Some(mark) if best.csn() <= Some(mark.upto) => Found::Deleted(mark.csn),
-            _ => best,
-        })
     }
 }

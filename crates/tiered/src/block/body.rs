@@ -6,14 +6,7 @@ use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Csn, Error, Result};
 
 use super::Entry;
-
-/// Bytes behind the entries.
-pub(crate) const TRAILER_BYTES: usize = 5;
-
-/// Bytes that a CSN needs, of 0 to 8.
-pub(crate) fn csn_bytes(csn: Csn) -> u8 {
-    (u64::BITS - csn.0.leading_zeros()).div_ceil(8) as u8
-}
+use crate::coding::TRAILER_BYTES;
 
 /// Bytes of an entry.
 pub(super) fn entry_bytes(entry: &Entry<'_>, csn_bytes: u8) -> usize {

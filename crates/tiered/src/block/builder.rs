@@ -1,11 +1,13 @@
 //! Building blocks of sorted entries, and what is told of each.
 
-use super::body::{TRAILER_BYTES, csn_bytes, entry_bytes, put_entry, put_trailer, read_all};
+use spillway_memory::pages::PAGE_ALIGN;
+
+use super::body::{entry_bytes, put_entry, put_trailer, read_all};
 use super::{BLOCK_BYTES, Entry, FRAME_BYTES, put_frame};
+use crate::coding::{TRAILER_BYTES, csn_bytes};
 use crate::extent_meta::Counts;
 use crate::filter::{self, FilterKind};
 use crate::nodes;
-use crate::pages::PAGE_ALIGN;
 
 /// Bytes of body below which a block is small: one that is not worth a place of its own where
 /// entries come before or after it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::{Csn, Result, TableId};
+use spillway_memory::pages::{Buffer, PagePools};
 
 use super::{
     Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_coded_frame,
@@ -13,7 +14,6 @@ use super::{
 use crate::coding::{Compression, Dictionaries, DictionaryStore, Encoder};
 use crate::extent_meta::ExtentId;
 use crate::nodes::Way;
-use crate::pages::{Buffer, PagePools};
 
 const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
 /// Bytes of the largest body that is opened.

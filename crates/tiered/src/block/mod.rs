@@ -37,14 +37,14 @@ use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
 use spillway_base::{Csn, Direction, Error, Result, TableId, prefetch};
+use spillway_memory::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 use crate::nodes::{self, Nodes, Way};
-use crate::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 
 use self::body::Shape;
-pub(crate) use self::body::{TRAILER_BYTES, Told, csn_bytes, search_part};
+pub(crate) use self::body::{Told, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::coding::Compression;
+use crate::coding::{Compression, csn_bytes};
 use spillway_base::ErrorKind;
 use spillway_base::rng::Rng;
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::sync::{Arc as LoomArc, UnsafeCell, model, thread};
+use spillway_memory::epochs::{Epochs, Limbo};
 
-use super::epochs::{Epochs, Limbo};
 use super::swip::{Swip, Unlinked};
 use super::*;
 
@@ -248,7 +248,7 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
     });
 }
 
-/// X1: a reader comes again while what it found the first time is waited for, and uses the other
+/// EPOCH-1: a reader comes again while what it found the first time is waited for, and uses the other
 /// count: that is waited for as well.
 #[test]
 fn loom_x1_a_reader_that_comes_by_both_counts() {

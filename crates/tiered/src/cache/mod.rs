@@ -35,7 +35,7 @@
 //! # The parts
 //!
 //! [`swip`]: a pointer that is null or leads to something in memory; marks are in its low bits.
-//! [`epochs`]: which readers may still look at what was taken out of a swip. [`order`]: what is
+//! [`spillway_memory::epochs`]: which readers may still look at what was taken out of a swip. [`order`]: what is
 //! evicted next. [`departed`]: what was evicted lately. [`residence`]: the cache itself. [`rows`]:
 //! single rows, beside blocks. [`balance`]: what part of the memory is for those.
 //!
@@ -51,7 +51,6 @@
 
 mod balance;
 mod departed;
-mod epochs;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod order;
@@ -63,7 +62,7 @@ mod tests;
 mod trace;
 
 pub(crate) use balance::Balance;
-pub(crate) use epochs::Pin;
+pub(crate) use spillway_memory::epochs::Pin;
 pub use trace::CacheTrace;
 
 pub(crate) use residence::{

@@ -15,10 +15,10 @@ use spillway_base::lock::{Mutex, MutexGuard};
 use spillway_base::sync::thread;
 #[cfg(loom)]
 use spillway_base::sync::{Mutex, MutexGuard};
+use spillway_memory::epochs::{Epochs, Limbo, Pin};
 
 use super::balance::GHOST_SHARE;
 use super::departed::Departed;
-use super::epochs::{Epochs, Limbo, Pin};
 use super::order::{NONE, Order, Queue, Verdict};
 use super::swip::{Swip, Unlinked};
 

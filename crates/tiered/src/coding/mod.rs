@@ -30,6 +30,7 @@
 //!
 //! What is packed is at most as long as the body.
 
+mod body;
 mod dictionary;
 mod digits;
 #[cfg(all(test, not(loom)))]
@@ -49,6 +50,7 @@ use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Error, Result};
 use zstd_safe::{CCtx, CParameter, DCtx};
 
+pub(crate) use body::{TRAILER_BYTES, csn_bytes};
 pub(crate) use dictionary::{Dictionary, DictionaryId, coded_bytes, gains_enough};
 pub(crate) use names::Names;
 use pack::Packing;

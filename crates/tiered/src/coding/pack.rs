@@ -24,8 +24,8 @@
 use spillway_base::codec::{Reader, put_varint, varint_len};
 use spillway_base::{Csn, Error, Result};
 
+use super::body::{TRAILER_BYTES, csn_bytes};
 use super::digits::next_run;
-use crate::block::{TRAILER_BYTES, csn_bytes};
 
 /// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for
 /// bytes that [`unpack`] would not make again.

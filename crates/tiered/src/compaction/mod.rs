@@ -38,7 +38,6 @@
 //! `offload` is the contract of those who carry out tasks, `weave` puts the outcome into extents,
 //! `bulk` reads and writes beside it.
 
-mod bulk;
 mod cuts;
 mod offload;
 mod plan;
@@ -50,7 +49,6 @@ mod supply;
 mod tests;
 mod weave;
 
-pub(crate) use bulk::{Bulk, Ticket};
 pub(crate) use cuts::Cuts;
 pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};

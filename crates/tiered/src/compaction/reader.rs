@@ -14,7 +14,7 @@ use spillway_base::Result;
 use spillway_base::engine::Access;
 use spillway_storage::AlignedBuffer;
 
-use super::bulk::{Bulk, Ticket};
+use crate::bulk_io::{Bulk, Ticket};
 use crate::cache::Kept;
 use crate::extent::CachedTable;
 use crate::level::Slice;

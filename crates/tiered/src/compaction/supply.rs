@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use spillway_base::{KeyRange, Result};
 
-use super::bulk::Bulk;
 use super::cuts::Cuts;
 use super::reader::OpenSlice;
 use super::rule::{DropRule, Sieve};
 use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
+use crate::bulk_io::Bulk;
 use crate::extent_meta::Counts;
 use crate::level::Slice;
 use crate::memtable::{Memtable, Place};

@@ -19,8 +19,9 @@ use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
 use super::supply::{Origin, Supply};
 use super::weave::{Coder, Output, Tally, Weaver, Woven};
-use super::{Bulk, DropRule, Sorts};
+use super::{DropRule, Sorts};
 use crate::block::{BLOCK_BYTES, Block, BlockWriter, BuiltBlock, Entry};
+use crate::bulk_io::Bulk;
 use crate::coding::{Coding, Compression};
 use crate::extent::{
     BlockParts, BuiltExtent, ExtentBuilder, ExtentHandle, ReadContext, ReadSettings,

@@ -36,7 +36,8 @@ use crate::block::Entry;
 use crate::gaps::{Gap, Stretch};
 use crate::ranges::RangeTombstones;
 use crate::source::Source;
-use crate::subtable::{SubTable, View};
+use crate::subtable::SubTable;
+use crate::view::View;
 
 /// A key that is kept; one that is not long takes no memory of its own.
 type Key = SmallVec<[u8; 32]>;

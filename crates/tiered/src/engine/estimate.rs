@@ -13,8 +13,8 @@ use spillway_base::engine::RangeEstimate;
 use crate::filter::place_between;
 use crate::level::Slice;
 use crate::memtable::Memtable;
-use crate::subtable::View;
 use crate::table::Table;
+use crate::view::View;
 
 /// Slices whose records are looked at one by one; of more, the rest is assumed like them. And keys
 /// of a memtable that are counted.

@@ -10,18 +10,18 @@ use std::sync::atomic::Ordering;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
-use super::heat::MARKS;
 use super::hidden::{Known, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
 use crate::compaction::{Cuts, DropRule, Supply};
-use crate::level::{LevelsEdit, Slice};
+use crate::level::{InheritedReads, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
 use crate::picker::Bars;
-use crate::subtable::{Compacting, Immutable, SubTable};
+use crate::subtable::{Compacting, SubTable};
 use crate::table::Table;
-use crate::temperature::Legacy;
+use crate::view::Immutable;
+use crate::write_load::MARKS;
 
 /// The right to flush a sub-table.
 pub(super) struct Flushing<'a> {
@@ -232,7 +232,7 @@ impl Inner {
         };
         let new = Inner::slices(table, place, &written, 0)?;
         let fresh: Vec<_> = new.iter().map(|(_, slice)| slice.clone()).collect();
-        Legacy::of(inputs.iter(), &stays).leave_to(new.iter().map(|(_, slice)| slice));
+        InheritedReads::of(inputs.iter(), &stays).pass_to(new.iter().map(|(_, slice)| slice));
         let mut edit: LevelsEdit = edit_of(&levels, place, inputs.iter(), new, stays);
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
         edit.newest_from = memtable.csn_max();
@@ -267,16 +267,16 @@ impl Inner {
         self.counts.reuse.add(&tally.of_coding());
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         let flushed = self.counts.flushed_bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        self.note_heat(part, &fresh, written.bytes, flushed + written.bytes);
+        self.note_write_load(part, &fresh, written.bytes, flushed + written.bytes);
         self.context.thermometer.note_written(written.bytes, self.half_life());
         Ok(())
     }
 
-    /// Counts a flush as heat of its sub-table: these slices, after so many bytes in all.
-    fn note_heat(&self, part: &SubTable, fresh: &[Arc<Slice>], bytes: u64, flushed: u64) {
+    /// Counts a flush in its sub-table's write load: these slices, after so many bytes in all.
+    fn note_write_load(&self, part: &SubTable, fresh: &[Arc<Slice>], bytes: u64, flushed: u64) {
         // Nobody asks where it was written to where there is one core to do the work.
         let marks = if self.settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
-        part.heat.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
+        part.write_load.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
     }
 
     /// Whether the table was not reaped. The answer holds while the manifest is locked.

@@ -23,7 +23,8 @@ use spillway_base::engine::{Access, Found};
 use spillway_base::home::Place as HomePlace;
 use spillway_base::{Csn, Result, TableId};
 
-use super::{Inner, mix};
+use super::Inner;
+use crate::access_pattern;
 use crate::cache::{Looked, RowCache, Tag};
 use crate::extent::read_by_this_thread;
 use crate::filter;
@@ -58,7 +59,7 @@ impl Inner {
         value: &mut Vec<u8>,
     ) -> Result<Found> {
         let row = self.look_for_row(key, snapshot, value, |rows| table.era(rows));
-        let is_sample = mix::is_sample();
+        let is_sample = access_pattern::is_sample();
         if let Some(Row { looked: Looked::Found(csn), .. }) = row {
             // Of which sub-table it is matters to those who listen alone: most often none is asked
             // for.
@@ -116,7 +117,7 @@ impl Inner {
             let tag = |of: &Standing| of.exists_at(snapshot).then(|| of.era(rows)).flatten();
             Standing::with(self.number, id, find, tag).flatten()
         });
-        let is_sample = mix::is_sample();
+        let is_sample = access_pattern::is_sample();
         if let Some(Row { looked: Looked::Found(csn), .. }) = row {
             if is_sample || HomePlace::is_asked_for() {
                 self.note_read_of(id, key, is_sample);

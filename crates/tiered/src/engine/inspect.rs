@@ -13,8 +13,9 @@ use crate::inspect::{
 };
 use crate::memtable::Memtable;
 use crate::space::DeviceClass;
-use crate::subtable::{SubTable, View};
+use crate::subtable::SubTable;
 use crate::table::Table;
+use crate::view::View;
 
 /// About how large a table is, as far as that is known without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

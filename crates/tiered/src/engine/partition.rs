@@ -128,7 +128,7 @@ impl Inner {
         let flushed = self.counts.flushed_bytes.load(Ordering::Relaxed);
         let half_life = self.half_life();
         let limits = Limits::of(&self.settings, flushed >= half_life);
-        let heat = |part: &SubTable| part.heat.after(flushed, half_life);
+        let heat = |part: &SubTable| part.write_load.after(flushed, half_life);
         let heats = tables.values().flat_map(|table| table.all_parts());
         let sum: f64 = heats.map(|part| heat(&part)).sum::<f64>().max(half_life as f64 / 4.0);
         for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
@@ -140,10 +140,10 @@ impl Inner {
                     Stat { bytes, heat: heat(part) / sum }
                 })
                 .collect();
-            let spreads = |at: usize| parts[at].heat.middle().is_some();
+            let spreads = |at: usize| parts[at].write_load.middle().is_some();
             let worked = match limits.advise(&stats, all, spreads) {
                 Some(Advice::Split(at)) => self.split(table, &parts[at])?,
-                Some(Advice::SplitHot(at)) => match parts[at].heat.middle() {
+                Some(Advice::SplitHot(at)) => match parts[at].write_load.middle() {
                     Some(key) => self.split_at(table, &parts[at], &key)?,
                     None => false,
                 },

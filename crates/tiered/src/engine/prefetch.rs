@@ -26,9 +26,8 @@ use spillway_base::engine::{Access, GetsAhead};
 use spillway_base::{Csn, ErrorKind};
 use spillway_storage::Disk;
 
-use crate::extent::{Begun, ExtentHandle, Fetcher, ReadContext};
+use crate::extent::{Begun, ExtentHandle, Fetcher, Missing, ReadContext};
 use crate::filter;
-use crate::subtable::Missing;
 use crate::table::Table;
 
 /// Keys that are begun before the get that is next is done: what they need is to stay in a cache

@@ -13,7 +13,8 @@ use spillway_base::{Csn, Direction, KeyRange};
 use crate::cursor::{Merged, PartsCursor, TableCursor};
 use crate::level::Run;
 use crate::source::{Bounds, MemtableSource, RunSource, Source};
-use crate::subtable::{SubTable, View};
+use crate::subtable::SubTable;
+use crate::view::View;
 
 /// Runs that a range is in, at the most, that no memory is asked for to remember them.
 const FEW: usize = 8;

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::TableId;
 use spillway_base::engine::Metric;
 
-use super::{Inner, TableUse, TieredEngine};
+use super::{Inner, TieredEngine};
+use crate::access_pattern::TableUse;
 use crate::cache::RowCache;
 use crate::level::Run;
 use crate::picker::Kind;
 use crate::space::{ClassBytes, DeviceClass};
-use crate::subtable::{SubTable, View};
+use crate::subtable::SubTable;
+use crate::view::View;
 
 /// One level of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

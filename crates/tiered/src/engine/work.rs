@@ -25,16 +25,16 @@ use crate::compaction::{Coder, Cuts, DropRule, Planner, Policy, Supply, Tally, W
 use crate::extent::ExtentBuilder;
 use crate::extent_meta::{ExtentId, SliceId};
 use crate::inspect::Timer;
-use crate::level::{Levels, LevelsEdit, Slice};
+use crate::level::{InheritedReads, Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::memtable::Memtable;
 use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding, rests_uncompressed};
 use crate::ranges::RangeTombstones;
 use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
-use crate::subtable::{SubTable, View};
+use crate::subtable::SubTable;
 use crate::table::Table;
-use crate::temperature::Legacy;
+use crate::view::View;
 
 /// Of the free slots of a device, one for each so many in use keeps its space, and at least so many
 /// do: compactions take them again.
@@ -452,7 +452,7 @@ impl Inner {
         let extents = written.extents.len() as u64;
         let new = Inner::slices(table, pick.target, &written, 0)?;
         let unwritten: Vec<_> = stays.iter().chain(&kept).cloned().collect();
-        Legacy::of(pick.inputs(), &unwritten).leave_to(new.iter().map(|(_, slice)| slice));
+        InheritedReads::of(pick.inputs(), &unwritten).pass_to(new.iter().map(|(_, slice)| slice));
         let levels = part.view().levels.clone();
         let mut edit = edit_of(&levels, pick.target, pick.inputs(), new, stays);
         self.counts.kept_bytes.fetch_add(bytes_of(&kept), Ordering::Relaxed);

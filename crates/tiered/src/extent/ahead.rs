@@ -31,9 +31,9 @@ use spillway_base::engine::Access;
 use spillway_base::lock::Mutex;
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
+use super::Missing;
 use super::handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
 use crate::cache::Kept;
-use crate::subtable::Missing;
 
 /// Reads of one scan in flight.
 pub(super) const DEPTH: usize = 16;

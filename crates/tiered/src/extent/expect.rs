@@ -22,8 +22,7 @@ impl ExtentHandle {
     /// Asks the processor for what leads to all of a data block, if that is in memory.
     #[inline]
     pub(crate) fn expect_block(&self, table: &CachedTable, index: usize, pin: &Pin<'_>) {
-        if let Some(block) = table.peek(index, pin)
-        {
+        if let Some(block) = table.peek(index, pin) {
             const BYTES: usize = COUNTS_BYTES + size_of::<CachedBlock>();
             let from = (&raw const *block).wrapping_byte_sub(COUNTS_BYTES);
             prefetch::lines(from, BYTES.div_ceil(LINE_BYTES));

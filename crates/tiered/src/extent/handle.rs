@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use spillway_base::budget::{Budget, Charge, GiveWay, Use, Worth};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
+use spillway_memory::pages::{Buffer, PagePools};
 use spillway_storage::{Disk, File};
 
 use super::ahead::Queues;
@@ -15,16 +16,14 @@ use super::past::{Bytes, read_past};
 use super::settings::ReadSettings;
 use super::under_way::UnderWay;
 use super::users::Users;
-use super::{FOOTER_BYTES, Footer, Resident};
+use super::{FOOTER_BYTES, Footer, Missing, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
+use crate::bulk_io::{Bulk, Ticket};
 use crate::cache::{Cache, Entrance, Held, Holder, Kept, Pin, RowCache, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
-use crate::compaction::{Bulk, Ticket};
 use crate::extent_meta::ExtentMeta;
 use crate::garbage::Garbage;
-use crate::pages::{Buffer, PagePools};
 use crate::space::{DataFile, DeviceClass, SpaceManager};
-use crate::subtable::Missing;
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// A data block in memory.

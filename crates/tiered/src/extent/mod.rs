@@ -69,6 +69,13 @@ const MAGIC: &[u8; 8] = b"SPWYEXTN";
 const VERSION: u32 = 1;
 pub(crate) const FOOTER_BYTES: usize = 64;
 
+/// A part of an extent that a read needs and that is not in memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Missing {
+    Table,
+    Block(usize),
+}
+
 /// Where the parts of an extent are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Footer {

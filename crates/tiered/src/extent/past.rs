@@ -9,10 +9,10 @@ use std::cell::Cell;
 use std::ops::Deref;
 
 use spillway_base::Result;
+use spillway_memory::pages::{Buffer, PagePools};
 use spillway_storage::AlignedBuffer;
 
 use super::ahead::WIDENED_BYTES;
-use crate::pages::{Buffer, PagePools};
 use crate::space::DataFile;
 
 /// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual

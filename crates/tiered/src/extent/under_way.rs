@@ -49,11 +49,11 @@ use spillway_base::lock::Mutex;
 use spillway_base::thread;
 use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
+use super::Missing;
 use super::ahead::WIDENED_BYTES;
 use super::handle::ExtentHandle;
 use super::past::KEPT_BYTES;
 use crate::extent_meta::ExtentId;
-use crate::subtable::Missing;
 
 /// Reads of one queue under way at once.
 const DEPTH: usize = 128;

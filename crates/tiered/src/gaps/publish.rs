@@ -7,7 +7,7 @@ use spillway_base::{Direction, KeyRange};
 
 use super::{Gap, Gaps, KEY_BYTES_MAX};
 use crate::memtable::{Memtable, Place, Places};
-use crate::subtable::View;
+use crate::view::View;
 
 /// A gap on trial. It is withdrawn when this is dropped.
 struct Trial<'a> {

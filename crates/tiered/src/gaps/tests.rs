@@ -8,7 +8,7 @@ use spillway_base::rng::Rng;
 use super::*;
 use crate::level::Levels;
 use crate::memtable::{Accounts, Memtable};
-use crate::subtable::View;
+use crate::view::View;
 
 fn gaps() -> Gaps {
     Gaps::new(true, Arc::default())

@@ -20,10 +20,10 @@ use spillway_base::{Csn, Direction};
 use gate::{Gate, Inside};
 pub(crate) use key::VersionRef;
 use spillway_base::lock::Mutex;
+use spillway_memory::pages::PagePool;
 use tree::Tree;
 pub(crate) use tree::{Place, Places};
 
-use crate::pages::PagePool;
 use crate::ranges::RangeTombstones;
 
 /// A memtable whose range tombstones take more bytes is full: each commit that adds some copies

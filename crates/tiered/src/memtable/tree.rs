@@ -39,12 +39,12 @@ use std::ptr::NonNull;
 use smallvec::SmallVec;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 use spillway_base::{Csn, Direction};
+use spillway_memory::pages::PagePool;
 
 use super::arena::Arena;
 use super::key::{self, KeyRef, VersionRef};
 use super::node::{self, Bound, Node, Probe, Seen};
 use super::order::SLOTS;
-use crate::pages::PagePool;
 
 /// Levels whose nodes a writer remembers on its way down.
 const PATH_LEVELS: usize = 12;

@@ -64,7 +64,7 @@ use crate::extent_meta::SliceId;
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
 pub(crate) use bars::Bars;
-pub(crate) use moves::{Lodger, Room, pick_moves};
+pub(crate) use moves::{Lodger, pick_moves};
 pub(crate) use recode::{pick_recoding, rests_uncompressed};
 
 /// The figures that compaction goes by.

@@ -13,7 +13,7 @@
 //! - **M5.** Where there is no room for one that is much hotter than another that is there for its
 //!   warmth, that one goes down.
 
-use crate::space::DeviceClass;
+use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
 
 /// From which temperature on an extent rises, and from which on it stays there: by one step, and by
@@ -38,20 +38,9 @@ pub(crate) struct Lodger {
     pub(crate) temperature: Temperature,
 }
 
-/// A class that takes extents.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Room {
-    pub(crate) class: DeviceClass,
-    /// Bytes that could still be written there.
-    pub(crate) free: u64,
-    /// Bytes in all.
-    pub(crate) all: u64,
-}
-
-impl Room {
-    fn takes(&self, bytes: u64) -> bool {
-        self.free.saturating_sub(bytes) as f64 > self.all as f64 * SPARED
-    }
+/// Whether a class takes an extent of so many bytes.
+fn takes(room: &Room, bytes: u64) -> bool {
+    room.free.saturating_sub(bytes) as f64 > room.all as f64 * SPARED
 }
 
 /// At most so many moves: which of the lodgers, and where to. `rooms` are those of the classes that
@@ -89,7 +78,7 @@ pub(crate) fn pick_moves(
         let room = rooms
             .iter_mut()
             .filter(|room| room.class == target || lodger.leaving)
-            .filter(|room| room.takes(lodger.bytes))
+            .filter(|room| takes(room, lodger.bytes))
             .min_by_key(|room| (room.class as u8).abs_diff(target as u8));
         if let Some(room) = room {
             room.free -= lodger.bytes;
@@ -105,7 +94,7 @@ pub(crate) fn pick_moves(
             && let Some(guest) = guests.next_if(yields)
             && let Some(room) = rooms
                 .iter_mut()
-                .find(|room| room.class > target && room.takes(lodgers[guest].bytes))
+                .find(|room| room.class > target && takes(room, lodgers[guest].bytes))
         {
             room.free -= lodgers[guest].bytes;
             picked.push((guest, room.class));

@@ -35,8 +35,7 @@ use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::{Disk, OpenMode};
 
-use crate::compaction::Bulk;
-use crate::picker::Room;
+use crate::bulk_io::Bulk;
 pub(crate) use class::Folder;
 pub use class::{DeviceClass, Tier};
 pub(crate) use file::DataFile;
@@ -59,6 +58,16 @@ struct State {
 struct Opened {
     file: Arc<DataFile>,
     folder: usize,
+}
+
+/// A class that takes extents.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Room {
+    pub(crate) class: DeviceClass,
+    /// Bytes that could still be written there.
+    pub(crate) free: u64,
+    /// Bytes in all.
+    pub(crate) all: u64,
 }
 
 /// The data files of an engine.

@@ -28,11 +28,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-mod legacy;
 #[cfg(all(test, not(loom)))]
 mod tests;
-
-pub(crate) use legacy::Legacy;
 
 /// Of so many reads of a thread one is counted; a prime, so that it keeps no step with
 /// transactions.
@@ -240,7 +237,7 @@ fn count_of(counts: u64, region: usize) -> u64 {
 
 /// The region of one of so many blocks; of fewer blocks than regions each has several, of which the
 /// next one counts what is too much for one.
-fn regions_of(block: usize, blocks: usize) -> Range<usize> {
+pub(crate) fn regions_of(block: usize, blocks: usize) -> Range<usize> {
     if blocks >= REGIONS {
         let region = (block * REGIONS / blocks).min(REGIONS - 1);
         return region..region + 1;

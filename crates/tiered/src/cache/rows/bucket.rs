@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use spillway_base::prefetch;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
+use spillway_memory::epochs::Pin;
 
-use super::super::epochs::Pin;
 use super::row::{Gone, Row, RowRef};
 
 /// Rows of a bucket.

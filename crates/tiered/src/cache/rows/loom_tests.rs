@@ -3,8 +3,8 @@
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
+use spillway_memory::epochs::go_by;
 
-use super::super::epochs::go_by;
 use super::*;
 
 const TABLE: TableId = TableId(1);

@@ -16,7 +16,7 @@
 //! - **J3 (eras).** What hides rows without a version of each (a range tombstone) begins an *era*
 //!   of its table: no row of an earlier era is found once the commit can be seen.
 //! - **J4 (readers).** A hit takes no lock and no count of references; what it looks at stays in
-//!   memory until it is done (X1).
+//!   memory until it is done (EPOCH-1).
 //! - **J5 (admission).** A row comes in when its key is missed a second time while few others were.
 //!   Scans, and reads that ask for each key once, put nothing out.
 //! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget,
@@ -60,6 +60,8 @@ use spillway_base::lock::{Mutex, MutexGuard};
 #[cfg(loom)]
 use spillway_base::modelled::{Mutex, MutexGuard};
 use spillway_base::{Csn, TableId};
+use spillway_memory::epochs::{Epochs, Limbo, STRIPES, stripe};
+use spillway_memory::pages::in_large;
 
 use self::bucket::{Bucket, Held, WAYS};
 use self::ghosts::Ghosts;
@@ -67,8 +69,6 @@ use self::row::{Gone, Row};
 use self::seen::Seen;
 use self::worth::{Looks, SAMPLE, Worth};
 use super::balance::{Balance, GHOST_SHARE, Regrets, SHARE_MOST};
-use super::epochs::{Epochs, Limbo, STRIPES, stripe};
-use crate::pages::in_large;
 
 pub(crate) use self::row::Tag;
 

@@ -7,12 +7,11 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use spillway_base::{Csn, TableId};
+use spillway_memory::loom_tracker::{self, LoomTracker, free_tracked};
 
-use crate::witness::{self, Witness, bury};
-
-/// Words before the bytes: the lengths, the commit, the tag; and the witness, in a model.
-const HEADER_WORDS: usize = WITNESS_AT + witness::WORDS;
-const WITNESS_AT: usize = 3;
+/// Words before the bytes: the lengths, the commit, the tag; and the tracker, in a model.
+const HEADER_WORDS: usize = TRACKER_AT + loom_tracker::WORDS;
+const TRACKER_AT: usize = 3;
 /// What the allocator adds, estimated.
 const HEAP_BYTES: usize = 16;
 
@@ -72,7 +71,7 @@ impl Row {
         let mut memory = Vec::with_capacity(words);
         memory.extend([key.len() as u64 | (value.len() as u64) << 32, csn.0, tag.0]);
         memory.resize(HEADER_WORDS, 0);
-        Witness::new().into_words(&mut memory[WITNESS_AT..HEADER_WORDS]);
+        LoomTracker::new().into_words(&mut memory[TRACKER_AT..HEADER_WORDS]);
         if words > HEADER_WORDS {
             // The last one, of which the bytes may leave some.
             memory.spare_capacity_mut()[words - HEADER_WORDS - 1].write(0);
@@ -116,10 +115,10 @@ impl Drop for Row {
         let row = self.get();
         let words = words(row.key().len(), row.value().len());
         let memory = std::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), words);
-        let witness = row.witness();
-        witness.ended();
+        let tracker = row.tracker();
+        tracker.ended();
         // SAFETY: it was made as a boxed slice of so many words, and this is its owner's end.
-        bury((unsafe { Box::from_raw(memory) }, ManuallyDrop::into_inner(witness)));
+        free_tracked((unsafe { Box::from_raw(memory) }, ManuallyDrop::into_inner(tracker)));
     }
 }
 
@@ -134,22 +133,22 @@ impl<'r> RowRef<'r> {
     }
 
     #[inline]
-    fn witness(self) -> ManuallyDrop<Witness> {
+    fn tracker(self) -> ManuallyDrop<LoomTracker> {
         // SAFETY: a row has its own there.
-        unsafe { Witness::at(self.0.add(WITNESS_AT).as_ptr()) }
+        unsafe { LoomTracker::at(self.0.add(TRACKER_AT).as_ptr()) }
     }
 
     #[inline]
     fn word(self, at: usize) -> u64 {
         debug_assert!(at < HEADER_WORDS, "a word of the header");
-        self.witness().looked();
+        self.tracker().looked();
         // SAFETY: each row has a header, and is there for as long as this refers to it.
         unsafe { self.0.add(at).read() }
     }
 
     #[inline]
     fn bytes(self, from: usize, len: usize) -> &'r [u8] {
-        self.witness().looked();
+        self.tracker().looked();
         // SAFETY: the header says how many bytes follow it, which are not changed as long as the
         // row is there.
         unsafe {

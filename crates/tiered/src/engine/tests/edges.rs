@@ -5,6 +5,7 @@ use std::cell::Cell;
 use spillway_base::budget::Use;
 
 use super::*;
+use crate::access_pattern::TableUse;
 
 fn put(ordinal: u32, key: &'static str, value: &'static str) -> WriteBatch {
     batch(&[Op::Put { table: table(ordinal), key: key.as_bytes(), value: value.as_bytes() }])

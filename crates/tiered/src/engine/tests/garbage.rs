@@ -7,7 +7,7 @@ use spillway_storage::Disk;
 use super::super::Metadata;
 use super::*;
 use crate::extent::ReadContext;
-use crate::subtable::View;
+use crate::view::View;
 
 /// A table of very many slices that is gone but for a view of it.
 fn view_of_what_is_gone() -> (TieredEngine, Arc<View>) {

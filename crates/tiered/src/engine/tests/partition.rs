@@ -470,7 +470,7 @@ fn heat_is_noted_without_a_read() {
         let view = part.view();
         let tables = || view.levels.places().map(|(_, slice)| slice.extent.has_table());
         assert!(tables().count() > 0 && tables().all(|has| has == warm_tables), "{warm_tables}");
-        assert_eq!(part.heat.marks() > 0, warm_tables);
+        assert_eq!(part.write_load.marks() > 0, warm_tables);
     }
 }
 

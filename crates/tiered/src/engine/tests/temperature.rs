@@ -7,8 +7,8 @@ use super::*;
 use crate::extent_meta::ExtentId;
 use crate::manifest::Place;
 use crate::space::DeviceClass;
-use crate::subtable::View;
 use crate::temperature::Warmth;
+use crate::view::View;
 
 const ROWS: u64 = 4000;
 

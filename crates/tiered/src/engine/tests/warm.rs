@@ -31,8 +31,7 @@ fn compact(bench: &Bench) {
 fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
     for warm_tables in [true, false] {
         let disk = Arc::new(SimDisk::new(1));
-        let settings =
-            || TieredSettings { warm_tables, cache_bytes: 16 << 20, ..small() };
+        let settings = || TieredSettings { warm_tables, cache_bytes: 16 << 20, ..small() };
         let extents = |bench: &Bench| -> BTreeMap<_, _> {
             let (_, part) = bench.part(1);
             let levels = part.view().levels.clone();

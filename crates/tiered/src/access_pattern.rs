@@ -62,7 +62,7 @@ thread_local! {
 
 /// Whether a use of a table by this thread is counted: one of so many is.
 #[inline]
-pub(super) fn is_sample() -> bool {
+pub(crate) fn is_sample() -> bool {
     USES.with(|uses| {
         let next = uses.get() + 1;
         uses.set(if next == EACH { 0 } else { next });
@@ -72,31 +72,31 @@ pub(super) fn is_sample() -> bool {
 
 /// Reads and writes of one table.
 #[derive(Default)]
-pub(crate) struct Mix {
+pub(crate) struct AccessPattern {
     reads: AtomicU32,
     writes: AtomicU32,
     /// The place of its [`TableUse`] among all.
     used_for: AtomicU8,
 }
 
-impl Mix {
+impl AccessPattern {
     /// What the table is used for.
     pub(crate) fn used_for(&self) -> TableUse {
         TableUse::ALL[usize::from(self.used_for.load(Ordering::Relaxed))]
     }
 
     /// Counts a read. Answers whether the table is used for something else from now on.
-    pub(super) fn read(&self) -> bool {
+    pub(crate) fn read(&self) -> bool {
         is_sample() && self.count_read()
     }
 
-    /// As [`Mix::read`], of a use that is known to be counted.
-    pub(super) fn count_read(&self) -> bool {
+    /// As [`AccessPattern::read`], of a use that is known to be counted.
+    pub(crate) fn count_read(&self) -> bool {
         self.count(&self.reads)
     }
 
-    /// Counts a write, as [`Mix::read`] does.
-    pub(super) fn write(&self) -> bool {
+    /// Counts a write, as [`AccessPattern::read`] does.
+    pub(crate) fn write(&self) -> bool {
         is_sample() && self.count(&self.writes)
     }
 
@@ -121,7 +121,7 @@ impl Mix {
 mod tests {
     use super::*;
 
-    fn use_it(mix: &Mix, reads: u32, writes: u32, rounds: u32) -> u32 {
+    fn use_it(mix: &AccessPattern, reads: u32, writes: u32, rounds: u32) -> u32 {
         let mut changes = 0;
         for _ in 0..rounds {
             changes += (0..reads).filter(|_| mix.read()).count();
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_table_is_what_it_was_used_for_lately() {
-        let mix = Mix::default();
+        let mix = AccessPattern::default();
         assert_eq!(mix.used_for(), TableUse::MostlyWritten);
         for (reads, writes, changes, used_for) in [
             (9, 1, 1, TableUse::MostlyRead),
@@ -152,7 +152,7 @@ mod tests {
         for (reads, writes, edge_reads, edge_writes) in
             [(100, 1, 3, 1), (1, 1, 3, 1), (1, 1, 1, 2), (0, 1, 1, 2)]
         {
-            let mix = Mix::default();
+            let mix = AccessPattern::default();
             use_it(&mix, reads, writes, 300_000 / (reads + writes));
             assert_eq!(use_it(&mix, edge_reads, edge_writes, 100_000), 0);
         }

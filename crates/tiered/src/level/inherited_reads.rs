@@ -1,14 +1,15 @@
-//! What compactions write is as warm as what it takes the place of (C4).
+//! The slices that a compaction writes inherit the reads of the slices that they replace
+//! (`temperature`, C4).
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{REGIONS, blocks_of, regions_of};
+use super::Slice;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
-use crate::level::Slice;
+use crate::temperature::{REGIONS, blocks_of, regions_of};
 
 /// How often the inputs of a compaction were read lately, by key: of each region where it begins,
 /// and its reads.
@@ -16,17 +17,17 @@ use crate::level::Slice;
 /// What it weighs is eight keys for an extent, however large the compaction. Blocks are taken to
 /// come out about as densely as they went in.
 #[derive(Default)]
-pub(crate) struct Legacy(Vec<(Box<[u8]>, f64)>);
+pub(crate) struct InheritedReads(Vec<(Box<[u8]>, f64)>);
 
-impl Legacy {
+impl InheritedReads {
     /// Of those blocks of the inputs that do not stay where they are.
     pub(crate) fn of<'a>(
         inputs: impl Iterator<Item = &'a Arc<Slice>> + Clone,
         stays: &[Arc<Slice>],
-    ) -> Legacy {
+    ) -> InheritedReads {
         let mut regions: Vec<(Box<[u8]>, f64)> = Vec::new();
         if inputs.clone().all(|slice| slice.extent.readings() == [0; REGIONS]) {
-            return Legacy(regions);
+            return InheritedReads(regions);
         }
         let mut stay: FxHashMap<ExtentId, Vec<Range<usize>>> = FxHashMap::default();
         for slice in stays {
@@ -55,11 +56,11 @@ impl Legacy {
             }
         }
         regions.sort_by(|a, b| a.0.cmp(&b.0));
-        Legacy(regions)
+        InheritedReads(regions)
     }
 
-    /// Leaves it to the slices that were written of them.
-    pub(crate) fn leave_to<'a>(&self, new: impl Iterator<Item = &'a Arc<Slice>>) {
+    /// Passes the reads on to the slices that the compaction wrote.
+    pub(crate) fn pass_to<'a>(&self, new: impl Iterator<Item = &'a Arc<Slice>>) {
         if self.0.iter().all(|(_, reads)| *reads == 0.0) {
             return;
         }
@@ -69,13 +70,13 @@ impl Legacy {
             let count = self.0[from..].partition_point(|(key, _)| *key <= meta.largest);
             // A region that begins before it, and reaches into it, is its neighbour's.
             let there = &self.0[from..from + count];
-            leave(there, &slice.extent, meta.block_range());
+            spread(there, &slice.extent, meta.block_range());
         }
     }
 }
 
 /// Spreads reads over blocks of an extent, each on its share of them.
-fn leave(regions: &[(Box<[u8]>, f64)], extent: &ExtentHandle, blocks: Range<usize>) {
+fn spread(regions: &[(Box<[u8]>, f64)], extent: &ExtentHandle, blocks: Range<usize>) {
     let mut sums = [0.0; REGIONS];
     let all = blocks.len() * regions.len();
     for (at, (_, reads)) in regions.iter().enumerate() {
@@ -123,7 +124,7 @@ mod tests {
             slice(3, "x", "z", 80, [2; 8]),
         ];
         let new = [slice(4, "a", "d", 80, [0; 8]), slice(5, "x", "z", 40, [0; 8])];
-        Legacy::of(inputs.iter(), &[]).leave_to(new.iter());
+        InheritedReads::of(inputs.iter(), &[]).pass_to(new.iter());
         assert_eq!(reads(&new[0]), [10, 10, 10, 10, 2, 2, 2, 2]);
         assert_eq!(reads(&new[1]), [2; 8]);
     }
@@ -134,7 +135,7 @@ mod tests {
         let meta = Arc::new(SliceMeta { blocks: 40, ..(*whole.meta).clone() });
         let stays = Slice::new(meta, whole.extent.clone());
         let new = [slice(2, "a", "c", 40, [0; 8])];
-        Legacy::of([whole].iter(), &[stays]).leave_to(new.iter());
+        InheritedReads::of([whole].iter(), &[stays]).pass_to(new.iter());
         assert_eq!(reads(&new[0]), [2; 8]);
     }
 
@@ -142,7 +143,7 @@ mod tests {
     fn a_large_value_is_as_warm_as_it_was() {
         let old = slice(1, "a", "a", 1, [63, 37, 0, 0, 0, 0, 0, 0]);
         let new = [slice(2, "a", "a", 1, [0; 8])];
-        Legacy::of([old].iter(), &[]).leave_to(new.iter());
+        InheritedReads::of([old].iter(), &[]).pass_to(new.iter());
         assert_eq!(reads(&new[0]), [63, 37, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -8,7 +8,7 @@ use spillway_base::{Csn, Result};
 
 use crate::block::Told;
 use crate::cache::{Kept, Pin};
-use crate::extent::{CachedBlock, CachedTable, ExtentHandle};
+use crate::extent::{CachedBlock, CachedTable, ExtentHandle, Missing};
 use crate::level::Slice;
 
 #[inline]
@@ -97,13 +97,6 @@ impl PartRead<'_> {
         }
         self.tells
     }
-}
-
-/// What a read lacks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Missing {
-    Table,
-    Block(usize),
 }
 
 /// What a read had to fetch: it has its own reference, as it may have left the cache again.

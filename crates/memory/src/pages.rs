@@ -1,34 +1,28 @@
-//! Memory in pages of one size, apart from the allocator's heap (DESIGN, D7).
+//! Pools of pages of one size, apart from the allocator's heap.
 //!
-//! Memtables and cached blocks are nearly all of a database's memory. They are taken and given back
-//! by any thread and in no order, and a heap that serves each thread from an arena of its own then
-//! holds more than twice of what is in use: what one thread gave back is of no use to the next, and
-//! lies between pieces that stay. A pool of pages that are all alike has no such holes: whoever
-//! asks next takes what was given back last, so the process has what the budget counts.
+//! Memtables and cached blocks are nearly all of a database's memory. Any thread takes and returns
+//! them, in any order. A heap with an arena for each thread then holds more than twice of what is in
+//! use, because freed pieces of one thread lie between used pieces of another. Pages of one size
+//! leave no such holes: the next taker gets the page that was returned last, so the process has as
+//! much memory as the budget counts.
 //!
-//! Pages come in *regions*, which are mapped whole, and are given out from the first region that
-//! has one, so that the last ones empty. An empty region goes back to the system, save as many as
-//! the pool may spare: a memtable that was just flushed makes room for the next without a page
-//! fault. Where memory is short, the system also takes what lies whole within free pages of regions
-//! that are in use ([`PagePool::trim`]): a cache that gives way gives back pages here and there,
-//! and hardly ever a region.
+//! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
+//! last regions become empty. The pool unmaps an empty region, except for the spare bytes it may
+//! keep: a flushed memtable then makes room for the next one without page faults. If memory is
+//! short, [`PagePool::trim`] returns whole system pages within free pages of used regions.
 //!
-//! Where there are pages of several sizes ([`PagePools`]), what is free of one size is of no use to
-//! the others, and would stay so: a cache whose blocks became smaller had half of its memory in
-//! free pages of the larger size. So a pool that needs more memory has the system take as much of
-//! what is free in the others, but for a little that spares it the trouble where sizes come and go
-//! alike.
+//! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
+//! cache whose blocks had become smaller had half of its memory in free pages of the larger size. So
+//! a pool that needs memory returns as much free memory of the other pools to the system, except for
+//! a small slack.
 //!
-//! Where memory is plenty ([`LARGE_SHARE`]), a region of blocks is one *large page* of the system,
-//! if that has one: a processor knows the places of some thousand pages, so that of a cache in
-//! small ones nearly each line that is read of a block has its page looked up in memory first. Such
-//! a region has all its memory from its first page on. From when the system takes back a part of
-//! it, it is of small pages for good: the system would make it whole again, and give it memory that
-//! nobody counts.
+//! If memory is plenty ([`LARGE_SHARE`]), a region is one large page of the system. With small pages,
+//! nearly each cache line of a block that is read misses the processor's TLB. A region of which the
+//! system takes a part back stays in small pages, because the system would otherwise make it whole
+//! again with memory that the budget does not count.
 //!
-//! Rejected: large pages for memtables. The system clears two megabytes in the middle of somebody's
-//! put, and may move other memory about to have them in one piece; a block that comes in was waited
-//! for anyway.
+//! Rejected: large pages for memtables. The system clears two megabytes during a put, and may move
+//! other memory to have them in one piece. A block that enters the cache was waited for anyway.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -45,10 +39,10 @@ use spillway_base::lock::{Mutex, MutexGuard};
 #[cfg(loom)]
 use spillway_base::sync::{Mutex, MutexGuard};
 
-use crate::witness::{Witness, Witnesses};
+use crate::loom_tracker::{LoomTracker, LoomTrackers};
 
 /// Pages begin at a line of the cache.
-pub(crate) const PAGE_ALIGN: usize = 64;
+pub const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
 /// The part of a budget, at the most, that may be memory of large pages in which there is nothing
@@ -57,11 +51,11 @@ const LARGE_SHARE: usize = 64;
 /// Large pages from which on an array is put into such.
 const LARGE_PAGES_MIN: usize = 4;
 /// The system takes memory back by so many bytes.
-pub(crate) const SYSTEM_PAGE_BYTES: usize = 4 << 10;
+pub const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
 /// A pool of pages. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct PagePool(Arc<Inner>);
+pub struct PagePool(Arc<Inner>);
 
 struct Inner {
     page_bytes: usize,
@@ -100,7 +94,7 @@ struct Region {
     /// Pages from here on were never given out.
     fresh: u32,
     /// Of pages.
-    witnesses: Witnesses,
+    trackers: LoomTrackers,
 }
 
 // SAFETY: a region is plain memory; who may touch which page of it is said by `Page`.
@@ -127,8 +121,8 @@ impl Region {
             let _ = mapping.advise(Advice::HugePage);
         }
         let (free, hollow) = (Vec::new(), Vec::new());
-        let witnesses = Witnesses::new();
-        Region { memory, mapping, begin, large, free, hollow, fresh: 0, witnesses }
+        let trackers = LoomTrackers::new();
+        Region { memory, mapping, begin, large, free, hollow, fresh: 0, trackers }
     }
 
     fn in_use(&self) -> usize {
@@ -156,7 +150,7 @@ impl Region {
         if std::mem::take(&mut self.large) {
             let _ = self.mapping.advise(Advice::NoHugePage);
         }
-        self.witnesses.of(page).changed();
+        self.trackers.of(page).changed();
         // SAFETY: the page is nobody's, so nobody refers to the bytes, which are zeros when they
         // are looked at again.
         let taken = unsafe {
@@ -189,12 +183,7 @@ fn inside(page: u32, page_bytes: usize) -> std::ops::Range<usize> {
 impl PagePool {
     /// A pool of pages of this size. Free ones are charged to the budget as this use; where whole
     /// regions are free, at most `spare_bytes` are kept.
-    pub(crate) fn new(
-        page_bytes: usize,
-        spare_bytes: usize,
-        budget: &Budget,
-        what: Use,
-    ) -> PagePool {
+    pub fn new(page_bytes: usize, spare_bytes: usize, budget: &Budget, what: Use) -> PagePool {
         assert!(page_bytes.is_multiple_of(PAGE_ALIGN) && (1..=REGION_BYTES).contains(&page_bytes));
         let free = budget.charge(what, 0);
         let (open, free_in) = (BTreeSet::new(), BTreeSet::new());
@@ -213,12 +202,12 @@ impl PagePool {
     }
 
     /// Bytes of a page.
-    pub(crate) fn page_bytes(&self) -> usize {
+    pub fn page_bytes(&self) -> usize {
         self.0.page_bytes
     }
 
     /// A page, with whatever its last user left in it.
-    pub(crate) fn take(&self) -> Page {
+    pub fn take(&self) -> Page {
         self.take_telling().0
     }
 
@@ -239,7 +228,7 @@ impl PagePool {
         // SAFETY: the region has `self.0.pages()` pages, and `index` is below that: such a region
         // would not be open.
         let memory = unsafe { region.memory.add(offset) };
-        let witness = region.witnesses.of(index);
+        let tracker = region.trackers.of(index);
         let (full, none_free) = (region.in_use() == self.0.pages(), region.free.is_empty());
         if full {
             state.open.remove(&number);
@@ -250,7 +239,7 @@ impl PagePool {
         let free = state.free.bytes();
         state.free.resize(free - held);
         drop(state);
-        (Page { memory, region: number, index, pool: self.0.clone(), witness }, grows)
+        (Page { memory, region: number, index, pool: self.0.clone(), tracker }, grows)
     }
 
     /// Bytes of free pages that the system has given memory to.
@@ -285,7 +274,7 @@ impl PagePool {
     }
 
     /// Gives the system back what it can of free pages, in regions that are in use.
-    pub(crate) fn trim(&self) {
+    pub fn trim(&self) {
         let mut state = self.0.lock();
         let page_bytes = self.0.page_bytes;
         for region in state.regions.iter_mut().flatten() {
@@ -344,10 +333,7 @@ fn has_plenty(budget: &Budget, bytes: usize) -> bool {
 
 /// As many values as an iterator gives, in large pages of the system where it has them,
 /// `may_be_large`, and they fill many.
-pub(crate) fn in_large<T>(
-    values: impl ExactSizeIterator<Item = T>,
-    may_be_large: bool,
-) -> Box<[T]> {
+pub fn in_large<T>(values: impl ExactSizeIterator<Item = T>, may_be_large: bool) -> Box<[T]> {
     let mut memory: Vec<T> = Vec::with_capacity(values.len());
     let bytes = values.len() * size_of::<T>();
     if may_be_large && bytes >= LARGE_PAGES_MIN * REGION_BYTES {
@@ -365,7 +351,7 @@ pub(crate) fn in_large<T>(
 
 /// Pools of pages of several sizes, for what is of any size.
 #[derive(Clone)]
-pub(crate) struct PagePools {
+pub struct PagePools {
     pools: Box<[PagePool]>,
     /// Bytes of free pages in all that no pool that grows asks the others for.
     slack_bytes: usize,
@@ -378,12 +364,7 @@ impl PagePools {
     /// Pools of pages of these sizes, which ascend. Regions are large pages where they
     /// `may_be_large`, and the budget is large beside them: then each pool keeps one that is free.
     /// None does otherwise.
-    pub(crate) fn new(
-        page_bytes: &[usize],
-        may_be_large: bool,
-        budget: &Budget,
-        what: Use,
-    ) -> PagePools {
+    pub fn new(page_bytes: &[usize], may_be_large: bool, budget: &Budget, what: Use) -> PagePools {
         assert!(page_bytes.is_sorted(), "the first size that fits is the best");
         let large = may_be_large && has_plenty(budget, page_bytes.len() * REGION_BYTES);
         let pools = page_bytes.iter().map(|bytes| match large {
@@ -404,7 +385,7 @@ impl PagePools {
     }
 
     /// Bytes of free pages that the system has given memory to.
-    pub(crate) fn free_bytes(&self) -> usize {
+    pub fn free_bytes(&self) -> usize {
         self.pools.iter().map(PagePool::free_bytes).sum()
     }
 
@@ -416,7 +397,7 @@ impl PagePools {
 
     /// Has the system take about so many bytes of free pages, if there are as many; answers how
     /// many it took.
-    pub(crate) fn give_back(&self, bytes: usize) -> usize {
+    pub fn give_back(&self, bytes: usize) -> usize {
         let mut given = 0;
         for pool in &self.pools {
             if given >= bytes {
@@ -434,18 +415,18 @@ impl PagePools {
     }
 
     /// Gives the system back what it can of free pages, in regions that are in use.
-    pub(crate) fn trim(&self) {
+    pub fn trim(&self) {
         self.pools.iter().for_each(PagePool::trim);
     }
 }
 
 /// A page, its holder's alone until it is dropped.
-pub(crate) struct Page {
+pub struct Page {
     memory: NonNull<u8>,
     region: usize,
     index: u32,
     pool: Arc<Inner>,
-    witness: Witness,
+    tracker: LoomTracker,
 }
 
 // SAFETY: a page is memory that nobody else was given.
@@ -455,7 +436,7 @@ unsafe impl Sync for Page {}
 
 impl Page {
     /// Where it begins, aligned to [`PAGE_ALIGN`].
-    pub(crate) fn memory(&self) -> NonNull<u8> {
+    pub fn memory(&self) -> NonNull<u8> {
         self.memory
     }
 }
@@ -463,7 +444,7 @@ impl Page {
 impl Drop for Page {
     fn drop(&mut self) {
         let pool = &self.pool;
-        self.witness.changed();
+        self.tracker.changed();
         if cfg!(debug_assertions) {
             // Who reads on in what was given back is to see that it is wrong.
             // SAFETY: the page is of this size and, until the lines below, of this holder.
@@ -490,7 +471,7 @@ impl Drop for Page {
 
 /// Bytes in memory of pools whose pages hold nothing else, or in the heap where they would waste
 /// half of a page.
-pub(crate) struct Buffer {
+pub struct Buffer {
     bytes: NonNull<[u8]>,
     /// Where they are, if not in the heap.
     page: Option<Page>,
@@ -503,7 +484,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Of this many bytes, of any value.
-    pub(crate) fn new(len: usize, pools: &PagePools) -> Buffer {
+    pub fn new(len: usize, pools: &PagePools) -> Buffer {
         let Some(page) = pools.take(len) else { return Buffer::from(Box::from(vec![0; len])) };
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
     }
@@ -513,7 +494,7 @@ impl Buffer {
     ///
     /// # Panics
     /// When it has more.
-    pub(crate) fn lengthened(mut self, len: usize, pools: Option<&PagePools>) -> Buffer {
+    pub fn lengthened(mut self, len: usize, pools: Option<&PagePools>) -> Buffer {
         assert!(self.len() <= len, "a buffer is made longer, never shorter");
         if let Some(page) = self.page.as_ref().filter(|page| len <= page.pool.page_bytes) {
             self.bytes = NonNull::slice_from_raw_parts(page.memory, len);
@@ -528,7 +509,7 @@ impl Buffer {
     }
 
     /// Bytes of memory that it takes.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.page.as_ref().map_or(self.bytes.len(), |page| page.pool.page_bytes)
     }
 }
@@ -560,7 +541,7 @@ impl Deref for Buffer {
     #[inline]
     fn deref(&self) -> &[u8] {
         if let Some(page) = &self.page {
-            page.witness.looked();
+            page.tracker.looked();
         }
         // SAFETY: in a page, `len` is at most its size, and all of it has a value: the system maps
         // zeros, and pages of this pool hold nothing but bytes afterwards. The page, or what was a
@@ -573,7 +554,7 @@ impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         if let Some(page) = &self.page {
-            page.witness.changed();
+            page.tracker.changed();
         }
         // SAFETY: as above, and the buffer is borrowed for writing.
         unsafe { self.bytes.as_mut() }
@@ -581,243 +562,4 @@ impl DerefMut for Buffer {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use spillway_base::rng::Rng;
-
-    use super::*;
-
-    fn pool(page_bytes: usize, spare_bytes: usize) -> (PagePool, Budget) {
-        let budget = Budget::new(usize::MAX);
-        (PagePool::new(page_bytes, spare_bytes, &budget, Use::Caches), budget)
-    }
-
-    /// One pool alone, and the same as several.
-    fn pools(page_bytes: usize) -> (PagePool, PagePools, Budget) {
-        let (pool, budget) = pool(page_bytes, 0);
-        let pools = PagePools { pools: [pool.clone()].into(), slack_bytes: 0 };
-        (pool, pools, budget)
-    }
-
-    #[test]
-    fn pages_are_their_holders_alone_and_serve_again() {
-        let (pool, pools, budget) = pools(16 << 10);
-        let mut rng = Rng::new(1);
-        let mut held: Vec<(Buffer, u8)> = Vec::new();
-        for round in 0..3000_u32 {
-            if rng.chance(1, 2) && !held.is_empty() {
-                let (buffer, value) = held.swap_remove(rng.below(held.len() as u64) as usize);
-                assert!(buffer.iter().all(|byte| *byte == value), "of round {value}");
-            } else if held.len() < 300 {
-                let mut buffer = Buffer::new((9 << 10) + rng.below(7 << 10) as usize, &pools);
-                buffer.fill(round as u8);
-                held.push((buffer, round as u8));
-            }
-        }
-        let (mapped, free) = pool.mapped_and_free();
-        assert!(mapped <= 3 * REGION_BYTES, "{mapped}");
-        assert_eq!(budget.used(), free);
-        held.clear();
-        assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
-    }
-
-    #[test]
-    fn regions_that_are_free_are_kept_as_far_as_the_pool_may_spare() {
-        let (pool, budget) = pool(REGION_BYTES / 4, REGION_BYTES);
-        let pages: Vec<_> = (0..11).map(|_| pool.take()).collect();
-        assert_eq!((pool.mapped_and_free(), budget.used()), ((3 * REGION_BYTES, 0), 0));
-        drop(pages);
-        assert_eq!(pool.mapped_and_free(), (REGION_BYTES, budget.used()));
-        assert!(budget.used() <= REGION_BYTES);
-        let again = pool.take();
-        assert_eq!(pool.mapped_and_free().0, REGION_BYTES);
-        drop(again);
-    }
-
-    /// What is free of one size becomes memory for the others as they need it, and what is held
-    /// stays as it is.
-    #[test]
-    fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
-        let budget = Budget::new(64 << 20);
-        let sizes = [8 << 10, 16 << 10];
-        let pools = PagePools::new(&sizes, false, &budget, Use::Caches);
-        let mut rng = Rng::new(3);
-        let mut held: [Vec<Buffer>; 2] = [Vec::new(), Vec::new()];
-        let filled = |len: usize, value: u8| {
-            let mut buffer = Buffer::new(len, &pools);
-            buffer.fill(value);
-            buffer
-        };
-        let bytes = |held: &[Vec<Buffer>; 2]| held[0].len() * sizes[0] + held[1].len() * sizes[1];
-        for small in [10, 90, 10, 90] {
-            // As of a cache that is full: what comes in takes the place of what it has most of.
-            for _ in 0..6000 {
-                let which = usize::from(rng.below(100) >= small);
-                held[which].push(filled(sizes[which], which as u8 + 1));
-                while bytes(&held) > 32 << 20 {
-                    let all = (held[0].len() + held[1].len()) as u64;
-                    let gone = usize::from(rng.below(all) >= held[0].len() as u64);
-                    let place = rng.below(held[gone].len() as u64) as usize;
-                    held[gone].swap_remove(place);
-                }
-                // One page more than may be free, where the last one that left was not asked for
-                // yet; and as many once more, where several left for one.
-                let most = budget.limit() / SLACK_SHARE + 4 * sizes[1];
-                assert!(budget.used() <= most, "{} of {most}", budget.used());
-            }
-            let same = |(which, held): (usize, &Vec<Buffer>)| {
-                held.iter().all(|buffer| buffer.iter().all(|byte| *byte == which as u8 + 1))
-            };
-            assert!(held.iter().enumerate().all(same));
-        }
-        drop(held);
-        assert_eq!(budget.used(), 0);
-    }
-
-    /// The test that has pages whose owners are mixed: the pool's charge is what the system holds.
-    #[test]
-    fn the_system_takes_the_inside_of_free_pages_back() {
-        let (pool, pools, budget) = pools(16 << 10 | 64);
-        let mut held: Vec<Buffer> = (0..300).map(|_| Buffer::new(16 << 10, &pools)).collect();
-        held.iter_mut().for_each(|buffer| buffer.fill(7));
-        let mut odd = false;
-        held.retain(|_| {
-            odd = !odd;
-            odd
-        });
-        assert_eq!(budget.used(), 150 * pool.page_bytes());
-        pool.trim();
-        let left = budget.used();
-        assert!(left <= 150 * (4 << 10 | 64), "{left}");
-        pool.trim();
-        assert_eq!(budget.used(), left, "there is nothing more to take");
-        assert!(held.iter().all(|buffer| buffer.iter().all(|byte| *byte == 7)), "others' stay");
-        // They serve again, and the count stays right.
-        let again: Vec<Buffer> = (0..150).map(|_| Buffer::new(16 << 10, &pools)).collect();
-        assert_eq!(budget.used(), 0);
-        drop((held, again));
-        assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
-    }
-
-    /// Regions that are large pages begin where such do, and what is taken back of them is nobody
-    /// else's.
-    #[test]
-    fn pages_of_large_regions_are_as_all_others() {
-        let budget = Budget::new(usize::MAX);
-        let pools = PagePools::new(&[16 << 10], true, &budget, Use::FreePages);
-        let filled = |number: usize| {
-            let mut buffer = Buffer::new(16 << 10, &pools);
-            buffer.fill(number as u8);
-            buffer
-        };
-        let mut held: Vec<Option<Buffer>> = (0..300).map(|number| Some(filled(number))).collect();
-        let first = held[0].as_ref().unwrap().as_ptr();
-        assert_eq!(first.align_offset(REGION_BYTES), 0);
-        for taken_back in [16 << 10, 2 << 20, usize::MAX] {
-            held.iter_mut().step_by(2).for_each(|buffer| *buffer = None);
-            let free = pools.free_bytes();
-            assert_eq!(free, 150 * (16 << 10));
-            let left = free - taken_back.min(free);
-            assert_eq!(pools.give_back(taken_back), free - left);
-            assert_eq!((pools.free_bytes(), budget.used()), (left, left));
-            for (number, buffer) in held.iter_mut().enumerate() {
-                let buffer = buffer.get_or_insert_with(|| filled(number));
-                assert!(buffer.iter().all(|byte| *byte == number as u8), "of page {number}");
-            }
-        }
-        held.clear();
-        let kept = pools.pools[0].mapped_and_free();
-        assert_eq!(kept, (REGION_BYTES, budget.used()));
-        assert!(budget.used() <= REGION_BYTES);
-        drop(pools);
-        assert_eq!(budget.used(), 0);
-    }
-
-    /// Who takes one page of a size at a time, and gives it back, does not have the system clear a
-    /// large page for each.
-    #[test]
-    fn a_large_region_that_is_free_serves_again() {
-        let budget = Budget::new(usize::MAX);
-        let pools = PagePools::new(&[16 << 10], true, &budget, Use::FreePages);
-        let mut first = Buffer::new(16 << 10, &pools);
-        first.fill(7);
-        drop(first);
-        let again = Buffer::new(16 << 10, &pools);
-        // What a region has that was mapped anew is zeros; in tests, what is given back is
-        // overwritten.
-        let left = if cfg!(debug_assertions) { 0xDD } else { 7 };
-        assert!(again.iter().all(|byte| *byte == left));
-    }
-
-    /// What the system has noted of the mapping that an address is in ("hg": large pages are
-    /// wanted, "nh": they are not), where it has any large pages and tells.
-    fn noted_of(at: *const u8) -> Option<String> {
-        std::fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
-        let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
-        let holds = |line: &str| {
-            let (from, to) = line.split_once(' ')?.0.split_once('-')?;
-            let [from, to] = [from, to].map(|end| usize::from_str_radix(end, 16));
-            Some((from.ok()?..to.ok()?).contains(&at.addr()))
-        };
-        let mut lines = maps.lines().skip_while(|line| holds(line) != Some(true));
-        lines.find_map(|line| line.strip_prefix("VmFlags:")).map(str::to_owned)
-    }
-
-    #[test]
-    fn the_system_is_told_which_regions_are_to_be_large() {
-        let budget = Budget::new(usize::MAX);
-        let pools = PagePools::new(&[16 << 10], true, &budget, Use::FreePages);
-        let held: Vec<Buffer> = (0..2).map(|_| Buffer::new(16 << 10, &pools)).collect();
-        let Some(noted) = noted_of(held[0].as_ptr()) else { return };
-        assert!(noted.contains(" hg"), "{noted}");
-        let mut held = held.into_iter();
-        drop(held.next());
-        pools.give_back(usize::MAX);
-        let noted = noted_of(held.next().unwrap().as_ptr()).unwrap();
-        assert!(noted.contains(" nh") && !noted.contains(" hg"), "{noted}");
-    }
-
-    #[test]
-    fn regions_are_large_where_memory_is_plenty() {
-        let large = |may_be, limit| {
-            let pools =
-                PagePools::new(&[8 << 10, 16 << 10], may_be, &Budget::new(limit), Use::FreePages);
-            pools.pools.iter().map(|pool| pool.0.large).collect::<Vec<_>>()
-        };
-        let least = 2 * REGION_BYTES * LARGE_SHARE;
-        assert_eq!(large(true, least), [true, true]);
-        assert_eq!(large(true, least - 1), [false, false]);
-        assert_eq!(large(false, least), [false, false]);
-    }
-
-    #[test]
-    fn arrays_in_large_pages_have_their_values() {
-        for bytes in [0, 1 << 10, LARGE_PAGES_MIN * REGION_BYTES, 11 << 20] {
-            let values = 0..bytes / size_of::<u32>();
-            let array = in_large(values.clone().map(|value| value as u32), true);
-            assert!(array.iter().map(|value| *value as usize).eq(values));
-        }
-    }
-
-    #[test]
-    fn what_is_made_longer_begins_as_it_was() {
-        let (_, pools, _) = pools(1 << 10);
-        for (before, after, stays) in [(600, 1024, true), (600, 1025, false), (100, 900, false)] {
-            for given in [Some(&pools), None] {
-                let mut buffer = Buffer::new(before, &pools);
-                buffer.fill(7);
-                let at = buffer.as_ptr();
-                let longer = buffer.lengthened(after, given);
-                assert!(longer.len() == after && longer[..before].iter().all(|byte| *byte == 7));
-                assert_eq!(longer.as_ptr() == at, stays);
-            }
-        }
-    }
-
-    #[test]
-    fn what_would_waste_half_of_a_page_is_in_the_heap() {
-        let pools = PagePools::new(&[512, 1280], false, &Budget::new(usize::MAX), Use::Caches);
-        let bytes = |len| Buffer::new(len, &pools).memory_bytes();
-        let lens = [256, 257, 512, 513, 640, 641, 1280, 1281];
-        assert_eq!(lens.map(bytes), [256, 512, 512, 513, 640, 1280, 1280, 1281]);
-    }
-}
+mod tests;

@@ -15,7 +15,7 @@ use spillway_base::lock::Mutex;
 
 /// Keys of a flush that are remembered, which parts of about as many bytes begin with, and of the
 /// last flushes together.
-pub(super) const MARKS: usize = 8;
+pub(crate) const MARKS: usize = 8;
 const MARKS_MAX: usize = 8 * MARKS;
 /// With marks of fewer flushes nobody knows where the next ones fall.
 const FLUSHES_LEAST: usize = 4;
@@ -57,17 +57,17 @@ impl Warmth {
 
 /// How much a sub-table was written to lately.
 #[derive(Default)]
-pub(crate) struct Heat(Mutex<Warmth>);
+pub(crate) struct WriteLoad(Mutex<Warmth>);
 
-impl Heat {
+impl WriteLoad {
     /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each
     /// `half_life` of those.
-    pub(super) fn after(&self, flushed: u64, half_life: u64) -> f64 {
+    pub(crate) fn after(&self, flushed: u64, half_life: u64) -> f64 {
         self.0.lock().after(flushed, half_life)
     }
 
     /// Counts a flush, of which these are keys in parts of about as many bytes.
-    pub(super) fn add<'k>(
+    pub(crate) fn add<'k>(
         &self,
         bytes: u64,
         flushed: u64,
@@ -84,12 +84,12 @@ impl Heat {
 
     /// How many keys are remembered.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn marks(&self) -> usize {
+    pub(crate) fn marks(&self) -> usize {
         self.0.lock().marks.len()
     }
 
     /// A key by which what is written would go to two halves alike (H2).
-    pub(super) fn middle(&self) -> Option<Box<[u8]>> {
+    pub(crate) fn middle(&self) -> Option<Box<[u8]>> {
         let warmth = self.0.lock();
         let marks = &warmth.marks;
         let mut flushes: Vec<u64> = marks.iter().map(|mark| mark.at).collect();
@@ -104,20 +104,20 @@ impl Heat {
     }
 
     /// What each half has of a sub-table that is split at a key (H1).
-    pub(crate) fn halves(&self, key: &[u8]) -> [Heat; 2] {
+    pub(crate) fn halves(&self, key: &[u8]) -> [WriteLoad; 2] {
         let whole = self.0.lock().clone();
         let (before, after): (VecDeque<_>, VecDeque<_>) =
             whole.marks.into_iter().partition(|mark| *mark.key < *key);
         let all = before.len() + after.len();
         let share = if all == 0 { 0.5 } else { before.len() as f64 / all as f64 };
         let half = |share: f64, marks| {
-            Heat(Mutex::new(Warmth { bytes: whole.bytes * share, at: whole.at, marks }))
+            WriteLoad(Mutex::new(Warmth { bytes: whole.bytes * share, at: whole.at, marks }))
         };
         [half(share, before), half(1.0 - share, after)]
     }
 
     /// What two that are joined have together (H1).
-    pub(crate) fn joined(&self, next: &Heat, half_life: u64) -> Heat {
+    pub(crate) fn joined(&self, next: &WriteLoad, half_life: u64) -> WriteLoad {
         let (one, other) = (self.0.lock().clone(), next.0.lock().clone());
         let at = one.at.max(other.at);
         let bytes = one.after(at, half_life) + other.after(at, half_life);
@@ -125,7 +125,7 @@ impl Heat {
         marks.sort();
         let mut joined = Warmth { bytes, at, marks: marks.into() };
         joined.forget_old_marks();
-        Heat(Mutex::new(joined))
+        WriteLoad(Mutex::new(joined))
     }
 }
 
@@ -136,8 +136,8 @@ mod tests {
     const HALF_LIFE: u64 = 500;
 
     /// Heat of flushes of 100 bytes each, with these keys.
-    fn heat_of<const N: usize>(flushes: impl Iterator<Item = [u8; N]>) -> Heat {
-        let heat = Heat::default();
+    fn heat_of<const N: usize>(flushes: impl Iterator<Item = [u8; N]>) -> WriteLoad {
+        let heat = WriteLoad::default();
         for (number, keys) in flushes.enumerate() {
             let flushed = 100 * (number as u64 + 1);
             heat.add(100, flushed, HALF_LIFE, keys.iter().map(std::slice::from_ref));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn heat_is_forgotten_by_halves() {
-        let heat = Heat::default();
+        let heat = WriteLoad::default();
         let none = || std::iter::empty();
         heat.add(100, 1000, 500, none());
         assert_eq!((heat.after(1000, 500), heat.after(1500, 500)), (100.0, 50.0));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn few_keys_are_kept_and_short_ones() {
-        let heat = Heat::default();
+        let heat = WriteLoad::default();
         let long = [7; 3000];
         (0..100).for_each(|turn| heat.add(1, turn, 1, std::iter::repeat_n(&long[..], MARKS)));
         let warmth = heat.0.lock();

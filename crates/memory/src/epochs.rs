@@ -1,32 +1,35 @@
-//! Who may still look at something that was taken away: readers that were there before it was.
+//! Epoch-based reclamation: memory that was unlinked is released when its last reader has left.
 //!
-//! A reader *pins*: it counts itself in a word, its *stripe*, that few other threads use. Something
-//! that is taken out of reach is kept until each stripe was seen with nobody in it. Whoever pins
-//! after that look finds the thing gone: both change the stripe's word, so the one who comes later
-//! sees what the earlier did before. A stripe has two counts, of which new readers use one at a
-//! time: where readers come and go without a break, the other one empties all the same.
+//! A reader *pins*: it counts itself in a word, its *stripe*, that few other threads use. A thing
+//! that a writer unlinks waits in a [`Limbo`] until each stripe was seen without readers. A reader
+//! that pins after that observation cannot find the thing: both threads change the stripe's word, so
+//! the later one sees what the earlier one did before. A stripe has two counts, and new readers use
+//! one of them at a time. So the other count becomes zero even where readers come without a break.
 //!
-//! - **X1.** What a reader found after it pinned is not released before it unpins.
-//! - **X2.** What was taken away is released after every reader of that time has unpinned, however
-//!   many others come.
+//! # Guarantees
 //!
-//! Words are changed by each step, and not only read, so that no fence is needed, which the thread
-//! sanitizer would not see.
+//! - **EPOCH-1.** What a reader found after it pinned is not released before it unpins.
+//! - **EPOCH-2.** What was unlinked is released after every reader of that time has unpinned, however
+//!   many readers come later.
 //!
-//! Rejected: a slot for each thread, which it stores an epoch into, and a fence. It is as dear (a
-//! fence for a change of a word), and threads would have to be told apart, and their slots found
-//! again.
+//! Each step changes a word instead of only reading one. So no fence is needed, which the thread
+//! sanitizer would not understand.
+//!
+//! Rejected: a slot for each thread, into which the thread stores an epoch before a fence. A fence
+//! costs as much as a change of a word, and threads would need to find their slots.
 
 use std::cell::Cell;
 
 use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// Words that count readers.
 #[cfg(not(loom))]
-pub(super) const STRIPES: usize = 32;
+pub const STRIPES: usize = 32;
+/// Words that count readers.
 #[cfg(loom)]
-pub(super) const STRIPES: usize = 2;
+pub const STRIPES: usize = 2;
 
-/// Bits of each count of readers. Above both are the hits of those who left.
+/// Bits of each of the two counts. The hits of readers that left are above both.
 const INSIDE_BITS: u32 = 12;
 const INSIDE: u64 = (1 << INSIDE_BITS) - 1;
 const HITS_SHIFT: u32 = 2 * INSIDE_BITS;
@@ -36,25 +39,25 @@ const COUNTS: u64 = (1 << HITS_SHIFT) - 1;
 #[repr(align(128))]
 struct Stripe(AtomicU64);
 
-/// The readers of one cache.
+/// The readers of one data structure.
 #[derive(Default)]
-pub(crate) struct Epochs {
+pub struct Epochs {
     /// Which of the two counts new readers use.
     side: AtomicUsize,
     stripes: [Stripe; STRIPES],
-    /// Of the stripes, taken out of them.
+    /// Hits that were moved out of the stripes.
     hits: AtomicU64,
 }
 
-/// Being a reader; it is short, and takes no lock.
-pub(crate) struct Pin<'e> {
+/// A registered reader. It is short-lived and takes no lock.
+pub struct Pin<'e> {
     epochs: &'e Epochs,
     stripe: usize,
     side: u32,
     hits: Cell<u64>,
 }
 
-/// What is yet to be seen empty: of each side, the stripes.
+/// The stripes, for each of the two counts, that have not been seen without readers yet.
 #[derive(Clone, Copy)]
 struct Waiting([u64; 2]);
 
@@ -63,21 +66,21 @@ impl Waiting {
 }
 
 impl Epochs {
-    /// Pins.
+    /// Registers the calling thread as a reader.
     #[inline]
-    pub(crate) fn pin(&self) -> Pin<'_> {
+    pub fn pin(&self) -> Pin<'_> {
         self.pin_by(stripe())
     }
 
-    /// Pins by one of the stripes.
+    /// Registers a reader in this stripe.
     #[inline]
-    pub(super) fn pin_by(&self, stripe: usize) -> Pin<'_> {
+    pub fn pin_by(&self, stripe: usize) -> Pin<'_> {
         let mut pin = Pin { epochs: self, stripe, side: 0, hits: Cell::new(0) };
         pin.enter();
         pin
     }
 
-    /// Looks at what is waited for. Answers whether nothing is any more.
+    /// Checks the stripes that are waited for. Returns whether none is left.
     fn look(&self, waiting: &mut Waiting) -> bool {
         for (number, stripe) in self.stripes.iter().enumerate() {
             if (waiting.0[0] | waiting.0[1]) >> number & 1 == 0 {
@@ -92,7 +95,7 @@ impl Epochs {
         }
         let side = self.side.load(Ordering::Relaxed);
         if waiting.0[side] != 0 && waiting.0[1 - side] == 0 {
-            // So that this one empties, too.
+            // Lets this count become zero, too.
             self.side.store(1 - side, Ordering::Relaxed);
         }
         waiting.0 == [0, 0]
@@ -106,30 +109,32 @@ impl Epochs {
         word
     }
 
-    /// Hits of all who unpinned.
-    pub(crate) fn hits(&self) -> u64 {
+    /// Hits that readers counted before they unpinned.
+    pub fn hits(&self) -> u64 {
         self.stripes.iter().for_each(|stripe| _ = self.take_hits(stripe));
         self.hits.load(Ordering::Relaxed)
     }
 }
 
 impl Pin<'_> {
+    #[inline]
     fn enter(&mut self) {
         self.side = self.epochs.side.load(Ordering::Relaxed) as u32;
         let one = 1 << (self.side * INSIDE_BITS);
-        // Acquire: of who looked before, what they took away is gone.
+        // Acquire: what was unlinked before this stripe was checked cannot be found.
         self.epochs.stripes[self.stripe].0.fetch_add(one, Ordering::Acquire);
     }
 
+    #[inline]
     fn leave(&self) {
         let one = 1 << (self.side * INSIDE_BITS);
         let change = (self.hits.take() << HITS_SHIFT).wrapping_sub(one);
-        // Release: whoever sees nobody inside comes after all that was read.
+        // Release: a thread that sees no reader comes after all of this reader's reads.
         self.epochs.stripes[self.stripe].0.fetch_add(change, Ordering::Release);
     }
 
-    /// Does something that may take long, unpinned.
-    pub(crate) fn outside<T>(&mut self, act: impl FnOnce() -> T) -> T {
+    /// Runs something that may take long, unpinned.
+    pub fn outside<T>(&mut self, act: impl FnOnce() -> T) -> T {
         /// Pins again however `act` ends.
         struct Again<'a, 'e>(&'a mut Pin<'e>);
         impl Drop for Again<'_, '_> {
@@ -144,13 +149,13 @@ impl Pin<'_> {
 
     /// Counts a hit.
     #[inline]
-    pub(super) fn hit(&self) {
+    pub fn hit(&self) {
         self.hits.set(self.hits.get() + 1);
     }
 
-    /// Whether it is of these readers.
+    /// Whether the pin belongs to these readers.
     #[inline]
-    pub(super) fn is_of(&self, epochs: &Epochs) -> bool {
+    pub fn is_of(&self, epochs: &Epochs) -> bool {
         std::ptr::eq(self.epochs, epochs)
     }
 }
@@ -161,9 +166,9 @@ impl Drop for Pin<'_> {
     }
 }
 
-/// What was taken away and is not released yet.
-pub(super) struct Limbo<T> {
-    /// Taken away since the stripes began to be looked at for `closing`.
+/// What was unlinked and is not released yet.
+pub struct Limbo<T> {
+    /// Unlinked since the check of the stripes for `closing` began.
     open: Vec<T>,
     closing: Vec<T>,
     waiting: Waiting,
@@ -176,25 +181,32 @@ impl<T> Default for Limbo<T> {
 }
 
 impl<T> Limbo<T> {
-    /// Takes in what nobody can reach any more who pins from now on.
-    pub(super) fn put(&mut self, thing: T) {
+    /// Adds a thing that readers which pin from now on cannot reach.
+    pub fn put(&mut self, thing: T) {
         self.open.push(thing);
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    /// How many things wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.open.len() + self.closing.len()
     }
 
-    /// Everything, waited for or not.
-    #[cfg(all(test, loom))]
-    pub(super) fn drain(&mut self) -> Vec<T> {
+    /// Takes out everything, with or without readers: for models that are to fail.
+    #[cfg(loom)]
+    pub fn drain(&mut self) -> Vec<T> {
         self.open.append(&mut self.closing);
         std::mem::take(&mut self.open)
     }
 
-    /// Gives out what no reader can look at any more.
-    pub(super) fn release(&mut self, epochs: &Epochs, out: &mut Vec<T>) {
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Moves what no reader can reach any more into `out`.
+    pub fn release(&mut self, epochs: &Epochs, out: &mut Vec<T>) {
         while self.len() > 0 {
             if self.closing.is_empty() {
                 self.closing.append(&mut self.open);
@@ -210,7 +222,9 @@ impl<T> Limbo<T> {
 
 /// The stripe of the calling thread.
 #[cfg(not(loom))]
-pub(super) fn stripe() -> usize {
+#[inline]
+#[must_use]
+pub fn stripe() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -221,16 +235,16 @@ pub(super) fn stripe() -> usize {
 #[cfg(loom)]
 loom::thread_local!(static STRIPE: Cell<usize> = Cell::new(0));
 
-/// The stripe of the calling thread: the first, unless it has said otherwise. Of a model they are
-/// to be the same in each run.
+/// The stripe of the calling thread: the first, unless [`go_by`] set another. Runs of a model must
+/// use the same stripes.
 #[cfg(loom)]
-pub(super) fn stripe() -> usize {
+pub fn stripe() -> usize {
     STRIPE.with(Cell::get)
 }
 
-/// The calling thread goes by another stripe from now on.
-#[cfg(all(test, loom))]
-pub(super) fn go_by(stripe: usize) {
+/// Sets the stripe of the calling thread.
+#[cfg(loom)]
+pub fn go_by(stripe: usize) {
     STRIPE.with(|own| own.set(stripe));
 }
 
@@ -245,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn x1_what_was_taken_away_waits_for_the_readers_of_that_time() {
+    fn epoch_1_what_was_unlinked_waits_for_the_readers_of_that_time() {
         let (epochs, mut limbo) = (Epochs::default(), Limbo::default());
         let before = epochs.pin_by(3);
         limbo.put(1);
@@ -260,9 +274,9 @@ mod tests {
         assert_eq!(limbo.len(), 0);
     }
 
-    /// X2: a stripe that is never empty, as readers relieve each other in it.
+    /// EPOCH-2: a stripe that is never empty, as readers relieve each other in it.
     #[test]
-    fn x2_readers_who_come_without_a_break_hold_nothing_up() {
+    fn epoch_2_readers_that_come_without_a_break_hold_nothing_up() {
         let (epochs, mut limbo) = (Epochs::default(), Limbo::default());
         let mut inside = epochs.pin_by(0);
         limbo.put(1);

@@ -1,0 +1,11 @@
+//! The parts of a block's body that codings parse too (`block`, "Format").
+
+use spillway_base::Csn;
+
+/// Bytes of the trailer behind the entries.
+pub(crate) const TRAILER_BYTES: usize = 5;
+
+/// Bytes that a CSN needs, of 0 to 8.
+pub(crate) fn csn_bytes(csn: Csn) -> u8 {
+    (u64::BITS - csn.0.leading_zeros()).div_ceil(8) as u8
+}
