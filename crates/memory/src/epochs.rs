@@ -8,8 +8,8 @@
 //!
 //! # Guarantees
 //!
-//! - **EPOCH-1.** What a reader found after it pinned is not released before it unpins.
-//! - **EPOCH-2.** What was unlinked is released after every reader of that time has unpinned, however
+//! - **EPOCH-1.** A thing that a reader found after it pinned is not released before it unpins.
+//! - **EPOCH-2.** An unlinked thing is released after every reader of that time has unpinned, however
 //!   many readers come later.
 //!
 //! Each step changes a word instead of only reading one. So no fence is needed, which the thread
@@ -166,7 +166,7 @@ impl Drop for Pin<'_> {
     }
 }
 
-/// What was unlinked and is not released yet.
+/// Things that were unlinked and are not released yet.
 pub struct Limbo<T> {
     /// Unlinked since the check of the stripes for `closing` began.
     open: Vec<T>,

@@ -8,7 +8,7 @@
 
 mod heads;
 mod inherited_reads;
-mod remains;
+mod retired_nodes;
 mod run;
 mod slices;
 #[cfg(all(test, not(loom)))]
@@ -139,7 +139,7 @@ impl Drop for Levels {
     fn drop(&mut self) {
         let level0 = std::mem::take(&mut self.level0).into_iter().map(|sublevel| sublevel.run);
         let below = [&mut self.level1, &mut self.level2].map(std::mem::take);
-        remains::let_go_of(level0.chain(below));
+        retired_nodes::let_go_of(level0.chain(below));
     }
 }
 
@@ -204,7 +204,7 @@ impl Levels {
             Place::Level1 => &self.level1,
             Place::Level2 => &self.level2,
         };
-        run.find(&slice.meta.smallest).is_some_and(|there| Arc::ptr_eq(there, slice))
+        run.slice_of(&slice.meta.smallest).is_some_and(|there| Arc::ptr_eq(there, slice))
     }
 
     /// The number of the next sub-level.

@@ -5,14 +5,14 @@
 //!
 //! The format on disk:
 //!
-//! - `coding`, `filter`, `nodes`, `block`: encodings, filters, the search in a block, and blocks;
+//! - `coding`, `filter`, `block_search`, `block`: encodings, filters, the search in a block, and blocks;
 //! - `space`: slots of data files, and the folders of several devices; `bulk_io`: reads and writes
 //!   beside a merge;
 //! - `extent_meta`: the records of extents and slices.
 //!
 //! The caches:
 //!
-//! - `cache`: blocks, indexes and filters in memory, and single rows; `standing`: what a lookup of a
+//! - `cache`: blocks, indexes and filters in memory, and single rows; `table_visibility`: what a lookup of a
 //!   cached row knows of its table;
 //! - `extent`: an extent's index, filters and blocks, read through the caches.
 //!
@@ -21,44 +21,44 @@
 //! - `memtable`: the newest versions; `ranges`: range tombstones; `manifest`: the durable list of
 //!   tables, extents and slices; `level`: the levels of slices;
 //! - `picker` chooses compactions, and `compaction` runs one;
-//! - `view`: what a read of a sub-table sees; `gaps`: deleted ranges that scans skip; `source`,
+//! - `view`: what a read of a sub-table sees; `tombstone_skip`: deleted ranges that scans skip; `source`,
 //!   `cursor`: scans;
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!
 //! Statistics: `temperature` (reads of extents), `access_pattern` (reads and writes of a table),
-//! `write_load` (flushes of a sub-table). `garbage` frees old views, `inspect` describes a database,
+//! `write_load` (flushes of a sub-table). `deferred_free` frees old views, `inspect` describes a database,
 //! and `verify` checks a closed folder. Epochs and page pools are in `spillway_memory`.
 
 mod access_pattern;
 mod block;
+mod block_search;
 mod bulk_io;
 mod cache;
 mod coding;
 mod compaction;
 mod cursor;
+mod deferred_free;
 mod engine;
 mod extent;
 mod extent_meta;
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzz;
-mod gaps;
-mod garbage;
 mod inspect;
 mod level;
 mod manifest;
 mod memtable;
-mod nodes;
 mod picker;
 mod ranges;
 mod settings;
 mod source;
 mod space;
-mod standing;
 mod subtable;
 mod table;
+mod table_visibility;
 mod temperature;
+mod tombstone_skip;
 mod verify;
 mod view;
 mod write_load;

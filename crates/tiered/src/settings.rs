@@ -6,12 +6,12 @@ use spillway_base::Csn;
 
 use crate::access_pattern::TableUse;
 use crate::block::{BLOCK_BYTES, BlockSearch, HOT_BLOCK_BYTES};
-use crate::cache::CacheSettings;
+use crate::block_search::Way;
+use crate::cache::{CacheBalancer, CacheSettings};
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
-use crate::extent::{ReadSettings, UnderWaySettings};
+use crate::extent::{AsyncReadSettings, ReadSettings};
 use crate::manifest::Place;
-use crate::nodes::Way;
 use crate::picker::{CompactionKind, Shape};
 use crate::space::{DeviceClass, Tier};
 
@@ -234,8 +234,8 @@ impl TieredSettings {
     }
 
     /// How they are read beside who needs that.
-    pub(crate) fn under_way(&self) -> UnderWaySettings {
-        UnderWaySettings {
+    pub(crate) fn async_reads(&self) -> AsyncReadSettings {
+        AsyncReadSettings {
             lanes: self.read_queues,
             direct: self.direct_reads,
             gathers: self.gathered_reads,
@@ -243,12 +243,17 @@ impl TieredSettings {
         }
     }
 
+    /// The division of cache memory between rows and blocks.
+    pub(crate) fn cache_balancer(&self) -> CacheBalancer {
+        CacheBalancer::new(self.row_cache_share, self.adaptive_share)
+    }
+
     /// What a cache may hold.
     fn cache(&self) -> CacheSettings {
         CacheSettings {
             bytes_min: self.cache_bytes_min.min(self.cache_bytes),
             bytes_max: self.cache_bytes,
-            regrets: self.adaptive_share && self.row_cache_share > 0.0,
+            finds_ghosts: self.adaptive_share && self.row_cache_share > 0.0,
         }
     }
 

@@ -18,18 +18,18 @@ use spillway_base::{Csn, Error, KeyRange, TableId, clock};
 use crate::access_pattern::AccessPattern;
 use crate::extent_meta::{ExtentId, SliceMeta};
 use crate::filter;
-use crate::gaps::Gaps;
 use crate::level::{Levels, LevelsEdit};
 use crate::memtable::{Accounts, Memtable};
-use crate::picker::{Bars, Pick};
+use crate::picker::{Conflicts, Pick};
 use crate::ranges::RangeTombstones;
+use crate::tombstone_skip::TombstoneSkip;
 use crate::view::{Immutable, View};
 use crate::write_load::WriteLoad;
 
 /// What of a sub-table is being compacted.
 #[derive(Default)]
 struct Work {
-    bars: Bars,
+    bars: Conflicts,
     is_whole: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct SubTable {
     /// How much it was written to lately.
     pub(crate) write_load: WriteLoad,
     /// Where it has no rows.
-    pub(crate) gaps: Gaps,
+    pub(crate) gaps: TombstoneSkip,
     /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active
     /// memtable then.
     rests_since: AtomicU64,
@@ -118,7 +118,7 @@ impl SubTable {
         bounds: Bounds,
         flushed: Csn,
         levels: Levels,
-        gaps: Gaps,
+        gaps: TombstoneSkip,
         accounts: &Accounts,
     ) -> SubTable {
         SubTable::with(table, bounds, flushed, Vec::new(), levels, gaps, accounts)
@@ -130,7 +130,7 @@ impl SubTable {
         flushed: Csn,
         immutables: Vec<Immutable>,
         levels: Levels,
-        gaps: Gaps,
+        gaps: TombstoneSkip,
         accounts: &Accounts,
     ) -> SubTable {
         let active = Arc::new(Memtable::new(accounts));
@@ -346,8 +346,8 @@ impl SubTable {
         self.quarantine.lock().first().map(|first| first.error.clone())
     }
 
-    /// Bars the keys that compaction is kept away from for what cannot be read.
-    pub(crate) fn bar_damaged(&self, bars: &mut Bars) {
+    /// Adds the ranges of keys that compactions avoid because something in them cannot be read.
+    pub(crate) fn bar_damaged(&self, bars: &mut Conflicts) {
         for damaged in self.quarantine.lock().iter() {
             bars.add(&damaged.smallest, &damaged.largest);
         }
@@ -367,7 +367,7 @@ impl SubTable {
     /// Takes the keys of a pick, which is given what others work on and what is damaged.
     pub(crate) fn take(
         self: &Arc<SubTable>,
-        pick: impl FnOnce(&Bars) -> Option<Pick>,
+        pick: impl FnOnce(&Conflicts) -> Option<Pick>,
     ) -> Option<(Compacting, Pick)> {
         let taken = self.take_keys(|bars| {
             let pick = pick(bars)?;
@@ -380,7 +380,7 @@ impl SubTable {
     /// Takes keys from one up to another, both included, by the same rules.
     pub(crate) fn take_keys<T>(
         self: &Arc<SubTable>,
-        choose: impl FnOnce(&Bars) -> Option<(Hull, T)>,
+        choose: impl FnOnce(&Conflicts) -> Option<(Hull, T)>,
     ) -> Option<(Compacting, Hull, T)> {
         let mut work = self.work.lock();
         if work.is_whole || self.is_closed() {

@@ -14,13 +14,13 @@ use spillway_base::lock::Mutex;
 use spillway_base::{Csn, KeyRange, TableId};
 
 use crate::memtable::Memtable;
-use crate::standing::Standing;
 use crate::subtable::SubTable;
+use crate::table_visibility::TableVisibility;
 
 impl Deref for Table {
-    type Target = Standing;
+    type Target = TableVisibility;
 
-    fn deref(&self) -> &Standing {
+    fn deref(&self) -> &TableVisibility {
         &self.standing
     }
 }
@@ -29,7 +29,7 @@ impl Deref for Table {
 pub(crate) struct Table {
     pub(crate) id: TableId,
     /// Since when and until when it is there.
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) standing: Arc<TableVisibility>,
     /// Whether the manifest has come to know it.
     pub(crate) recorded: AtomicBool,
     /// Whether the manifest knows that it was dropped, and knows it no more.
@@ -67,7 +67,11 @@ impl Parts {
 
 impl Table {
     /// A table of these sub-tables, at least one.
-    pub(crate) fn new(standing: Arc<Standing>, parts: Vec<SubTable>, recorded: bool) -> Table {
+    pub(crate) fn new(
+        standing: Arc<TableVisibility>,
+        parts: Vec<SubTable>,
+        recorded: bool,
+    ) -> Table {
         Table {
             id: standing.id,
             standing,

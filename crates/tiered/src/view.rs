@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result};
 
-use self::point_lookup::{Fetch, Wanted, find_in_slice, found};
+use self::point_lookup::{Fetch, Wanted, found, get_in_slice};
 use crate::extent::{ExtentHandle, Missing};
 use crate::filter;
 use crate::level::Levels;
@@ -106,19 +106,19 @@ impl View {
     /// newest version. But commits are installed in any order (E2), so one may have gone to an
     /// older memtable than one before it: an older place is asked as well if it holds anything
     /// newer than what was found.
-    pub(crate) fn find(
+    pub(crate) fn get(
         &self,
         key: &[u8],
         snapshot: Csn,
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        self.find_by(key, snapshot, value, |extent, missing, fetched, part| {
+        self.get_with(key, snapshot, value, |extent, missing, fetched, part| {
             fetched.fetch(extent, missing, access, part)
         })
     }
 
-    /// What [`View::find`] would have to read first.
+    /// What [`View::get`] would have to read first.
     pub(crate) fn missing(
         &self,
         key: &[u8],
@@ -126,14 +126,14 @@ impl View {
         value: &mut Vec<u8>,
     ) -> Option<(Arc<ExtentHandle>, Missing)> {
         let mut first = None;
-        let found = self.find_by(key, snapshot, value, |extent, missing, _, _| {
+        let found = self.get_with(key, snapshot, value, |extent, missing, _, _| {
             first = Some((extent.clone(), missing));
             Err(Error::new(ErrorKind::WouldBlock, "it is read beside others"))
         });
         found.err().and(first)
     }
 
-    fn find_by(
+    fn get_with(
         &self,
         key: &[u8],
         snapshot: Csn,
@@ -156,14 +156,14 @@ impl View {
             if !best.is_older_than(run.csn_max()) {
                 continue;
             }
-            let Some(slice) = run.find(key) else { continue };
+            let Some(slice) = run.slice_of(key) else { continue };
             let counts = &slice.meta.counts;
             if !best.is_older_than(counts.csn_max) || counts.csn_min > snapshot {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
             let wanted = Wanted { key, hash, snapshot };
-            find_in_slice(slice, &wanted, value, &mut best, &mut fetch)?;
+            get_in_slice(slice, &wanted, value, &mut best, &mut fetch)?;
         }
         Ok(match cover {
             Some(mark) if best.csn() <= Some(mark.upto) => Found::Deleted(mark.csn),

@@ -4,10 +4,10 @@ use spillway_memory::pages::PAGE_ALIGN;
 
 use super::body::{entry_bytes, put_entry, put_trailer, read_all};
 use super::{BLOCK_BYTES, Entry, FRAME_BYTES, put_frame};
+use crate::block_search;
 use crate::coding::{TRAILER_BYTES, csn_bytes};
 use crate::extent_meta::Counts;
 use crate::filter::{self, FilterKind};
-use crate::nodes;
 
 /// Bytes of body below which a block is small: one that is not worth a place of its own where
 /// entries come before or after it.
@@ -16,7 +16,7 @@ pub(crate) const SMALL_BYTES: usize = BLOCK_BYTES / 4;
 /// Bytes in memory of a block with a body of so many bytes and so many entries, as [`super::Block`]
 /// has them.
 fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
-    (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + nodes::bytes_of(entries)
+    (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + block_search::bytes_of(entries)
 }
 
 /// A block that has no place yet: its frame has no checksum.

@@ -11,9 +11,9 @@ use super::{
     Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_coded_frame,
     put_frame, seal_frame,
 };
+use crate::block_search::Way;
 use crate::coding::{Compression, Dictionaries, DictionaryStore, Encoder};
 use crate::extent_meta::ExtentId;
-use crate::nodes::Way;
 
 const ID: FrameId = FrameId { table: TableId(1), extent: ExtentId(2), offset: 3 };
 /// Bytes of the largest body that is opened.

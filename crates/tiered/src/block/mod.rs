@@ -22,7 +22,7 @@
 //!
 //! Entries are in order of key, and of one key the newest first. A block is checked whole when it
 //! is read from a device: afterwards every entry is known to lie inside and in order. Where entries
-//! begin is noted then, in [`crate::nodes`] behind the body, by which a search or a step in either
+//! begin is noted then, in [`crate::block_search`] behind the body, by which a search or a step in either
 //! direction touches only the entries it compares.
 
 mod body;
@@ -39,9 +39,9 @@ use spillway_base::codec::Reader;
 use spillway_base::{Csn, Direction, Error, Result, TableId, prefetch};
 use spillway_memory::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 
+use crate::block_search::{self, Nodes, Way};
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
-use crate::nodes::{self, Nodes, Way};
 
 use self::body::Shape;
 pub(crate) use self::body::{Told, search_part};
@@ -324,7 +324,7 @@ impl Block {
         let body_end = memory.len();
         let shape = Shape::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
         let nodes_at = body_end.next_multiple_of(PAGE_ALIGN);
-        let mut memory = memory.lengthened(nodes_at + nodes::bytes_of(shape.entries), pages);
+        let mut memory = memory.lengthened(nodes_at + block_search::bytes_of(shape.entries), pages);
         let (front, behind) = memory.split_at_mut(nodes_at);
         let entries_end = FRAME_BYTES + shape.entries_bytes;
         let entries = &front[FRAME_BYTES..entries_end];

@@ -11,7 +11,7 @@ use spillway_base::budget::Budget;
 use spillway_base::sync::{Arc as LoomArc, UnsafeCell, model, thread};
 use spillway_memory::epochs::{Epochs, Limbo};
 
-use super::swip::{Swip, Unlinked};
+use super::tagged_ptr::{TaggedPtr, Unlinked};
 use super::*;
 
 /// Stands for bytes: their end is a write to them, which nothing may race with.
@@ -254,20 +254,20 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
 fn loom_x1_a_reader_that_comes_by_both_counts() {
     // The two take turns.
     model(5, || {
-        let (swip, epochs) = (Swip::default(), Epochs::default());
-        swip.put(LoomArc::new(Held::new(Bytes::new(1))));
-        let both = LoomArc::new((swip, epochs));
+        let (pointer, epochs) = (TaggedPtr::default(), Epochs::default());
+        pointer.put(LoomArc::new(Held::new(Bytes::new(1))));
+        let both = LoomArc::new((pointer, epochs));
         let of_reader = both.clone();
         let reader = thread::spawn(move || {
-            let (swip, epochs) = &*of_reader;
+            let (pointer, epochs) = &*of_reader;
             for _ in 0..2 {
                 let pin = epochs.pin_by(1);
                 // SAFETY: these readers are waited for.
-                let found = unsafe { swip.get(&pin) };
+                let found = unsafe { pointer.get(&pin) };
                 assert!(found.is_none_or(|found| (1..=3).contains(&found.read())));
             }
         });
-        let (swip, epochs) = &*both;
+        let (pointer, epochs) = &*both;
         let (mut limbo, mut gone) = (Limbo::default(), Vec::new());
         let release = |limbo: &mut Limbo<Unlinked<Held<Bytes>>>, gone: &mut Vec<_>| {
             limbo.release(epochs, gone);
@@ -275,12 +275,12 @@ fn loom_x1_a_reader_that_comes_by_both_counts() {
             gone.drain(..).for_each(|thing: Unlinked<_>| drop(unsafe { thing.release() }));
         };
         for number in 2..=3 {
-            limbo.put(swip.take().expect("it was put in"));
-            swip.put(LoomArc::new(Held::new(Bytes::new(number))));
+            limbo.put(pointer.take().expect("it was put in"));
+            pointer.put(LoomArc::new(Held::new(Bytes::new(number))));
             release(&mut limbo, &mut gone);
         }
         reader.join().unwrap();
-        limbo.put(swip.take().expect("it was put in"));
+        limbo.put(pointer.take().expect("it was put in"));
         release(&mut limbo, &mut gone);
         assert_eq!(limbo.len(), 0);
     });

@@ -34,10 +34,10 @@
 //!
 //! # The parts
 //!
-//! [`swip`]: a pointer that is null or leads to something in memory; marks are in its low bits.
-//! [`spillway_memory::epochs`]: which readers may still look at what was taken out of a swip. [`order`]: what is
-//! evicted next. [`departed`]: what was evicted lately. [`residence`]: the cache itself. [`rows`]:
-//! single rows, beside blocks. [`balance`]: what part of the memory is for those.
+//! [`tagged_ptr`]: a pointer that is null or leads to something in memory; marks are in its low bits.
+//! [`spillway_memory::epochs`]: which readers may still look at what was taken out of a tagged pointer. [`eviction_queue`]: what is
+//! evicted next. [`ghost_list`]: what was evicted lately. [`block_cache`]: the cache itself. [`rows`]:
+//! single rows, beside blocks. [`cache_balancer`]: what part of the memory is for those.
 //!
 //! Whoever changes what is in memory, at a miss, an eviction, or the end of an extent, holds the
 //! one lock of the cache. A miss reads a device and checks and decodes a block, against which the
@@ -49,23 +49,23 @@
 //! lock, two counts and several cache lines, for each block that a read passes. Gets in memory were
 //! 1.33 times slower with one (`docs/decisions/031-block-cache.md`).
 
-mod balance;
-mod departed;
+mod block_cache;
+mod cache_balancer;
+mod eviction_queue;
+mod ghost_list;
 #[cfg(all(test, loom))]
 mod loom_tests;
-mod order;
-mod residence;
 mod rows;
-mod swip;
+mod tagged_ptr;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod trace;
 
-pub(crate) use balance::Balance;
+pub(crate) use cache_balancer::CacheBalancer;
 pub(crate) use spillway_memory::epochs::Pin;
 pub use trace::CacheTrace;
 
-pub(crate) use residence::{
+pub(crate) use block_cache::{
     Cache, CacheSettings, Entrance, Held, Holder, Kept, Seat, Sizes, Table,
 };
 pub(crate) use rows::{Looked, RowCache, Tag};

@@ -173,7 +173,7 @@ fn n1_a_pin_of_another_cache_is_none() {
 #[test]
 fn n3_one_capacity_follows_what_others_use() {
     let budget = Budget::new(32 << 20);
-    let settings = CacheSettings { bytes_min: 4 << 20, bytes_max: 24 << 20, regrets: false };
+    let settings = CacheSettings { bytes_min: 4 << 20, bytes_max: 24 << 20, finds_ghosts: false };
     let shelf = Shelf::with(settings, &budget);
     let extents: Vec<_> = (0..200).map(|number| shelf.extent(number)).collect();
     let fill = || {
@@ -204,7 +204,7 @@ fn n3_one_capacity_follows_what_others_use() {
 #[test]
 fn n4_memory_is_there_for_others_when_they_are_told_so() {
     let budget = Budget::new(32 << 20);
-    let settings = CacheSettings { bytes_min: 2 << 20, bytes_max: usize::MAX, regrets: false };
+    let settings = CacheSettings { bytes_min: 2 << 20, bytes_max: usize::MAX, finds_ghosts: false };
     let shelf = Shelf::with(settings, &budget);
     let extents: Vec<_> = (0..200).map(|number| shelf.extent(number)).collect();
     for extent in &extents {
@@ -262,11 +262,11 @@ fn n8_a_written_table_is_no_miss() {
         extent
     };
     let written = seat(1, Entrance::Written);
-    assert_eq!(shelf.cache.read_and_regretted().0, 0);
+    assert_eq!(shelf.cache.read_and_ghost_missed().0, 0);
     let again = shelf.table(&written);
-    assert_eq!((again.read(), shelf.cache.read_and_regretted().0), (1, 0));
+    assert_eq!((again.read(), shelf.cache.read_and_ghost_missed().0), (1, 0));
     let _missed = seat(2, Entrance::Missed);
-    assert_eq!(shelf.cache.read_and_regretted().0, TABLE.saved as u64);
+    assert_eq!(shelf.cache.read_and_ghost_missed().0, TABLE.saved as u64);
 }
 
 #[test]
@@ -355,7 +355,8 @@ fn something_larger_than_all_is_not_kept() {
 #[test]
 fn races_of_readers_with_evictions_and_ends() {
     let budget = Budget::new(2 << 20);
-    let settings = CacheSettings { bytes_min: 64 << 10, bytes_max: usize::MAX, regrets: false };
+    let settings =
+        CacheSettings { bytes_min: 64 << 10, bytes_max: usize::MAX, finds_ghosts: false };
     let shelf = Shelf::with(settings, &budget);
     let places: Vec<parking_lot::Mutex<Arc<Extent>>> =
         (0..16).map(|number| parking_lot::Mutex::new(shelf.extent(number))).collect();

@@ -30,29 +30,29 @@
 //! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, but for versions
 //!   of one key.
 //! - **W6.** What of a memtable goes to Level0 is cut at both ends of keys that compactions are
-//!   kept away from for damage ([`Cuts`]), however little there is on a side of them. So of what is
+//!   kept away from for damage ([`SplitPoints`]), however little there is on a side of them. So of what is
 //!   flushed over damage that which lies beside it is compacted as ever. What a compaction puts out
 //!   has nothing of such keys, for its inputs have not.
 //!
-//! `supply` gives sources block by block, which `reader` reads, `plan` decides what passes,
-//! `offload` is the contract of those who carry out tasks, `weave` puts the outcome into extents,
+//! `input` gives sources block by block, which `reader` reads, `plan` decides what passes,
+//! `offload` is the contract of those who carry out tasks, `writer` puts the outcome into extents,
 //! `bulk` reads and writes beside it.
 
-mod cuts;
+mod input;
 mod offload;
 mod plan;
 mod reader;
 mod rule;
-mod sorts;
-mod supply;
+mod sort_merge;
+mod split_points;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod weave;
+mod writer;
 
-pub(crate) use cuts::Cuts;
+pub(crate) use input::MergeInput;
 pub use offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 pub(crate) use plan::{Planner, Policy};
 pub use rule::DropRule;
-pub use sorts::Sorts;
-pub(crate) use supply::Supply;
-pub(crate) use weave::{Coder, Output, Tally, Weaver, Woven};
+pub use sort_merge::Sorts;
+pub(crate) use split_points::SplitPoints;
+pub(crate) use writer::{Coder, MergeResult, MergeWriter, Output, Tally};

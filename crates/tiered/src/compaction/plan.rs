@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, Result};
 
-use super::cuts::Cuts;
+use super::input::{MergeInput, Origin, Unit};
 use super::offload::{MergeTask, Piece};
-use super::supply::{Origin, Supply, Unit};
+use super::split_points::SplitPoints;
 use crate::block::{Block, SMALL_BYTES};
 use crate::coding::Coding;
 use crate::level::Slice;
@@ -54,12 +54,12 @@ pub(crate) enum Step {
 
 /// Cuts a flush or compaction into steps.
 pub(crate) struct Planner<'a> {
-    sources: Vec<Supply<'a>>,
+    sources: Vec<MergeInput<'a>>,
     policy: Policy,
     /// The range tombstones that every live snapshot sees.
     ripe: &'a RangeTombstones,
     /// What is merged ends at each of these.
-    cuts: &'a Cuts,
+    cuts: &'a SplitPoints,
     /// What was not even looked at, for all of it is hidden.
     gone: Gone,
 }
@@ -96,15 +96,15 @@ struct Group {
 
 impl<'a> Planner<'a> {
     pub(crate) fn new(
-        sources: Vec<Supply<'a>>,
+        sources: Vec<MergeInput<'a>>,
         policy: Policy,
         ripe: &'a RangeTombstones,
     ) -> Planner<'a> {
-        Planner { sources, policy, ripe, cuts: Cuts::NONE, gone: Gone::default() }
+        Planner { sources, policy, ripe, cuts: SplitPoints::NONE, gone: Gone::default() }
     }
 
     /// Ends tasks at cuts, too, which blocks from memory end at (W6).
-    pub(crate) fn cut_at(mut self, cuts: &'a Cuts) -> Planner<'a> {
+    pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> Planner<'a> {
         self.cuts = cuts;
         self
     }
@@ -266,7 +266,7 @@ impl<'a> Planner<'a> {
             if tail.last() <= last {
                 return Ok(false);
             }
-            let block = Supply::decode(tail)?;
+            let block = MergeInput::decode(tail)?;
             let at = block.seek(first).max(tail.from);
             if at < block.len() && block.entry(at).key <= last {
                 return Ok(false);
@@ -276,7 +276,7 @@ impl<'a> Planner<'a> {
     }
 
     fn take_in(&mut self, group: &mut Group, source: usize, mut unit: Unit) -> Result<()> {
-        let block = Supply::decode(&mut unit)?;
+        let block = MergeInput::decode(&mut unit)?;
         let all = block.len();
         let bytes = unit.counts().payload_bytes;
         group.bytes += bytes * (all - unit.from) as u64 / all as u64;
@@ -294,7 +294,7 @@ impl<'a> Planner<'a> {
             if unit.last() < end {
                 continue;
             }
-            let block: Arc<Block> = Supply::decode(&mut unit)?;
+            let block: Arc<Block> = MergeInput::decode(&mut unit)?;
             let at = block.seek(end).max(unit.from);
             if let Some(piece) = group.pieces[source].last_mut() {
                 piece.entries.end = at;

@@ -13,12 +13,12 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
-use super::cuts::Cuts;
+use super::input::{MergeInput, Origin};
 use super::offload::{Accelerator, Checked, Cpu, MergeTask, Piece};
 use super::plan::{Planner, Policy, Step, TASK_BYTES};
 use super::rule::Sieve;
-use super::supply::{Origin, Supply};
-use super::weave::{Coder, Output, Tally, Weaver, Woven};
+use super::split_points::SplitPoints;
+use super::writer::{Coder, MergeResult, MergeWriter, Output, Tally};
 use super::{DropRule, Sorts};
 use crate::block::{BLOCK_BYTES, Block, BlockWriter, BuiltBlock, Entry};
 use crate::bulk_io::Bulk;
@@ -178,7 +178,7 @@ fn w3_the_example_of_the_paper() {
         yard.extent(&[dense(150, 160, 1), dense(160, 171, 1)]),
         yard.extent(&[dense(190, 206, 1)]),
     ];
-    let sources = [upper, lower].map(|slices| Supply::of_slices(slices, &yard.bulk)).into();
+    let sources = [upper, lower].map(|slices| MergeInput::of_slices(slices, &yard.bulk)).into();
     let mut planner = Planner::new(sources, policy, &NONE);
     let mut steps = Vec::new();
     while let Some(step) = planner.next().unwrap() {
@@ -258,17 +258,17 @@ fn random_sources(yard: &mut Yard, rng: &mut Rng) -> (Vec<Vec<Arc<Slice>>>, Vers
     (sources, all)
 }
 
-fn weave(
+fn run_merge(
     yard: &mut Yard,
     sources: &[Vec<Arc<Slice>>],
     rule: &DropRule<'_>,
     policy: Policy,
     accelerator: &dyn Accelerator,
 ) -> (Vec<Arc<Slice>>, Tally) {
-    weave_coded(yard, sources, rule, policy, accelerator, Compression::None)
+    run_merge_coded(yard, sources, rule, policy, accelerator, Compression::None)
 }
 
-fn weave_coded(
+fn run_merge_coded(
     yard: &mut Yard,
     sources: &[Vec<Arc<Slice>>],
     rule: &DropRule<'_>,
@@ -277,11 +277,11 @@ fn weave_coded(
     compression: Compression,
 ) -> (Vec<Arc<Slice>>, Tally) {
     let bulk = yard.bulk.clone();
-    let supplies = sources.iter().cloned().map(|s| Supply::of_slices(s, &bulk)).collect();
+    let supplies = sources.iter().cloned().map(|s| MergeInput::of_slices(s, &bulk)).collect();
     let mut planner = Planner::new(supplies, policy, &NONE);
     let coder = Coder::new(compression, None);
     let builder = ExtentBuilder::new(TABLE, yard.space.slot_bytes(), coder.coding());
-    let mut weaver = Weaver::new(builder, rule, policy, accelerator, coder, yard);
+    let mut weaver = MergeWriter::new(builder, rule, policy, accelerator, coder, yard);
     let mut longest = 0;
     while let Some(step) = planner.next().unwrap() {
         if let Step::Merge(task) = &step {
@@ -291,7 +291,7 @@ fn weave_coded(
     }
     let most = TASK_BYTES + (sources.len() as u64 + 1) * (24 << 10);
     assert!(longest <= most, "W5: a task of {longest} bytes");
-    let Woven { stays: mut slices, tally, refusal } = weaver.finish().unwrap();
+    let MergeResult { stays: mut slices, tally, refusal } = weaver.finish().unwrap();
     assert_eq!(refusal.is_some(), tally.refused_tasks > 0);
     slices.append(&mut yard.slices);
     slices.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
@@ -321,7 +321,8 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
             let coding_min = if round % 4 == 3 { compression.coding() } else { Coding::Stored };
             let policy = Policy { reuse, others_from, coding_min, ..policy(slot) };
             let by = Checked(Cpu, Sorts);
-            let (slices, tally) = weave_coded(&mut yard, &sources, &rule, policy, &by, compression);
+            let (slices, tally) =
+                run_merge_coded(&mut yard, &sources, &rule, policy, &by, compression);
             let stronger = slices.iter().all(|slice| slice.extent.meta.coding >= coding_min);
             assert!(stronger, "what is coded less than it should be did not stay");
             let coded = compression != Compression::None && tally.merged_blocks > 0;
@@ -359,7 +360,7 @@ fn w4_small_blocks_and_thin_extents_are_put_together() {
         .collect();
     let thin = yard.extent(&tiny);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
-    let (slices, tally) = weave(&mut yard, &[vec![thin.clone()]], &rule, policy(SLOT), &Cpu);
+    let (slices, tally) = run_merge(&mut yard, &[vec![thin.clone()]], &rule, policy(SLOT), &Cpu);
     assert_eq!((tally.relinked_slices, tally.carried_blocks), (0, 0));
     let resident = slices[0].extent.resident(Access::Blocking).unwrap();
     assert_eq!((slices.len(), resident.blocks()), (1, 2));
@@ -390,7 +391,7 @@ fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
     let (upper, lower) = one_in_the_middle_of_each(&mut yard);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let policy = Policy { used_bytes_min: 0, ..policy(SLOT) };
-    let (slices, tally) = weave(&mut yard, &[upper, lower], &rule, policy, &Cpu);
+    let (slices, tally) = run_merge(&mut yard, &[upper, lower], &rule, policy, &Cpu);
     assert_eq!((tally.relinked_slices, tally.merged_blocks), (8, 4));
     let mut new: Vec<ExtentId> = slices.iter().map(|slice| slice.meta.extent).collect();
     new.sort_unstable();
@@ -417,20 +418,20 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let two = yard.extent(&[dense(5, 25, 2)]);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let supplies =
-        || [&two, &one].map(|slice| Supply::of_slices(vec![slice.clone()], &yard.bulk)).into();
+        || [&two, &one].map(|slice| MergeInput::of_slices(vec![slice.clone()], &yard.bulk)).into();
     let mut planner = Planner::new(supplies(), policy(SLOT), &NONE);
     let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
     let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();
     assert!(error.to_string().contains("different blocks of task 0"), "{error}");
     // A3: the work is done by the processor.
     let sources = [vec![two.clone()], vec![one.clone()]];
-    let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
+    let (slices, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
     assert!(tally.refused_tasks > 0, "and somebody is told");
     assert_eq!(tally.checked_tasks, 0);
-    let (_, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Sorts));
+    let (_, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Sorts));
     assert_eq!((tally.checked_tasks, tally.refused_tasks), (1, 0));
-    let (_, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
+    let (_, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
     assert_eq!((tally.checked_tasks, tally.refused_tasks), (0, 0), "nobody compares");
 }
 
@@ -463,7 +464,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     let (upper, lower) = one_in_the_middle_of_each(&mut yard);
     let sources = [upper, lower];
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
-    let (wanted, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
+    let (wanted, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Cpu);
     assert_eq!(tally.merged_blocks, 4);
     let rows =
         |slices: &[Arc<Slice>]| slices.iter().flat_map(|slice| read(slice)).collect::<Versions>();
@@ -471,7 +472,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     // left of.
     for (times, checked) in [(2, 3), (1, 4)] {
         let refuses = Refuses(key(middle_of(1)), AtomicU64::new(times));
-        let (slices, tally) = weave(&mut yard, &sources, &rule, policy(SLOT), &refuses);
+        let (slices, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &refuses);
         assert_eq!((tally.checked_tasks, tally.refused_tasks), (checked, 1), "{times}");
         assert_eq!(rows(&slices), rows(&wanted));
     }
@@ -495,13 +496,13 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE, rewrite: None };
     let range = spillway_base::KeyRange::ALL;
     let supplies = vec![
-        Supply::of_memtable(&memtable, range, &rule, Cuts::NONE, BLOCK_BYTES),
-        Supply::of_slices(vec![lower.clone()], &yard.bulk),
+        MergeInput::of_memtable(&memtable, range, &rule, SplitPoints::NONE, BLOCK_BYTES),
+        MergeInput::of_slices(vec![lower.clone()], &yard.bulk),
     ];
     let mut planner = Planner::new(supplies, policy(SLOT), &NONE);
     let coder = Coder::new(Compression::None, None);
     let builder = ExtentBuilder::new(TABLE, SLOT, coder.coding());
-    let mut weaver = Weaver::new(builder, &rule, policy(SLOT), &Cpu, coder, &mut yard);
+    let mut weaver = MergeWriter::new(builder, &rule, policy(SLOT), &Cpu, coder, &mut yard);
     while let Some(step) = planner.next().unwrap() {
         weaver.take(step).unwrap();
     }
@@ -539,15 +540,15 @@ fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
             (0..rng.below(8)).map(|_| key(rng.below(102)).into()).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        let cuts = Cuts::before(cuts);
+        let cuts = SplitPoints::before(cuts);
         let live: Vec<Csn> = (1..=csn).map(Csn).collect();
         let rule = DropRule { live: &live, others_from: Csn::MAX, ranges: &NONE, rewrite: None };
         let range = spillway_base::KeyRange::ALL;
-        let supplies = vec![Supply::of_memtable(&memtable, range, &rule, &cuts, BLOCK_BYTES)];
+        let supplies = vec![MergeInput::of_memtable(&memtable, range, &rule, &cuts, BLOCK_BYTES)];
         let mut planner = Planner::new(supplies, policy(slot), &NONE).cut_at(&cuts);
         let coder = Coder::new(Compression::None, None);
         let builder = ExtentBuilder::new(TABLE, slot, coder.coding());
-        let weaver = Weaver::new(builder, &rule, policy(slot), &Cpu, coder, &mut yard);
+        let weaver = MergeWriter::new(builder, &rule, policy(slot), &Cpu, coder, &mut yard);
         let mut weaver = weaver.cut_at(&cuts);
         while let Some(step) = planner.next().unwrap() {
             weaver.take(step).unwrap();

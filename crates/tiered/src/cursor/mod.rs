@@ -2,7 +2,7 @@
 //!
 //! The next row is that of the source with the next key; of equal keys the newest version hides the
 //! others. Sources stand in a line ([`mod@line`]) by their next keys, of which mostly the first
-//! bytes behind a prefix are compared ([`heads`]): a step moves the first source, which stays the
+//! bytes behind a prefix are compared ([`key_prefixes`]): a step moves the first source, which stays the
 //! first or goes back past some others. A source comes into the line before it has read a block, by
 //! what it knows of its first row, and reads the block when it is first: a scan that ends before
 //! has done without.
@@ -17,8 +17,8 @@
 //! may fail, or pass rows that are hidden, the key is kept that the cursor stood on. Keys and
 //! values are read where they lie, when they are asked for.
 
-mod heads;
-mod line;
+mod key_prefixes;
+mod merge_queue;
 mod parts;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -29,14 +29,14 @@ use smallvec::SmallVec;
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Result};
 
-use self::heads::Heads;
-use self::line::{Contest, Line};
+use self::key_prefixes::KeyPrefixes;
+use self::merge_queue::{Contest, MergeQueue};
 pub(crate) use self::parts::PartsCursor;
 use crate::block::Entry;
-use crate::gaps::{Gap, Stretch};
 use crate::ranges::RangeTombstones;
 use crate::source::Source;
 use crate::subtable::SubTable;
+use crate::tombstone_skip::{Gap, Stretch};
 use crate::view::View;
 
 /// A key that is kept; one that is not long takes no memory of its own.
@@ -82,7 +82,7 @@ impl Alone {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
     /// Sources have to step, and then the line is made.
-    Line,
+    MergeQueue,
     /// The first source has to step.
     Step,
     Nothing,
@@ -91,8 +91,8 @@ enum Due {
 /// A merged scan. It holds the view of the table that it reads, so nothing it needs can go.
 pub(crate) struct TableCursor {
     sources: Vec<Merged>,
-    line: Line,
-    heads: Heads,
+    line: MergeQueue,
+    heads: KeyPrefixes,
     due: Due,
     /// Whether a source's block is read only when it is first.
     late: bool,
@@ -135,9 +135,9 @@ impl TableCursor {
         }
         TableCursor {
             sources,
-            line: Line::new(),
-            heads: Heads::new(direction),
-            due: Due::Line,
+            line: MergeQueue::new(),
+            heads: KeyPrefixes::new(direction),
+            due: Due::MergeQueue,
             late: false,
             direction,
             snapshot,
@@ -317,13 +317,13 @@ impl TableCursor {
                     self.stretch.leap_hidden(self.direction, range);
                     first.behind = true;
                     self.walked_hidden = 0;
-                    self.due = Due::Line;
+                    self.due = Due::MergeQueue;
                 }
             }
             return;
         };
         self.stretch.leap(self.direction, &gap);
-        self.due = Due::Line;
+        self.due = Due::MergeQueue;
         for merged in &mut self.sources {
             // Those that stand behind the gap stay, and those that have ended.
             if merged.ready && gap.covers(merged.source.key()) {
@@ -386,7 +386,7 @@ impl TableCursor {
     fn advance(&mut self, access: Access) -> Result<bool> {
         loop {
             match self.due {
-                Due::Line => self.form(access)?,
+                Due::MergeQueue => self.form(access)?,
                 Due::Step => self.step(access)?,
                 Due::Nothing => {}
             }

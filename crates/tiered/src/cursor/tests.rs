@@ -1,8 +1,8 @@
 use spillway_base::Direction;
 use spillway_base::rng::Rng;
 
-use super::heads::Heads;
-use super::line::{Contest, Line};
+use super::key_prefixes::KeyPrefixes;
+use super::merge_queue::{Contest, MergeQueue};
 
 /// Keys that share prefixes, longer and shorter than a head has bytes; that are shorter than that;
 /// that differ in nothing but zeros at their end.
@@ -21,7 +21,7 @@ fn of_two_keys_the_first_has_no_larger_head_whatever_the_prefix() {
     for _ in 0..3000 {
         let mut keys: Vec<_> = (0..2 + rng.below(9)).map(|_| any_key(&mut rng)).collect();
         for direction in [Direction::Forward, Direction::Backward] {
-            let mut heads = Heads::new(direction);
+            let mut heads = KeyPrefixes::new(direction);
             // The prefix is that of some of them, and fails the others.
             let some = 1 + rng.below(keys.len() as u64) as usize;
             heads.choose(keys[..some].iter().map(|key| &key[..]));
@@ -46,7 +46,7 @@ fn keys_that_differ_behind_the_prefix_have_different_heads() {
     for tenant in ["", "t", "tenant-7", "tenant-7/orders/of-yesterday/"] {
         for direction in [Direction::Forward, Direction::Backward] {
             let keys: Vec<_> = (0..400).map(|number| key(tenant, number * number)).collect();
-            let mut heads = Heads::new(direction);
+            let mut heads = KeyPrefixes::new(direction);
             heads.choose([&keys[3], &keys[5]].into_iter().map(|key| &key[..]));
             let all: std::collections::BTreeSet<u64> =
                 keys.iter().map(|key| heads.of(key)).collect();
@@ -59,10 +59,10 @@ fn keys_that_differ_behind_the_prefix_have_different_heads() {
 /// seldom.
 #[test]
 fn another_prefix_is_looked_for_once_heads_tell_nothing() {
-    let mut heads = Heads::new(Direction::Forward);
+    let mut heads = KeyPrefixes::new(Direction::Forward);
     let key = |tenant: &str, number: u64| [tenant.as_bytes(), &number.to_be_bytes()].concat();
     let keys = |tenant| [1, 2].map(|number| key(tenant, number));
-    let choose = |heads: &mut Heads, tenant| {
+    let choose = |heads: &mut KeyPrefixes, tenant| {
         let keys = keys(tenant);
         let is_other = heads.choose(keys.iter().map(|key| &key[..]));
         (is_other, heads.of(&keys[0]) == heads.of(&keys[1]))
@@ -117,7 +117,7 @@ fn l1_l2_l3_all_keys_come_in_order_once_and_of_equal_ones_the_first() {
         }
         expected.sort_unstable();
         expected.dedup_by_key(|(key, _)| *key);
-        let mut line = Line::new();
+        let mut line = MergeQueue::new();
         for one in 0..lists.0.len() {
             if let Some(head) = lists.head(one) {
                 vain += line.enter(one, head, true, &lists);

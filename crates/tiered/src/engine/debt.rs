@@ -11,7 +11,7 @@ use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Result};
 
 use super::Inner;
-use crate::picker::{Bars, Shape};
+use crate::picker::{Conflicts, Shape};
 use crate::subtable::SubTable;
 
 /// The debt of all tables' levels, since they last changed.
@@ -94,7 +94,7 @@ impl Inner {
             }
             let view = part.view_now();
             let shape = self.shape_of(&part);
-            let mut damaged = Bars::default();
+            let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             if !damaged.is_empty() {
                 // Nor is what cannot be, and all that lies about it: they would be held back for

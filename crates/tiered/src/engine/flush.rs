@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
-use super::hidden::{Known, hidden_later, range_of};
+use super::range_tombstones::{Known, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
-use crate::compaction::{Cuts, DropRule, Supply};
+use crate::compaction::{DropRule, MergeInput, SplitPoints};
 use crate::level::{InheritedReads, LevelsEdit, Slice};
 use crate::manifest::{Edit, Place};
 use crate::memtable::Memtable;
-use crate::picker::Bars;
+use crate::picker::Conflicts;
 use crate::subtable::{Compacting, SubTable};
 use crate::table::Table;
 use crate::view::Immutable;
@@ -202,18 +202,19 @@ impl Inner {
         // What goes to Level1 has nothing of what is damaged.
         let cuts = match &way {
             Way::Level0 => cuts_of(part),
-            Way::Level1 { .. } => Cuts::default(),
+            Way::Level1 { .. } => SplitPoints::default(),
         };
         let blocks = policy.block_bytes;
-        let mut sources = vec![Supply::of_memtable(memtable, part.range(), &alone, &cuts, blocks)];
+        let mut sources =
+            vec![MergeInput::of_memtable(memtable, part.range(), &alone, &cuts, blocks)];
         if !inputs.is_empty() {
-            sources.push(Supply::of_slices(inputs.clone(), &written.bulk));
+            sources.push(MergeInput::of_slices(inputs.clone(), &written.bulk));
         }
         let coder = self.codes_of_flush();
         let rules = (&rule, &known.ripe, &cuts);
         let (stays, tally) = {
             let written = (place, &mut written);
-            self.weave(table, sources, rules, policy, coder, written)?
+            self.run_merge(table, sources, rules, policy, coder, written)?
         };
         // Of a table that the manifest has forgotten nothing is looked for after a crash.
         match table.is_gone() {
@@ -286,10 +287,10 @@ impl Inner {
 }
 
 /// Where what is damaged of a sub-table begins and ends (W6).
-fn cuts_of(part: &SubTable) -> Cuts {
-    let mut damaged = Bars::default();
+fn cuts_of(part: &SubTable) -> SplitPoints {
+    let mut damaged = Conflicts::default();
     part.bar_damaged(&mut damaged);
-    Cuts::before(damaged.edges())
+    SplitPoints::before(damaged.edges())
 }
 
 /// Keys with which about as large parts of some slices begin: of those whose block index is in

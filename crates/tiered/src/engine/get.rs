@@ -28,11 +28,11 @@ use crate::access_pattern;
 use crate::cache::{Looked, RowCache, Tag};
 use crate::extent::read_by_this_thread;
 use crate::filter;
-use crate::standing::Standing;
 use crate::table::Table;
+use crate::table_visibility::TableVisibility;
 
 /// A look for a cached row.
-struct Row<'a> {
+struct RowLookup<'a> {
     rows: &'a RowCache,
     tag: Tag,
     hash: u64,
@@ -50,7 +50,7 @@ struct Reader {
 
 impl Inner {
     /// The version of a key that a live snapshot sees.
-    pub(super) fn look_up(
+    pub(super) fn get(
         &self,
         table: &Table,
         key: &[u8],
@@ -58,9 +58,9 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        let row = self.look_for_row(key, snapshot, value, |rows| table.era(rows));
+        let row = self.get_cached_row(key, snapshot, value, |rows| table.era(rows));
         let is_sample = access_pattern::is_sample();
-        if let Some(Row { looked: Looked::Found(csn), .. }) = row {
+        if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
             // Of which sub-table it is matters to those who listen alone: most often none is asked
             // for.
             if is_sample || HomePlace::is_asked_for() {
@@ -69,7 +69,7 @@ impl Inner {
             return Ok(Found::Value(csn));
         }
         let reader = Reader { snapshot, access, is_live: true };
-        let found = self.look_below(table, key, reader, row, is_sample, value)?;
+        let found = self.get_below_row_cache(table, key, reader, row, is_sample, value)?;
         Ok(found.unwrap_or(Found::Nothing))
     }
 
@@ -86,7 +86,7 @@ impl Inner {
         if !self.settings.recall {
             return Ok(None);
         }
-        self.find(id, key, Reader { snapshot, access, is_live: false }, value)
+        self.get_for(id, key, Reader { snapshot, access, is_live: false }, value)
     }
 
     /// The newest version of a key that is installed; `None` where there is no such table.
@@ -98,13 +98,13 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        self.find(id, key, Reader { snapshot: Csn::MAX, access, is_live: true }, value)
+        self.get_for(id, key, Reader { snapshot: Csn::MAX, access, is_live: true }, value)
     }
 
     /// The version of a key that a reader sees, by what this thread knows of the table; `None`
     /// where there is no such table, or its levels may lack the version.
     #[inline]
-    fn find(
+    fn get_for(
         &self,
         id: TableId,
         key: &[u8],
@@ -113,12 +113,12 @@ impl Inner {
     ) -> Result<Option<Found>> {
         let snapshot = reader.snapshot;
         let find = || self.tables.load().get(&id).map(|table| table.standing.clone());
-        let row = self.look_for_row(key, snapshot, value, |rows| {
-            let tag = |of: &Standing| of.exists_at(snapshot).then(|| of.era(rows)).flatten();
-            Standing::with(self.number, id, find, tag).flatten()
+        let row = self.get_cached_row(key, snapshot, value, |rows| {
+            let tag = |of: &TableVisibility| of.exists_at(snapshot).then(|| of.era(rows)).flatten();
+            TableVisibility::with(self.number, id, find, tag).flatten()
         });
         let is_sample = access_pattern::is_sample();
-        if let Some(Row { looked: Looked::Found(csn), .. }) = row {
+        if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
             if is_sample || HomePlace::is_asked_for() {
                 self.note_read_of(id, key, is_sample);
             }
@@ -128,35 +128,35 @@ impl Inner {
         let Some(table) = tables.get(&id).filter(|table| table.exists_at(snapshot)) else {
             return Ok(None);
         };
-        self.look_below(table, key, reader, row, is_sample, value)
+        self.get_below_row_cache(table, key, reader, row, is_sample, value)
     }
 
     /// Looks for a key's row among those that are cached; `tag` tells what its table's are marked
     /// with.
     #[inline]
-    fn look_for_row(
+    fn get_cached_row(
         &self,
         key: &[u8],
         snapshot: Csn,
         value: &mut Vec<u8>,
         tag: impl FnOnce(&RowCache) -> Option<Tag>,
-    ) -> Option<Row<'_>> {
+    ) -> Option<RowLookup<'_>> {
         let rows = self.context.rows.as_ref()?;
         let hash = filter::hash(key);
         rows.expect(hash);
         let tag = tag(rows)?;
         let looked = rows.get(tag, hash, key, snapshot, value);
-        Some(Row { rows, tag, hash, looked })
+        Some(RowLookup { rows, tag, hash, looked })
     }
 
     /// The version of a key in the memtables and levels of its sub-table; it comes in as a `row` of
     /// its own, if it is asked for often. `None` where they may lack what the reader sees.
-    fn look_below(
+    fn get_below_row_cache(
         &self,
         table: &Table,
         key: &[u8],
         reader: Reader,
-        row: Option<Row<'_>>,
+        row: Option<RowLookup<'_>>,
         is_sample: bool,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
@@ -169,13 +169,13 @@ impl Inner {
             return Ok(None);
         }
         let read_before = read_by_this_thread();
-        let found = view.find(key, snapshot, access, value);
-        let Some(Row { rows, tag, hash, looked: Looked::Missing(ticket) }) = row else {
+        let found = view.get(key, snapshot, access, value);
+        let Some(RowLookup { rows, tag, hash, looked: Looked::Missing(ticket) }) = row else {
             return found.map(Some);
         };
         let read = read_by_this_thread() - read_before;
         if read > 0 && rows.left_lately(hash) {
-            rows.regret(read);
+            rows.note_ghost_miss(read);
         }
         let found = found?;
         if let Found::Value(csn) = found {
@@ -184,7 +184,7 @@ impl Inner {
             let newest = |value: &mut Vec<u8>| {
                 let parts = table.parts();
                 let view = parts.of(key).view_now();
-                let newest = view.find(key, Csn::MAX, Access::MemoryOnly, value).ok()?;
+                let newest = view.get(key, Csn::MAX, Access::MemoryOnly, value).ok()?;
                 newest.is_value().then(|| newest.csn()).flatten()
             };
             if rows.offer((tag, hash, key), ticket, (csn, value), is_newest, newest) {

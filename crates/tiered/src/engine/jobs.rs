@@ -143,7 +143,7 @@ impl TieredEngine {
         self.0.context.garbage.end();
         self.0.locks.lock().clear();
         drop(alone);
-        self.0.context.under_way.finish();
+        self.0.context.async_reads.finish();
     }
 
     /// Starts background threads: one for flushes alone, and others for all work.

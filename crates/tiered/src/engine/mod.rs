@@ -13,31 +13,31 @@
 //! the largest first. [`TieredEngine::admit`] waits for a flush when the share is used up, and
 //! refuses when no flush helps.
 
+mod cache_warming;
 mod change;
 mod coding;
-mod cut;
 mod debt;
 mod estimate;
 mod flush;
 mod get;
-mod hidden;
 mod inspect;
 mod jobs;
 mod metadata;
 mod moves;
-mod noted;
 mod pace;
 mod partition;
+mod pending_extents;
 mod pin;
 mod prefetch;
+mod range_tombstones;
 mod reuse;
 mod scan;
+mod slice_split;
+mod stats_snapshot;
 mod status;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod warm;
 mod work;
-mod written;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -59,12 +59,11 @@ use spillway_base::stall::Tally;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::{ALIGN, Disk, DiskLock};
 
-use crate::cache::{Balance, RowCache};
+use crate::cache::RowCache;
 use crate::compaction::{Accelerator, Cpu};
 use crate::engine::prefetch::Ahead;
 use crate::extent::{ExtentHandle, ReadContext};
 use crate::filter;
-use crate::gaps::{self, Gaps};
 use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place, TableState};
@@ -73,16 +72,17 @@ use crate::picker::Kind;
 use crate::ranges::{Mark, RangeTombstones};
 use crate::settings::TieredSettings;
 use crate::space::{Claimed, SpaceManager, claim};
-use crate::standing::{Standing, next_engine};
 use crate::subtable::SubTable;
 use crate::table::Table;
+use crate::table_visibility::{TableVisibility, next_engine};
+use crate::tombstone_skip::{self, TombstoneSkip};
 use debt::{LevelsDebt, Settled};
 pub use inspect::TableSize;
 pub use jobs::{Background, JobOutcome};
 pub use metadata::{EditCost, LettingGo, Metadata};
-use noted::Noted;
 use pace::Trickle;
 pub use pin::{Copied, ExtentCopy, Pin};
+use stats_snapshot::StatsSnapshots;
 pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
@@ -179,8 +179,8 @@ struct Inner {
     counts: Counts,
     /// The newest compactions.
     history: History,
-    noted: Noted,
-    gap_figures: Arc<gaps::Figures>,
+    noted: StatsSnapshots,
+    gap_figures: Arc<tombstone_skip::Figures>,
 }
 
 impl Drop for Inner {
@@ -226,14 +226,14 @@ impl TieredEngine {
             settings.file_bytes,
             used.map(|extent| extent.meta.slots),
         )?);
-        let balance = Arc::new(Balance::new(settings.row_cache_share, settings.adaptive_share));
+        let balance = Arc::new(settings.cache_balancer());
         let rows = RowCache::new(balance, settings.row_cache_sample, settings.large_pages, &budget);
         let context = ReadContext::new(settings.reads(), rows, &budget);
         if settings.read_ahead {
             context.queues.allow();
         }
         let accounts = Accounts::new(budget, settings.memtable_bytes);
-        let gap_figures = Arc::new(gaps::Figures::default());
+        let gap_figures = Arc::new(tombstone_skip::Figures::default());
         let number = next_engine();
         let mut tables = Tables::default();
         for (&id, stored) in &state.tables {
@@ -251,10 +251,10 @@ impl TieredEngine {
             let levels = Levels::default().apply(&edit);
             let levels = levels
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            let gaps = || Gaps::new(settings.gaps, gap_figures.clone());
+            let gaps = || TombstoneSkip::new(settings.gaps, gap_figures.clone());
             let parts = parts_of((id, stored), state.persisted, &levels, gaps, &accounts)
                 .map_err(|error| error.context(format_args!("{id:?} in {}", dir.display())))?;
-            let standing = Standing::new(number, id, stored.created);
+            let standing = TableVisibility::new(number, id, stored.created);
             tables.insert(id, Arc::new(Table::new(standing, parts, true)));
         }
         let persisted = AtomicU64::new(state.persisted.0);
@@ -298,7 +298,7 @@ impl TieredEngine {
             threads: AtomicUsize::new(0),
             counts: Counts::default(),
             history: History::default(),
-            noted: Noted::new(dir.to_owned(), clock::now()),
+            noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
             gap_figures,
         }));
         engine.0.refresh_debt();
@@ -326,8 +326,8 @@ impl Inner {
     }
 
     /// The gaps of a new sub-table.
-    fn new_gaps(&self) -> Gaps {
-        Gaps::new(self.settings.gaps, self.gap_figures.clone())
+    fn new_gaps(&self) -> TombstoneSkip {
+        TombstoneSkip::new(self.settings.gaps, self.gap_figures.clone())
     }
 
     fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
@@ -502,7 +502,7 @@ fn parts_of(
     (id, stored): (TableId, &TableState),
     persisted: Csn,
     levels: &Levels,
-    gaps: impl Fn() -> Gaps,
+    gaps: impl Fn() -> TombstoneSkip,
     accounts: &Accounts,
 ) -> Result<Vec<SubTable>> {
     if let Some(slice) = stored.astride() {
@@ -566,7 +566,7 @@ impl Engine for TieredEngine {
                         let gaps = inner.new_gaps();
                         let accounts = &inner.accounts;
                         let part = SubTable::new(id, all, Csn::ZERO, levels, gaps, accounts);
-                        let standing = Standing::new(inner.number, id, csn);
+                        let standing = TableVisibility::new(inner.number, id, csn);
                         Arc::new(Table::new(standing, vec![part], false))
                     });
                 });
@@ -614,7 +614,7 @@ impl Engine for TieredEngine {
     ) -> Result<Found> {
         let tables = self.0.tables.load();
         let table = self.0.table_at(&tables, table, snapshot)?;
-        self.0.look_up(table, key, snapshot, access, value)
+        self.0.get(table, key, snapshot, access, value)
     }
 
     fn recall(
@@ -657,7 +657,7 @@ impl Engine for TieredEngine {
 
     fn overlap_reads(&self) -> Vec<OwnedFd> {
         let inner = &self.0;
-        inner.context.under_way.open(inner.space.disk(), inner.settings.under_way())
+        inner.context.async_reads.open(inner.space.disk(), inner.settings.async_reads())
     }
 
     fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
@@ -665,23 +665,23 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else { return false };
         let lacks = table.parts().of(key).view_now().missing(key, snapshot, &mut Vec::new());
         let Some((extent, what)) = lacks else { return false };
-        let begun = self.0.context.under_way.begin(&extent, what, waker);
+        let begun = self.0.context.async_reads.begin(&extent, what, waker);
         if begun {
-            self.0.context.regret_row_of(filter::hash(key), &extent);
+            self.0.context.note_ghost_miss_of_row(filter::hash(key), &extent);
         }
         begun
     }
 
     fn keeps_reads(&self) -> bool {
-        self.0.context.under_way.keeps_some()
+        self.0.context.async_reads.keeps_some()
     }
 
     fn submit_reads(&self) -> bool {
-        self.0.context.under_way.submit()
+        self.0.context.async_reads.submit()
     }
 
     fn end_reads(&self) {
-        self.0.context.under_way.end();
+        self.0.context.async_reads.end();
     }
 
     fn newest(

@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
-use super::written::stopped;
+use super::pending_extents::stopped;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::{ExtentId, ExtentMeta};
 use crate::level::{LevelsEdit, Slice};

@@ -7,7 +7,7 @@
 //! from what has been written since the opening, so nothing is taken for cold before a half-life of
 //! that.
 //!
-//! A split moves no data. Slices are shared out, those that span the key are cut ([`super::cut`]),
+//! A split moves no data. Slices are shared out, those that span the key are cut ([`super::slice_split`]),
 //! and of their blocks only the one with the key in it is written anew. Memtables are left to both
 //! halves, each of which flushes its own keys of them. Reads and writes go on beside it: whoever
 //! comes too late to write into the old memtable finds the new ones.
@@ -19,8 +19,8 @@ use spillway_base::{Csn, ErrorKind, Result};
 
 use super::Inner;
 use super::change::Change;
-use super::cut::spanning;
 use super::flush::Flushing;
+use super::slice_split::spanning;
 use crate::level::Levels;
 use crate::manifest::Edit;
 use crate::settings::TieredSettings;

@@ -123,7 +123,7 @@ impl<'k> Ahead<'k> {
         // Past the page cache, what is not in memory is on the device: what is missing tells.
         let view = self.table.parts().of(key).view_now();
         self.context.reads_directly() || {
-            let found = view.find(key, self.snapshot, Access::AtHand, &mut self.value);
+            let found = view.get(key, self.snapshot, Access::AtHand, &mut self.value);
             found.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
         }
     }
@@ -139,7 +139,7 @@ impl<'k> Ahead<'k> {
         let lacks = self.waits(key).then(|| self.lacks(key))?;
         if let Some((extent, _)) = &lacks {
             self.lacked += 1;
-            self.context.regret_row_of(filter::hash(key), extent);
+            self.context.note_ghost_miss_of_row(filter::hash(key), extent);
         }
         lacks
     }
@@ -159,7 +159,7 @@ impl<'k> Ahead<'k> {
         let state = match self.lacks_first(self.keys[number]) {
             None => State::Ready,
             Some(lacks) => match self.lone.take().filter(|(lone, _)| *lone >= at) {
-                None if self.fetcher.under_way() == 0 => {
+                None if self.fetcher.in_flight() == 0 => {
                     self.lone = Some((number, lacks));
                     State::Ready
                 }
@@ -196,7 +196,7 @@ impl<'k> Ahead<'k> {
     /// worth handing over.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
-        let is_busy = self.fetcher.under_way() > 0;
+        let is_busy = self.fetcher.in_flight() > 0;
         if (is_busy && !self.fetcher.has_much_room()) || !self.begin_held_up(at) {
             return;
         }

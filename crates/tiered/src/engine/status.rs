@@ -116,8 +116,8 @@ impl Inner {
         let (row_hits, row_misses) = rows.map(RowCache::hits_and_misses).unwrap_or_default();
         let row_bytes = rows.map_or(0, RowCache::bytes);
         let row_share = rows.map_or(0.0, RowCache::share);
-        let row_regret = rows.map_or(0, RowCache::regrets);
-        let (_, block_regret) = self.context.cache.read_and_regretted();
+        let row_ghost_missed = rows.map_or(0, RowCache::ghost_missed);
+        let (_, block_ghost_missed) = self.context.cache.read_and_ghost_missed();
         let rows_sampled = f64::from(u8::from(rows.is_some_and(RowCache::is_sampled)));
         let (bytes, free) = self.space.bytes();
         let debt = self.debt();
@@ -228,16 +228,16 @@ impl Inner {
                 row_share,
             ),
             Metric {
-                name: "tiered_row_cache_regret_bytes_total",
+                name: "tiered_row_cache_ghost_miss_bytes_total",
                 help: "Bytes read for rows that a little more memory of the row cache would have kept.",
                 counter: true,
-                value: row_regret as f64,
+                value: row_ghost_missed as f64,
             },
             Metric {
-                name: "tiered_block_cache_regret_bytes_total",
+                name: "tiered_block_cache_ghost_miss_bytes_total",
                 help: "Bytes read for blocks and indexes that a little more memory would have kept.",
                 counter: true,
-                value: block_regret as f64,
+                value: block_ghost_missed as f64,
             },
             gauge(
                 "tiered_row_cache_sampled",
@@ -274,7 +274,7 @@ impl Inner {
         all.extend(self.space_metrics());
         all.extend(self.metrics_of_tiers());
         let (taken, fetched) = self.context.queues.taken_and_fetched();
-        let (begun, shared) = self.context.under_way.begun_and_shared();
+        let (begun, shared) = self.context.async_reads.begun_and_shared();
         let parts = self.context.reads_of_parts.load(Ordering::Relaxed);
         let ahead = [
             (

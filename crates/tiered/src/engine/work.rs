@@ -16,19 +16,21 @@ use spillway_base::thread::blocking;
 use spillway_base::{Csn, Error, ErrorKind, Result};
 
 use super::change::Change;
-use super::hidden::{Known, range_of};
 use super::jobs::NAP;
 use super::pace::Pace;
-use super::written::Written;
+use super::pending_extents::PendingExtents;
+use super::range_tombstones::{Known, range_of};
 use super::{Inner, create_edit};
-use crate::compaction::{Coder, Cuts, DropRule, Planner, Policy, Supply, Tally, Weaver, Woven};
+use crate::compaction::{
+    Coder, DropRule, MergeInput, MergeResult, MergeWriter, Planner, Policy, SplitPoints, Tally,
+};
 use crate::extent::ExtentBuilder;
 use crate::extent_meta::{ExtentId, SliceId};
 use crate::inspect::Timer;
 use crate::level::{InheritedReads, Levels, LevelsEdit, Slice};
 use crate::manifest::{Edit, Manifest, Place};
 use crate::memtable::Memtable;
-use crate::picker::{Bars, Chooser, Kind, Pick, pick_recoding, rests_uncompressed};
+use crate::picker::{Chooser, Conflicts, Kind, Pick, pick_recoding, rests_uncompressed};
 use crate::ranges::RangeTombstones;
 use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
@@ -60,7 +62,7 @@ impl Inner {
         &self,
         manifest: &mut Manifest,
         edits: Vec<Edit>,
-        written: &mut Written<'_>,
+        written: &mut PendingExtents<'_>,
     ) -> Result<()> {
         let outcome = manifest.commit(edits);
         if outcome.as_ref().is_err_and(|error| error.kind() != ErrorKind::DiskFull) {
@@ -149,8 +151,8 @@ impl Inner {
         Ok(true)
     }
 
-    pub(super) fn written(&self, class: DeviceClass) -> Result<Written<'_>> {
-        Written::begin(self, class)
+    pub(super) fn written(&self, class: DeviceClass) -> Result<PendingExtents<'_>> {
+        PendingExtents::begin(self, class)
     }
 
     /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it
@@ -178,21 +180,21 @@ impl Inner {
 
     /// Brings sources together in extents, cut there. Answers the slices of them that stay where
     /// they are.
-    pub(super) fn weave(
+    pub(super) fn run_merge(
         &self,
         table: &Table,
-        sources: Vec<Supply<'_>>,
-        (rule, ripe, cuts): (&DropRule<'_>, &RangeTombstones, &Cuts),
+        sources: Vec<MergeInput<'_>>,
+        (rule, ripe, cuts): (&DropRule<'_>, &RangeTombstones, &SplitPoints),
         policy: Policy,
         coder: Coder,
-        (place, written): (Place, &mut Written<'_>),
+        (place, written): (Place, &mut PendingExtents<'_>),
     ) -> Result<(Vec<Arc<Slice>>, Tally)> {
         let mut builder = ExtentBuilder::new(table.id, self.space.slot_bytes(), coder.coding());
         if !TieredSettings::has_range_filters(place) {
             builder = builder.without_range_filters();
         }
         let accelerator = self.accelerator.load_full();
-        let weaver = Weaver::new(builder, rule, policy, &**accelerator, coder, written);
+        let weaver = MergeWriter::new(builder, rule, policy, &**accelerator, coder, written);
         let mut weaver = weaver.cut_at(cuts);
         let mut planner = Planner::new(sources, policy, ripe).cut_at(cuts);
         while let Some(step) = planner.next()? {
@@ -200,7 +202,7 @@ impl Inner {
         }
         let gone = planner.gone();
         self.note_gone(gone.slices, gone.bytes);
-        let Woven { stays, tally, refusal } = weaver.finish()?;
+        let MergeResult { stays, tally, refusal } = weaver.finish()?;
         if let Some(refusal) = refusal {
             table.note_refusal(refusal);
         }
@@ -211,7 +213,7 @@ impl Inner {
     pub(super) fn slices(
         table: &Table,
         place: Place,
-        written: &Written<'_>,
+        written: &PendingExtents<'_>,
         from: usize,
     ) -> Result<Vec<(Place, Arc<Slice>)>> {
         let mut all = Vec::new();
@@ -242,7 +244,7 @@ impl Inner {
         for (at, (_, part)) in parts.iter().enumerate() {
             let view = part.view_now();
             // What is damaged is not due, and makes nothing due.
-            let mut damaged = Bars::default();
+            let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             let chooser = self.chooser(part, &view.levels, &damaged, oldest);
             for (rank, kind) in self.settings.compaction_order.iter().enumerate() {
@@ -256,7 +258,7 @@ impl Inner {
         let mut full = None;
         for (.., kind, at) in due {
             let (table, part) = &parts[at];
-            let pick = |bars: &Bars| {
+            let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
                 self.chooser(part, &levels, bars, oldest).pick(kind)
             };
@@ -289,7 +291,7 @@ impl Inner {
             let (least, most) = self.recoding_bytes(part);
             // All there is may be little; of two extents one may be left.
             let least = least / 2;
-            let pick = |bars: &Bars| {
+            let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
                 let above = rests_uncompressed(&levels, coding, least);
                 if above && !levels.level0.is_empty() {
@@ -316,7 +318,7 @@ impl Inner {
     /// Recompresses some of the first sub-table in which there is something to recompress.
     fn recode_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)]) -> Result<bool> {
         for (table, part) in parts {
-            let pick = |bars: &Bars| {
+            let pick = |bars: &Conflicts| {
                 let (least, most) = self.recoding_bytes(part);
                 self.pick_recoding(part, least, most).filter(|pick| {
                     let (smallest, largest) = pick.hull();
@@ -334,7 +336,7 @@ impl Inner {
         &self,
         part: &SubTable,
         levels: &'a Levels,
-        bars: &'a Bars,
+        bars: &'a Conflicts,
         oldest: Csn,
     ) -> Chooser<'a> {
         let memtables_from = part.view_now().memtables().map(|memtable| memtable.csn_min()).min();
@@ -361,7 +363,7 @@ impl Inner {
         &self,
         table: &Arc<Table>,
         part: &Arc<SubTable>,
-        pick: impl FnOnce(&Bars) -> Option<Pick>,
+        pick: impl FnOnce(&Conflicts) -> Option<Pick>,
     ) -> Result<bool> {
         let Some((_compacting, pick)) = part.take(pick) else { return Ok(false) };
         match self.compact(table, part, &pick) {
@@ -430,7 +432,7 @@ impl Inner {
         let mut written = self.written(self.class_at(pick.target))?;
         written.pace = self.pace_of(pick.kind);
         written.warm = self.tables_in_place_of(table.id, pick.inputs());
-        let supply = |slices| Supply::of_slices(slices, &written.bulk);
+        let supply = |slices| MergeInput::of_slices(slices, &written.bulk);
         let sources = sources.into_iter().map(supply).collect();
         let (coder, codes) = self.codes_of(table, pick)?;
         let mut policy = self.settings.reuse_policy(pick.target, others_from);
@@ -441,9 +443,9 @@ impl Inner {
             Kind::SelfMajor => policy.used_bytes_min = self.settings.used_bytes_least(),
             _ => {}
         }
-        let rules = (&rule, &known.ripe, Cuts::NONE);
+        let rules = (&rule, &known.ripe, SplitPoints::NONE);
         let to = (pick.target, &mut written);
-        let (stays, tally) = self.weave(table, sources, rules, policy, coder, to)?;
+        let (stays, tally) = self.run_merge(table, sources, rules, policy, coder, to)?;
         written.sync()?;
         let mut manifest = self.recording()?;
         if table.is_gone() {

@@ -11,18 +11,18 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_memory::pages::{Buffer, PagePools};
 use spillway_storage::{Disk, File};
 
-use super::ahead::Queues;
-use super::past::{Bytes, read_past};
+use super::async_reads::AsyncReads;
+use super::corruption_report::Users;
+use super::direct_io::{Bytes, read_past};
+use super::readahead::Queues;
 use super::settings::ReadSettings;
-use super::under_way::UnderWay;
-use super::users::Users;
 use super::{FOOTER_BYTES, Footer, Missing, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
 use crate::bulk_io::{Bulk, Ticket};
 use crate::cache::{Cache, Entrance, Held, Holder, Kept, Pin, RowCache, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
+use crate::deferred_free::DeferredFree;
 use crate::extent_meta::ExtentMeta;
-use crate::garbage::Garbage;
 use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
@@ -63,7 +63,7 @@ pub(crate) struct ReadContext {
     /// What blocks are read by beside their readers.
     pub(crate) queues: Queues,
     /// What is read beside who needs it.
-    pub(crate) under_way: UnderWay,
+    pub(crate) async_reads: AsyncReads,
     /// Whether gets read parts of blocks.
     pub(super) part_reads: bool,
     /// Parts of blocks that gets read in place of the blocks.
@@ -71,7 +71,7 @@ pub(crate) struct ReadContext {
     /// Whether readers' reads go past the system's page cache.
     pub(super) direct: bool,
     /// What readers let go of, and is to be freed.
-    pub(crate) garbage: Garbage,
+    pub(crate) garbage: DeferredFree,
     pub(super) budget: Budget,
 }
 
@@ -92,11 +92,11 @@ impl ReadContext {
             thermometer: Arc::new(Thermometer::new(temperature)),
             reads: Default::default(),
             queues: Queues::default(),
-            under_way: UnderWay::default(),
+            async_reads: AsyncReads::default(),
             part_reads,
             reads_of_parts: AtomicU64::new(0),
             direct,
-            garbage: Garbage::default(),
+            garbage: DeferredFree::default(),
             budget: budget.clone(),
         });
         let weak: Weak<ReadContext> = Arc::downgrade(&context);
@@ -124,7 +124,7 @@ impl ReadContext {
     /// other, and rows that are past their share leave.
     pub(super) fn weigh(&self) {
         if let Some(rows) = &self.rows {
-            rows.weigh(self.cache.read_and_regretted());
+            rows.weigh(self.cache.read_and_ghost_missed());
         }
     }
 
@@ -135,11 +135,11 @@ impl ReadContext {
 
     /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that
     /// had left lately.
-    pub(crate) fn regret_row_of(&self, hash: u64, extent: &ExtentHandle) {
+    pub(crate) fn note_ghost_miss_of_row(&self, hash: u64, extent: &ExtentHandle) {
         if let Some(rows) = &self.rows
             && rows.left_lately(hash)
         {
-            rows.regret(extent.meta.len / u64::from(extent.meta.blocks.max(1)));
+            rows.note_ghost_miss(extent.meta.len / u64::from(extent.meta.blocks.max(1)));
         }
     }
 

@@ -29,19 +29,19 @@
 //! may be keys that are elsewhere: an extent holds what one compaction wrote, and what that left in
 //! place may lie in between.
 
-mod ahead;
+mod async_reads;
 mod builder;
 mod check;
+mod corruption_report;
+mod direct_io;
 mod expect;
 mod handle;
-mod parts;
-mod past;
+mod index_lookup;
+mod partial_read;
+mod readahead;
 mod settings;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod under_way;
-mod users;
-mod way;
 
 use std::ops::Range;
 
@@ -53,17 +53,17 @@ use crate::block::BlockSearch;
 use crate::extent_meta::{Counts, ExtentId, SliceMeta};
 use crate::filter::RangeFilter;
 
-use self::parts::Parts;
-use self::way::BlockNodes;
+use self::index_lookup::BlockNodes;
+use self::partial_read::Parts;
 
-pub(crate) use ahead::{Begun, Fetcher, ReadAhead};
+pub(crate) use async_reads::AsyncReadSettings;
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};
+pub(crate) use readahead::{Begun, Fetcher, ReadAhead};
 pub(crate) use settings::ReadSettings;
 #[cfg(all(test, not(loom)))]
 pub(crate) use tests::bytes_of_parts;
-pub(crate) use under_way::UnderWaySettings;
 
 const MAGIC: &[u8; 8] = b"SPWYEXTN";
 const VERSION: u32 = 1;

@@ -1,8 +1,8 @@
 use super::*;
 use crate::block::{BlockWriter, Entry, FrameId, open_frame};
+use crate::block_search::{LEAF_KEYS, Way};
 use crate::coding::Coding;
 use crate::extent_meta::ExtentMeta;
-use crate::nodes::{LEAF_KEYS, Way};
 use spillway_base::{Csn, EngineKind, ErrorKind};
 
 fn table() -> TableId {

@@ -7,8 +7,8 @@
 
 mod history;
 mod offline;
-mod recent;
 mod space;
+mod stats_snapshot;
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub use crate::temperature::{COLD as WARM_FROM, HOT as HOT_FROM};
 pub use history::CompactionRecord;
 pub(crate) use history::{History, Timer};
 pub use offline::Offline;
-pub(crate) use recent::Recent;
-#[cfg(fuzzing)]
-pub(crate) use recent::fuzz;
 pub use space::{ClassSpace, LevelSpace, TableSpace};
 pub(crate) use space::{Ledger, Piece};
+pub(crate) use stats_snapshot::StatsSnapshot;
+#[cfg(fuzzing)]
+pub(crate) use stats_snapshot::fuzz;
 
 use crate::extent_meta::SliceMeta;
 use crate::manifest::Place;

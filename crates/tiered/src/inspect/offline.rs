@@ -10,7 +10,7 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_storage::Disk;
 
 use super::{
-    Inspection, Ledger, Piece, Recent, SliceInspection, SubTableInspection, TableInspection,
+    Inspection, Ledger, Piece, SliceInspection, StatsSnapshot, SubTableInspection, TableInspection,
 };
 use crate::extent::{ExtentHandle, ReadContext, ReadSettings};
 use crate::extent_meta::SliceMeta;
@@ -26,7 +26,7 @@ pub struct Offline {
     state: State,
     slot_bytes: u32,
     space: Arc<SpaceManager>,
-    recent: Option<Recent>,
+    recent: Option<StatsSnapshot>,
 }
 
 impl Offline {
@@ -48,7 +48,7 @@ impl Offline {
             u64::MAX / 2,
             extents.map(|extent| extent.meta.slots),
         )?;
-        let recent = Recent::read(&**disk, dir);
+        let recent = StatsSnapshot::read(&**disk, dir);
         Ok(Some(Offline { state, slot_bytes, space: Arc::new(space), recent }))
     }
 

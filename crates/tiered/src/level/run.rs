@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spillway_base::{Csn, KeyRange, Result};
 
 use super::tree::{self, Changes, Node};
-use super::{Slice, Slices, remains};
+use super::{Slice, Slices, retired_nodes};
 
 /// Slices in key order, none overlapping another.
 #[derive(Default, Debug)]
@@ -17,7 +17,7 @@ impl Drop for Run {
     /// Who read it last frees little of it (`garbage`, G1).
     fn drop(&mut self) {
         if self.root.count() > 0 {
-            remains::let_go(std::iter::once(std::mem::take(&mut self.root)));
+            retired_nodes::let_go(std::iter::once(std::mem::take(&mut self.root)));
         }
     }
 }
@@ -48,7 +48,7 @@ impl Run {
         mut added: Vec<Arc<Slice>>,
     ) -> Result<Arc<Run>> {
         let is_own = |slice: &&Arc<Slice>| {
-            self.find(&slice.meta.smallest).is_some_and(|own| own.meta.id() == slice.meta.id())
+            self.slice_of(&slice.meta.smallest).is_some_and(|own| own.meta.id() == slice.meta.id())
         };
         let mut gone: Vec<Arc<Slice>> = removed.iter().filter(is_own).cloned().collect();
         if gone.is_empty() && added.is_empty() {
@@ -95,7 +95,7 @@ impl Run {
 
     /// The slice that would hold `key`.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
+    pub(crate) fn slice_of(&self, key: &[u8]) -> Option<&Arc<Slice>> {
         self.root.find(key)
     }
 

@@ -248,7 +248,7 @@ fn slices_are_found_as_by_a_look_at_each() {
             let seek = slices.iter().take_while(|slice| *slice.meta.largest < *key).count();
             assert_eq!(run.seek(key), seek, "{key:?} in {ends:?}");
             let wanted = slices.get(seek).filter(|slice| *slice.meta.smallest <= *key);
-            let ids = [run.find(key), wanted].map(|slice| slice.map(|slice| slice.meta.id()));
+            let ids = [run.slice_of(key), wanted].map(|slice| slice.map(|slice| slice.meta.id()));
             assert_eq!(ids[0], ids[1], "{key:?} in {ends:?}");
         }
     }

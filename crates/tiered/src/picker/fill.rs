@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::Csn;
 
-use super::{Bars, Chooser, Kind, Pick, Shape};
+use super::{Chooser, Conflicts, Kind, Pick, Shape};
 use crate::extent_meta::ExtentId;
 use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest::Place;
@@ -36,7 +36,7 @@ pub(super) fn shape_for(memtable_bytes: u64) -> Shape {
 
 /// The compaction that is due first, by kind and urgency.
 pub(super) fn next_pick(shape: Shape, levels: &Levels) -> Option<Pick> {
-    let (bars, oldest, memtables_from) = (Bars::default(), Csn(1), Csn::MAX);
+    let (bars, oldest, memtables_from) = (Conflicts::default(), Csn(1), Csn::MAX);
     let chooser = Chooser { shape, levels, bars: &bars, oldest, memtables_from };
     let mut due: Vec<_> =
         Kind::ORDER.into_iter().filter(|kind| chooser.urgency(*kind).is_some()).collect();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::bars::Window;
-use super::warm::{are_alike, warmth_of};
+use super::conflicts::Window;
+use super::hot_keys::{are_alike, warmth_of};
 use super::{Chooser, Kind, Pick, hull};
 use crate::level::{Levels, Run, Slice, Slices};
 use crate::manifest::Place;
@@ -20,7 +20,7 @@ impl Chooser<'_> {
         let is_above = |slice: &Arc<Slice>| {
             let mut runs = self.levels.level0.iter().map(|sublevel| &sublevel.run);
             runs.any(|run| {
-                run.find(&slice.meta.smallest).is_some_and(|there| Arc::ptr_eq(there, slice))
+                run.slice_of(&slice.meta.smallest).is_some_and(|there| Arc::ptr_eq(there, slice))
             })
         };
         let picks = [Kind::Minor, Kind::IntraLevel0].into_iter().filter_map(|kind| self.pick(kind));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::warm::{Kept, are_alike, warmth_of};
+use super::hot_keys::{Kept, are_alike, warmth_of};
 use super::{Chooser, Kind, Pick};
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;

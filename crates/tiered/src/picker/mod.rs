@@ -39,10 +39,11 @@
 //! What writers would soon be slowed by comes first; then the kinds come in an order that is a
 //! setting, and by urgency within each.
 
-mod bars;
+mod conflicts;
 mod deletion;
 #[cfg(all(test, not(loom)))]
 mod fill;
+mod hot_keys;
 mod level0;
 mod major;
 #[cfg(all(test, not(loom)))]
@@ -51,7 +52,6 @@ mod moves;
 mod recode;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod warm;
 
 use std::fmt;
 use std::ops::Range;
@@ -63,7 +63,7 @@ use spillway_base::{Csn, Error, Result};
 use crate::extent_meta::SliceId;
 use crate::level::{Levels, Run, Slice};
 use crate::manifest::Place;
-pub(crate) use bars::Bars;
+pub(crate) use conflicts::Conflicts;
 pub(crate) use moves::{Lodger, pick_moves};
 pub(crate) use recode::{pick_recoding, rests_uncompressed};
 
@@ -262,7 +262,7 @@ pub(crate) struct Chooser<'a> {
     pub(crate) shape: Shape,
     pub(crate) levels: &'a Levels,
     /// What may not be touched.
-    pub(crate) bars: &'a Bars,
+    pub(crate) bars: &'a Conflicts,
     /// Every snapshot sees commits up to this one.
     pub(crate) oldest: Csn,
     /// No version in memory is older.

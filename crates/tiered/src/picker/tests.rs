@@ -8,7 +8,7 @@ use std::sync::Arc;
 use spillway_base::Csn;
 use spillway_base::rng::Rng;
 
-use super::{Bars, Chooser, Kind, Pick, Shape};
+use super::{Chooser, Conflicts, Kind, Pick, Shape};
 use crate::coding::Coding;
 use crate::extent::ExtentHandle;
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceId, SliceMeta};
@@ -52,7 +52,7 @@ fn show_all(slices: &[Arc<Slice>]) -> String {
     slices.iter().map(|slice| show(slice)).collect::<Vec<_>>().join(" ")
 }
 
-fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
+fn parse(script: &str) -> (Shape, Levels, Conflicts, bool) {
     let mut shape = Shape {
         level0_target: 4,
         level0_limit: 20,
@@ -69,7 +69,7 @@ fn parse(script: &str) -> (Shape, Levels, Bars, bool) {
         even_level0: true,
         hot_share: 0.5,
     };
-    let mut bars = Bars::default();
+    let mut bars = Conflicts::default();
     let mut edit = LevelsEdit::default();
     let mut full = false;
     let mut id = 0;
@@ -212,7 +212,7 @@ fn picks_keep_their_promises() {
             hot_share: 0.5,
             even_level0: true,
         };
-        let mut bars = Bars::default();
+        let mut bars = Conflicts::default();
         for _ in 0..rng.below(4) {
             let at = rng.below(200);
             bars.add(format!("{at:03}").as_bytes(), format!("{:03}", at + rng.below(9)).as_bytes());
@@ -225,7 +225,7 @@ fn picks_keep_their_promises() {
             memtables_from: Csn::MAX,
         };
         if chooser.urgency(Kind::Minor).is_some() {
-            let free = Chooser { bars: &Bars::default(), levels: &levels, ..chooser };
+            let free = Chooser { bars: &Conflicts::default(), levels: &levels, ..chooser };
             assert!(free.pick(Kind::Minor).is_some(), "Level0 goes down where nothing is barred");
             unbarred += 1;
         }
@@ -244,7 +244,7 @@ fn picks_keep_their_promises() {
     assert!(enough && beside_bars > 200 && unbarred > 100, "{all}");
 }
 
-fn keeps_its_promises(levels: &Levels, bars: &Bars, pick: &Pick) {
+fn keeps_its_promises(levels: &Levels, bars: &Conflicts, pick: &Pick) {
     let chosen: Vec<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
     let is_chosen = |slice: &Arc<Slice>| chosen.contains(&slice.meta.id());
     let (smallest, largest) = pick.hull();

@@ -6,8 +6,8 @@ use spillway_base::{Csn, Direction, KeyRange};
 
 use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
 use crate::block::Entry;
-use crate::gaps::Gap;
 use crate::memtable::{Memtable, Place, Places};
+use crate::tombstone_skip::Gap;
 
 /// A row with more bytes is given alone, and ends what is given before it: to look at many of them
 /// first, and at what they have afterwards, waits for memory twice. Of what is shorter, as entries

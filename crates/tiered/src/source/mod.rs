@@ -29,11 +29,11 @@
 //! and cost little; what is at the border of a block, a tombstone or the end is left to the steps
 //! that are not.
 
-mod ahead;
 mod memtable;
 #[cfg(test)]
 #[cfg_attr(loom, allow(dead_code))]
 pub(crate) mod met;
+mod readahead;
 mod run;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -45,7 +45,7 @@ use spillway_base::{Csn, Direction, KeyRange, Result};
 pub(crate) use self::memtable::MemtableSource;
 pub(crate) use self::run::RunSource;
 use crate::block::Entry;
-use crate::gaps::Gap;
+use crate::tombstone_skip::Gap;
 
 /// Bytes of a range's ends that are kept in place: most keys are short.
 const BOUNDS_BYTES: usize = 32;

@@ -12,13 +12,13 @@ use spillway_base::engine::Access;
 use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange, Result};
 
-use super::ahead::Ahead;
+use super::readahead::Ahead;
 use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
 use crate::block::{Entry, Row};
 use crate::cache::Kept;
 use crate::extent::{CachedBlock, CachedTable, Resident};
-use crate::gaps::Gap;
 use crate::level::Run;
+use crate::tombstone_skip::Gap;
 
 /// Where a run's source stands: a slice, a block of its extent, and an entry of that.
 #[derive(Clone)]

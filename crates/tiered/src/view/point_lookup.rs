@@ -31,7 +31,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Looks for a key in a slice, and has what is missing of it fetched.
-pub(super) fn find_in_slice(
+pub(super) fn get_in_slice(
     slice: &Slice,
     wanted: &Wanted<'_>,
     value: &mut Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) fn find_in_slice(
     let mut pin = extent.cache().pin();
     let mut fetched = Fetched::default();
     loop {
-        let missing = match look_in(slice, wanted, &pin, &fetched, value, best) {
+        let missing = match search_slice(slice, wanted, &pin, &fetched, value, best) {
             None => return Ok(()),
             Some(missing) => missing,
         };
@@ -134,7 +134,7 @@ impl Fetched {
 
 /// Looks for a key in what of a slice is in memory, and answers what is missing. It is called again
 /// with that.
-fn look_in(
+fn search_slice(
     slice: &Slice,
     wanted: &Wanted<'_>,
     pin: &Pin<'_>,

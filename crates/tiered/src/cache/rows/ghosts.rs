@@ -1,5 +1,5 @@
 //! Rows that were evicted lately, of a sample of the buckets: as many as a part more of memory
-//! would have kept (`super::super::balance`).
+//! would have kept (`super::super::cache_balancer`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -21,7 +21,7 @@ impl Shelf {
     fn new() -> Arc<Shelf> {
         let cache = RowCache::of(
             1,
-            std::sync::Arc::new(Balance::new(1.0, false)),
+            std::sync::Arc::new(CacheBalancer::new(1.0, false)),
             false,
             &Budget::new(1 << 20),
         );

@@ -21,7 +21,7 @@
 //!   Scans, and reads that ask for each key once, put nothing out.
 //! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget,
 //!   and have at most their share of what it leaves to caches, which follows what they are worth
-//!   (`super::balance`, O1 to O6); more where no cache has the memory, up to the most that the
+//!   (`super::cache_balancer`, O1 to O6); more where no cache has the memory, up to the most that the
 //!   share may be, and what is past the share gives way first, used or not. They give way with the
 //!   block cache (Y1, Y2).
 //! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample
@@ -41,12 +41,12 @@
 //! asked only after all memtables then, and a flush would have to keep others from putting rows in
 //! for as long as it takes.
 
+mod admission_filter;
 mod bucket;
 mod ghosts;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod row;
-mod seen;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod worth;
@@ -63,12 +63,12 @@ use spillway_base::{Csn, TableId};
 use spillway_memory::epochs::{Epochs, Limbo, STRIPES, stripe};
 use spillway_memory::pages::in_large;
 
+use self::admission_filter::AdmissionFilter;
 use self::bucket::{Bucket, Held, WAYS};
 use self::ghosts::Ghosts;
 use self::row::{Gone, Row};
-use self::seen::Seen;
 use self::worth::{Looks, SAMPLE, Worth};
-use super::balance::{Balance, GHOST_SHARE, Regrets, SHARE_MOST};
+use super::cache_balancer::{CacheBalancer, GHOST_SHARE, GhostMissCosts, SHARE_MOST};
 
 pub(crate) use self::row::Tag;
 
@@ -151,18 +151,18 @@ pub(crate) struct Ticket(Option<u64>);
 pub(crate) struct RowCache {
     epochs: Epochs,
     buckets: Box<[Bucket]>,
-    seen: Seen,
+    seen: AdmissionFilter,
     stripes: [Stripe; STRIPES],
     worth: Worth,
     /// Looks that it was judged by last.
     judged: Mutex<Looks>,
     budget: Budget,
     /// Of what the budget leaves to caches, the part that rows may have.
-    balance: Arc<Balance>,
+    balance: Arc<CacheBalancer>,
     /// What was evicted, where the part moves.
     ghosts: Option<Ghosts>,
     /// Bytes read for rows that had left lately.
-    regret: AtomicU64,
+    ghost_missed: AtomicU64,
     /// The most bytes that a stripe's account is off.
     off_most: isize,
     /// Bytes of rows, and of those that left and are not released.
@@ -189,7 +189,7 @@ impl RowCache {
     /// system where they `may_be_large`; `None` of a share or a budget for which it is not worth
     /// while.
     pub(crate) fn new(
-        balance: Arc<Balance>,
+        balance: Arc<CacheBalancer>,
         may_sample: bool,
         may_be_large: bool,
         budget: &Budget,
@@ -206,22 +206,28 @@ impl RowCache {
         Some(cache)
     }
 
-    fn of(buckets: usize, balance: Arc<Balance>, may_be_large: bool, budget: &Budget) -> RowCache {
+    fn of(
+        buckets: usize,
+        balance: Arc<CacheBalancer>,
+        may_be_large: bool,
+        budget: &Budget,
+    ) -> RowCache {
         let places = buckets * SEEN_PER_BUCKET;
         let ghosts = balance.moves().then(|| Ghosts::new(buckets, budget.limit()));
         let ghost_bytes = ghosts.as_ref().map_or(0, |_| Ghosts::bytes_of(buckets));
-        let fixed_bytes = buckets * size_of::<Bucket>() + Seen::bytes_of(places) + ghost_bytes;
+        let fixed_bytes =
+            buckets * size_of::<Bucket>() + AdmissionFilter::bytes_of(places) + ghost_bytes;
         RowCache {
             epochs: Epochs::default(),
             buckets: in_large((0..buckets).map(|_| Bucket::default()), may_be_large),
-            seen: Seen::new(places, may_be_large),
+            seen: AdmissionFilter::new(places, may_be_large),
             stripes: std::array::from_fn(|_| Stripe::default()),
             worth: Worth::new(buckets),
             judged: Mutex::default(),
             budget: budget.clone(),
             balance,
             ghosts,
-            regret: AtomicU64::new(0),
+            ghost_missed: AtomicU64::new(0),
             off_most: ACCOUNT_BYTES.min((budget.limit() / ACCOUNT_SHARE) as isize),
             held: AtomicIsize::new(0),
             charge: Mutex::new(budget.charge(Use::Caches, fixed_bytes)),
@@ -374,13 +380,13 @@ impl RowCache {
 
     /// So many bytes were read for a row that had left lately.
     #[cold]
-    pub(crate) fn regret(&self, bytes: u64) {
-        self.regret.fetch_add(bytes * ghosts::SAMPLE as u64, Ordering::Relaxed);
+    pub(crate) fn note_ghost_miss(&self, bytes: u64) {
+        self.ghost_missed.fetch_add(bytes * ghosts::SAMPLE as u64, Ordering::Relaxed);
     }
 
     /// Bytes that were read for rows that had left lately, about.
-    pub(crate) fn regrets(&self) -> u64 {
-        self.regret.load(Ordering::Relaxed)
+    pub(crate) fn ghost_missed(&self) -> u64 {
+        self.ghost_missed.load(Ordering::Relaxed)
     }
 
     /// A look found nothing, whether or not there is a row elsewhere.
@@ -638,7 +644,7 @@ impl RowCache {
             return;
         }
         if self.balance.is_due(read, self.caches()) {
-            let regrets = Regrets { rows: self.regrets(), others };
+            let regrets = GhostMissCosts { rows: self.ghost_missed(), others };
             self.balance.weigh(regrets, self.is_sampled());
         }
         let most = self.capacity();

@@ -12,8 +12,8 @@ use crate::filter::hash;
 const TABLE: TableId = TableId(3);
 
 /// The share of the tests' caches.
-fn half() -> Arc<Balance> {
-    Arc::new(Balance::new(0.5, false))
+fn half() -> Arc<CacheBalancer> {
+    Arc::new(CacheBalancer::new(0.5, false))
 }
 
 /// A cache that all rows are looked for in, however few are found.
@@ -234,7 +234,7 @@ fn j6_rows_have_what_no_cache_has() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     for moves in [true, false] {
         let budget = Budget::new(4 << 20);
-        let balance = Arc::new(Balance::new(0.25, moves));
+        let balance = Arc::new(CacheBalancer::new(0.25, moves));
         let cache = Arc::new(RowCache::new(balance, false, false, &budget).unwrap());
         let reader = reader(&cache);
         (0..100_000).for_each(|number| reader.admit(&key(number), 1 + number));
@@ -264,7 +264,7 @@ fn j6_rows_have_what_no_cache_has() {
 fn j6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     let budget = Budget::new(64 << 20);
-    let balance = Arc::new(Balance::new(0.25, true));
+    let balance = Arc::new(CacheBalancer::new(0.25, true));
     let cache = Arc::new(RowCache::new(balance, false, false, &budget).unwrap());
     let reader = reader(&cache);
     let all = 0..60_000;

@@ -4,7 +4,7 @@ use super::*;
 use crate::extent::bytes_of_parts;
 use crate::extent_meta::SliceMeta;
 use crate::level::{Levels, Slice};
-use crate::picker::Bars;
+use crate::picker::Conflicts;
 
 /// Rows of a table of its own, written at once.
 fn put(bench: &Bench, csn: u64, rows: impl Iterator<Item = u64>) {
@@ -316,11 +316,11 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
         part.quarantine(&damaged.meta, Error::corruption("a test"));
         bench.work().unwrap();
         if rots {
-            let mut damaged = Bars::default();
+            let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             let levels = part.view().levels.clone();
             for edge in damaged.edges() {
-                let found = levels.runs().filter_map(|run| run.find(&edge));
+                let found = levels.runs().filter_map(|run| run.slice_of(&edge));
                 let reaches = |slice: &&Arc<Slice>| *slice.meta.smallest < *edge;
                 assert_eq!(found.filter(reaches).count(), 0, "H2");
             }

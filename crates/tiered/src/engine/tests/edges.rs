@@ -459,9 +459,9 @@ fn memory_is_waited_for_while_work_in_the_background_holds_any() {
 
 /// Values lose what follows an `x`; from `l` on they would become longer.
 #[derive(Debug)]
-pub(super) struct Cuts;
+pub(super) struct SplitPoints;
 
-impl Rewrite for Cuts {
+impl Rewrite for SplitPoints {
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
         let end = value.iter().position(|byte| *byte == b'x');
         out.extend_from_slice(&value[..end.unwrap_or(value.len())]);
@@ -491,7 +491,7 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     let all = || [read(2, "a"), read(7, "a"), read(7, "b"), read(7, "c"), read(7, "d")];
     let told = |values: [Option<&str>; 5]| values.map(|value| value.map(str::to_owned));
     let as_written = told([Some("axold"), Some("bxnew"), Some("lx"), Some("as it is"), None]);
-    bench.engine.set_rewrite(table(1), Csn(7), Some(Arc::new(Cuts)));
+    bench.engine.set_rewrite(table(1), Csn(7), Some(Arc::new(SplitPoints)));
     bench.engine.request_persist(Csn(6));
     bench.work().unwrap();
     assert_eq!(all(), as_written);

@@ -1,7 +1,7 @@
 //! Scans that leap over what others found without a row: the same rows, for less.
 
 use super::*;
-use crate::gaps::Figures;
+use crate::tombstone_skip::Figures;
 
 fn key(number: u64) -> Vec<u8> {
     format!("key{number:06}").into_bytes()

@@ -150,7 +150,7 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     }
     let (_, part) = bench.part(1);
     let levels = part.view().levels.clone();
-    let first = |bars: &crate::picker::Bars, from: u64| {
+    let first = |bars: &crate::picker::Conflicts, from: u64| {
         let inside = |slice: &&Arc<Slice>| *slice.meta.smallest >= from.to_be_bytes()[..];
         let slice = levels.level0[0].run.slices().iter().find(inside)?.clone();
         let sources = vec![vec![slice]];

@@ -5,7 +5,7 @@ use spillway_base::budget::Use;
 use spillway_storage::OpenMode;
 
 use super::*;
-use crate::inspect::{Inspection, Offline, Recent, SliceInspection};
+use crate::inspect::{Inspection, Offline, SliceInspection, StatsSnapshot};
 
 const FILE: &str = "/data/recent";
 
@@ -174,7 +174,7 @@ fn what_cannot_be_put_down_changes_nothing() {
             let disk = SimDisk::new(operation);
             let bench = used(&disk);
             bench.engine.0.note();
-            let old = Recent::read(&disk, &dir()).unwrap();
+            let old = StatsSnapshot::read(&disk, &dir()).unwrap();
             rewritten(&bench, 4, 0..400);
             let before = disk.operations();
             disk.fail_operation(before + operation, fault);
@@ -186,7 +186,7 @@ fn what_cannot_be_put_down_changes_nothing() {
                 disk.restart();
             } else {
                 bench.engine.health().unwrap();
-                let new = Recent::read(&disk, &dir()).unwrap();
+                let new = StatsSnapshot::read(&disk, &dir()).unwrap();
                 // It is opened, written and renamed; a write alone can be short.
                 let fails = operation == 2 || operation <= 3 && fault != Fault::ShortWrite;
                 assert_eq!(new == old, fails, "{fault:?} at {operation}");

@@ -118,7 +118,7 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     bench.horizon.stable.store(5000, Ordering::SeqCst);
     bench.engine.overlap_reads();
     let held = disk.hold_reads();
-    let counts = || bench.engine.0.context.under_way.begun_and_shared();
+    let counts = || bench.engine.0.context.async_reads.begun_and_shared();
     let callers: Vec<_> = (0..50).map(|_| caller()).collect();
     let (key, value) = &rows[7];
     callers.iter().for_each(|(waker, _)| assert!(bench.begin(key, waker)));
@@ -254,7 +254,7 @@ fn z6_a_panic_keeps_no_other_queue_from_its_device() {
     let lacking: Vec<_> =
         rows.iter().filter(|(key, _)| bench.look(key, Access::MemoryOnly).is_err()).collect();
     let mut rounds = 0;
-    let shared = || engine.0.context.under_way.begun_and_shared().1;
+    let shared = || engine.0.context.async_reads.begun_and_shared().1;
     let lacking: Vec<_> = lacking.into_iter().step_by(24).collect();
     for keys in lacking.chunks_exact(4) {
         let panics = Waker::from(Arc::new(Panics));
@@ -273,7 +273,7 @@ fn z6_a_panic_keeps_no_other_queue_from_its_device() {
             .collect();
         let submit = std::panic::AssertUnwindSafe(|| engine.submit_reads());
         assert!(std::panic::catch_unwind(submit).is_err());
-        let kept = engine.0.context.under_way.kept();
+        let kept = engine.0.context.async_reads.kept();
         assert!(kept == 0 || engine.keeps_reads(), "nobody would hand over {kept}");
         engine.end_reads();
         assert!(begun.iter().all(|(_, (_, called))| called() == 1), "a read was forgotten");

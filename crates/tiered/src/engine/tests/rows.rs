@@ -228,7 +228,7 @@ fn e11_forms_that_were_cached_are_forgotten() {
     bench.install(&(Csn(200), put(7, "cut x here")));
     flush(&bench);
     assert_eq!(warm(&bench, 7, Csn(200)).as_deref(), Some("cut x here"));
-    bench.engine.set_rewrite(table(1), Csn(200), Some(Arc::new(edges::Cuts)));
+    bench.engine.set_rewrite(table(1), Csn(200), Some(Arc::new(edges::SplitPoints)));
     bench.engine.compact_all().unwrap();
     assert_eq!(see(&bench, 7, 200).as_deref(), Some("cut x here"));
     bench.engine.forget_forms(table(1));
@@ -254,7 +254,7 @@ fn e6_what_is_persistent_is_not_installed_again() {
         bench.install(&(Csn(290), batch(&[Op::CreateTable(table(2))])));
         let other = batch(&[Op::Put { table: table(2), key: b"k", value: b"v" }]);
         bench.install(&(Csn(291), other));
-        bench.engine.set_rewrite(table(1), Csn(301), Some(Arc::new(edges::Cuts)));
+        bench.engine.set_rewrite(table(1), Csn(301), Some(Arc::new(edges::SplitPoints)));
         while bench.engine.0.flush_one().unwrap() {}
         assert_eq!((see(&bench, 7, 301).as_deref(), part.flushed()), (Some("cut "), Csn(300)));
         assert!(bench.engine.persisted() < Csn(291), "it waits for the other table");

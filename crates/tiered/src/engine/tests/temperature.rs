@@ -88,7 +88,7 @@ fn in_level1(bench: &Bench, rows: &Range<u64>) -> usize {
         let mut only = Levels::default();
         only.level1 = run;
         let view = View { levels: Arc::new(only), ..empty_view(bench) };
-        view.find(&key.to_be_bytes(), Csn::MAX, Access::Blocking, &mut value).unwrap().is_value()
+        view.get(&key.to_be_bytes(), Csn::MAX, Access::Blocking, &mut value).unwrap().is_value()
     };
     rows.clone().filter(|key| found(*key)).count()
 }

@@ -46,7 +46,7 @@ fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
         bench.install(&put(1, 0..ROWS));
         bench.engine.flush_all().unwrap();
         all_or_none(&bench);
-        let read = || bench.engine.0.context.cache.read_and_regretted().0;
+        let read = || bench.engine.0.context.cache.read_and_ghost_missed().0;
         assert_eq!(read(), 0, "CACHE-WARMING-3");
         bench.install(&put(2, (0..ROWS).step_by(7)));
         bench.engine.flush_all().unwrap();

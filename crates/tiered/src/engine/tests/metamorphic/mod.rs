@@ -44,7 +44,7 @@ const NOT_COUNTED: [&str; 6] = [
     "stall_memory_total",
     "stall_memory_seconds_total",
     "tiered_tier_displaced_slots_total",
-    "tiered_row_cache_regret_bytes_total",
+    "tiered_row_cache_ghost_miss_bytes_total",
 ];
 
 const REFUSED: &str = "tiered_refused_merges_total";

@@ -275,13 +275,13 @@ impl<'c> Fetcher<'c> {
     }
 
     /// Reads under way.
-    pub(crate) fn under_way(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.means.as_ref().map_or(0, |means| means.queue.in_flight())
     }
 
     /// Whether there is room for a quarter of what goes at once.
     pub(crate) fn has_much_room(&self) -> bool {
-        self.under_way() <= GETS_DEPTH * 3 / 4 && self.bytes <= self.room * 3 / 4
+        self.in_flight() <= GETS_DEPTH * 3 / 4 && self.bytes <= self.room * 3 / 4
     }
 }
 

@@ -1,11 +1,11 @@
 //! Blocks and tables that were evicted lately: as much as a part more of memory would have kept
-//! (`super::balance`).
+//! (`super::cache_balancer`).
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::order::{QUEUES, Queue};
+use super::eviction_queue::{QUEUES, Queue};
 
 /// What left one queue.
 #[derive(Default)]
@@ -18,13 +18,13 @@ struct Line {
 
 /// What was evicted, by queue. Somebody else's memory is charged for it.
 #[derive(Default)]
-pub(super) struct Departed {
+pub(super) struct GhostList {
     lines: [Line; QUEUES.len()],
     /// When it left which queue last.
     known: FxHashMap<u64, (Queue, u64)>,
 }
 
-impl Departed {
+impl GhostList {
     /// Something left a queue, of which what left within the last so many bytes is remembered.
     pub(super) fn leaves(&mut self, queue: Queue, key: u64, bytes: usize, within: usize) {
         let line = &mut self.lines[queue as usize];
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_left_lately_is_known_by_bytes_and_queue() {
-        let mut departed = Departed::default();
+        let mut departed = GhostList::default();
         (0..10).for_each(|key| departed.leaves(Queue::Main, key, 10, 50));
         (10..20).for_each(|key| departed.leaves(Queue::Small, key, 10, 20));
         let known = (0..20).filter(|key| departed.comes(*key)).collect::<Vec<_>>();

@@ -17,13 +17,13 @@ use spillway_base::{ErrorKind, Result};
 
 use super::Inner;
 use super::change::Change;
-use super::written::Written;
+use super::pending_extents::PendingExtents;
 use crate::block::{BlockWriter, BuiltBlock};
 use crate::coding::Coding;
 use crate::compaction::Output;
 use crate::extent::ExtentBuilder;
 use crate::level::{Levels, LevelsEdit, Slice};
-use crate::picker::Bars;
+use crate::picker::Conflicts;
 use crate::settings::TieredSettings;
 use crate::space::DeviceClass;
 use crate::subtable::SubTable;
@@ -57,7 +57,7 @@ fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
 /// The slices that have keys before a key and from it on.
 pub(super) fn spanning(levels: &Levels, key: &[u8]) -> Vec<Arc<Slice>> {
     // One of each run at the most.
-    let of = levels.runs().filter_map(|run| run.find(key));
+    let of = levels.runs().filter_map(|run| run.slice_of(key));
     of.filter(|slice| spans(slice, key)).cloned().collect()
 }
 
@@ -82,7 +82,7 @@ impl Inner {
         table: &Table,
         levels: &Levels,
         key: &[u8],
-        written: &mut Written<'_>,
+        written: &mut PendingExtents<'_>,
     ) -> Result<LevelsEdit> {
         let mut edit = LevelsEdit::default();
         let spanning = levels.places().filter(|(_, slice)| spans(slice, key));
@@ -124,7 +124,7 @@ impl Inner {
         table: &Arc<Table>,
         part: &Arc<SubTable>,
     ) -> Result<bool> {
-        let mut damaged = Bars::default();
+        let mut damaged = Conflicts::default();
         part.bar_damaged(&mut damaged);
         let reached = |key: &[u8]| !spanning(&part.view_now().levels, key).is_empty();
         let Some(key) = damaged.edges().into_iter().find(|key| reached(key)) else {

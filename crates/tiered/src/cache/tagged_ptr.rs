@@ -18,9 +18,9 @@ const MARKS: usize = 3;
 /// A pointer, which owns a reference of what it leads to.
 ///
 /// Who puts something in or takes it out holds the lock of the cache; readers hold a pin of it.
-pub(super) struct Swip<T>(AtomicPtr<T>, PhantomData<Arc<T>>);
+pub(super) struct TaggedPtr<T>(AtomicPtr<T>, PhantomData<Arc<T>>);
 
-/// Something that was taken out of a swip. Readers may still look at it: if it is not released it
+/// Something that was taken out of a tagged pointer. Readers may still look at it: if it is not released it
 /// stays in memory for good.
 pub(super) struct Unlinked<T>(ManuallyDrop<Arc<T>>);
 
@@ -29,31 +29,31 @@ impl<T> Unlinked<T> {
         &self.0
     }
 
-    /// The reference that the swip had.
+    /// The reference that the tagged pointer had.
     ///
     /// # Safety
-    /// Whoever pinned before it was taken out of its swip has unpinned.
+    /// Whoever pinned before it was taken out of its tagged pointer has unpinned.
     pub(super) unsafe fn release(self) -> Arc<T> {
         ManuallyDrop::into_inner(self.0)
     }
 
-    /// Another swip is to lead to it.
-    pub(super) fn relink(self, swip: &Swip<T>) {
-        swip.put(ManuallyDrop::into_inner(self.0));
+    /// Another tagged pointer is to lead to it.
+    pub(super) fn relink(self, pointer: &TaggedPtr<T>) {
+        pointer.put(ManuallyDrop::into_inner(self.0));
     }
 }
 
-impl<T> Default for Swip<T> {
-    fn default() -> Swip<T> {
-        Swip(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+impl<T> Default for TaggedPtr<T> {
+    fn default() -> TaggedPtr<T> {
+        TaggedPtr(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 }
 
-impl<T> Swip<T> {
+impl<T> TaggedPtr<T> {
     /// What it leads to, marked as used.
     ///
     /// # Safety
-    /// The pin is of the readers that are waited for before what was in this swip is released.
+    /// The pin is of the readers that are waited for before what was in this tagged pointer is released.
     #[inline]
     pub(super) unsafe fn get<'p>(&self, _pin: &'p Pin<'_>) -> Option<&'p T> {
         let word = self.0.load(Ordering::Acquire);
@@ -72,17 +72,17 @@ impl<T> Swip<T> {
     /// What it leads to, without a mark: nobody uses it.
     ///
     /// # Safety
-    /// As [`Swip::get`].
+    /// As [`TaggedPtr::get`].
     pub(super) unsafe fn peek<'p>(&self, _pin: &'p Pin<'_>) -> Option<&'p T> {
         let thing = self.0.load(Ordering::Acquire).map_addr(|addr| addr & !MARKS);
         // SAFETY: as in `get`.
         unsafe { thing.as_ref() }
     }
 
-    /// As [`Swip::get`], with a reference that outlives the pin.
+    /// As [`TaggedPtr::get`], with a reference that outlives the pin.
     ///
     /// # Safety
-    /// As [`Swip::get`].
+    /// As [`TaggedPtr::get`].
     pub(super) unsafe fn get_arc(&self, pin: &Pin<'_>) -> Option<Arc<T>> {
         // SAFETY: as the caller says.
         let thing = unsafe { self.get(pin) }?;
@@ -123,23 +123,26 @@ impl<T> Swip<T> {
     pub(super) fn put(&self, thing: Arc<T>) {
         const { assert!(align_of::<T>() > MARKS, "marks are in the low bits") };
         let old = self.0.swap(Arc::into_raw(thing).cast_mut(), Ordering::AcqRel);
-        assert!(old.is_null(), "a swip leads to one thing");
+        assert!(old.is_null(), "a pointer leads to one thing");
     }
 
     /// Takes out what is there.
     pub(super) fn take(&self) -> Option<Unlinked<T>> {
         let word = self.0.swap(std::ptr::null_mut(), Ordering::AcqRel);
         let thing = word.map_addr(|addr| addr & !MARKS);
-        // SAFETY: a pointer in a swip is from an `Arc` that was put in, and is taken out once:
+        // SAFETY: a pointer in a tagged pointer is from an `Arc` that was put in, and is taken out once:
         // here.
         (!thing.is_null()).then(|| Unlinked(ManuallyDrop::new(unsafe { Arc::from_raw(thing) })))
     }
 }
 
-impl<T> Drop for Swip<T> {
+impl<T> Drop for TaggedPtr<T> {
     fn drop(&mut self) {
         // What is left there could still be looked at, and is not released: it would be a fault of
         // the cache.
-        debug_assert!(self.is_empty() || std::thread::panicking(), "a swip goes after its thing");
+        debug_assert!(
+            self.is_empty() || std::thread::panicking(),
+            "a pointer goes after its thing"
+        );
     }
 }

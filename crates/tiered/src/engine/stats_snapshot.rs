@@ -1,5 +1,5 @@
 //! When what the engine remembers of the recent past is put down, so that who looks at its folder
-//! later is told of it ([`Recent`]): when it is closed, and now and then by the threads in the
+//! later is told of it ([`StatsSnapshot`]): when it is closed, and now and then by the threads in the
 //! background, for the case that it is killed. Nothing hangs on it: what cannot be put down is not,
 //! and nobody is told.
 
@@ -12,7 +12,7 @@ use spillway_base::clock;
 use spillway_base::lock::Mutex;
 
 use super::Inner;
-use crate::inspect::Recent;
+use crate::inspect::StatsSnapshot;
 use crate::temperature::REGIONS;
 
 /// From one time to the next in the background, at the least.
@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(30);
 const RESTS: u32 = 100;
 
 /// How far it has been put down.
-pub(super) struct Noted {
+pub(super) struct StatsSnapshots {
     dir: PathBuf,
     when: Mutex<When>,
 }
@@ -33,10 +33,10 @@ struct When {
     at: (u64, u32),
 }
 
-impl Noted {
+impl StatsSnapshots {
     /// Of an engine that is opened at this time.
-    pub(super) fn new(dir: PathBuf, now: Duration) -> Noted {
-        Noted { dir, when: Mutex::new(When { next: now + EVERY, at: (0, 0) }) }
+    pub(super) fn new(dir: PathBuf, now: Duration) -> StatsSnapshots {
+        StatsSnapshots { dir, when: Mutex::new(When { next: now + EVERY, at: (0, 0) }) }
     }
 }
 
@@ -69,17 +69,17 @@ impl Inner {
             let view = part.view_now();
             view.levels.runs().map(|run| run.slices().len()).collect::<Vec<_>>()
         });
-        let bytes = Recent::bytes_to_make(slices.sum());
+        let bytes = StatsSnapshot::bytes_to_make(slices.sum());
         let Ok(_charge) = self.accounts.budget.try_charge(Use::Compactions, bytes) else { return };
         let recent = self.recent();
-        let is_worth_less = recent.is_empty() && Recent::read(disk, dir).is_some();
+        let is_worth_less = recent.is_empty() && StatsSnapshot::read(disk, dir).is_some();
         if !is_worth_less {
             // A disk that fails here is met again by those who need it.
             let _ = recent.write(disk, dir);
         }
     }
 
-    fn recent(&self) -> Recent {
+    fn recent(&self) -> StatsSnapshot {
         // Numbers that were given out and not recorded may be given out again after a crash.
         let next_extent = self.manifest.lock().state().next_extent;
         let mut counts = Vec::new();
@@ -96,6 +96,6 @@ impl Inner {
         counts.sort_unstable();
         counts.dedup_by_key(|(id, _)| *id);
         let compactions = self.history.newest();
-        Recent { at: clock::wall(), next_extent, counts, compactions }
+        StatsSnapshot { at: clock::wall(), next_extent, counts, compactions }
     }
 }

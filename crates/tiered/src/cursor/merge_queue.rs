@@ -2,7 +2,7 @@
 //!
 //! When the first has a new key it goes back past those that come before it. The table's lowest
 //! level has most of its rows, so most often it passes nobody, and a source with few rows passes
-//! all the others, which are few: what is compared are the heads of keys ([`super::heads`]), which
+//! all the others, which are few: what is compared are the heads of keys ([`super::key_prefixes`]), which
 //! stand beside each other in the line. Only where heads are equal are keys compared. Whoever has
 //! the same key as the one before it in the line says so, and nobody looks for equal keys.
 //!
@@ -14,9 +14,9 @@
 //! slower; a sub-table has a handful.
 //!
 //! # Guarantees
-//! - **L1.** [`Line::first`] is beaten by nobody.
-//! - **L2.** When [`Line::tied`] is `None`, nobody else has the first's key.
-//! - **L3.** [`Line::second`] is beaten by nobody but the first: until it has passed that one's
+//! - **L1.** [`MergeQueue::first`] is beaten by nobody.
+//! - **L2.** When [`MergeQueue::tied`] is `None`, nobody else has the first's key.
+//! - **L3.** [`MergeQueue::second`] is beaten by nobody but the first: until it has passed that one's
 //!   key, the first stays it.
 
 use std::cell::Cell;
@@ -46,9 +46,9 @@ struct Waiting {
 }
 
 /// The line. Who has no key left is not in it.
-pub(super) struct Line(Vec<Waiting>);
+pub(super) struct MergeQueue(Vec<Waiting>);
 
-impl Drop for Line {
+impl Drop for MergeQueue {
     fn drop(&mut self) {
         self.0.clear();
         // A thread that ends has no place for it any more.
@@ -56,9 +56,9 @@ impl Drop for Line {
     }
 }
 
-impl Line {
-    pub(super) fn new() -> Line {
-        Line(SPARE.try_with(Cell::take).unwrap_or_default())
+impl MergeQueue {
+    pub(super) fn new() -> MergeQueue {
+        MergeQueue(SPARE.try_with(Cell::take).unwrap_or_default())
     }
 
     /// Everybody leaves; so many may come.
@@ -68,7 +68,7 @@ impl Line {
     }
 
     /// One comes into the line, with the head of its key. Answers with how many it was compared by
-    /// a key that differs, as do [`Line::step`] and [`Line::step_tied`].
+    /// a key that differs, as do [`MergeQueue::step`] and [`MergeQueue::step_tied`].
     pub(super) fn enter(
         &mut self,
         one: usize,
@@ -132,7 +132,7 @@ impl Line {
         self.go_back(0, head, on_value, contest)
     }
 
-    /// Whom [`Line::tied`] named has another key, further on.
+    /// Whom [`MergeQueue::tied`] named has another key, further on.
     #[inline]
     pub(super) fn step_tied(&mut self, head: u64, on_value: bool, contest: &impl Contest) -> u32 {
         self.go_back(1, head, on_value, contest)
@@ -144,7 +144,7 @@ impl Line {
         self.untie();
     }
 
-    /// Whom [`Line::tied`] named has no key left. Whoever is behind it has the first's key if it
+    /// Whom [`MergeQueue::tied`] named has no key left. Whoever is behind it has the first's key if it
     /// had that one's.
     pub(super) fn end_tied(&mut self) {
         self.0.remove(1);

@@ -66,17 +66,17 @@ struct List {
 }
 
 /// All entries, in their queues.
-pub(super) struct Order<I> {
+pub(super) struct EvictionQueue<I> {
     entries: Vec<Entry<I>>,
     free: u32,
     lists: [List; QUEUES.len()],
     ghosts: Ghosts,
 }
 
-impl<I> Default for Order<I> {
-    fn default() -> Order<I> {
+impl<I> Default for EvictionQueue<I> {
+    fn default() -> EvictionQueue<I> {
         let empty = List { newest: NONE, oldest: NONE, len: 0, bytes: 0, saves: 0, turns: 0.0 };
-        Order {
+        EvictionQueue {
             entries: Vec::new(),
             free: NONE,
             lists: [empty; QUEUES.len()],
@@ -85,7 +85,7 @@ impl<I> Default for Order<I> {
     }
 }
 
-impl<I> Order<I> {
+impl<I> EvictionQueue<I> {
     /// Bytes of a queue.
     pub(super) fn bytes(&self, queue: Queue) -> usize {
         self.lists[queue as usize].bytes
@@ -202,7 +202,7 @@ impl<I> Order<I> {
     ) -> Option<u32> {
         let all: usize = self.lists.iter().map(|list| list.len).sum();
         // Each time round takes a mark; what cannot go at all may be passed as often.
-        for _ in 0..all * (super::swip::MARKS_MAX + 2) {
+        for _ in 0..all * (super::tagged_ptr::MARKS_MAX + 2) {
             let queue = self.turn(capacity, tables_most);
             let list = &mut self.lists[queue as usize];
             let id = list.oldest;
@@ -271,7 +271,7 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    fn drain(order: &mut Order<u32>, capacity: usize) -> Vec<u32> {
+    fn drain(order: &mut EvictionQueue<u32>, capacity: usize) -> Vec<u32> {
         let mut gone = Vec::new();
         while let Some(id) = order.victim(capacity, usize::MAX, |_, _| Verdict::Evict) {
             gone.push(order.remove(id).0);
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn queues_give_back_what_came_first() {
-        let mut order = Order::default();
+        let mut order = EvictionQueue::default();
         let ids: Vec<u32> = (0..6).map(|item| order.insert(Queue::Small, item, 10, 10)).collect();
         order.remove(ids[0]);
         order.remove(ids[3]);
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_was_used_in_the_small_queue_goes_into_the_main_one() {
-        let mut order = Order::default();
+        let mut order = EvictionQueue::default();
         (0..10).for_each(|item| _ = order.insert(Queue::Small, item, 10, 10));
         let stays = |queue, item: &u32| match (queue, item) {
             (Queue::Small, 0..3) => Verdict::Stay,
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn blocks_that_come_back_soon_go_into_the_main_queue() {
-        let mut order: Order<u32> = Order::default();
+        let mut order: EvictionQueue<u32> = EvictionQueue::default();
         (0..4).for_each(|item| _ = order.insert(Queue::Main, item, 1, 1));
         (0..6).for_each(|key| order.remember(key));
         assert_eq!(order.entrance(1), Queue::Small, "it is forgotten");
@@ -322,7 +322,7 @@ mod tests {
     /// Of two queues of equal size, one saves four times as much for each byte.
     #[test]
     fn what_saves_more_for_its_memory_is_passed_less_often() {
-        let mut order = Order::default();
+        let mut order = EvictionQueue::default();
         (0..100).for_each(|item| _ = order.insert(Queue::Main, item, 100, 25));
         (100..200).for_each(|item| _ = order.insert(Queue::Tables, item, 100, 100));
         let mut passed = [0; QUEUES.len()];
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn tables_past_their_share_go_first() {
-        let mut order = Order::default();
+        let mut order = EvictionQueue::default();
         (0..10).for_each(|item| _ = order.insert(Queue::Main, item, 10, 10));
         (10..20).for_each(|item| _ = order.insert(Queue::Tables, item, 10, 1000));
         let mut gone = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange};
 
-use super::{Gap, Gaps, WALKED_MIN};
+use super::{Gap, TombstoneSkip, WALKED_MIN};
 
 /// Of the tombstones that are walked over in a row, a gap is looked for over the first, and then
 /// over each so many-th.
@@ -108,7 +108,7 @@ impl Stretch {
         direction: Direction,
         found: Option<&[u8]>,
         snapshot: Csn,
-        gaps: &Gaps,
+        gaps: &TombstoneSkip,
     ) -> Option<Gap> {
         if self.is_empty() {
             return None;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use spillway_base::{Error, Result};
 
-use super::cuts::Cuts;
+use super::input::Origin;
 use super::offload::{Accelerator, Cpu, MergeTask};
 use super::plan::{Policy, Step};
 use super::reader::OpenSlice;
 use super::rule::DropRule;
-use super::supply::Origin;
+use super::split_points::SplitPoints;
 use crate::block::{BuiltBlock, FRAME_BYTES, put_coded_frame};
 use crate::coding::{Coding, Compression, Dictionary, Encoder};
 use crate::extent::{BlockParts, ExtentBuilder};
@@ -98,7 +98,7 @@ struct Pending {
 }
 
 /// Takes steps in key order.
-pub(crate) struct Weaver<'a> {
+pub(crate) struct MergeWriter<'a> {
     rule: &'a DropRule<'a>,
     policy: Policy,
     accelerator: &'a dyn Accelerator,
@@ -109,7 +109,7 @@ pub(crate) struct Weaver<'a> {
     waiting: Vec<Step>,
     tasks: usize,
     stays: Vec<Arc<Slice>>,
-    cuts: &'a Cuts,
+    cuts: &'a SplitPoints,
     /// How many of them come before the last block.
     cuts_before: usize,
     tally: Tally,
@@ -118,8 +118,8 @@ pub(crate) struct Weaver<'a> {
     output: &'a mut dyn Output,
 }
 
-/// What a [`Weaver`] has made beside what it has written.
-pub(crate) struct Woven {
+/// What a [`MergeWriter`] has made beside what it has written.
+pub(crate) struct MergeResult {
     /// The slices that stay where they are.
     pub(crate) stays: Vec<Arc<Slice>>,
     pub(crate) tally: Tally,
@@ -127,7 +127,7 @@ pub(crate) struct Woven {
     pub(crate) refusal: Option<String>,
 }
 
-impl<'a> Weaver<'a> {
+impl<'a> MergeWriter<'a> {
     pub(crate) fn new(
         builder: ExtentBuilder,
         rule: &'a DropRule<'a>,
@@ -135,8 +135,8 @@ impl<'a> Weaver<'a> {
         accelerator: &'a dyn Accelerator,
         coder: Coder,
         output: &'a mut dyn Output,
-    ) -> Weaver<'a> {
-        Weaver {
+    ) -> MergeWriter<'a> {
+        MergeWriter {
             rule,
             policy,
             accelerator,
@@ -146,7 +146,7 @@ impl<'a> Weaver<'a> {
             waiting: Vec::new(),
             tasks: 0,
             stays: Vec::new(),
-            cuts: Cuts::NONE,
+            cuts: SplitPoints::NONE,
             cuts_before: 0,
             tally: Tally::default(),
             refusal: None,
@@ -155,7 +155,7 @@ impl<'a> Weaver<'a> {
     }
 
     /// Ends slices at cuts, which the blocks that come end at (W6).
-    pub(crate) fn cut_at(mut self, cuts: &'a Cuts) -> Weaver<'a> {
+    pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> MergeWriter<'a> {
         self.cuts = cuts;
         self
     }
@@ -173,15 +173,15 @@ impl<'a> Weaver<'a> {
     /// Ends the last extent.
     ///
     /// # Errors
-    /// As [`Weaver::take`].
-    pub(crate) fn finish(mut self) -> Result<Woven> {
+    /// As [`MergeWriter::take`].
+    pub(crate) fn finish(mut self) -> Result<MergeResult> {
         self.work()?;
         self.settle()?;
         if !self.builder.is_empty() {
             self.output.write(&mut self.builder)?;
         }
-        let Weaver { stays, tally, refusal, .. } = self;
-        Ok(Woven { stays, tally, refusal })
+        let MergeWriter { stays, tally, refusal, .. } = self;
+        Ok(MergeResult { stays, tally, refusal })
     }
 
     fn work(&mut self) -> Result<()> {

@@ -24,7 +24,7 @@ const KEPT: usize = 16;
 const NO_ERA: u64 = u64::MAX;
 
 /// How a table stands.
-pub(crate) struct Standing {
+pub(crate) struct TableVisibility {
     pub(crate) id: TableId,
     /// Of the engine, as [`next_engine`] gave it.
     engine: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Standing {
 }
 
 thread_local! {
-    static OF_THREAD: RefCell<[Option<Arc<Standing>>; KEPT]> = const { RefCell::new([const { None }; KEPT]) };
+    static OF_THREAD: RefCell<[Option<Arc<TableVisibility>>; KEPT]> = const { RefCell::new([const { None }; KEPT]) };
 }
 
 /// A number for an engine, which no other of this process has.
@@ -46,11 +46,11 @@ pub(crate) fn next_engine() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Standing {
+impl TableVisibility {
     /// Of a table that is there from a commit on.
-    pub(crate) fn new(engine: u64, id: TableId, created: Csn) -> Arc<Standing> {
+    pub(crate) fn new(engine: u64, id: TableId, created: Csn) -> Arc<TableVisibility> {
         let (dropped, era) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
-        Arc::new(Standing { id, engine, created, dropped, era })
+        Arc::new(TableVisibility { id, engine, created, dropped, era })
     }
 
     /// Does something with what this thread keeps of a table, or else, and where that was dropped,
@@ -59,13 +59,13 @@ impl Standing {
     pub(crate) fn with<T>(
         engine: u64,
         id: TableId,
-        find: impl FnOnce() -> Option<Arc<Standing>>,
-        act: impl FnOnce(&Standing) -> T,
+        find: impl FnOnce() -> Option<Arc<TableVisibility>>,
+        act: impl FnOnce(&TableVisibility) -> T,
     ) -> Option<T> {
         let kept = OF_THREAD.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             let kept = &mut kept[id.0 as usize % KEPT];
-            let is_it = |kept: &Arc<Standing>| {
+            let is_it = |kept: &Arc<TableVisibility>| {
                 // The number of one that was dropped may be another's.
                 kept.id == id && kept.engine == engine && kept.dropped() == Csn::MAX
             };
@@ -121,8 +121,8 @@ mod tests {
 
     const TABLE: TableId = TableId(3);
 
-    fn created(engine: u64, table: TableId, find: Option<&Arc<Standing>>) -> Option<Csn> {
-        Standing::with(engine, table, || find.cloned(), |standing| standing.created)
+    fn created(engine: u64, table: TableId, find: Option<&Arc<TableVisibility>>) -> Option<Csn> {
+        TableVisibility::with(engine, table, || find.cloned(), |standing| standing.created)
     }
 
     /// Q1: another table in the same place of the thread's, and another engine's of the same
@@ -135,7 +135,7 @@ mod tests {
         let all = [1, 2, 3].map(Csn);
         for round in 0..2 {
             for (at, (engine, id)) in tables.into_iter().enumerate() {
-                let standing = Standing::new(engine, id, all[at]);
+                let standing = TableVisibility::new(engine, id, all[at]);
                 assert_eq!(created(engine, id, None), None, "of none in round {round}");
                 assert_eq!(created(engine, id, Some(&standing)), Some(all[at]));
                 assert_eq!(created(engine, id, None), Some(all[at]), "it is kept");
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn q2_what_was_kept_tells_that_the_table_was_dropped() {
         let engine = next_engine();
-        let standing = Standing::new(engine, TABLE, Csn(4));
+        let standing = TableVisibility::new(engine, TABLE, Csn(4));
         let exists = |csn| {
-            let exists = |kept: &Standing| kept.exists_at(Csn(csn));
-            Standing::with(engine, TABLE, || Some(standing.clone()), exists)
+            let exists = |kept: &TableVisibility| kept.exists_at(Csn(csn));
+            TableVisibility::with(engine, TABLE, || Some(standing.clone()), exists)
         };
         assert_eq!([3, 4, 9].map(exists), [Some(false), Some(true), Some(true)]);
         standing.mark_dropped(Csn(7));

@@ -9,7 +9,7 @@
 //! checksum gives away. Missing, torn, damaged and of another version are one: nothing is told.
 //!
 //! # Format
-//! Integers are little-endian. `recent` in the data folder:
+//! Integers are little-endian. `stats_snapshot` in the data folder:
 //!
 //! | bytes | |
 //! |--:|---|
@@ -58,7 +58,7 @@ pub(crate) type Counts = [u8; REGIONS];
 
 /// What was known at a moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Recent {
+pub(crate) struct StatsSnapshot {
     /// When, since the Unix epoch.
     pub(crate) at: Duration,
     /// Extents from this one on came later.
@@ -69,7 +69,7 @@ pub(crate) struct Recent {
     pub(crate) compactions: Vec<CompactionRecord>,
 }
 
-impl Recent {
+impl StatsSnapshot {
     /// Memory that is needed to make and write one of so many slices, at the most: the counts in a
     /// list that has grown, their bytes, and those once more with what is before and behind them.
     pub(crate) fn bytes_to_make(slices: usize) -> usize {
@@ -108,7 +108,7 @@ impl Recent {
         body
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<Recent> {
+    fn decode(reader: &mut Reader<'_>) -> Result<StatsSnapshot> {
         let at = Duration::from_nanos(reader.u64()?);
         let next_extent = ExtentId(reader.u64()?);
         let mut all: Vec<(ExtentId, Counts)> = Vec::new();
@@ -124,7 +124,7 @@ impl Recent {
         }
         let compactions = 0..reader.u16()?;
         let compactions = compactions.map(|_| decode_compaction(reader)).collect::<Result<_>>();
-        Ok(Recent { at, next_extent, counts: all, compactions: compactions? })
+        Ok(StatsSnapshot { at, next_extent, counts: all, compactions: compactions? })
     }
 
     /// Puts it down in a data folder, over what was there before. Nothing is synced.
@@ -151,8 +151,8 @@ impl Recent {
     }
 
     /// What a data folder tells; nothing where that cannot be read, whatever the reason.
-    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Option<Recent> {
-        RECORD.read(disk, &dir.join(NAME), Recent::decode).ok().flatten()
+    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Option<StatsSnapshot> {
+        RECORD.read(disk, &dir.join(NAME), StatsSnapshot::decode).ok().flatten()
     }
 }
 
@@ -218,7 +218,7 @@ pub(crate) mod fuzz {
 
     pub(crate) fn record(bytes: &[u8]) {
         let sealed = RECORD.encode(bytes);
-        let Ok(recent) = RECORD.decode(&sealed, Recent::decode) else { return };
+        let Ok(recent) = RECORD.decode(&sealed, StatsSnapshot::decode) else { return };
         assert_eq!(recent.encode(), bytes);
     }
 }
@@ -254,9 +254,9 @@ mod tests {
         }
     }
 
-    fn some() -> Recent {
+    fn some() -> StatsSnapshot {
         let kinds = Kind::ALL.into_iter().enumerate();
-        Recent {
+        StatsSnapshot {
             at: Duration::new(1_700_000_000, 123_456_789),
             next_extent: ExtentId(900),
             counts: vec![
@@ -268,23 +268,23 @@ mod tests {
         }
     }
 
-    fn decoded(bytes: &[u8]) -> Option<Recent> {
-        RECORD.decode(bytes, Recent::decode).ok()
+    fn decoded(bytes: &[u8]) -> Option<StatsSnapshot> {
+        RECORD.decode(bytes, StatsSnapshot::decode).ok()
     }
 
     #[test]
     fn what_is_put_down_is_read_back() {
         let (disk, dir) = (SimDisk::new(1), Path::new("/data"));
         disk.create_dir_all(dir).unwrap();
-        assert_eq!(Recent::read(&disk, dir), None);
-        let nothing = Recent { counts: Vec::new(), compactions: Vec::new(), ..some() };
+        assert_eq!(StatsSnapshot::read(&disk, dir), None);
+        let nothing = StatsSnapshot { counts: Vec::new(), compactions: Vec::new(), ..some() };
         for recent in [nothing, some()] {
             recent.write(&disk, dir).unwrap();
-            assert_eq!(Recent::read(&disk, dir).as_ref(), Some(&recent));
+            assert_eq!(StatsSnapshot::read(&disk, dir).as_ref(), Some(&recent));
             assert_eq!(disk.list(dir).unwrap(), [NAME]);
         }
         // What the page says of bytes: without compactions there are 48 and the extents.
-        let recent = Recent { compactions: Vec::new(), ..some() };
+        let recent = StatsSnapshot { compactions: Vec::new(), ..some() };
         let bytes = RECORD.encode(&recent.encode());
         assert_eq!(bytes.len(), 4 + 2 + 3 * 8 + 3 * 16 + 2 + 4);
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
         }
         let of = |counts: &[(u64, Counts)]| {
             let counts = counts.iter().map(|(id, counts)| (ExtentId(*id), *counts)).collect();
-            decoded(&RECORD.encode(&Recent { counts, ..some() }.encode())).is_some()
+            decoded(&RECORD.encode(&StatsSnapshot { counts, ..some() }.encode())).is_some()
         };
         let (one, most) = ([1; REGIONS], [63; REGIONS]);
         assert!(of(&[(1, one), (2, most)]));

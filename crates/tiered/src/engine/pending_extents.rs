@@ -7,8 +7,8 @@ use spillway_base::clock::Clock;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use super::Inner;
+use super::cache_warming::WarmTables;
 use super::pace::{Pace, SYNC_BYTES};
-use super::warm::WarmTables;
 use crate::bulk_io::Bulk;
 use crate::compaction::Output;
 use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
@@ -16,7 +16,7 @@ use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::space::{DeviceClass, SlotRun};
 
 /// Extents written and not yet recorded; their slots go back if they never are.
-pub(super) struct Written<'a> {
+pub(super) struct PendingExtents<'a> {
     inner: &'a Inner,
     /// Where they are meant to lie.
     pub(super) class: DeviceClass,
@@ -33,7 +33,7 @@ pub(super) struct Written<'a> {
     seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }
 
-impl Drop for Written<'_> {
+impl Drop for PendingExtents<'_> {
     fn drop(&mut self) {
         // Nothing may be on its way into slots that others are given.
         let _ = self.bulk.finish_writes();
@@ -41,13 +41,13 @@ impl Drop for Written<'_> {
     }
 }
 
-impl<'a> Written<'a> {
+impl<'a> PendingExtents<'a> {
     /// Nothing yet, meant for devices of a class.
     ///
     /// # Errors
     /// As [`Bulk::new`].
-    pub(super) fn begin(inner: &'a Inner, class: DeviceClass) -> Result<Written<'a>> {
-        Ok(Written {
+    pub(super) fn begin(inner: &'a Inner, class: DeviceClass) -> Result<PendingExtents<'a>> {
+        Ok(PendingExtents {
             inner,
             class,
             bulk: inner
@@ -135,7 +135,7 @@ impl<'a> Written<'a> {
     }
 }
 
-impl Output for Written<'_> {
+impl Output for PendingExtents<'_> {
     fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()> {
         let id = self.inner.new_extent_id();
         self.put(extent.finish(id))

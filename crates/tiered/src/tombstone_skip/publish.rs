@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 
 use spillway_base::{Direction, KeyRange};
 
-use super::{Gap, Gaps, KEY_BYTES_MAX};
+use super::{Gap, KEY_BYTES_MAX, TombstoneSkip};
 use crate::memtable::{Memtable, Place, Places};
 use crate::view::View;
 
 /// A gap on trial. It is withdrawn when this is dropped.
 struct Trial<'a> {
-    gaps: &'a Gaps,
+    gaps: &'a TombstoneSkip,
     number: u64,
 }
 
-impl Gaps {
+impl TombstoneSkip {
     /// Makes a gap known that a scan at its CSN has walked over, if it still is one. Answers
     /// whether it did.
     ///

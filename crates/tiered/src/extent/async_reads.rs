@@ -9,7 +9,7 @@
 //! # Guarantees
 //! - **Z1 (everybody is called).** Who is told that a read is under way is called once it is over,
 //!   whatever came of it, by whoever calls
-//!   [`UnderWay::end`] next. The queues' descriptors say when.
+//!   [`AsyncReads::end`] next. The queues' descriptors say when.
 //! - **Z2 (one read for all).** Of a table or a block one read is under way at a time, of which all
 //!   are told who want it.
 //! - **Z3 (no failure is lost, none is made up).** What could not be read, or is damaged, is not
@@ -18,10 +18,10 @@
 //! - **Z4 (bounded).** Each queue has [`DEPTH`] reads under way at the most, charged to the budget
 //!   with their memory. Who comes to a full one is told that nothing is under way.
 //! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through.
-//!   After [`UnderWay::finish`] none is, or begins.
+//!   After [`AsyncReads::finish`] none is, or begins.
 //! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`]
 //!   of a queue at the most, until
-//!   [`UnderWay::submit`] or [`UnderWay::end`]. [`UnderWay::keeps_some`] says so, until the system
+//!   [`AsyncReads::submit`] or [`AsyncReads::end`]. [`AsyncReads::keeps_some`] says so, until the system
 //!   has taken all: also what is left of a read of which its device has done a part, and whatever a
 //!   panic ends meanwhile.
 //! - **Z7 (alone).** Where nothing is under way, and the caller's threads have nothing else to do
@@ -50,9 +50,9 @@ use spillway_base::thread;
 use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
 
 use super::Missing;
-use super::ahead::WIDENED_BYTES;
+use super::direct_io::KEPT_BYTES;
 use super::handle::ExtentHandle;
-use super::past::KEPT_BYTES;
+use super::readahead::WIDENED_BYTES;
 use crate::extent_meta::ExtentId;
 
 /// Reads of one queue under way at once.
@@ -120,7 +120,7 @@ impl Lane {
 
 /// Reads that are under way, by queues that no two threads use at once.
 #[derive(Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct AsyncReads {
     lanes: OnceLock<Box<[Mutex<Lane>]>>,
     begun: AtomicU64,
     shared: AtomicU64,
@@ -134,7 +134,7 @@ pub(crate) struct UnderWay {
 
 /// How reads go on beside who needs them.
 #[derive(Clone, Copy)]
-pub(crate) struct UnderWaySettings {
+pub(crate) struct AsyncReadSettings {
     /// Queues.
     pub(crate) lanes: usize,
     /// Whether they go past the system's page cache.
@@ -145,10 +145,10 @@ pub(crate) struct UnderWaySettings {
     pub(crate) waits_alone: bool,
 }
 
-impl UnderWay {
+impl AsyncReads {
     /// Opens queues, unless they are open, if the disk has such as tell when a read is over.
     /// Answers what does.
-    pub(crate) fn open(&self, disk: &dyn Disk, how: UnderWaySettings) -> Vec<OwnedFd> {
+    pub(crate) fn open(&self, disk: &dyn Disk, how: AsyncReadSettings) -> Vec<OwnedFd> {
         self.waits_alone.store(how.waits_alone, Ordering::Relaxed);
         let cache = if how.direct { Cache::Bypass } else { Cache::Through };
         let settings = QueueSettings { depth: DEPTH, cache };
@@ -264,7 +264,7 @@ impl UnderWay {
         self.lanes.get().into_iter().flatten().map(|lane| lane.lock().kept).sum()
     }
 
-    /// Whether [`UnderWay::submit`] has something to do.
+    /// Whether [`AsyncReads::submit`] has something to do.
     pub(crate) fn keeps_some(&self) -> bool {
         // Who lies down, and who begins a read and looks who sleeps, do not overlook each other.
         self.kept.load(Ordering::SeqCst)

@@ -25,7 +25,7 @@ const FREED_AT_ONCE: usize = if cfg!(test) { 6 } else { 256 };
 const FREED_A_LOOK: usize = 4096;
 
 /// Something large that nobody reads any more.
-pub(crate) trait Remains: Send {
+pub(crate) trait Retired: Send {
     /// Frees about so many of its parts.
     fn free(&mut self, parts: usize);
 
@@ -35,16 +35,16 @@ pub(crate) trait Remains: Send {
 
 /// What is left to be freed.
 #[derive(Default)]
-pub(crate) struct Garbage {
+pub(crate) struct DeferredFree {
     /// Oldest first; none while who lets go has to free.
-    left: Mutex<Option<VecDeque<Box<dyn Remains>>>>,
+    left: Mutex<Option<VecDeque<Box<dyn Retired>>>>,
     /// How much was ever left.
     handed_over: AtomicU64,
 }
 
-impl Garbage {
+impl DeferredFree {
     /// Frees a little of what was let go of, and the rest later (G1).
-    pub(crate) fn let_go(&self, mut remains: impl Remains + 'static) {
+    pub(crate) fn let_go(&self, mut remains: impl Retired + 'static) {
         remains.free(FREED_AT_ONCE);
         if !remains.is_gone() {
             self.handed_over.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Garbage {
         }
     }
 
-    fn leave(&self, mut remains: Box<dyn Remains>) {
+    fn leave(&self, mut remains: Box<dyn Retired>) {
         if let Some(left) = &mut *self.left.lock() {
             left.push_back(remains);
             return;
@@ -77,7 +77,7 @@ impl Garbage {
         left.into_iter().flatten().for_each(|mut remains| free_whole(&mut *remains));
     }
 
-    /// There is somebody who will free what is left, until [`Garbage::end`].
+    /// There is somebody who will free what is left, until [`DeferredFree::end`].
     pub(crate) fn begin(&self) {
         self.left.lock().get_or_insert_default();
     }
@@ -93,7 +93,7 @@ impl Garbage {
     }
 }
 
-fn free_whole(remains: &mut dyn Remains) {
+fn free_whole(remains: &mut dyn Retired) {
     while !remains.is_gone() {
         remains.free(usize::MAX);
     }
@@ -111,7 +111,7 @@ mod tests {
         freed: Arc<AtomicUsize>,
     }
 
-    impl Remains for Parts {
+    impl Retired for Parts {
         fn free(&mut self, parts: usize) {
             let freed = parts.min(self.left);
             self.left -= freed;
@@ -131,7 +131,7 @@ mod tests {
     /// G1, G2.
     #[test]
     fn a_little_is_freed_at_once_and_the_rest_in_looks() {
-        let garbage = Garbage::default();
+        let garbage = DeferredFree::default();
         garbage.begin();
         let (few, freed_few) = parts(FREED_AT_ONCE);
         garbage.let_go(few);
@@ -153,7 +153,7 @@ mod tests {
     /// G4.
     #[test]
     fn in_the_end_all_goes_and_before_the_begin_too() {
-        let garbage = Garbage::default();
+        let garbage = DeferredFree::default();
         let (early, freed) = parts(1_000_000);
         garbage.let_go(early);
         assert_eq!((freed(), garbage.free_some()), (1_000_000, false));

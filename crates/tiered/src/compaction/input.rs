@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use spillway_base::{KeyRange, Result};
 
-use super::cuts::Cuts;
 use super::reader::OpenSlice;
 use super::rule::{DropRule, Sieve};
+use super::split_points::SplitPoints;
 use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
 use crate::bulk_io::Bulk;
 use crate::extent_meta::Counts;
@@ -85,7 +85,7 @@ pub(crate) enum Head {
 }
 
 /// A source.
-pub(crate) struct Supply<'a> {
+pub(crate) struct MergeInput<'a> {
     head: Head,
     /// A unit that comes before the head: what was given back.
     returned: Option<Unit>,
@@ -98,12 +98,12 @@ enum Rest<'a> {
     Memtable(Box<MemtableBlocks<'a>>),
 }
 
-impl<'a> Supply<'a> {
+impl<'a> MergeInput<'a> {
     /// Slices in key order.
-    pub(crate) fn of_slices(slices: Vec<Arc<Slice>>, bulk: &Bulk) -> Supply<'a> {
+    pub(crate) fn of_slices(slices: Vec<Arc<Slice>>, bulk: &Bulk) -> MergeInput<'a> {
         bulk.add_source();
         let slices = Rest::Slices { slices: slices.into_iter(), open: None };
-        Supply::new(slices, Some(bulk.clone()))
+        MergeInput::new(slices, Some(bulk.clone()))
     }
 
     /// What the rule keeps of a memtable's keys in a range, in blocks that end at cuts (W6).
@@ -111,15 +111,15 @@ impl<'a> Supply<'a> {
         memtable: &'a Memtable,
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
-        cuts: &'a Cuts,
+        cuts: &'a SplitPoints,
         block_bytes: usize,
-    ) -> Supply<'a> {
+    ) -> MergeInput<'a> {
         let blocks = Box::new(MemtableBlocks::new(memtable, range, rule, cuts, block_bytes));
-        Supply::new(Rest::Memtable(blocks), None)
+        MergeInput::new(Rest::Memtable(blocks), None)
     }
 
-    fn new(rest: Rest<'a>, bulk: Option<Bulk>) -> Supply<'a> {
-        let mut supply = Supply { head: Head::End, returned: None, rest, bulk };
+    fn new(rest: Rest<'a>, bulk: Option<Bulk>) -> MergeInput<'a> {
+        let mut supply = MergeInput { head: Head::End, returned: None, rest, bulk };
         supply.advance();
         supply
     }
@@ -237,7 +237,7 @@ struct MemtableBlocks<'a> {
     range: KeyRange<'a>,
     place: Option<Place>,
     sieve: Sieve<'a>,
-    cuts: &'a Cuts,
+    cuts: &'a SplitPoints,
     /// How many of them come before the last key.
     cuts_before: usize,
     writer: BlockWriter,
@@ -249,7 +249,7 @@ impl<'a> MemtableBlocks<'a> {
         memtable: &'a Memtable,
         range: KeyRange<'a>,
         rule: &'a DropRule<'a>,
-        cuts: &'a Cuts,
+        cuts: &'a SplitPoints,
         block_bytes: usize,
     ) -> MemtableBlocks<'a> {
         MemtableBlocks {

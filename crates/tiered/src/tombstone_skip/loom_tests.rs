@@ -29,7 +29,7 @@ type Between = fn(&Memtable) -> bool;
 /// G1, G2: when both are done, the value is in no gap.
 fn one_sees_the_other(between: Between) {
     model(3, move || {
-        let (gaps, view) = (Arc::new(Gaps::new(true, Arc::default())), view());
+        let (gaps, view) = (Arc::new(TombstoneSkip::new(true, Arc::default())), view());
         let (of_writer, into) = (gaps.clone(), view.clone());
         let writer = loom::thread::spawn(move || {
             // As `SubTable::insert` does.
@@ -65,7 +65,7 @@ fn loom_g2_who_sees_the_commit_does_not_leap() {
     use spillway_base::sync::atomic::AtomicBool;
 
     model(3, || {
-        let (gaps, view) = (Arc::new(Gaps::new(true, Arc::default())), view());
+        let (gaps, view) = (Arc::new(TombstoneSkip::new(true, Arc::default())), view());
         assert!(gaps.publish(gap(), |act| act().then(|| view.clone())));
         let installed = Arc::new(AtomicBool::new(false));
         let (of_writer, into, told) = (gaps.clone(), view.clone(), installed.clone());

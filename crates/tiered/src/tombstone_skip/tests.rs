@@ -10,8 +10,8 @@ use crate::level::Levels;
 use crate::memtable::{Accounts, Memtable};
 use crate::view::View;
 
-fn gaps() -> Gaps {
-    Gaps::new(true, Arc::default())
+fn gaps() -> TombstoneSkip {
+    TombstoneSkip::new(true, Arc::default())
 }
 
 fn gap(start: &str, end: &str, csn: u64) -> Gap {
@@ -29,7 +29,7 @@ fn view() -> Arc<View> {
     Arc::new(View { active, immutables: Vec::new(), levels: Arc::new(Levels::default()) })
 }
 
-fn insert(gaps: &Gaps, view: &View, key: &str, csn: u64, value: Option<&[u8]>) {
+fn insert(gaps: &TombstoneSkip, view: &View, key: &str, csn: u64, value: Option<&[u8]>) {
     let inside = view.active.enter().unwrap();
     view.active.insert(&inside, key.as_bytes(), Csn(csn), value);
     if value.is_some() {
@@ -38,7 +38,7 @@ fn insert(gaps: &Gaps, view: &View, key: &str, csn: u64, value: Option<&[u8]>) {
 }
 
 /// Publishes with nothing beside.
-fn publish(gaps: &Gaps, view: &Arc<View>, gap: Gap) -> bool {
+fn publish(gaps: &TombstoneSkip, view: &Arc<View>, gap: Gap) -> bool {
     gaps.publish(gap, |act| (act() && view.active.passed()).then(|| view.clone()))
 }
 
@@ -46,7 +46,7 @@ fn active(list: &[(&str, &str, u64)]) -> Vec<(String, String, u64)> {
     list.iter().map(|(start, end, csn)| ((*start).into(), (*end).into(), *csn)).collect()
 }
 
-fn leaps(gaps: &Gaps, key: &str, snapshot: u64) -> bool {
+fn leaps(gaps: &TombstoneSkip, key: &str, snapshot: u64) -> bool {
     gaps.over(key.as_bytes(), Csn(snapshot)).is_some()
 }
 
@@ -328,7 +328,7 @@ fn nothing_is_kept_where_it_is_off_or_the_view_is_not_to_be_had_or_keys_are_long
     let long = "k".repeat(KEY_BYTES_MAX + 1);
     assert!(!publish(&gaps, &view, gap("b", &long, 1)));
     assert_eq!(gaps.count.load(Ordering::Relaxed), 0, "what was on trial is withdrawn");
-    let off = Gaps::new(false, Arc::default());
+    let off = TombstoneSkip::new(false, Arc::default());
     assert!(!publish(&off, &view, gap("b", "f", 1)));
 }
 

@@ -108,7 +108,7 @@ use spillway_base::{Csn, Direction, KeyRange};
 use list::List;
 pub(crate) use stretch::Stretch;
 
-/// Gaps of a sub-table: queues in one table, each of which has one at its head.
+/// The most gaps of a sub-table: one for the head of each of several queues in one table.
 const GAPS_MAX: usize = 256;
 /// Bytes of their keys: a few hundred for most.
 const GAPS_BYTES_MAX: usize = 128 << 10;
@@ -192,7 +192,7 @@ pub(crate) struct Figures {
 
 /// The gaps of a sub-table. The module's page says what holds.
 #[derive(Debug)]
-pub(crate) struct Gaps {
+pub(crate) struct TombstoneSkip {
     /// Whether there are to be any.
     on: bool,
     /// Gaps in the list.
@@ -203,10 +203,10 @@ pub(crate) struct Gaps {
     figures: Arc<Figures>,
 }
 
-impl Gaps {
+impl TombstoneSkip {
     /// None yet, and none ever unless `on`.
-    pub(crate) fn new(on: bool, figures: Arc<Figures>) -> Gaps {
-        Gaps {
+    pub(crate) fn new(on: bool, figures: Arc<Figures>) -> TombstoneSkip {
+        TombstoneSkip {
             on,
             count: AtomicUsize::new(0),
             list: Shared::default(),
@@ -216,8 +216,8 @@ impl Gaps {
     }
 
     /// Those of a sub-table that takes the place of this one's.
-    pub(crate) fn anew(&self) -> Gaps {
-        Gaps::new(self.on, self.figures.clone())
+    pub(crate) fn anew(&self) -> TombstoneSkip {
+        TombstoneSkip::new(self.on, self.figures.clone())
     }
 
     /// The active gap over a key, for somebody who reads at a snapshot.
@@ -292,7 +292,7 @@ impl Shared {
     }
 }
 
-/// What a load sees of the list is modelled by a lock; what of [`Gaps::count`], which is asked
+/// What a load sees of the list is modelled by a lock; what of [`TombstoneSkip::count`], which is asked
 /// first, as it is.
 #[cfg(loom)]
 #[derive(Debug, Default)]

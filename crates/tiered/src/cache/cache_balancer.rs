@@ -88,7 +88,7 @@ impl Scale {
 }
 
 /// The division between rows and all else.
-pub(crate) struct Balance {
+pub(crate) struct CacheBalancer {
     /// What rows had at first.
     first: f64,
     /// Of [`WHOLE`].
@@ -97,25 +97,25 @@ pub(crate) struct Balance {
     moves: bool,
     /// Bytes read when both sides are weighed again.
     due: AtomicU64,
-    scale: Mutex<(Scale, Regrets)>,
+    scale: Mutex<(Scale, GhostMissCosts)>,
 }
 
 /// What either side regrets, since the begin: bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Regrets {
+pub(super) struct GhostMissCosts {
     pub(super) rows: u64,
     pub(super) others: u64,
 }
 
-impl Balance {
+impl CacheBalancer {
     /// Rows have such a share at first; for good, unless it `moves`.
-    pub(crate) fn new(share: f64, moves: bool) -> Balance {
-        Balance {
+    pub(crate) fn new(share: f64, moves: bool) -> CacheBalancer {
+        CacheBalancer {
             first: share,
             share: AtomicU32::new((share * WHOLE) as u32),
             moves,
             due: AtomicU64::new(0),
-            scale: Mutex::new((Scale::new(share), Regrets::default())),
+            scale: Mutex::new((Scale::new(share), GhostMissCosts::default())),
         }
     }
 
@@ -148,7 +148,7 @@ impl Balance {
 
     /// Moves the share by what either side regrets since the begin; where it `rests`, that is only
     /// taken note of (O6).
-    pub(super) fn weigh(&self, now: Regrets, rests: bool) {
+    pub(super) fn weigh(&self, now: GhostMissCosts, rests: bool) {
         let Some(mut scale) = self.scale.try_lock() else { return };
         let (scale, before) = &mut *scale;
         let [rows, others] =
@@ -224,16 +224,16 @@ mod tests {
 
     #[test]
     fn o2_it_is_weighed_when_much_was_read() {
-        let balance = Balance::new(0.25, true);
+        let balance = CacheBalancer::new(0.25, true);
         let due = [0, 1, 249, 250, 251, 600].map(|read| balance.is_due(read, 1000));
         assert_eq!(due, [true, false, false, true, false, true]);
-        assert!(!Balance::new(0.25, false).is_due(1 << 40, 1000));
+        assert!(!CacheBalancer::new(0.25, false).is_due(1 << 40, 1000));
     }
 
     #[test]
     fn o6_it_rests() {
-        let balance = Balance::new(0.25, true);
-        let regrets = |rows, others| Regrets { rows, others };
+        let balance = CacheBalancer::new(0.25, true);
+        let regrets = |rows, others| GhostMissCosts { rows, others };
         balance.weigh(regrets(0, 1 << 20), true);
         assert!((balance.share() - 0.25).abs() < 1e-6);
         // What was regretted meanwhile is not what moves it.

@@ -15,7 +15,7 @@ use std::ops::Range;
 use spillway_base::prefetch::{self, LINE_BYTES};
 
 use super::Resident;
-use crate::nodes::{self, Nodes, Way};
+use crate::block_search::{self, Nodes, Way};
 
 /// Nodes over the last keys of an extent's blocks.
 pub(super) struct BlockNodes {
@@ -35,12 +35,12 @@ impl BlockNodes {
     pub(super) fn over(resident: &Resident, way: Way) -> BlockNodes {
         let blocks = resident.blocks();
         let nodes = Nodes::new(blocks, resident.last(0), resident.last(blocks - 1), way);
-        let mut memory = vec![0; nodes::bytes_of(blocks)].into_boxed_slice();
+        let mut memory = vec![0; block_search::bytes_of(blocks)].into_boxed_slice();
         for (block, begins) in resident.begins[..blocks].iter().enumerate() {
             nodes.set(&mut memory, block, begins.filter, block as u32);
         }
         nodes.fill(&mut memory, |_, block| nodes.head(resident.last(block as usize)));
-        let leaves = resident.begins[1..].iter().step_by(nodes::LEAF_KEYS);
+        let leaves = resident.begins[1..].iter().step_by(block_search::LEAF_KEYS);
         let leaves = leaves.map(|begins| begins.filter).collect();
         BlockNodes { nodes, memory, leaves, filters_end: resident.begins[blocks].filter }
     }

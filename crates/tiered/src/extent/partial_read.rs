@@ -47,8 +47,8 @@ use spillway_base::engine::Access;
 use spillway_base::prefetch::{self, LINE_BYTES};
 
 use super::Resident;
+use super::direct_io::read_past;
 use super::handle::{CachedTable, ExtentHandle, note_read_by_this_thread};
-use super::past::read_past;
 use crate::block::{Block, Told, search_part};
 use crate::cache::Kept;
 

@@ -12,7 +12,7 @@ use spillway_base::Result;
 use spillway_memory::pages::{Buffer, PagePools};
 use spillway_storage::AlignedBuffer;
 
-use super::ahead::WIDENED_BYTES;
+use super::readahead::WIDENED_BYTES;
 use crate::space::DataFile;
 
 /// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual

@@ -17,8 +17,8 @@ const VAIN_MAX: u32 = 1024;
 /// the prefix: that only decides how often heads are equal and the keys have to be compared.
 ///
 /// The prefix is what the keys begin with at which all sources stand. It fails once they have gone
-/// on to others: then heads are equal over and over ([`Heads::is_vain`]), and another is taken.
-pub(super) struct Heads {
+/// on to others: then heads are equal over and over ([`KeyPrefixes::is_vain`]), and another is taken.
+pub(super) struct KeyPrefixes {
     prefix: SmallVec<[u8; 24]>,
     /// The prefix as a number, and where it is in that, if it is no longer than that.
     begin: u64,
@@ -47,13 +47,13 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-impl Heads {
-    pub(super) fn new(direction: Direction) -> Heads {
+impl KeyPrefixes {
+    pub(super) fn new(direction: Direction) -> KeyPrefixes {
         let flip = match direction {
             Direction::Forward => 0,
             Direction::Backward => u64::MAX,
         };
-        Heads {
+        KeyPrefixes {
             prefix: SmallVec::new(),
             begin: 0,
             mask: 0,
@@ -94,7 +94,7 @@ impl Heads {
         self.vain >= self.borne
     }
 
-    /// Takes the prefix that these keys have. Heads are others then; `false` where it is the one
+    /// Takes the prefix that these keys have. The prefixes are others then; `false` where it is the one
     /// that it was.
     pub(super) fn choose<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
         self.vain = 0;

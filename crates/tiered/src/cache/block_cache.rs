@@ -17,10 +17,10 @@ use spillway_base::sync::thread;
 use spillway_base::sync::{Mutex, MutexGuard};
 use spillway_memory::epochs::{Epochs, Limbo, Pin};
 
-use super::balance::GHOST_SHARE;
-use super::departed::Departed;
-use super::order::{NONE, Order, Queue, Verdict};
-use super::swip::{Swip, Unlinked};
+use super::cache_balancer::GHOST_SHARE;
+use super::eviction_queue::{EvictionQueue, NONE, Queue, Verdict};
+use super::ghost_list::GhostList;
+use super::tagged_ptr::{TaggedPtr, Unlinked};
 
 /// A reference of what the cache has, or had. Models know of its count.
 pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
@@ -57,7 +57,7 @@ pub(crate) trait Holder: Send + Sync + Sized + 'static {
 
 /// The place at an extent's handle from which on all of it is reached that is in memory.
 pub(crate) struct Seat<H: Holder> {
-    table: Swip<Table<H>>,
+    table: TaggedPtr<Table<H>>,
     /// Whose pins keep what is here; none of a handle that is of no cache.
     epochs: Option<Arc<Epochs>>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Seat<H: Holder> {
 impl<H: Holder> Seat<H> {
     /// A seat of a cache's.
     pub(crate) fn of(cache: Option<&Cache<H>>) -> Seat<H> {
-        Seat { table: Swip::default(), epochs: cache.map(|cache| cache.epochs.clone()) }
+        Seat { table: TaggedPtr::default(), epochs: cache.map(|cache| cache.epochs.clone()) }
     }
 
     fn check(&self, pin: &Pin<'_>) {
@@ -99,7 +99,7 @@ pub(crate) struct Table<H: Holder> {
     content: H::Table,
     /// The extent's number, which it has alone for ever.
     key: u64,
-    blocks: Box<[Swip<Held<H::Block>>]>,
+    blocks: Box<[TaggedPtr<Held<H::Block>>]>,
     epochs: Arc<Epochs>,
     /// Its place in the order, while it is in the cache. Used with the cache locked.
     entry: AtomicU32,
@@ -211,9 +211,9 @@ enum Gone<H: Holder> {
 }
 
 struct State<H: Holder> {
-    order: Order<Item<H>>,
+    order: EvictionQueue<Item<H>>,
     /// What was evicted lately, where it is asked what that costs.
-    departed: Option<Departed>,
+    departed: Option<GhostList>,
     /// Bytes of what is in the order.
     held: usize,
     limbo: Limbo<Gone<H>>,
@@ -246,14 +246,14 @@ pub(crate) struct CacheSettings {
     /// However little others need.
     pub(crate) bytes_max: usize,
     /// Whether it is counted what is read for want of a little more memory
-    /// ([`Cache::read_and_regretted`]).
-    pub(crate) regrets: bool,
+    /// ([`Cache::read_and_ghost_missed`]).
+    pub(crate) finds_ghosts: bool,
 }
 
 impl CacheSettings {
     /// Of so many bytes at the most, and of fewer only where others need them.
     pub(crate) fn fixed(bytes: usize) -> CacheSettings {
-        CacheSettings { bytes_min: 0, bytes_max: bytes, regrets: false }
+        CacheSettings { bytes_min: 0, bytes_max: bytes, finds_ghosts: false }
     }
 }
 
@@ -266,7 +266,7 @@ pub(crate) struct Cache<H: Holder> {
     misses: AtomicU64,
     /// Bytes that were read for what was missed, and of them, for what had left lately.
     read: AtomicU64,
-    regret: AtomicU64,
+    ghost_missed: AtomicU64,
     /// Of the state, for those who only want to know.
     held: AtomicUsize,
     table_bytes: AtomicUsize,
@@ -277,8 +277,8 @@ impl<H: Holder> Cache<H> {
     /// A cache that holds what the budget leaves.
     pub(crate) fn new(settings: CacheSettings, budget: &Budget) -> Cache<H> {
         let state = State {
-            order: Order::default(),
-            departed: settings.regrets.then(Departed::default),
+            order: EvictionQueue::default(),
+            departed: settings.finds_ghosts.then(GhostList::default),
             held: 0,
             limbo: Limbo::default(),
             in_limbo: 0,
@@ -292,7 +292,7 @@ impl<H: Holder> Cache<H> {
             state: Mutex::new(state),
             misses: AtomicU64::new(0),
             read: AtomicU64::new(0),
-            regret: AtomicU64::new(0),
+            ghost_missed: AtomicU64::new(0),
             held: AtomicUsize::new(0),
             table_bytes: AtomicUsize::new(0),
             limbo_bytes: AtomicUsize::new(0),
@@ -337,14 +337,14 @@ impl<H: Holder> Cache<H> {
         let table: Kept<Table<H>> = Kept::new(Table {
             content,
             key,
-            blocks: (0..blocks).map(|_| Swip::default()).collect(),
+            blocks: (0..blocks).map(|_| TaggedPtr::default()).collect(),
             epochs: self.epochs.clone(),
             entry: AtomicU32::new(NONE),
         });
         let bytes = sizes.held
             + ENTRY_BYTES
             + size_of::<Table<H>>()
-            + blocks * size_of::<Swip<Held<H::Block>>>();
+            + blocks * size_of::<TaggedPtr<Held<H::Block>>>();
         let mut ends = Ends::default();
         let mut state = self.lock();
         if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
@@ -378,10 +378,10 @@ impl<H: Holder> Cache<H> {
         let bytes = sizes.held + ENTRY_BYTES;
         let mut ends = Ends::default();
         let mut state = self.lock();
-        let swip = &table.blocks[index];
-        // SAFETY: the pin is of this cache, which releases what it takes out of the swips of its
+        let pointer = &table.blocks[index];
+        // SAFETY: the pin is of this cache, which releases what it takes out of the tagged pointers of its
         // tables.
-        if let Some(there) = unsafe { swip.get_arc(&self.pin()) } {
+        if let Some(there) = unsafe { pointer.get_arc(&self.pin()) } {
             return there;
         }
         self.note_read(&mut state, table.ghost(index as u32), sizes.saved);
@@ -395,7 +395,7 @@ impl<H: Holder> Cache<H> {
             block.entry.store(entry, Ordering::Relaxed);
             state.count_block(table, 1);
             state.held += bytes;
-            swip.put(block.clone());
+            pointer.put(block.clone());
         }
         self.settle(state, ends);
         block
@@ -425,11 +425,11 @@ impl<H: Holder> Cache<H> {
     pub(crate) fn note_part(&self, table: &Table<H>, index: usize, bytes: usize) {
         let miss = self.misses.fetch_add(1, Ordering::Relaxed);
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
-        if self.settings.regrets && miss.is_multiple_of(PARTS_PER_LOOK) {
+        if self.settings.finds_ghosts && miss.is_multiple_of(PARTS_PER_LOOK) {
             let mut state = self.lock();
             let ghost = table.ghost(index as u32);
             if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
-                self.regret.fetch_add(PARTS_PER_LOOK * bytes as u64, Ordering::Relaxed);
+                self.ghost_missed.fetch_add(PARTS_PER_LOOK * bytes as u64, Ordering::Relaxed);
             }
         }
     }
@@ -508,14 +508,14 @@ impl<H: Holder> Cache<H> {
     fn note_read(&self, state: &mut State<H>, ghost: u64, bytes: usize) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
-            self.regret.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.ghost_missed.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     }
 
     /// Bytes that were read for what was missed, and of them, for what a little more memory would
     /// have kept.
-    pub(crate) fn read_and_regretted(&self) -> (u64, u64) {
-        (self.read.load(Ordering::Relaxed), self.regret.load(Ordering::Relaxed))
+    pub(crate) fn read_and_ghost_missed(&self) -> (u64, u64) {
+        (self.read.load(Ordering::Relaxed), self.ghost_missed.load(Ordering::Relaxed))
     }
 
     /// Answers whether so many bytes more can be held.
@@ -575,7 +575,7 @@ impl<H: Holder> Cache<H> {
         let (item, bytes) = state.order.remove(table.entry.swap(NONE, Ordering::Relaxed));
         let pin = self.pin();
         for index in 0..table.blocks.len() {
-            // SAFETY: the pin is of this cache, which releases what it takes out of the swips of
+            // SAFETY: the pin is of this cache, which releases what it takes out of the tagged pointers of
             // its tables.
             if let Some(block) = unsafe { table.blocks[index].get(&pin) } {
                 let (_, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
@@ -682,10 +682,10 @@ fn judge<H: Holder>(
 ) -> Verdict {
     let stays = match item {
         Item::Block { table, index } => {
-            let swip = &table.blocks[*index as usize];
+            let pointer = &table.blocks[*index as usize];
             match queue {
-                Queue::Small => swip.marks() >= USES_TO_STAY && swip.unmark(),
-                Queue::Main | Queue::Tables => swip.unmark(),
+                Queue::Small => pointer.marks() >= USES_TO_STAY && pointer.unmark(),
+                Queue::Main | Queue::Tables => pointer.unmark(),
             }
         }
         // N6.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::Run;
 use super::tree::Node;
-use crate::garbage::Remains;
+use crate::deferred_free::Retired;
 
 /// Nodes that runs had. Others may have them too.
 struct Nodes(Vec<Arc<Node>>);
 
-impl Remains for Nodes {
+impl Retired for Nodes {
     /// A part is a node or a slice. A leaf goes whole.
     fn free(&mut self, mut parts: usize) {
         while parts > 0

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use spillway_memory::pages::in_large;
 
 /// A part of the hash of the last key that was missed, at each of many places.
-pub(super) struct Seen(Box<[AtomicU16]>);
+pub(super) struct AdmissionFilter(Box<[AtomicU16]>);
 
-impl Seen {
+impl AdmissionFilter {
     /// Of so many places, a power of two, in large pages of the system where they `may_be_large`.
-    pub(super) fn new(places: usize, may_be_large: bool) -> Seen {
+    pub(super) fn new(places: usize, may_be_large: bool) -> AdmissionFilter {
         assert!(places.is_power_of_two(), "a place is some bits of a hash");
-        Seen(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))
+        AdmissionFilter(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))
     }
 
     /// Whether a key was missed before, and no other at its place since. It is remembered from now

@@ -2,16 +2,16 @@
 
 /// Keys before which a slice ends. All versions of a key lie on one side of each.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Cuts(Vec<Box<[u8]>>);
+pub(crate) struct SplitPoints(Vec<Box<[u8]>>);
 
-impl Cuts {
+impl SplitPoints {
     /// None.
-    pub(crate) const NONE: &'static Cuts = &Cuts(Vec::new());
+    pub(crate) const NONE: &'static SplitPoints = &SplitPoints(Vec::new());
 
-    /// Cuts before these keys, which ascend.
-    pub(crate) fn before(keys: Vec<Box<[u8]>>) -> Cuts {
+    /// A cut before each of these keys, which ascend.
+    pub(crate) fn before(keys: Vec<Box<[u8]>>) -> SplitPoints {
         debug_assert!(keys.is_sorted());
-        Cuts(keys)
+        SplitPoints(keys)
     }
 
     /// How many cuts come before a key: keys with as many are not parted.

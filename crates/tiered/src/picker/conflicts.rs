@@ -7,10 +7,10 @@ use crate::level::{Run, Slices};
 
 /// Ranges that are barred, both ends included.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Bars(Vec<(Box<[u8]>, Box<[u8]>)>);
+pub(crate) struct Conflicts(Vec<(Box<[u8]>, Box<[u8]>)>);
 
-impl Bars {
-    /// Bars a range, which may overlap others.
+impl Conflicts {
+    /// Adds a range, which may overlap others.
     pub(crate) fn add(&mut self, smallest: &[u8], largest: &[u8]) {
         self.0.push((smallest.into(), largest.into()));
         self.0.sort_unstable();
