@@ -2,15 +2,16 @@
 //!
 //! A reader *pins*: it counts itself in a word, its *stripe*, that few other threads use. A thing
 //! that a writer unlinks waits in a [`Limbo`] until each stripe was seen without readers. A reader
-//! that pins after that observation cannot find the thing: both threads change the stripe's word, so
-//! the later one sees what the earlier one did before. A stripe has two counts, and new readers use
-//! one of them at a time. So the other count becomes zero even where readers come without a break.
+//! that pins after that observation cannot find the thing: both threads change the stripe's word,
+//! so the later one sees what the earlier one did before. A stripe has two counts, and new readers
+//! use one of them at a time. So the other count becomes zero even where readers come without a
+//! break.
 //!
 //! # Guarantees
 //!
 //! - **EPOCH-1.** A thing that a reader found after it pinned is not released before it unpins.
-//! - **EPOCH-2.** An unlinked thing is released after every reader of that time has unpinned, however
-//!   many readers come later.
+//! - **EPOCH-2.** An unlinked thing is released after every reader of that time has unpinned,
+//!   however many readers come later.
 //!
 //! Each step changes a word instead of only reading one. So no fence is needed, which the thread
 //! sanitizer would not understand.

@@ -1,8 +1,8 @@
 //! Pools of pages of one size, apart from the allocator's heap.
 //!
 //! Memtables and cached blocks are nearly all of a database's memory. Any thread takes and returns
-//! them, in any order. A heap with an arena for each thread then holds more than twice of what is in
-//! use, because freed pieces of one thread lie between used pieces of another. Pages of one size
+//! them, in any order. A heap with an arena for each thread then holds more than twice of what is
+//! in use, because freed pieces of one thread lie between used pieces of another. Pages of one size
 //! leave no such holes: the next taker gets the page that was returned last, so the process has as
 //! much memory as the budget counts.
 //!
@@ -12,14 +12,14 @@
 //! short, [`PagePool::trim`] returns whole system pages within free pages of used regions.
 //!
 //! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
-//! cache whose blocks had become smaller had half of its memory in free pages of the larger size. So
-//! a pool that needs memory returns as much free memory of the other pools to the system, except for
-//! a small slack.
+//! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
+//! So a pool that needs memory returns as much free memory of the other pools to the system, except
+//! for a small slack.
 //!
-//! If memory is plenty ([`LARGE_SHARE`]), a region is one large page of the system. With small pages,
-//! nearly each cache line of a block that is read misses the processor's TLB. A region of which the
-//! system takes a part back stays in small pages, because the system would otherwise make it whole
-//! again with memory that the budget does not count.
+//! If memory is plenty ([`LARGE_SHARE`]), a region is one large page of the system. With small
+//! pages, nearly each cache line of a block that is read misses the processor's TLB. A region of
+//! which the system takes a part back stays in small pages, because the system would otherwise make
+//! it whole again with memory that the budget does not count.
 //!
 //! Rejected: large pages for memtables. The system clears two megabytes during a put, and may move
 //! other memory to have them in one piece. A block that enters the cache was waited for anyway.
@@ -446,7 +446,7 @@ impl Drop for Page {
         let pool = &self.pool;
         self.tracker.changed();
         if cfg!(debug_assertions) {
-            // Who reads on in what was given back is to see that it is wrong.
+            // Makes a read of returned memory visible.
             // SAFETY: the page is of this size and, until the lines below, of this holder.
             unsafe { self.memory.write_bytes(0xDD, pool.page_bytes) };
         }

@@ -1,23 +1,23 @@
-//! What a table is used for lately, and how its Level0 is kept for that (the 3D XPoint study, V-B).
+//! The access pattern of a table, and the shape of its Level0 that follows (the 3D XPoint study,
+//! V-B).
 //!
-//! Each sub-level of Level0 is one more place where a read has to look, and a smaller memtable is
-//! flushed, and its memory free, sooner. So a table that is mostly read has few sub-levels, that
-//! hold little; of one that is mostly written new ones are smaller.
+//! A read visits each sub-level of Level0. A smaller memtable is flushed, and its memory freed,
+//! sooner. So a mostly read table has few, small sub-levels, and a mostly written table has smaller
+//! memtables.
 //!
-//! The number of sub-levels alone changes little: filters spare point reads the look into most of
-//! them, so that only scans gain by fewer, 11 in place of 14 us of processor time for 20 rows; and
-//! what is written anew when Level0 is relieved follows from the bytes in it. How many those may be
-//! follows from what is below (`picker`), and how much of it from this.
+//! The number of sub-levels alone changes little. Filters let point reads skip most sub-levels, so
+//! only scans gain by fewer: 11 instead of 14 us of processor time for 20 rows. The bytes that are
+//! rewritten when Level0 is relieved depend on the bytes in it. Their limit depends on the levels
+//! below (`picker`), and the part of the limit that a table may use depends on its access pattern.
 //!
-//! Reads and writes are counted by sampling: a thread keeps count for itself, and tells one in
-//! [`EACH`] to the table that it is at. No cache line is shared by all reads, and none is written
-//! by most.
+//! Reads and writes are sampled: a thread counts for itself, and reports one in [`EACH`] to the
+//! table. So no cache line is shared by all reads, and few reads write one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Of so many reads and writes of a thread one is counted; a prime, so that it keeps no step with
-/// transactions.
+/// Of this many reads and writes of a thread, one is counted. A prime, so that the sample does not
+/// keep step with transactions.
 const EACH: u32 = 61;
 /// Counted reads and writes after which the table is looked at, and the past weighs half: some
 /// 60,000 uses.
@@ -60,7 +60,7 @@ thread_local! {
     static USES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether a use of a table by this thread is counted: one of so many is.
+/// Whether this use of a table by this thread is counted: one in [`EACH`] is.
 #[inline]
 pub(crate) fn is_sample() -> bool {
     USES.with(|uses| {

@@ -1,12 +1,11 @@
-//! Reads and writes that go on beside a flush's or compaction's merging (X-Engine, section 3.3.2,
+//! Reads and writes beside the merge of a flush or compaction (X-Engine, section 3.3.2,
 //! "Asynchronous I/O").
 //!
-//! What is read ahead and what was written travels between the device and buffers of this work
-//! alone, past the page cache: a compaction reads everything once, and would only drive others'
-//! pages out.
+//! Bytes travel between the device and buffers of this work, past the page cache: a compaction
+//! reads everything once, and would only evict the pages of others.
 //!
-//! It can be measured what that brings: one that does not overlap makes the same reads and writes,
-//! each when it is asked for, and waits for it (`TieredSettings::overlapped_compactions`).
+//! Without overlap (`TieredSettings::overlapped_compactions`), the work makes the same reads and
+//! writes when it needs them, and waits for each, so that a benchmark can compare the two.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,8 +33,8 @@ const READS_SHARE: usize = 2;
 /// Buffers that are kept for the next operation.
 const SPARE: usize = DEPTH;
 
-/// A read that was begun: to be taken, or given up, or else its buffer stays with the work until
-/// its end.
+/// A read that was begun. Its owner takes it or cancels it; otherwise its buffer is held until the
+/// work ends.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Ticket(u64);
@@ -134,7 +133,7 @@ impl Bulk {
         }
     }
 
-    /// Does without a read. What came of it is of no interest.
+    /// Cancels a read. Its result is ignored.
     pub(crate) fn give_up(&self, ticket: Ticket) {
         let state = &mut *self.0.borrow_mut();
         match state.read.remove(&ticket.0) {
@@ -227,7 +226,7 @@ impl State {
         self.read.insert(done.tag, outcome);
     }
 
-    /// Whether a buffer of so many bytes would be one too many.
+    /// Whether a buffer of this size would exceed the limit.
     fn lacks(&self, bytes: usize) -> bool {
         let spare = self.spare_for(bytes).is_some();
         let of_all = self.budget.used_for(Use::Compactions) + bytes;
@@ -235,8 +234,9 @@ impl State {
         !spare && (crowded || self.charge.bytes() + bytes > self.most)
     }
 
-    /// The place of a spare buffer for so many bytes: the smallest that is no more than twice that.
-    /// What is read stays with its source for a while, and would keep what was made for a write.
+    /// The place of a spare buffer for this many bytes: the smallest that is at most twice as
+    /// large. A source keeps what it read for a while, and would otherwise hold a buffer that was
+    /// made for a write.
     fn spare_for(&self, bytes: usize) -> Option<usize> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let fits = |at: &usize| (bytes..=2 * bytes.max(ALIGN)).contains(&capacity(at));

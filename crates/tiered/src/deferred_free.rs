@@ -1,17 +1,20 @@
-//! What nobody reads any more, and is too much for whoever read it last to free (X-Engine, section
-//! 3.1.3).
+//! Deferred frees: memory that became unreachable, and that is too much for its last reader to free
+//! (X-Engine, section 3.1.3).
 //!
-//! G1. *Readers free little.* Who lets go of the levels of a view last frees about
-//! [`FREED_AT_ONCE`] of their nodes and slices, and leaves the others
-//!     here: it may have held on to the view while everything in it was replaced. (Memtables it frees whole: theirs are a few dozen pieces of memory.)
-//! G2. *What is left is freed soon.* Each thread in the background frees about [`FREED_A_LOOK`]
-//! parts before each of its jobs, and has
-//!     no rest while it finds something; one at rest looks again within a second, and where a disk is full, as often as it tries to write.
-//! G3. *Nothing that is read goes, and nothing is forgotten.* A part that somebody else has stays,
-//! and is its last owner's to free.
-//! G4. *A begin and an end.* Something is left here while there is an engine that will free it.
-//! What is left is freed as that closes or its threads
-//!     in the background end for a failure; whoever lets go before or after frees all.
+//! G1. *Readers free little.* The last owner of a view's levels frees about [`FREED_AT_ONCE`] of
+//! their nodes and slices and leaves the others here, because everything in the view may have been
+//! replaced while it held it. It frees memtables whole: a memtable is a few dozen pieces of memory.
+//!
+//! G2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`] parts before
+//! each job, and does not sleep while it finds any. A sleeping thread checks again within a second,
+//! and on a full disk whenever it tries to write.
+//!
+//! G3. *Nothing that is read is freed, and nothing leaks.* A part that another owner shares stays,
+//! and its last owner frees it.
+//!
+//! G4. *Begin and end.* Parts are left here only while there is an engine that will free them. They
+//! are freed when the engine closes or its background threads end because of a failure. Earlier and
+//! later, the last owner frees everything itself.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +36,7 @@ pub(crate) trait Retired: Send {
     fn is_gone(&self) -> bool;
 }
 
-/// What is left to be freed.
+/// Parts that wait to be freed.
 #[derive(Default)]
 pub(crate) struct DeferredFree {
     /// Oldest first; none while who lets go has to free.

@@ -1,5 +1,5 @@
-//! What is kept of extents outside of them: enough to find a key's place, to rule it out, and to
-//! plan with it.
+//! The records of extents and slices that are kept outside of extents: enough to find or rule out a
+//! key, and to plan compactions.
 //!
 //! An extent is bytes that never change. What a level is made of are *slices*: consecutive blocks
 //! of an extent. A compaction that needs to change the middle of an extent leaves its two ends

@@ -175,7 +175,7 @@ pub fn folders(bytes: &[u8]) {
     folders::record(bytes);
 }
 
-/// What is put down of temperatures and compactions.
+/// Decodes a file of temperatures and compactions.
 pub fn recent(bytes: &[u8]) {
     inspect::record(bytes);
 }

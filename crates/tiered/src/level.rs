@@ -1,10 +1,10 @@
-//! The slices of extents that one table is made of, in levels.
+//! The levels of a sub-table: slices of extents.
 //!
 //! A [`Run`] is a sorted sequence of slices that do not overlap. Level0 is a list of runs, its
-//! *sub-levels*, newest first; Level1 and Level2 are one run each. A [`Levels`] never changes: an
-//! edit makes a new one that shares what it did not touch, so a reader keeps its own for as long as
-//! it likes (X-Engine, section 3.1.3). That holds within a run, too: it is a tree, of which an edit
-//! copies the paths to what changes (`tree`).
+//! *sub-levels*, newest first. Level1 and Level2 are one run each. A [`Levels`] never changes: an
+//! edit makes a new one that shares what the edit did not touch, so a reader keeps its own for as
+//! long as it needs it (X-Engine, section 3.1.3). A run is a tree, and an edit copies the paths to
+//! what changes (`tree`).
 
 mod heads;
 mod inherited_reads;
@@ -35,13 +35,13 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// A slice of an extent, which knows of it from now on.
+    /// A slice of an extent. The extent records it.
     pub(crate) fn new(meta: Arc<SliceMeta>, extent: Arc<ExtentHandle>) -> Arc<Slice> {
         extent.note_slice(&meta);
         Arc::new(Slice { meta, extent })
     }
 
-    /// How often it was read lately.
+    /// Its temperature.
     pub(crate) fn temperature(&self) -> Temperature {
         self.extent.temperature(self.meta.block_range())
     }
@@ -115,27 +115,26 @@ pub(crate) struct Levels {
     pub(crate) level0: Vec<Sublevel>,
     pub(crate) level1: Arc<Run>,
     pub(crate) level2: Arc<Run>,
-    /// What hides versions in all of them.
+    /// The range tombstones over all of them.
     pub(crate) ranges: Arc<RangeTombstones>,
-    /// Nothing that was ever in them, since they were opened, has a larger CSN: from this snapshot
-    /// on the newest versions are all that counts, which nothing drops.
+    /// No version that was ever in them, since the opening, has a larger CSN. From this snapshot on
+    /// only the newest versions matter, which are never dropped.
     pub(crate) newest_from: Csn,
 }
 
-/// A change to a table's levels: slices that go, then slices that come. One that is in both is
-/// moved.
+/// An edit of levels: slices that leave, and slices that come. A slice that is in both moves.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LevelsEdit {
     pub(crate) removed: Vec<Arc<Slice>>,
     pub(crate) added: Vec<(Place, Arc<Slice>)>,
-    /// The range tombstones from now on, where they change.
+    /// The new range tombstones, if they change.
     pub(crate) ranges: Option<Arc<RangeTombstones>>,
-    /// The largest CSN of what comes in from a memtable.
+    /// The largest CSN of the slices that come from a memtable.
     pub(crate) newest_from: Csn,
 }
 
 impl Drop for Levels {
-    /// Who read them last frees little of them (`garbage`, G1).
+    /// The last reader frees few of them (`deferred_free`, G1).
     fn drop(&mut self) {
         let level0 = std::mem::take(&mut self.level0).into_iter().map(|sublevel| sublevel.run);
         let below = [&mut self.level1, &mut self.level2].map(std::mem::take);
@@ -166,8 +165,7 @@ impl Levels {
         self.runs().all(|run| run.slices().is_empty())
     }
 
-    /// Those slices that lie in a range, which none spans the ends of, and what of range tombstones
-    /// does.
+    /// The slices and range tombstones of a range whose ends no slice spans.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> Levels {
         let part = |run: &Run| {
             let slices = run.within(range).to_vec();
@@ -186,8 +184,8 @@ impl Levels {
         }
     }
 
-    /// These slices, and others whose keys all come after them. Sub-levels of the same number are
-    /// put together, so the numbers stay in order on both sides.
+    /// These slices and those of other levels whose keys all come after them. Sub-levels of the
+    /// same number become one, so the numbers stay in order on both sides.
     pub(crate) fn joined(&self, after: &Levels) -> Levels {
         let newest_from = self.newest_from.max(after.newest_from);
         let mut edit = LevelsEdit { newest_from, ..LevelsEdit::default() };
@@ -197,7 +195,7 @@ impl Levels {
         Levels::default().apply(&edit).expect("neighbours share no keys")
     }
 
-    /// Whether a slice is in Level1 or Level2, whichever is asked for.
+    /// Whether a slice is in Level1 or in Level2, as asked.
     pub(crate) fn is_at(&self, place: Place, slice: &Arc<Slice>) -> bool {
         let run = match place {
             Place::Level0(_) => return false,

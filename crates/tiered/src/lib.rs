@@ -5,15 +5,16 @@
 //!
 //! The format on disk:
 //!
-//! - `coding`, `filter`, `block_search`, `block`: encodings, filters, the search in a block, and blocks;
+//! - `coding`, `filter`, `block_search`, `block`: encodings, filters, the search in a block, and
+//!   blocks;
 //! - `space`: slots of data files, and the folders of several devices; `bulk_io`: reads and writes
 //!   beside a merge;
 //! - `extent_meta`: the records of extents and slices.
 //!
 //! The caches:
 //!
-//! - `cache`: blocks, indexes and filters in memory, and single rows; `table_visibility`: what a lookup of a
-//!   cached row knows of its table;
+//! - `cache`: blocks, indexes and filters in memory, and single rows; `table_visibility`: what a
+//!   lookup of a cached row knows of its table;
 //! - `extent`: an extent's index, filters and blocks, read through the caches.
 //!
 //! The LSM-tree:
@@ -21,14 +22,14 @@
 //! - `memtable`: the newest versions; `ranges`: range tombstones; `manifest`: the durable list of
 //!   tables, extents and slices; `level`: the levels of slices;
 //! - `picker` chooses compactions, and `compaction` runs one;
-//! - `view`: what a read of a sub-table sees; `tombstone_skip`: deleted ranges that scans skip; `source`,
-//!   `cursor`: scans;
+//! - `view`: what a read of a sub-table sees; `tombstone_skip`: deleted ranges that scans skip;
+//!   `source`, `cursor`: scans;
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!
 //! Statistics: `temperature` (reads of extents), `access_pattern` (reads and writes of a table),
-//! `write_load` (flushes of a sub-table). `deferred_free` frees old views, `inspect` describes a database,
-//! and `verify` checks a closed folder. Epochs and page pools are in `spillway_memory`.
+//! `write_load` (flushes of a sub-table). `deferred_free` frees old views, `inspect` describes a
+//! database, and `verify` checks a closed folder. Epochs and page pools are in `spillway_memory`.
 
 mod access_pattern;
 mod block;
@@ -71,7 +72,7 @@ pub mod offload {
     pub use crate::ranges::RangeTombstones;
 }
 
-/// What is evicted, to be measured.
+/// The eviction policy, for benchmarks.
 pub mod eviction {
     pub use crate::cache::CacheTrace;
 }

@@ -1,4 +1,4 @@
-//! The engine's settings, and what follows from them.
+//! The engine's settings, and the limits that follow from them.
 
 use std::time::Duration;
 
@@ -18,48 +18,47 @@ use crate::space::{DeviceClass, Tier};
 /// Settings of the tiered engine. Memory is enough; the rest has defaults that follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TieredSettings {
-    /// Bytes for all memtables, those being flushed included.
+    /// Bytes of all memtables, including those that are being flushed.
     pub memtables_bytes: usize,
-    /// Bytes at which one memtable is switched.
+    /// Bytes at which a memtable is sealed.
     pub memtable_bytes: usize,
-    /// Bytes that cached blocks, indexes and filters may have, where nothing else needs them.
+    /// The most bytes of cached blocks, indexes and filters.
     pub cache_bytes: usize,
-    /// Bytes that they may have whatever else needs memory.
+    /// Bytes that the block cache keeps however much memory other uses need.
     pub cache_bytes_min: usize,
-    /// The share of what the budget leaves to caches that single rows may have at first, which are
-    /// asked for often. None of the caches is for rows at 0.
+    /// The row cache's initial share of the memory that the budget leaves to caches; 0 for no row
+    /// cache.
     pub row_cache_share: f64,
-    /// Whether that share follows what it is worth.
+    /// Whether that share follows the worth of cached rows.
     pub adaptive_share: bool,
-    /// Whether a sample of the rows is looked for there while hardly any are found.
+    /// Whether the row cache considers only a sample of the rows while hardly any lookup hits.
     pub row_cache_sample: bool,
-    /// Whether single rows are read for who has told nobody of a snapshot
-    /// ([`spillway_base::engine`], E13).
+    /// Whether single rows can be read without a registered snapshot ([`spillway_base::engine`],
+    /// E13).
     pub recall: bool,
-    /// Whether cached blocks, and the places of cached rows, are in large pages of the system,
-    /// where it has them and memory is plenty.
+    /// Whether cached blocks, and the row cache's table, are in large pages of the system, if it
+    /// has them and memory is plenty.
     pub large_pages: bool,
-    /// Whether gets that miss read the part of a block that they need, where it would only take the
-    /// place of others.
+    /// Whether a get that misses reads only the needed part of a block, if the whole block would
+    /// only evict others.
     pub part_reads: bool,
-    /// Whether a scan reads a block of a run only when it has come to where a range filter tells of
-    /// a key.
+    /// Whether a scan reads a block of a run only when it comes to a key that a range filter
+    /// announces.
     pub range_filters: bool,
-    /// Whether blocks are read before a scan has come to them, and others while it goes through
-    /// those.
+    /// Whether scans and multi-gets read blocks before they need them.
     pub read_ahead: bool,
-    /// Queues by which blocks are read beside who needs them
-    /// ([`spillway_base::engine::Engine::begin_read`]), if somebody asks for that.
+    /// Queues for asynchronous reads ([`spillway_base::engine::Engine::begin_read`]), if a caller
+    /// asks for them.
     pub read_queues: usize,
-    /// Whether what is read so is handed over to the device several reads at once.
+    /// Whether asynchronous reads are submitted to the device several at once.
     pub gathered_reads: bool,
-    /// Whether one that would be alone is waited for in place of that, where the caller's threads
-    /// have nothing else to do.
+    /// Whether a reader waits for the device if its read would be the only one and the caller's
+    /// threads have nothing else to do.
     pub lone_waits: bool,
-    /// Whether readers read data files past the system's page cache, as far as file systems can.
-    /// Flushes and compactions, and what is read ahead, go past it anyway.
+    /// Whether readers bypass the system's page cache, as far as file systems can. Flushes,
+    /// compactions and readahead bypass it anyway.
     pub direct_reads: bool,
-    /// Bytes of a slot. Fixed when a data folder is made.
+    /// Bytes of a slot. Fixed when a data folder is created.
     pub slot_bytes: usize,
     /// The largest size of a data file, in bytes.
     pub file_bytes: u64,
@@ -68,75 +67,73 @@ pub struct TieredSettings {
     /// The largest number of sub-tables, of all tables; each has a memtable. A table has one at
     /// least.
     pub subtables_max: usize,
-    /// Cores among which the flushes and compactions of a table that is written much are to be
-    /// spread, by splitting it.
+    /// Cores over which the flushes and compactions of a much written table are spread, by
+    /// splitting it.
     pub write_cores: usize,
-    /// Sub-levels of Level0 from which on some are put together.
+    /// Sub-levels of Level0 from which on intra-Level0 compactions merge some.
     pub level0_target: usize,
-    /// Bytes that Level0 of a table may hold, however little is below it.
+    /// Bytes that Level0 of a table may hold however little is below it.
     pub level0_bytes: u64,
-    /// Sub-levels of Level0 at which writers are held back the most.
+    /// Sub-levels of Level0 at which writers are slowed the most.
     pub level0_limit: usize,
-    /// The kinds of compactions that are chosen, the most important first (X-Engine, section
-    /// 3.3.3). One that writers would soon be slowed without comes before all.
+    /// The kinds of compactions, the most important first (X-Engine, section 3.3.3). A compaction
+    /// that relieves writers precedes all of them.
     pub compaction_order: Vec<CompactionKind>,
-    /// Tombstones in 2 MB from which on they are compacted for their own sake.
+    /// Tombstones in 2 MB from which on a deletion compaction is due.
     pub deletions_min: u64,
-    /// The ceiling on space amplification: bytes of a table's extents for each that is in use in
-    /// Level2, which has about one version of each row.
+    /// The ceiling on space amplification: bytes of a table's extents for each byte that is in use
+    /// in Level2, which has about one version of each row.
     pub space_max: f64,
-    /// The share of what is below it that Level0 of a table may hold that is not mostly read: in a
-    /// few large sub-levels, which go down for less the more there is in them.
+    /// The size of Level0 as a share of what is below it, for a table that is not mostly read.
     pub level0_share: f64,
-    /// Whether what of Level0 goes down is of about one size wherever its sub-levels end, and
-    /// sub-levels are put together so that room is made for many more. Without it the parts follow
-    /// one sub-level, and those are put together that are the least bytes each.
+    /// Whether minor compactions take parts of Level0 of about equal size, wherever its sub-levels
+    /// end, and intra-Level0 compactions minimise their cost for the memtables that the freed room
+    /// takes. Without it, the parts follow one sub-level, and an intra-Level0 compaction takes the
+    /// fewest bytes for each sub-level.
     pub even_level0: bool,
-    /// Whether a table that is mostly read has a quarter as many sub-levels and goes down sooner,
-    /// and one that is mostly written has those of half the size (the 3D XPoint study, V-B).
+    /// Whether a mostly read table has a quarter as many sub-levels and compacts them sooner, and a
+    /// mostly written table has memtables of half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
-    /// Whether compactions rest while little is behind, so that others do not feel them.
+    /// Whether compactions rest while little is behind, so that concurrent work does not feel them.
     pub paced_compaction: bool,
-    /// Whether compactions leave alone what they need not change (X-Engine, section 3.3.2). Without
-    /// it they merge everything.
+    /// Whether compactions reuse slices and blocks that they need not change (X-Engine, section
+    /// 3.3.2). Without it they merge everything.
     pub data_reuse: bool,
     /// Folders for data files on other devices, one of each class. The data folder is the `ssd`
-    /// unless another is given, from which on it takes nothing new. Level0 and Level1 are on the
-    /// fastest, Level2 is on the slowest.
+    /// unless another folder is given as that; then it takes no new files. Level0 and Level1 are on
+    /// the fastest class, Level2 on the slowest.
     pub tiers: Vec<Tier>,
-    /// Bytes that blocks of Level0 and Level1 have in memory when they are full; those of Level2
-    /// have 16 KiB.
+    /// Bytes in memory of a full block of Level0 and Level1; blocks of Level2 have 16 KiB.
     pub hot_block_bytes: usize,
-    /// How blocks of Level0 and Level1 are compressed, which are written often and read often.
+    /// The compression of blocks of Level0 and Level1, which are written and read often.
     pub hot_compression: Compression,
-    /// How blocks of Level2 are compressed, where nearly all data is.
+    /// The compression of blocks of Level2, which has nearly all data.
     pub cold_compression: Compression,
-    /// How long a sub-table is not to be written to until what of it is above Level2 is compressed
-    /// as Level2 is.
+    /// Time without writes to a sub-table after which its data above Level2 is compressed as Level2
+    /// is.
     pub settle_after: Duration,
-    /// Whether a memtable that shares keys with little of Level1 is flushed straight there, when
-    /// there is time.
+    /// Whether a memtable that shares keys with little of Level1 is merged with Level1 directly, if
+    /// nothing is behind.
     pub straight_flush: bool,
-    /// Whether it is counted how often extents are read, so that compactions push down what is
-    /// cold, and devices take what they are fast enough for (X-Engine, appendix C).
+    /// Whether reads of extents are counted, so that compactions push cold data down and hot data
+    /// moves to faster devices (X-Engine, appendix C).
     pub temperature: bool,
-    /// The share of what Level1 is meant to hold in which what is hot stays, although it is its
-    /// turn to go down. Nothing does where a read of Level2 costs no more, which is on the same
-    /// class of device and coded alike.
+    /// The share of Level1's target in which hot data stays although it is due to go down. None
+    /// stays if a read of Level2 costs no more: the same class of device and the same coding.
     pub hot_share: f64,
-    /// Whether scans leap over ranges in which one before them found only tombstones.
+    /// Whether scans skip ranges in which an earlier scan found only tombstones.
     pub gaps: bool,
-    /// Whether blocks are searched by nodes over their keys, in place of halving.
+    /// Whether blocks are searched by nodes over their keys instead of by binary search.
     pub block_nodes: bool,
-    /// Whether those are searched by the processor's vectors.
+    /// Whether those nodes are searched by vector instructions.
     pub simd: bool,
-    /// Whether the block index and the filters of what a flush or compaction writes are in memory
-    /// when readers find it, where they are of use.
+    /// Whether the block index and the filters of an extent enter the cache when a flush or
+    /// compaction writes the extent.
     pub warm_tables: bool,
-    /// Whether what flushes and compactions read next and wrote last is under way while they merge
-    /// (X-Engine, section 3.3.2).
+    /// Whether flushes and compactions read ahead and write behind while they merge (X-Engine,
+    /// section 3.3.2).
     pub overlapped_compactions: bool,
-    /// Bytes past which the manifest is rewritten.
+    /// Bytes of a manifest past which it is rewritten.
     pub manifest_bytes: u64,
 }
 
@@ -352,7 +349,7 @@ impl TieredSettings {
             TableUse::MostlyWritten | TableUse::Mixed => self.level0_share,
             TableUse::MostlyRead => 0.0,
         };
-        // What is on devices of its own is to be on the faster one first.
+        // Levels with a device of their own start on the faster one.
         let is_one_device = self.tiers.is_empty();
         Shape {
             level0_target,

@@ -1,10 +1,7 @@
-//! A sub-table: the keys of a table from one on up to another, as an LSM-tree of its own (X-Engine,
-//! section 2).
+//! A sub-table: a range of a table's keys, as an LSM-tree of its own (X-Engine, section 2).
 //!
-//! Everything a read needs hangs off one [`View`], which never changes: the active memtable, those
-//! being flushed, and the levels. A change of structure publishes a new view, the paper's
-//! metasnapshot; readers take the current one without a lock, and keep it for as long as they like
-//! (section 3.1.3).
+//! A sub-table publishes an immutable [`View`] for reads. Each change of its structure publishes a
+//! new one. Readers take the current view without a lock (section 3.1.3).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +23,7 @@ use crate::tombstone_skip::TombstoneSkip;
 use crate::view::{Immutable, View};
 use crate::write_load::WriteLoad;
 
-/// What of a sub-table is being compacted.
+/// The key ranges of a sub-table that compactions hold.
 #[derive(Default)]
 struct Work {
     bars: Conflicts,
@@ -36,7 +33,7 @@ struct Work {
 /// The first and the last of some keys.
 type Hull = (Box<[u8]>, Box<[u8]>);
 
-/// The right to change the levels of a sub-table, of all its keys or of some.
+/// The right to change the levels of a sub-table, for all of its keys or for a range.
 pub(crate) struct Compacting {
     part: Arc<SubTable>,
     hull: Option<Hull>,
@@ -52,7 +49,7 @@ impl Drop for Compacting {
     }
 }
 
-/// Something that cannot be read.
+/// A slice that cannot be read.
 struct Quarantine {
     extent: ExtentId,
     smallest: Box<[u8]>,
@@ -65,13 +62,13 @@ pub(crate) type Bounds = (Box<[u8]>, Option<Box<[u8]>>);
 
 /// A sub-table.
 pub(crate) struct SubTable {
-    /// Whose it is.
+    /// The table.
     table: TableId,
-    /// Its keys are those from here on.
+    /// The first key.
     pub(crate) start: Box<[u8]>,
-    /// And before this one.
+    /// The key before which it ends.
     pub(crate) end: Option<Box<[u8]>>,
-    /// Where it is at home, which whoever comes with a key is told of.
+    /// The home core of its keys.
     pub(crate) place: Place,
     /// Commits up to this one are in extents.
     flushed: AtomicU64,
@@ -85,24 +82,23 @@ pub(crate) struct SubTable {
     /// Whether a thread flushes one of its memtables.
     pub(crate) flushing: AtomicBool,
     quarantine: Mutex<Vec<Quarantine>>,
-    /// What it is used for.
+    /// The mix of its reads and writes.
     pub(crate) mix: AccessPattern,
-    /// How much it was written to lately.
+    /// Its recent flushes.
     pub(crate) write_load: WriteLoad,
-    /// Where it has no rows.
+    /// Ranges without rows.
     pub(crate) gaps: TombstoneSkip,
     /// Since when it has been at rest, nanoseconds of [`clock::now`], and the bytes of its active
     /// memtable then.
     rests_since: AtomicU64,
     rested_at: AtomicU64,
-    /// How often its levels changed, and when nothing in them was found worth compressing
-    /// ([`SubTable::settled_mark`]).
+    /// The number of changes of its levels, and the one at which nothing in them was found worth
+    /// compressing ([`SubTable::settled_mark`]).
     edits: AtomicU64,
     settled: AtomicU64,
 }
 
-/// Tables that were made one after another are numbered so; of one that was split the first half
-/// stays at home.
+/// Home cores follow the numbers of tables. The first half of a split keeps its home core.
 fn place_of(table: TableId, start: &[u8]) -> Place {
     let part = if start.is_empty() { 0 } else { filter::hash(start) as u32 };
     Place(table.ordinal().wrapping_add(part))
@@ -157,17 +153,17 @@ impl SubTable {
         }
     }
 
-    /// The keys that are its own.
+    /// Its key range.
     pub(crate) fn range(&self) -> KeyRange<'_> {
         KeyRange::new(&self.start, self.end.as_deref())
     }
 
-    /// What reads see now, to keep.
+    /// The current view, as a counted reference.
     pub(crate) fn view(&self) -> Arc<View> {
         self.view.load_full()
     }
 
-    /// What reads see now, for a short look.
+    /// The current view, for a short use.
     pub(crate) fn view_now(&self) -> Guard<Arc<View>> {
         self.view.load()
     }
@@ -181,8 +177,8 @@ impl SubTable {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Adds a version to the active memtable. Answers the bytes of memory that it takes now; `None`
-    /// when others have taken the sub-table's place.
+    /// Adds a version to the active memtable. Returns the memtable's bytes of memory; `None` if the
+    /// sub-table is closed.
     pub(crate) fn insert(&self, key: &[u8], csn: Csn, value: Option<&[u8]>) -> Option<usize> {
         loop {
             let view = self.view.load();
@@ -193,18 +189,18 @@ impl SubTable {
                 }
                 return Some(bytes);
             }
-            // One that was sealed has been replaced in the view, or for ever.
+            // A sealed memtable has been replaced in the view, unless the sub-table is closed.
             if self.is_closed() {
                 return None;
             }
         }
     }
 
-    /// Does something that insertions look for, and gives a view with all those in it that may have
-    /// looked too early: any other will see it. `None` where `act` answers `false`, an insertion
-    /// takes long, or somebody changes the view.
+    /// Runs `act`, whose effect insertions check for, and returns a view with all insertions that
+    /// may have checked before it: any other insertion sees the effect. `None` if `act` returns
+    /// `false`, an insertion takes long, or another thread changes the view.
     pub(crate) fn view_after(&self, act: &mut dyn FnMut() -> bool) -> Option<Arc<View>> {
-        // Who comes to insert into a later active memtable has seen who held this after.
+        // A writer that inserts into a later active memtable has seen the holders of this one.
         let _changing = self.changing.try_lock()?;
         if self.is_closed() || !act() {
             return None;
@@ -228,9 +224,9 @@ impl SubTable {
         }
     }
 
-    /// Puts a fresh memtable in place of `active`, if that is still the active one and holds
-    /// anything. Answers whether it did. `installed` is read after the lock is taken and before the
-    /// new memtable is visible: commits up to it are in the old one.
+    /// Seals `active` and installs a fresh memtable, if `active` is still the active one and is not
+    /// empty. Returns whether it did. `installed` is read after the lock is taken and before the
+    /// new memtable is visible: commits up to it are in the old memtable.
     pub(crate) fn switch(
         &self,
         active: &Arc<Memtable>,
@@ -249,13 +245,13 @@ impl SubTable {
             immutables,
             levels: old.levels.clone(),
         }));
-        // Whoever is turned away from now on finds the new one in the view.
+        // A writer that is refused from now on finds the new memtable in the view.
         active.seal();
         true
     }
 
-    /// Publishes the levels after an edit. With `flushed`, without the memtable that the edit put
-    /// into extents, and with commits up to the CSN known to be there.
+    /// Publishes the levels after an edit. With `flushed`, also removes the memtable that the edit
+    /// wrote into extents, and records the CSN up to which commits are there.
     pub(crate) fn edit(&self, edit: &LevelsEdit, flushed: Option<(&Arc<Memtable>, Csn)>) {
         let _changing = self.changing.lock();
         let old = self.view.load_full();
@@ -276,8 +272,7 @@ impl SubTable {
         }
     }
 
-    /// Whether it has hardly been written to for so long, as far as whoever asks has asked now and
-    /// then.
+    /// Whether it was hardly written to for this long, as far as calls of this method can tell.
     pub(crate) fn has_rested(&self, time: Duration, now: Duration) -> bool {
         let view = self.view.load();
         let below: u64 = view.levels.runs().map(|run| run.bytes()).sum();
@@ -292,18 +287,17 @@ impl SubTable {
         now.saturating_sub(since) >= time
     }
 
-    /// What its levels are now, in this epoch of the temperatures: another number after each
-    /// change.
+    /// A number for its levels in this epoch of the temperatures: it changes with each change.
     pub(crate) fn settled_mark(&self, epoch: u32) -> u64 {
         (self.edits.load(Ordering::Acquire) + 1) ^ (u64::from(epoch) << 40)
     }
 
-    /// Whether nothing was found worth compressing as it is at this mark, once it rested.
+    /// Whether nothing was found worth compressing at this mark, once it had come to rest.
     pub(crate) fn is_settled(&self, mark: u64) -> bool {
         self.settled.load(Ordering::Relaxed) == mark
     }
 
-    /// Nothing was found so, by who took the mark before looking.
+    /// Records that nothing was found worth compressing at a mark that was taken before the search.
     pub(crate) fn note_settled(&self, mark: u64) {
         self.settled.store(mark, Ordering::Relaxed);
     }
@@ -326,10 +320,10 @@ impl SubTable {
         needed.map(|memtable| before(memtable.csn_min())).min().unwrap_or(Csn::MAX)
     }
 
-    /// Keeps compaction away from the keys of a slice, which cannot be read.
+    /// Makes compactions avoid the keys of a slice that cannot be read.
     pub(crate) fn quarantine(&self, slice: &SliceMeta, error: Error) {
         let mut all = self.quarantine.lock();
-        // An extent may have several slices here, of which each has keys of its own.
+        // An extent may have several slices here, each with its own keys.
         let has = |known: &Quarantine| {
             known.extent == slice.extent
                 && known.smallest <= slice.smallest
@@ -341,7 +335,7 @@ impl SubTable {
         }
     }
 
-    /// Why compaction is kept away from some of its keys, if it is.
+    /// The reason why compactions avoid some of its keys, if they do.
     pub(crate) fn quarantined(&self) -> Option<Error> {
         self.quarantine.lock().first().map(|first| first.error.clone())
     }
@@ -353,8 +347,8 @@ impl SubTable {
         }
     }
 
-    /// Takes it whole for somebody who changes its levels, unless others work on some of it, or it
-    /// is closed.
+    /// Takes the right to change all of its levels, unless other work holds a part of it, or it is
+    /// closed.
     pub(crate) fn take_whole(self: &Arc<SubTable>) -> Option<Compacting> {
         let mut work = self.work.lock();
         if work.is_whole || !work.bars.is_empty() || self.is_closed() {
@@ -364,7 +358,8 @@ impl SubTable {
         Some(Compacting { part: self.clone(), hull: None })
     }
 
-    /// Takes the keys of a pick, which is given what others work on and what is damaged.
+    /// Takes the keys of a pick. The picker receives the ranges that other work holds and the
+    /// damaged ones.
     pub(crate) fn take(
         self: &Arc<SubTable>,
         pick: impl FnOnce(&Conflicts) -> Option<Pick>,
@@ -377,7 +372,7 @@ impl SubTable {
         taken.map(|(compacting, _, pick)| (compacting, pick))
     }
 
-    /// Takes keys from one up to another, both included, by the same rules.
+    /// Takes a closed key range, by the same rules.
     pub(crate) fn take_keys<T>(
         self: &Arc<SubTable>,
         choose: impl FnOnce(&Conflicts) -> Option<(Hull, T)>,
@@ -393,24 +388,23 @@ impl SubTable {
         Some((Compacting { part: self.clone(), hull: Some(hull.clone()) }, hull, chosen))
     }
 
-    /// Whether somebody changes its levels.
+    /// Whether any work may change its levels.
     pub(crate) fn is_compacting(&self) -> bool {
         let work = self.work.lock();
         work.is_whole || !work.bars.is_empty()
     }
 
-    /// The memtable that was the active one to the end, now that it is closed; `None` if nothing is
-    /// in it.
+    /// The last active memtable, now that the sub-table is closed; `None` if it is empty.
     fn last(&self, installed: Csn) -> Option<Immutable> {
         let active = self.view.load().active.clone();
-        // Somebody may have entered, and not yet begun to write.
+        // A writer may have entered its gate without having written yet.
         let unused = active.is_quiet() && active.is_empty();
         (!unused).then(|| Immutable::new(active, installed))
     }
 
-    /// Those that take the place of this one, at a key that is inside and that no slice of `levels`
-    /// spans: the keys before it, and those from it on. This one is closed, and commits up to
-    /// `installed` were installed since.
+    /// The two sub-tables that replace this one, split at a key that is inside and that no slice of
+    /// `levels` spans: the keys before it, and the keys from it on. This one is closed, and commits
+    /// up to `installed` were installed since.
     pub(crate) fn halves(
         &self,
         key: &[u8],
@@ -441,7 +435,7 @@ impl SubTable {
         halves
     }
 
-    /// The one that takes the place of this one and the next. Both are closed.
+    /// The sub-table that replaces this one and the next. Both are closed.
     pub(crate) fn joined(
         &self,
         next: &SubTable,
@@ -455,15 +449,15 @@ impl SubTable {
         immutables.extend(next.last(installed));
         for old in one.immutables.iter().chain(&other.immutables) {
             match immutables.iter().any(|there| Arc::ptr_eq(&there.memtable, &old.memtable)) {
-                // Both waited for it; one does from now on.
+                // Both waited for it; only one does from now on.
                 true => old.let_go(),
                 false => immutables.push(old.clone()),
             }
         }
         immutables.sort_by_key(|old| std::cmp::Reverse(old.watermark));
-        // Those of one and of the other lie beside each other: what is flushed says nothing of what
-        // still waits. Who has yet to write into one of them is above all that was installed, and
-        // so above every watermark.
+        // The memtables of both lie beside each other, because a flush says nothing of memtables
+        // that still wait. A writer that has yet to write into one of them has a CSN above
+        // everything that was installed, and so above every watermark.
         let mut before = Csn::MAX;
         for old in &mut immutables {
             old.watermark = old.watermark.min(before);
@@ -478,12 +472,12 @@ impl SubTable {
         SubTable { write_load: self.write_load.joined(&next.write_load, half_life), ..joined }
     }
 
-    /// Lets nobody write to it any more: others will take its place. The view stays as it is. Who
-    /// would write looks for those others until they are there, which must be soon.
+    /// Closes it to writers: other sub-tables will replace it. The view stays as it is. A writer
+    /// looks for the other sub-tables until they are there, which must be soon.
     pub(crate) fn close(&self) {
         let _changing = self.changing.lock();
         self.closed.store(true, Ordering::Release);
-        // Whoever is turned away from now on sees that.
+        // A writer that is refused from now on sees that.
         self.view.load().active.seal();
     }
 }

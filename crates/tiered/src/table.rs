@@ -1,8 +1,8 @@
-//! A table: its sub-tables, and since when and until when it is there.
+//! A table: its sub-tables, and the CSNs between which it exists.
 //!
-//! The list of sub-tables is replaced whole, when one is split or two are joined. Whoever found a
-//! sub-table that has been closed since reads what it held then, which is all that a snapshot of
-//! that time needs; who would write to it is told to look again.
+//! A split or a join of sub-tables replaces the list of them whole. A reader that found a sub-table
+//! before it was closed reads what it held then, which is all that a snapshot of that time needs. A
+//! writer that finds a closed sub-table looks the key's sub-table up again.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -28,18 +28,18 @@ impl Deref for Table {
 /// A table of the engine.
 pub(crate) struct Table {
     pub(crate) id: TableId,
-    /// Since when and until when it is there.
+    /// The CSNs between which it exists, and the tag of its cached rows.
     pub(crate) standing: Arc<TableVisibility>,
-    /// Whether the manifest has come to know it.
+    /// Whether the manifest has recorded it.
     pub(crate) recorded: AtomicBool,
-    /// Whether the manifest knows that it was dropped, and knows it no more.
+    /// Whether the manifest has recorded that it was dropped.
     gone: AtomicBool,
     parts: ArcSwap<Parts>,
     rewriting: Mutex<Option<(Csn, Arc<dyn Rewrite>)>>,
     refusal: Mutex<Option<String>>,
 }
 
-/// All sub-tables of a table, in key order: of each the end is the next one's start.
+/// All sub-tables of a table, in key order. Each ends where the next one starts.
 pub(crate) struct Parts(Vec<Arc<SubTable>>);
 
 impl Parts {
@@ -48,7 +48,7 @@ impl Parts {
         &self.0
     }
 
-    /// The one that a key belongs to.
+    /// The sub-table of a key.
     pub(crate) fn of(&self, key: &[u8]) -> &Arc<SubTable> {
         match &self.0[..] {
             [only] => only,
@@ -56,7 +56,7 @@ impl Parts {
         }
     }
 
-    /// Those that keys of a range belong to.
+    /// The sub-tables of a key range.
     pub(crate) fn within(&self, range: KeyRange<'_>) -> &[Arc<SubTable>] {
         let from = self.0[1..].partition_point(|part| *part.start <= *range.start);
         let ends = |part: &Arc<SubTable>| range.end.is_none_or(|end| *part.start < *end);
@@ -83,39 +83,38 @@ impl Table {
         }
     }
 
-    /// Has its values rewritten from when a commit is stable (E11).
+    /// Sets the rewrite of its values from the time when a commit is stable (E11).
     pub(crate) fn set_rewrite(&self, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         *self.rewriting.lock() = rewrite.map(|rewrite| (since, rewrite));
     }
 
-    /// What its values become in work that begins now.
+    /// The rewrite of its values for work that begins now.
     pub(crate) fn rewrite(&self, stable: Csn) -> Option<Arc<dyn Rewrite>> {
         let rewriting = self.rewriting.lock();
         rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
     }
 
-    /// A merge of it was refused by who was to carry it out: which, and why.
+    /// Records which merge an executor has refused, and why.
     pub(crate) fn note_refusal(&self, told: String) {
         *self.refusal.lock() = Some(told);
     }
 
-    /// What was told of the last merge that was refused.
+    /// The reason of the last refused merge.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal.lock().clone()
     }
 
-    /// Its sub-tables now, for a short look.
+    /// Its current sub-tables, for a short use.
     pub(crate) fn parts(&self) -> Guard<Arc<Parts>> {
         self.parts.load()
     }
 
-    /// Its sub-tables now, to keep.
+    /// Its current sub-tables, as a counted reference.
     pub(crate) fn all_parts(&self) -> Vec<Arc<SubTable>> {
         self.parts.load().0.clone()
     }
 
-    /// Puts sub-tables in the place of others, which are closed and cover the same keys. The
-    /// manifest is locked.
+    /// Replaces closed sub-tables by others that cover the same keys. The manifest is locked.
     pub(crate) fn replace(&self, old: &[&Arc<SubTable>], new: Vec<SubTable>) {
         let mut parts = self.all_parts();
         let at = parts.iter().position(|part| Arc::ptr_eq(part, old[0]));
@@ -124,7 +123,7 @@ impl Table {
         self.parts.store(Arc::new(Parts(parts)));
     }
 
-    /// Whether the manifest has forgotten it. The answer holds while the manifest is locked.
+    /// Whether it was dropped from the manifest. The answer holds while the manifest is locked.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }

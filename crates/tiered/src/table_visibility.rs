@@ -1,15 +1,15 @@
-//! What a look for a cached row must know of its table: since when and until when it is there, and
-//! what its rows are marked with.
+//! What a lookup of a cached row needs to know of its table: the CSNs between which the table
+//! exists, and the tag of its rows.
 //!
-//! That is a few words, apart from the table, which each thread keeps of the tables that it reads.
-//! So who finds a row in the cache has not asked for the list of tables, which takes two changes of
-//! memory to keep meanwhile; and a table that is dropped goes when it may, however many threads
-//! have read it and sleep now.
+//! These are a few words apart from the table, and each thread keeps those of the tables that it
+//! reads. So a hit in the row cache does not load the list of tables, which costs two changes of
+//! memory. A dropped table is freed when nothing needs it, however many sleeping threads have read
+//! it.
 //!
-//! - **Q1 (one).** A table of an engine has one of these, for as long as anybody has it, and no
-//!   other table ever has it. What is changed of it is changed here alone.
-//! - **Q2 (dropped).** Who reads at the commit that drops the table, or above, finds it dropped,
-//!   also in what a thread kept from before.
+//! - **Q1 (one).** A table of an engine has exactly one [`TableVisibility`], as long as anybody
+//!   holds it, and no other table ever has the same. All changes of it go through its methods.
+//! - **Q2 (dropped).** A reader at or above the CSN that drops the table finds it dropped, also in
+//!   a copy that its thread kept from before.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -81,8 +81,8 @@ impl TableVisibility {
         Csn(self.dropped.load(Ordering::Acquire))
     }
 
-    /// Whether the table exists at a snapshot (E5); [`Csn::MAX`] is past every commit, also that
-    /// which drops it.
+    /// Whether the table exists at a snapshot (E5). [`Csn::MAX`] is past every commit, including
+    /// the one that drops the table.
     #[inline]
     pub(crate) fn exists_at(&self, snapshot: Csn) -> bool {
         let dropped = self.dropped();

@@ -21,7 +21,7 @@ use crate::space::{SpaceManager, find};
 pub struct Finding {
     /// The table concerned, where it is known.
     pub table: Option<TableId>,
-    /// What is wrong, and where.
+    /// A finding: the damage and its place.
     pub error: Error,
 }
 
@@ -38,11 +38,12 @@ pub struct VerifyReport {
     pub versions: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// What is wrong; empty when all is well.
+    /// The findings; empty if the folder is sound.
     pub findings: Vec<Finding>,
 }
 
-/// Verifies the tables of a folder. `progress` is told the extents done and those there are.
+/// Verifies the tables of a folder. `progress` receives the number of extents that are done and of
+/// all.
 ///
 /// # Errors
 /// What kept it from looking; what it found wrong is in the report.

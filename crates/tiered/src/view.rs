@@ -1,8 +1,8 @@
 //! What a read of a sub-table sees: its metasnapshot (X-Engine, section 3.1.3).
 //!
-//! A [`View`] never changes. It holds the active memtable, the memtables that are being flushed, and
-//! the levels. A change of a sub-table's structure publishes a new view; readers keep the view that
-//! they loaded for as long as they need it.
+//! A [`View`] never changes. It holds the active memtable, the memtables that are being flushed,
+//! and the levels. A change of a sub-table's structure publishes a new view; readers keep the view
+//! that they loaded for as long as they need it.
 
 mod point_lookup;
 
@@ -25,7 +25,8 @@ pub(crate) struct Immutable {
     pub(crate) memtable: Arc<Memtable>,
     /// Every commit up to this one is in this memtable or an older one, or in extents.
     pub(crate) watermark: Csn,
-    /// How many sub-tables have yet to flush their keys of it: more than one where one was split.
+    /// The number of sub-tables that have yet to flush their keys of it: more than one after a
+    /// split.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -34,13 +35,13 @@ impl Immutable {
         Immutable { memtable, watermark, waiting: Arc::new(AtomicUsize::new(1)) }
     }
 
-    /// Its keys are another sub-table's, too.
+    /// Another sub-table shares it.
     pub(crate) fn share(&self) -> Immutable {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         self.clone()
     }
 
-    /// A sub-table needs it no more.
+    /// A sub-table no longer needs it.
     pub(crate) fn let_go(&self) {
         if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.memtable.retire();
@@ -48,10 +49,10 @@ impl Immutable {
     }
 }
 
-/// What a read sees.
+/// A sub-table's memtables and levels, as a read sees them.
 pub(crate) struct View {
     pub(crate) active: Arc<Memtable>,
-    /// Newest first. Where a sub-table was split they may hold keys of others.
+    /// Newest first. After a split they may hold keys of other sub-tables.
     pub(crate) immutables: Vec<Immutable>,
     pub(crate) levels: Arc<Levels>,
 }
@@ -70,21 +71,21 @@ impl View {
         memtables.map(|memtable| memtable.csn_max()).chain(levels).max().unwrap_or_default()
     }
 
-    /// The range tombstones of all its places that have some.
+    /// The range tombstones of its memtables and levels.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Arc<RangeTombstones>> {
         let levels = &self.levels.ranges;
         let levels = (!levels.is_empty()).then(|| levels.clone());
         self.memtables().filter_map(|memtable| memtable.ranges()).chain(levels)
     }
 
-    /// What range tombstones hide of a range from a snapshot; `None` where that is nothing.
+    /// The part of a range that range tombstones hide from a snapshot; `None` if they hide nothing.
     pub(crate) fn hidden(&self, range: KeyRange<'_>, snapshot: Csn) -> Option<RangeTombstones> {
         let seen = self.ranges().map(|ranges| ranges.within(range).at(snapshot));
         let hidden = seen.reduce(|all, more| all.union(&more))?.at(snapshot);
         (!hidden.is_empty()).then_some(hidden)
     }
 
-    /// Whether any of its places has range tombstones.
+    /// Whether a memtable or the levels have range tombstones.
     #[inline]
     pub(crate) fn has_ranges(&self) -> bool {
         let of_immutable = |old: &Immutable| old.memtable.has_ranges();
@@ -92,7 +93,7 @@ impl View {
         of_memtables || !self.levels.ranges.is_empty()
     }
 
-    /// What range tombstones say of a key to a snapshot.
+    /// The mark of the range tombstones that hide a key from a snapshot.
     fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
         if !self.has_ranges() {
             return None;
@@ -102,10 +103,10 @@ impl View {
 
     /// The newest version of a key at or below a snapshot.
     ///
-    /// Places are asked from the newest to the oldest, and most often the first answer is the
-    /// newest version. But commits are installed in any order (E2), so one may have gone to an
-    /// older memtable than one before it: an older place is asked as well if it holds anything
-    /// newer than what was found.
+    /// Sources are read from the newest to the oldest, and mostly the first answer is the newest
+    /// version. But commits are installed in any order (E2), so a later commit may have gone to an
+    /// older memtable: an older source is read, too, if it holds anything newer than the version
+    /// found so far.
     pub(crate) fn get(
         &self,
         key: &[u8],
@@ -118,7 +119,7 @@ impl View {
         })
     }
 
-    /// What [`View::get`] would have to read first.
+    /// The part of an extent that [`View::get`] would have to read first.
     pub(crate) fn missing(
         &self,
         key: &[u8],
@@ -140,7 +141,7 @@ impl View {
         value: &mut Vec<u8>,
         mut fetch: impl Fetch,
     ) -> Result<Found> {
-        // What is hidden is as good as deleted by the newest commit that is (R1).
+        // A hidden version reads as deleted by the newest commit that hides it (R1).
         let cover = self.cover(key, snapshot);
         let mut best = cover.map_or(Found::Nothing, |mark| Found::Deleted(mark.upto));
         for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {

@@ -1,13 +1,14 @@
-//! How much a sub-table is written to, and where: by this it is split, and joined with its
-//! neighbours (`partition`).
+//! The write load of a sub-table: how much is written to it, and where. The engine splits and joins
+//! sub-tables by it (`engine/partition`).
 //!
 //! # Guarantees
-//! - **H1.** What halves have is what the whole had, each the part that was written to its keys,
-//!   and what was joined has what both had: nothing that was split for its heat is joined again
-//!   before that has gone. What an opening finds has none: heat is in memory alone. So nothing
-//!   counts as cold before a half-life has been flushed since then.
-//! - **H2.** A key in the middle is one by which both halves go on to be written, as far as the
-//!   past tells: rows that are appended lie beyond all that came before, and have none.
+//! - **H1.** The halves of a split share the write load of the whole, each the part that was
+//!   written to its keys. A join has the sum. So sub-tables that were split because of their load
+//!   are not joined again before the load has decayed. Write loads are in memory alone, and an
+//!   opening finds none: nothing counts as cold before a half-life has been flushed since the
+//!   opening.
+//! - **H2.** A middle key is one on both sides of which writes are likely to continue, as far as
+//!   the past tells. Appended rows lie beyond all earlier rows, and have no middle key.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,7 @@ const FLUSHES_LEAST: usize = 4;
 /// Of the marks, the part by which it is judged where writes fall now: what one small flush has
 /// tells little.
 const LATELY_SHARE: usize = 4;
-/// Bytes of a key that are remembered. What is cut off is a key all the same.
+/// Bytes of a key that are remembered. A truncated key is a valid key as well.
 const KEY_BYTES: usize = 64;
 
 /// A key that a flush has written.

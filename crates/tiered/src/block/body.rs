@@ -1,4 +1,4 @@
-//! Bodies of blocks: entries one behind the other, and what is told of them at the end.
+//! Bodies of blocks: consecutive entries, and a trailer.
 
 use std::cmp::Ordering;
 
@@ -39,7 +39,7 @@ pub(super) struct Shape {
     pub(super) csn_bytes: u8,
 }
 
-/// What is known of entries that were checked.
+/// Properties of checked entries.
 pub(super) struct Checked<'a> {
     /// The first key, and the last.
     pub(super) first: &'a [u8],
@@ -76,8 +76,8 @@ impl Shape {
         Ok(self)
     }
 
-    /// Checks that all entries lie inside and in order; `note` is told of each its number, where it
-    /// begins, and where its key does. A read that misses spends much of its time here.
+    /// Checks that all entries lie inside and in order. `note` receives the number of each entry,
+    /// its beginning, and that of its key. A read that misses spends much of its time here.
     pub(super) fn check<'a>(
         &self,
         entries: &'a [u8],
@@ -243,7 +243,7 @@ fn long_row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
     (key_at as u32, key.len() as u32, csn, value.map_or(0, |value| value.len() as u32 + 1))
 }
 
-/// The bits of a number of so many bytes, at most eight.
+/// The bits of a number of this many bytes, at most eight.
 #[inline]
 fn mask(csn_bytes: u8) -> u64 {
     // By half of them twice, as no shift goes over all bits.

@@ -1,4 +1,4 @@
-//! Building blocks of sorted entries, and what is told of each.
+//! Building blocks from sorted entries, with their properties.
 
 use spillway_memory::pages::PAGE_ALIGN;
 
@@ -13,8 +13,8 @@ use crate::filter::{self, FilterKind};
 /// entries come before or after it.
 pub(crate) const SMALL_BYTES: usize = BLOCK_BYTES / 4;
 
-/// Bytes in memory of a block with a body of so many bytes and so many entries, as [`super::Block`]
-/// has them.
+/// Bytes in memory of a block with a body of this many bytes and entries, as [`super::Block`] has
+/// them.
 fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
     (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + block_search::bytes_of(entries)
 }
@@ -28,7 +28,7 @@ pub struct BuiltBlock {
     pub first: Box<[u8]>,
     /// Its last key.
     pub last: Box<[u8]>,
-    /// What is in it.
+    /// The counts of its entries.
     pub counts: Counts,
     /// The filters of its keys.
     pub filter: Vec<u8>,
@@ -75,7 +75,7 @@ impl Open {
         memory_bytes(body, self.entries + 1)
     }
 
-    /// Makes room for CSNs of so many bytes.
+    /// Widens the CSNs to this many bytes.
     fn widen(&mut self, csn_bytes: u8) {
         if csn_bytes > self.csn_bytes {
             let narrow = std::mem::take(&mut self.body);

@@ -22,8 +22,8 @@
 //!
 //! Entries are in order of key, and of one key the newest first. A block is checked whole when it
 //! is read from a device: afterwards every entry is known to lie inside and in order. Where entries
-//! begin is noted then, in [`crate::block_search`] behind the body, by which a search or a step in either
-//! direction touches only the entries it compares.
+//! begin is noted then, in [`crate::block_search`] behind the body, by which a search or a step in
+//! either direction touches only the entries it compares.
 
 mod body;
 mod builder;
@@ -49,8 +49,8 @@ pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
 
-/// Bytes that a block has in memory when it is full: its frame and body, and the nodes over its
-/// keys. So many are whole pages of the system, which it can take back by themselves.
+/// Bytes in memory of a full block: its frame and body, and the nodes over its keys. This is a
+/// number of whole system pages, which the system can take back one by one.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
 /// The same of blocks of Level0 and Level1: a read there is of few rows, and what else comes with
 /// them is in memory for nothing.
@@ -100,7 +100,7 @@ pub(crate) struct FrameId {
 
 impl FrameId {
     fn checksum(&self, frame: &[u8], body: &[u8]) -> u32 {
-        // What is short comes together first: each piece that is checked by itself takes a moment.
+        // Short pieces are joined first, because each checksum call takes a moment.
         let mut id = [0; ID_BYTES];
         id[..4].copy_from_slice(&self.table.0.to_le_bytes());
         id[4..12].copy_from_slice(&self.extent.0.to_le_bytes());
@@ -343,7 +343,7 @@ impl Block {
         let nodes = Nodes::new(shape.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
-            // What is behind a shorter key is no part of its head; the body ends with more bytes
+            // Bytes behind a shorter key are not part of its head. The body ends with more bytes
             // than a head has.
             rest if rest >= WORD || key_bytes.0 == key_bytes.1 => {
                 let known = u32::MAX.checked_shl(8 * WORD.saturating_sub(rest) as u32);
@@ -442,15 +442,17 @@ impl Block {
         self.row_at(self.place(index))
     }
 
-    /// Where the entry behind one is; there is one. Who asks will go on, and where each entry
-    /// begins is known from the one before: the processor would wait for one line after the other.
+    /// The beginning of the entry behind this one, which exists. The caller will go on, and the
+    /// beginning of each entry is known from the one before: otherwise the processor would wait for
+    /// one line after the other.
     #[inline(always)]
     pub(crate) fn row_after(&self, row: &Row) -> Row {
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
         self.row_at(row.end())
     }
 
-    /// Where the entry before the one of this index is; there is one. Who asks will go on.
+    /// The beginning of the entry before the one of this index, which exists. The caller will go
+    /// on.
     #[inline(always)]
     pub(crate) fn row_before(&self, index: usize) -> Row {
         let at = self.place(index - 1);
@@ -501,8 +503,8 @@ impl Block {
         Entry { key: self.key_of(row), csn: row.csn, value: self.value_of(row) }
     }
 
-    /// Gives key and value of so many entries, from one on, until `take` answers `false`. A
-    /// tombstone's value is empty.
+    /// Passes the keys and values of this many entries, from one on, to `take` until it returns
+    /// `false`. The value of a tombstone is empty.
     pub(crate) fn each_from(
         &self,
         first: usize,

@@ -29,7 +29,7 @@ pub(super) trait Lanes: Copy {
     fn of_leaf(self, heads: &LeafBytes, head: u32) -> (usize, usize);
 }
 
-/// What is done with lanes.
+/// A computation over lanes.
 pub(super) trait Work {
     fn run(self, lanes: impl Lanes) -> usize;
 }

@@ -1,32 +1,31 @@
-//! Where a key is among sorted keys: two layers of nodes that are searched by SIMD (the blog on
-//! X-Engine's in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long
-//! Key Comparison").
+//! The search for a key in a block: two layers of nodes, searched by SIMD (the blog on X-Engine's
+//! in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key
+//! Comparison").
 //!
-//! A binary search over places of keys touches a place and a key for each halving: some fourteen
-//! lines of the processor's cache in a block of a hundred rows, each known only when the one before
-//! has come. Here the same is decided by what stands side by side. All keys begin with the same
-//! *prefix*; of each, the four bytes behind it are its *head*, and heads are numbers. A *leaf* has
-//! eight keys in a row: their heads, and beside them a word for each that says where it is,
-//! together a line of the cache. The *root* has the first head of each leaf, in nodes of sixteen, a
-//! line each. Of a block of the usual size these are a few, and all are compared, as that needs no
-//! line to have come before the next is asked for; where they are more than eight, the first head
-//! of each stands above. A node is searched by one comparison of all its heads. Only where heads
-//! are equal are keys compared.
+//! A binary search touches a place and a key for each halving: some fourteen cache lines in a block
+//! of a hundred rows, each known only after the one before has arrived. Here the compared data lies
+//! together. All keys begin with the same *prefix*. The four bytes behind it are a key's *head*, a
+//! number. A *leaf* has eight consecutive keys: their heads, and a word for each key with its
+//! place, together one cache line. The *root* has the first head of each leaf, in nodes of sixteen,
+//! one line each. A block of the usual size has a few root nodes, and the search compares all of
+//! them, because that needs no line to arrive before the next is requested. If there are more than
+//! eight, the first head of each stands above them. One comparison searches all heads of a node.
+//! Keys are compared only where heads are equal.
 //!
-//! It is made of the keys when a block comes into memory, where they are read once anyway to be
-//! checked, and is not stored: what is on the disk stays as small as it was, and blocks of every
-//! version have it. The blog stores it; nodes of a tree above keys that are all of a block's could
-//! not be carried, cut or coded with it then without being made anew. In memory it takes eight
-//! bytes for each key, half of which is the place that a binary search needs as well, and half a
-//! byte for the root.
+//! The nodes are built when a block enters memory, where its keys are read anyway to be checked,
+//! and are not stored. So blocks on disk stay small, and blocks of each version have nodes. The
+//! blog stores them; then nodes over the keys of a block could not be carried, cut or coded with
+//! the block without being rebuilt. In memory the nodes take eight bytes for each key, half of
+//! which a binary search needs as well, and half a byte for the root.
 //!
 //! # Guarantees
-//! - **N1.** [`Nodes::seek`] answers how many keys are below the one it is given, for any key.
-//! - **N2.** All [`Way`]s answer the same.
-//! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and are moved with
-//!   their bytes.
-//! - **N4.** Who is told a leaf ([`Nodes::seek_told`]) is answered that its first key is below, and
-//!   no key behind it; who is told none, that none is, or all.
+//! - **N1.** [`Nodes::seek`] answers how many keys are below the given key, for any key.
+//! - **N2.** All [`Way`]s give the same answer.
+//! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and move with their
+//!   bytes.
+//! - **N4.** The caller of [`Nodes::seek_told`] learns a leaf, or none. With a leaf, the leaf's
+//!   first key is below the given key, and no key behind the leaf is. With none, no key is below,
+//!   or all are.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]
@@ -78,7 +77,7 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// What is known of nodes beside their bytes, which whoever has the keys keeps.
+/// The properties of nodes beside their bytes, which the owner of the keys keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nodes {
     keys: u32,
@@ -199,8 +198,8 @@ impl Nodes {
         self.seek_told(bytes, key, key_at, |_| ())
     }
 
-    /// As [`Nodes::seek`]. Who asks is told the leaf that the search ends in before that is looked
-    /// at (N4).
+    /// As [`Nodes::seek`]. The caller learns the leaf in which the search ends before the leaf is
+    /// read (N4).
     #[inline]
     pub(crate) fn seek_told<'k>(
         &self,
@@ -233,7 +232,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for Search<'_, F, T
         };
         let head = head_of(rest);
         let (below, upto) = self.leaves(lanes, head);
-        // Of leaves that begin with this very head, it is told by their keys.
+        // Among leaves that begin with this very head, their keys decide.
         let begins = below + self.ties(upto - below, |tie| (below + tie) * LEAF_HEADS);
         let Some(leaf) = begins.checked_sub(1) else { return 0 };
         (self.tell_leaf)(leaf);

@@ -1,8 +1,8 @@
-//! The cache: what is in memory, behind the pointers that lead there, and its one lock.
+//! The block cache: tables and blocks in memory, reached by tagged pointers, under one lock.
 //!
-//! Locks: the cache's own is taken with any other held but a pool's of pages, and no lock is taken
-//! under it. References to tables and blocks that nobody can reach any more, and to
-//! extents' handles, are dropped after it: what their ends do takes locks of their own.
+//! Locks: any other lock may be held when the cache's lock is taken, except a page pool's. No lock
+//! is taken under it. References to tables, blocks and handles that became unreachable are dropped
+//! after the lock is released, because their destructors take locks.
 #![allow(unsafe_code)] // The one place that pairs pointers with the readers that are waited for.
 
 use std::ops::Deref;
@@ -35,9 +35,9 @@ const TABLE_QUARTERS: usize = 3;
 const HEADROOM_SHARE: usize = 32;
 /// Uses in the small queue from which on a block is kept.
 const USES_TO_STAY: usize = 2;
-/// So many evicted things are waited for together.
+/// Evicted entries are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 16 };
-/// Looks at readers that are inside of what a giving way evicted.
+/// Checks of the readers that are inside evicted entries, before an eviction for others returns.
 const PATIENCE: usize = if cfg!(loom) { 2 } else { 32 };
 /// Parts of blocks that are read for one of which it is looked whether its block had left lately.
 const PARTS_PER_LOOK: u64 = 8;
@@ -94,7 +94,7 @@ impl<H: Holder> Seat<H> {
     }
 }
 
-/// What is known of an extent's blocks, and the way to those that are in memory.
+/// An extent's table, and the pointers to its blocks in memory.
 pub(crate) struct Table<H: Holder> {
     content: H::Table,
     /// The extent's number, which it has alone for ever.
@@ -212,7 +212,7 @@ enum Gone<H: Holder> {
 
 struct State<H: Holder> {
     order: EvictionQueue<Item<H>>,
-    /// What was evicted lately, where it is asked what that costs.
+    /// Entries that were evicted lately, if ghost misses are counted.
     departed: Option<GhostList>,
     /// Bytes of what is in the order.
     held: usize,
@@ -251,7 +251,7 @@ pub(crate) struct CacheSettings {
 }
 
 impl CacheSettings {
-    /// Of so many bytes at the most, and of fewer only where others need them.
+    /// At most this many bytes, and fewer only if other uses need memory.
     pub(crate) fn fixed(bytes: usize) -> CacheSettings {
         CacheSettings { bytes_min: 0, bytes_max: bytes, finds_ghosts: false }
     }
@@ -364,8 +364,9 @@ impl<H: Holder> Cache<H> {
         table
     }
 
-    /// Keeps a block of a table that a reader missed. Answers the one that is kept, which another may have been faster
-    /// to read, or this one, where it is not: it is too large, or the table has left (N5).
+    /// Keeps a block of a table that a reader missed. Answers the one that is kept, which another
+    /// may have been faster to read, or this one, where it is not: it is too large, or the table
+    /// has left (N5).
     pub(crate) fn insert(
         &self,
         table: &Kept<Table<H>>,
@@ -379,8 +380,8 @@ impl<H: Holder> Cache<H> {
         let mut ends = Ends::default();
         let mut state = self.lock();
         let pointer = &table.blocks[index];
-        // SAFETY: the pin is of this cache, which releases what it takes out of the tagged pointers of its
-        // tables.
+        // SAFETY: the pin is of this cache, which releases what it takes out of the tagged pointers
+        // of its tables.
         if let Some(there) = unsafe { pointer.get_arc(&self.pin()) } {
             return there;
         }
@@ -420,8 +421,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// A block of so many bytes was missed, and a part of it read. What a little more memory would
-    /// have kept is looked for in some of these, each for as many as it stands for.
+    /// Counts a missed block of which a part was read. One in [`PARTS_PER_LOOK`] is looked up among
+    /// the ghosts, and counts for as many.
     pub(crate) fn note_part(&self, table: &Table<H>, index: usize, bytes: usize) {
         let miss = self.misses.fetch_add(1, Ordering::Relaxed);
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -504,7 +505,7 @@ impl<H: Holder> Cache<H> {
         self.misses.load(Ordering::Relaxed)
     }
 
-    /// So many bytes were read for what comes in.
+    /// Counts bytes that were read for an entry.
     fn note_read(&self, state: &mut State<H>, ghost: u64, bytes: usize) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
@@ -575,8 +576,8 @@ impl<H: Holder> Cache<H> {
         let (item, bytes) = state.order.remove(table.entry.swap(NONE, Ordering::Relaxed));
         let pin = self.pin();
         for index in 0..table.blocks.len() {
-            // SAFETY: the pin is of this cache, which releases what it takes out of the tagged pointers of
-            // its tables.
+            // SAFETY: the pin is of this cache, which releases what it takes out of the tagged
+            // pointers of its tables.
             if let Some(block) = unsafe { table.blocks[index].get(&pin) } {
                 let (_, bytes) = state.order.remove(block.entry.load(Ordering::Relaxed));
                 self.take_block(state, table, index as u32, bytes);

@@ -1,40 +1,39 @@
-//! How what the budget leaves to caches is divided between single rows and all else: by what a byte
-//! more would spare to either.
+//! The division of cache memory between single rows and blocks, by what one byte more would save.
 //!
-//! What a row in memory is worth hangs on who asks. Where few rows are asked for, among many in
-//! their blocks, a byte of rows spares more reading than one of blocks does; where scans ask, none.
-//! Neither can be told beforehand, and both change.
+//! What a cached row saves depends on the workload. If few rows are read, among many in their
+//! blocks, a byte of rows saves more reads than a byte of blocks. For scans it saves none. Neither
+//! can be known beforehand, and both change.
 //!
-//! So each side remembers what it evicted last, as much as a part more of memory would have kept (a
-//! *ghost* of it, after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement cache",
-//! 2003). When that is asked for, what is read from devices for want of it is that side's *regret*.
-//! Bytes move to the side that regrets more: the regret of a side is what it would gain by the next
-//! bytes, and about what it would lose with the last ones.
+//! So each side remembers what it evicted last, as much as a fixed part more of memory would have
+//! kept: its *ghosts* (after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement
+//! cache", 2003). A *ghost miss cost* is the bytes that a reader reads from a device because the
+//! entry became a ghost. Memory moves to the side with the higher ghost miss cost: it is what the
+//! side would gain by the next bytes, and about what it would lose with its last bytes.
 //!
 //! # Guarantees
 //!
-//! - **O1 (to where it is worth more).** The share of rows rises while rows regret more than blocks
-//!   and tables do, and falls while they regret less. Both regret what was read, in bytes: a row
-//!   whose block was in memory was no loss.
-//! - **O2 (steady).** Nothing moves while both regret about as much, nor before much has been read
-//!   since the last time. Steps are small, and grow only while they all go to the same side.
+//! - **O1 (to where it is worth more).** The share of rows rises while their ghost miss cost is
+//!   higher than that of blocks and tables, and falls while it is lower. Both costs are bytes that
+//!   were read: a row whose block was in memory costs nothing.
+//! - **O2 (steady).** Nothing moves while both costs are about equal, nor before much has been read
+//!   since the last move. Steps are small, and grow only while they all go to the same side.
 //! - **O3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **O4 (within the budget).** A move changes only what may be held. Rows that are past it leave,
-//!   some with each block that is read, and blocks come into what they leave; blocks give way to
-//!   rows as those come in (J6, N3). Memory that no cache has is left to rows past their share, up
-//!   to the most that may be (O3), until blocks come that need it: where all of them are in memory,
-//!   nothing is read that would move the share.
-//! - **O5 (hits cost nothing).** What is found in memory is not counted for this. Evictions and
-//!   misses are, of rows in a sample of the buckets.
-//! - **O6 (rests).** While only a sample of the rows is looked for (J7) nothing moves, and rows of
-//!   the sample have their part of the share that all had at first: whether any are found is not to
-//!   hang on what they were worth before.
+//! - **O4 (within the budget).** A move changes only limits. Rows past the limit leave, some with
+//!   each block that is read, and blocks take their memory. Blocks give way to rows as rows enter
+//!   (J6, N3). Memory that no cache uses is left to rows past their share, up to the maximum (O3),
+//!   until blocks need it: while all blocks are in memory, nothing is read that would move the
+//!   share.
+//! - **O5 (hits cost nothing).** Hits are not counted. Evictions and misses are, those of rows in a
+//!   sample of the buckets.
+//! - **O6 (rests).** While the row cache considers only a sample of the rows (J7), nothing moves,
+//!   and the sample has its part of the initial share. So whether the sample finds rows does not
+//!   depend on an earlier share.
 //!
-//! Rejected: to climb hills, as Caffeine does, which moves the share and looks at what is read
-//! then. What is read changes by itself, from compaction to compaction, by more than a step does.
-//! And to simulate other shares with samples of the keys ("miniature simulations"): what a row
-//! spares hangs on whether its block is in memory, and a sample of rows knows nothing of blocks
-//! that others share.
+//! Rejected: hill climbing, as in Caffeine, which moves the share and compares the bytes that are
+//! read. These bytes change from compaction to compaction by more than one step changes them.
+//! Rejected: a simulation of other shares with samples of the keys ("miniature simulations"). The
+//! worth of a cached row depends on whether its block is in memory, and a sample of rows does not
+//! know of blocks that others share.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -57,7 +56,7 @@ const REMEMBERED: f64 = 0.5;
 /// What a share is counted in.
 const WHOLE: f64 = (1_u32 << 24) as f64;
 
-/// What is remembered from one weighing to the next.
+/// The state that is kept from one weighing to the next.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Scale {
     share: f64,
@@ -236,7 +235,7 @@ mod tests {
         let regrets = |rows, others| GhostMissCosts { rows, others };
         balance.weigh(regrets(0, 1 << 20), true);
         assert!((balance.share() - 0.25).abs() < 1e-6);
-        // What was regretted meanwhile is not what moves it.
+        // Ghost misses during the rest do not move the share.
         balance.weigh(regrets(100, 1 << 20), false);
         assert!(balance.share() > 0.25);
     }

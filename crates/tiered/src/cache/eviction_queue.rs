@@ -1,15 +1,15 @@
-//! What is evicted next: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
-//! you need for cache eviction", 2023), and a clock over tables beside it.
+//! The choice of what to evict: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues
+//! are all you need for cache eviction", 2023), and a clock over tables.
 //!
-//! A block comes into the *small* queue, a tenth of the capacity. Whatever was used there again
-//! goes on into the *main* queue; all else leaves, and is remembered by its key for a while: one
-//! that comes back soon was worth keeping, and goes into the main queue at once. So a scan passes
-//! through the tenth, and the rest does not notice. From the end of the main queue what was used
-//! since goes back to its front, once for each use that is marked, and all else leaves.
+//! A block enters the *small* queue, a tenth of the capacity. A block that is used again there
+//! moves to the *main* queue. Any other block leaves, and the queue remembers its key for a while:
+//! a block that comes back soon enters the main queue directly. So a scan passes through the tenth,
+//! and the rest is not disturbed. At the end of the main queue, a block that was used moves back to
+//! the front, once for each mark, and any other block leaves.
 //!
-//! Tables are a queue of that kind by themselves. How far the hands of both go, each time something
-//! has to leave, is weighed: a queue whose entries save more bytes of reading, for each byte of
-//! memory, is gone through slower in that proportion.
+//! Tables form a clock of their own. When something has to leave, the hands of both advance in
+//! proportion: a queue whose entries save more bytes of reading for each byte of memory advances
+//! slower.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub(super) enum Queue {
 
 pub(super) const QUEUES: [Queue; 3] = [Queue::Small, Queue::Main, Queue::Tables];
 
-/// What is to become of an entry that the hand has come to.
+/// The fate of an entry that the hand has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// It goes.
@@ -96,7 +96,7 @@ impl<I> EvictionQueue<I> {
         if self.ghosts.recall(key) { Queue::Main } else { Queue::Small }
     }
 
-    /// Adds an entry of so many bytes, which saves so many of reading each time it is used.
+    /// Adds an entry of this many bytes, which saves `saved` bytes of reading at each use.
     pub(super) fn insert(&mut self, queue: Queue, item: I, bytes: usize, saves: usize) -> u32 {
         let entry = Entry { item: Some(item), bytes, saves, queue, newer: NONE, older: NONE };
         let id = self.free;
@@ -180,7 +180,7 @@ impl<I> EvictionQueue<I> {
             return Queue::Small;
         }
         if tables.len == 0 || main.len == 0 {
-            // Who was alone for long is not ahead for it.
+            // A queue that was alone for long does not get ahead by that.
             self.lists.iter_mut().for_each(|list| list.turns = 0.0);
             return match (main.len, tables.len) {
                 (1.., _) => Queue::Main,

@@ -1,5 +1,5 @@
-//! Blocks and tables that were evicted lately: as much as a part more of memory would have kept
-//! (`super::cache_balancer`).
+//! The ghosts of blocks and tables: keys that were evicted lately, as many as a fixed part more of
+//! memory would have kept (`super::cache_balancer`).
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ struct Line {
     gone: VecDeque<(u64, u64)>,
 }
 
-/// What was evicted, by queue. Somebody else's memory is charged for it.
+/// The evicted entries, by queue. Their memory is charged elsewhere.
 #[derive(Default)]
 pub(super) struct GhostList {
     lines: [Line; QUEUES.len()],

@@ -248,8 +248,8 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
     });
 }
 
-/// EPOCH-1: a reader comes again while what it found the first time is waited for, and uses the other
-/// count: that is waited for as well.
+/// EPOCH-1: a reader comes again while what it found the first time is waited for, and uses the
+/// other count: that is waited for as well.
 #[test]
 fn loom_x1_a_reader_that_comes_by_both_counts() {
     // The two take turns.

@@ -1,5 +1,4 @@
-//! A swizzled pointer: null, or the way to something in memory, with marks of its use in its low
-//! bits.
+//! A tagged pointer: null, or a pointer to a cached entry with marks of its use in the low bits.
 #![allow(unsafe_code)] // A leaf: pointers of `Arc`s that readers follow without a reference.
 
 use std::marker::PhantomData;
@@ -17,11 +16,11 @@ const MARKS: usize = 3;
 
 /// A pointer, which owns a reference of what it leads to.
 ///
-/// Who puts something in or takes it out holds the lock of the cache; readers hold a pin of it.
+/// A thread that links or unlinks an entry holds the lock of the cache. Readers hold a pin of it.
 pub(super) struct TaggedPtr<T>(AtomicPtr<T>, PhantomData<Arc<T>>);
 
-/// Something that was taken out of a tagged pointer. Readers may still look at it: if it is not released it
-/// stays in memory for good.
+/// Something that was taken out of a tagged pointer. Readers may still look at it: if it is not
+/// released it stays in memory for good.
 pub(super) struct Unlinked<T>(ManuallyDrop<Arc<T>>);
 
 impl<T> Unlinked<T> {
@@ -53,7 +52,8 @@ impl<T> TaggedPtr<T> {
     /// What it leads to, marked as used.
     ///
     /// # Safety
-    /// The pin is of the readers that are waited for before what was in this tagged pointer is released.
+    /// The pin is of the readers that are waited for before what was in this tagged pointer is
+    /// released.
     #[inline]
     pub(super) unsafe fn get<'p>(&self, _pin: &'p Pin<'_>) -> Option<&'p T> {
         let word = self.0.load(Ordering::Acquire);
@@ -130,16 +130,16 @@ impl<T> TaggedPtr<T> {
     pub(super) fn take(&self) -> Option<Unlinked<T>> {
         let word = self.0.swap(std::ptr::null_mut(), Ordering::AcqRel);
         let thing = word.map_addr(|addr| addr & !MARKS);
-        // SAFETY: a pointer in a tagged pointer is from an `Arc` that was put in, and is taken out once:
-        // here.
+        // SAFETY: a pointer in a tagged pointer is from an `Arc` that was put in, and is taken out
+        // once: here.
         (!thing.is_null()).then(|| Unlinked(ManuallyDrop::new(unsafe { Arc::from_raw(thing) })))
     }
 }
 
 impl<T> Drop for TaggedPtr<T> {
     fn drop(&mut self) {
-        // What is left there could still be looked at, and is not released: it would be a fault of
-        // the cache.
+        // A reader could still see an entry that is left there, so it is not released. This would
+        // be a fault of the cache.
         debug_assert!(
             self.is_empty() || std::thread::panicking(),
             "a pointer goes after its thing"

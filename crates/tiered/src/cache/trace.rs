@@ -22,14 +22,14 @@ impl Holder for Extent {
     }
 }
 
-/// The cache of the tiered engine over blocks of which only the numbers are told.
+/// The cache of the tiered engine over numbered blocks without contents.
 pub struct CacheTrace {
     cache: Cache<Extent>,
     extents: Vec<Arc<Extent>>,
 }
 
 impl CacheTrace {
-    /// A cache with the memory of so many of all blocks, for tables and blocks together.
+    /// A cache with memory for this many of all blocks, tables and blocks together.
     #[must_use]
     pub fn new(capacity_blocks: u64, all_blocks: u64) -> CacheTrace {
         let settings = CacheSettings::fixed(capacity_blocks as usize * BLOCK.held);

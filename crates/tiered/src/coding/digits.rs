@@ -19,7 +19,7 @@ const GROUP_END: u64 = 10_000_000_000_000_000_000;
 /// Digits that are worth being taken out.
 const RUN: usize = 6;
 
-/// Bytes of so many digits.
+/// Bytes of this many digits.
 pub(super) fn packed_bytes(digits: usize) -> usize {
     digits.div_ceil(GROUP) * 8
 }

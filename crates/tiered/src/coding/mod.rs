@@ -28,7 +28,7 @@
 //!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number
 //! ```
 //!
-//! What is packed is at most as long as the body.
+//! A packed body is at most as long as the body.
 
 mod body;
 mod dictionary;

@@ -1,4 +1,4 @@
-//! The sources of a flush or compaction, block by block.
+//! The inputs of a flush or compaction, block by block.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::extent_meta::Counts;
 use crate::level::Slice;
 use crate::memtable::{Memtable, Place};
 
-/// Where a block comes from.
+/// The origin of a block.
 #[derive(Clone)]
 pub(crate) enum Origin {
-    /// From an extent, by its number there.
+    /// An extent, and the block's number there.
     Extent(OpenSlice, usize),
-    /// From a memtable, just made.
+    /// A memtable, from which it was just made.
     Memory(Arc<BuiltBlock>, Goes),
 }
 
-/// Where versions of a block's last key are.
+/// The places of the versions of a block's last key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Goes {
     /// In it and, perhaps, in blocks before it.
@@ -34,7 +34,7 @@ pub(crate) enum Goes {
 /// A block of a source, of which some entries may have been taken already.
 pub(crate) struct Unit {
     pub(crate) origin: Origin,
-    /// Its entries, once somebody had to look at them.
+    /// Its entries, once they were needed.
     pub(crate) block: Option<Arc<Block>>,
     /// Entries before this one were taken.
     pub(crate) from: usize,
@@ -76,9 +76,9 @@ impl Unit {
     }
 }
 
-/// What a source has next.
+/// The next piece of a source.
 pub(crate) enum Head {
-    /// A slice that nobody had to look into yet.
+    /// A slice that was not opened yet.
     Slice(Arc<Slice>),
     Unit(Unit),
     End,
@@ -87,7 +87,7 @@ pub(crate) enum Head {
 /// A source.
 pub(crate) struct MergeInput<'a> {
     head: Head,
-    /// A unit that comes before the head: what was given back.
+    /// A unit before the head that was given back.
     returned: Option<Unit>,
     rest: Rest<'a>,
     bulk: Option<Bulk>,
@@ -106,7 +106,8 @@ impl<'a> MergeInput<'a> {
         MergeInput::new(slices, Some(bulk.clone()))
     }
 
-    /// What the rule keeps of a memtable's keys in a range, in blocks that end at cuts (W6).
+    /// The versions that the rule keeps of a memtable's keys in a range, in blocks that end at cuts
+    /// (W6).
     pub(crate) fn of_memtable(
         memtable: &'a Memtable,
         range: KeyRange<'a>,
@@ -133,7 +134,7 @@ impl<'a> MergeInput<'a> {
         }
     }
 
-    /// The slice that is next, if nobody has looked into it.
+    /// The next slice, if it was not opened.
     pub(crate) fn slice(&self) -> Option<&Arc<Slice>> {
         match (&self.returned, &self.head) {
             (None, Head::Slice(slice)) => Some(slice),
@@ -141,7 +142,7 @@ impl<'a> MergeInput<'a> {
         }
     }
 
-    /// The block that is next, if nothing of it was taken.
+    /// The next block, if nothing of it was taken.
     pub(crate) fn whole_unit(&self) -> Option<&Unit> {
         match (&self.returned, &self.head) {
             (None, Head::Unit(unit)) => Some(unit),
@@ -149,14 +150,14 @@ impl<'a> MergeInput<'a> {
         }
     }
 
-    /// Takes the slice that is next.
+    /// Takes the next slice.
     pub(crate) fn take_slice(&mut self) -> Option<Arc<Slice>> {
         let slice = self.slice()?.clone();
         self.advance();
         Some(slice)
     }
 
-    /// Takes the block that is next.
+    /// Takes the next block.
     pub(crate) fn take_unit(&mut self) -> Option<Unit> {
         if let Some(unit) = self.returned.take() {
             return Some(unit);
@@ -173,13 +174,13 @@ impl<'a> MergeInput<'a> {
         }
     }
 
-    /// Gives the block back that was taken last.
+    /// Gives the last taken block back.
     pub(crate) fn give_back(&mut self, unit: Unit) {
         debug_assert!(self.returned.is_none());
         self.returned = Some(unit);
     }
 
-    /// Looks into the slice that is next.
+    /// Opens the next slice.
     ///
     /// # Errors
     /// As [`crate::extent::ExtentHandle::resident`].
@@ -231,7 +232,7 @@ impl<'a> MergeInput<'a> {
     }
 }
 
-/// What is kept of a memtable, in blocks.
+/// The rest of a memtable, in blocks.
 struct MemtableBlocks<'a> {
     memtable: &'a Memtable,
     range: KeyRange<'a>,
@@ -264,7 +265,7 @@ impl<'a> MemtableBlocks<'a> {
         }
     }
 
-    /// The next block, once it is known what comes after it.
+    /// The next block, once the key after it is known.
     fn next(&mut self) -> Option<(BuiltBlock, Goes)> {
         while let Some(place) = self.place.filter(|_| self.ready.len() < 2) {
             match self.memtable.key(place).filter(|key| self.range.contains(key)) {

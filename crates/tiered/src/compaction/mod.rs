@@ -1,42 +1,44 @@
-//! Flushes and compactions: how versions get from their sources into extents (X-Engine, section
-//! 3.3).
+//! Flushes and compactions: the merge of sources into extents (X-Engine, section 3.3).
 //!
-//! Sources are slices of extents, or a memtable turned into blocks, each in key order. The work is
-//! as deep as sources interleave, and no deeper:
+//! A source is a list of slices, or a memtable turned into blocks, in key order. A merge decodes
+//! only what interleaves:
 //!
-//! - a slice whose keys all lie before any other source's next key is *re-linked*: it belongs to
-//!   another level from now on, and is not read;
-//! - of a slice that others reach into, blocks that nothing else reaches into pass as they are:
-//!   many in a row stay where they are, as a slice of their own; few are *carried*, which copies
-//!   their bytes and decodes nothing;
-//! - a slice or block of which every version is hidden by range tombstones from every live snapshot
-//!   is left out unread;
-//! - what is left is cut into [`MergeTask`]s, which are small and know nothing of each other.
+//! - A slice whose keys all lie before the next key of every other source is *re-linked*: its level
+//!   changes, and the merge does not read it.
+//! - In a slice that other sources reach into, blocks that no other source reaches into pass
+//!   unchanged. Many such blocks in a row stay where they are, as a slice of their own. Few are
+//!   *carried*: the merge copies their bytes without decoding them.
+//! - A slice or block is dropped unread if range tombstones hide each of its versions from every
+//!   live snapshot.
+//! - The rest is divided into small, independent [`MergeTask`]s.
 //!
-//! A block that spans others, and has no key where they are, is split: its parts are merged apart,
-//! and those in between pass (figure 8 of the paper is a test here).
+//! A block that spans blocks of other sources, without a key where they are, is split. Its parts
+//! are merged apart, and the other blocks pass (figure 8 of the paper is a test here).
 //!
 //! # What holds
 //! - **W1.** Every version of the sources that [`DropRule`] keeps is in the outputs once, and no
-//!   other; its value as it was, or, where it was merged, as the table's owner has it rewritten
-//!   (E11).
-//! - **W2.** The outputs are disjoint slices in key order; all versions of a key are in one of
+//!   other version is. Its value is unchanged, or, where it was merged, as the table's owner
+//!   rewrites it (E11).
+//! - **W2.** The outputs are disjoint slices in key order. All versions of a key are in one of
 //!   them.
-//! - **W3.** What passes was clean: merging it by itself would have dropped nothing, but for what
-//!   range tombstones hide that some live snapshot does not see yet. Nothing that is dirty passes.
-//! - **W4.** Blocks and extents do not crumble: a small block is merged with a neighbour, a slice
-//!   is at least an eighth of an extent where it was cut by this work, and an extent less than half
-//!   of which is in use is not re-linked.
-//! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, but for versions
-//!   of one key.
-//! - **W6.** What of a memtable goes to Level0 is cut at both ends of keys that compactions are
-//!   kept away from for damage ([`SplitPoints`]), however little there is on a side of them. So of what is
-//!   flushed over damage that which lies beside it is compacted as ever. What a compaction puts out
-//!   has nothing of such keys, for its inputs have not.
+//! - **W3.** What passes was clean: merging it alone would have dropped nothing, except for
+//!   versions that range tombstones hide and that some live snapshot still sees. Nothing that is
+//!   not clean passes.
+//! - **W4.** Blocks and extents do not crumble. A small block is merged with a neighbour. A slice
+//!   that this work cut is at least an eighth of an extent. An extent of which less than half is
+//!   used is not re-linked.
+//! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, except for
+//!   versions of one key.
+//! - **W6.** A flush to Level0 cuts its output at both ends of key ranges that compactions avoid
+//!   because of damage ([`SplitPoints`]), however small the parts are. So the flushed rows beside
+//!   the damage are compacted as usual. Outputs of compactions need no such cut, because their
+//!   inputs hold no such keys.
 //!
-//! `input` gives sources block by block, which `reader` reads, `plan` decides what passes,
-//! `offload` is the contract of those who carry out tasks, `writer` puts the outcome into extents,
-//! `bulk` reads and writes beside it.
+//! # Parts
+//!
+//! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides what
+//! passes. `offload` is the contract for executors of tasks. `writer` puts the result into extents,
+//! and [`crate::bulk_io`] reads and writes beside the merge.
 
 mod input;
 mod offload;

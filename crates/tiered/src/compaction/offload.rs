@@ -1,18 +1,18 @@
-//! The contract of those who carry out merges: a processor here, or a device (X-Engine, section
-//! 3.3.2, "FPGA offloading").
+//! The contract for executors of merge tasks: a processor here, or an accelerator (X-Engine,
+//! section 3.3.2, "FPGA offloading").
 //!
-//! A [`MergeTask`] is a few hundred kilobytes of blocks, and says all there is to know: which
-//! entries of which blocks, and which versions are to be dropped. Tasks know nothing of each other,
-//! of tables, extents or files, so they may run anywhere, in any order and number. What comes back
-//! are blocks as [`crate::block`] describes them.
+//! A [`MergeTask`] is a few hundred kilobytes of blocks and everything else that the merge needs:
+//! which entries of which blocks, and which versions to drop. Tasks do not depend on each other, or
+//! on tables, extents or files, so they may run anywhere, in any order and number. The results are
+//! blocks as [`crate::block`] describes them.
 //!
-//! - **A1.** The outcome is a function of the task: the bytes are those that [`Cpu`] makes of it.
-//! - **A2.** The outcomes come back in the order of the tasks.
-//! - **A3.** An accelerator that fails says so, and has no other effect; the work is then done by
-//!   [`Cpu`].
+//! - **A1.** The result is a function of the task: its bytes equal those that [`Cpu`] makes of it.
+//! - **A2.** The results come back in the order of the tasks.
+//! - **A3.** An accelerator that fails returns an error and has no other effect. [`Cpu`] then does
+//!   the work.
 //!
-//! [`Checked`] runs two of them and compares what they make, byte by byte. One that refuses several
-//! tasks together is given them again one by one, so that those are known that it does not do.
+//! [`Checked`] runs two executors and compares their results, byte by byte. If one refuses several
+//! tasks together, it gets them again one by one, which shows the tasks that it does not do.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! What of the sources passes as it is, and what is merged (X-Engine, section 3.3.2, "Data reuse").
+//! The planner: which slices and blocks of the sources pass unchanged, and which are merged
+//! (X-Engine, section 3.3.2, "Data reuse").
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::ranges::RangeTombstones;
 /// Bytes of entries after which a task ends at the next key.
 pub(crate) const TASK_BYTES: u64 = 256 << 10;
 
-/// What may pass.
+/// The policy of data reuse: which slices and blocks may pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     /// Whether slices and blocks are re-linked and carried at all. Without it every entry is
@@ -34,7 +35,7 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Whether a slice of so many bytes of this one's extent may stay where it is.
+    /// Whether a slice of this many bytes may stay in this extent.
     pub(crate) fn may_stay(&self, slice: &Slice, bytes: u64) -> bool {
         let slots = u64::from(slice.extent.meta.slots.count);
         bytes >= self.slice_bytes_min
@@ -43,11 +44,11 @@ impl Policy {
     }
 }
 
-/// What is next, in key order.
+/// The next step, in key order.
 pub(crate) enum Step {
     /// The whole slice stays where it is.
     Relink(Arc<Slice>),
-    /// A block that nothing else reaches into.
+    /// A block that no other source reaches into.
     Pass(Origin),
     Merge(MergeTask),
 }
@@ -58,27 +59,27 @@ pub(crate) struct Planner<'a> {
     policy: Policy,
     /// The range tombstones that every live snapshot sees.
     ripe: &'a RangeTombstones,
-    /// What is merged ends at each of these.
+    /// A merge ends at each of these keys.
     cuts: &'a SplitPoints,
-    /// What was not even looked at, for all of it is hidden.
+    /// The slices and blocks that were not read, because all of their versions are hidden.
     gone: Gone,
 }
 
-/// What a flush or compaction leaves out unread.
+/// The slices and blocks that a flush or compaction drops unread.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Gone {
     pub(crate) slices: u64,
-    /// Blocks, but for those of these slices.
+    /// Blocks, except for those of these slices.
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
 }
 
-/// Whether what is next of a source passes.
+/// Whether the next piece of a source passes.
 #[derive(PartialEq, Eq)]
 enum Verdict {
     Slice,
     Block,
-    /// It does not, and nobody has looked into it yet.
+    /// It does not, and was not opened yet.
     Closed,
     No,
 }
@@ -109,12 +110,12 @@ impl<'a> Planner<'a> {
         self
     }
 
-    /// What was left out so far.
+    /// The slices and blocks that were dropped unread so far.
     pub(crate) fn gone(&self) -> Gone {
         self.gone
     }
 
-    /// Leaves out the slices and blocks that are next and of which all is hidden (R5).
+    /// Drops the next slices and blocks whose versions are all hidden (R5).
     fn leave_out(&mut self) {
         if self.ripe.is_empty() {
             return;
@@ -172,7 +173,7 @@ impl<'a> Planner<'a> {
         keys.min().map(|(_, at)| at)
     }
 
-    /// Whether all other sources go on past a key.
+    /// Whether the next keys of all other sources are past a key.
     fn others_past(&self, source: usize, key: &[u8]) -> bool {
         let mut others = self.sources.iter().enumerate().filter(|(at, _)| *at != source);
         others.all(|(_, other)| other.key().is_none_or(|first| first > key))
@@ -206,8 +207,8 @@ impl<'a> Planner<'a> {
         if passes { Verdict::Block } else { Verdict::No }
     }
 
-    /// Gathers what must be merged next, up to a key from where on something passes, or the task
-    /// has grown enough.
+    /// Gathers the next merge, up to a key from where on something passes, or until the task is
+    /// large enough.
     fn group(&mut self) -> Result<MergeTask> {
         let sources = self.sources.len();
         let mut group = Group {
@@ -229,7 +230,7 @@ impl<'a> Planner<'a> {
                 }
                 let verdict = self.verdict(next);
                 let passes = matches!(verdict, Verdict::Slice | Verdict::Block);
-                // What is left over would be a small block: its neighbour is taken in.
+                // The rest would be a small block, so its neighbour is merged, too.
                 let reached = group.reaches(&key);
                 if passes && (reached || group.bytes >= SMALL_BYTES as u64) {
                     let last = self.last_of(next).to_vec();
@@ -250,7 +251,7 @@ impl<'a> Planner<'a> {
         self.close(group, end.as_deref())
     }
 
-    /// The last key of the slice or block that is next.
+    /// The last key of the next slice or block.
     fn last_of(&self, source: usize) -> &[u8] {
         let supply = &self.sources[source];
         match supply.slice() {

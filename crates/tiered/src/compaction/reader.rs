@@ -1,9 +1,9 @@
 //! Reading the blocks of a slice that is taken apart, stretch by stretch.
 //!
-//! Whoever decodes blocks and whoever carries them share what was read: where a slice is changed
-//! here and there, both go through it together, the one who carries somewhat behind. So the last
-//! two stretches are kept. Stretches are short at first, for often no more is needed, and grow
-//! while what is asked for lies close behind what was read.
+//! The decoder of blocks and the carrier of blocks share what was read. Where a slice changes here
+//! and there, both go through it together, the carrier somewhat behind. So the last two stretches
+//! are kept. Stretches are short at first, because often no more is needed, and grow while the
+//! requested blocks lie close behind the last read.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::level::Slice;
 /// Bytes of the first stretch.
 const READ_BYTES: usize = 32 << 10;
 
-/// A slice that is being taken apart.
+/// An opened slice of an input.
 #[derive(Clone)]
 pub(crate) struct OpenSlice {
     pub(crate) slice: Arc<Slice>,
@@ -40,14 +40,14 @@ struct Reader {
     bulk: Bulk,
     /// The last one, and the one before.
     held: [Option<Stretch>; 2],
-    /// What is being read after that.
+    /// The stretch that is being read after that.
     ahead: Option<(Range<usize>, Ticket)>,
     /// Bytes that the next stretch is to have.
     window: usize,
 }
 
 impl OpenSlice {
-    /// Looks into a slice.
+    /// Opens a slice.
     ///
     /// # Errors
     /// As [`crate::extent::ExtentHandle::resident`].
@@ -58,7 +58,7 @@ impl OpenSlice {
         Ok(OpenSlice { slice, resident, reader: Rc::new(RefCell::new(reader)) })
     }
 
-    /// Gives the frame of a block, which nobody has checked, to somebody.
+    /// Passes the unchecked frame of a block to `give`.
     ///
     /// # Errors
     /// What kept it from reading, and whatever `give` fails with.
@@ -106,7 +106,7 @@ impl OpenSlice {
         Ok(())
     }
 
-    /// Begins to read a stretch from a block on.
+    /// Begins to read a stretch that starts with a block.
     fn begin(&self, reader: &Reader, from: usize) -> Result<(Range<usize>, Ticket)> {
         let start = self.resident.offset(from);
         let rest = from + 1..self.slice.meta.block_range().end;

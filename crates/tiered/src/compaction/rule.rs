@@ -1,4 +1,4 @@
-//! Which versions a flush or a compaction keeps, and in which form.
+//! The drop rule: which versions a flush or compaction keeps, and in which form.
 
 use spillway_base::Csn;
 use spillway_base::engine::Rewrite;
@@ -17,8 +17,8 @@ use crate::ranges::RangeTombstones;
 pub struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
     pub live: &'a [Csn],
-    /// What is not an input and may share keys with the inputs holds no version below this CSN;
-    /// [`Csn::ZERO`] where that is not known.
+    /// A slice that is no input and may share keys with the inputs holds no version below this CSN;
+    /// [`Csn::ZERO`] if that is not known.
     pub others_from: Csn,
     /// The range tombstones over the inputs.
     pub ranges: &'a RangeTombstones,

@@ -1,4 +1,4 @@
-//! Putting the outcome together: what stays where it is, and extents of what does not.
+//! The writer of a merge: slices that stay in place, and new extents of everything else.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::coding::{Coding, Compression, Dictionary, Encoder};
 use crate::extent::{BlockParts, ExtentBuilder};
 use crate::level::Slice;
 
-/// Where finished extents go.
+/// The destination of finished extents.
 pub(crate) trait Output {
     /// Finishes the extent that is being built, and writes it.
     ///
@@ -25,7 +25,7 @@ pub(crate) trait Output {
     fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()>;
 }
 
-/// What was done, counted.
+/// Counts of the work.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tally {
     /// Slices that stayed where they are.
@@ -37,19 +37,19 @@ pub(crate) struct Tally {
     /// Blocks that came out of merges.
     pub(crate) merged_blocks: u64,
     pub(crate) merged_bytes: u64,
-    /// Bytes that were read of blocks that were merged, decoded.
+    /// Decoded bytes of blocks that were merged.
     pub(crate) merge_input_bytes: u64,
     /// Bytes of blocks that were coded, before and after.
     pub(crate) coded_from_bytes: u64,
     pub(crate) coded_bytes: u64,
-    /// Tasks that were done in two ways, which agree.
+    /// Tasks that two executors did with equal results.
     pub(crate) checked_tasks: u64,
-    /// Tasks that the accelerator did not do, or did otherwise than another one.
+    /// Tasks that the accelerator refused, or did with another result.
     pub(crate) refused_tasks: u64,
 }
 
 impl Tally {
-    /// What it tells of coding and of the accelerator alone.
+    /// Only the counts of coding and of the accelerator.
     pub(crate) fn of_coding(&self) -> Tally {
         let Tally { coded_from_bytes, coded_bytes, checked_tasks, refused_tasks, .. } = *self;
         let other = Tally::default();
@@ -90,14 +90,14 @@ impl Coder {
     }
 }
 
-/// Consecutive blocks of a slice, of which nobody knows yet whether they stay or are carried.
+/// Consecutive blocks of a slice that will stay in place or be carried.
 struct Pending {
     open: OpenSlice,
     blocks: Range<usize>,
     bytes: u64,
 }
 
-/// Takes steps in key order.
+/// The writer of a merge. It takes the steps of the planner in key order.
 pub(crate) struct MergeWriter<'a> {
     rule: &'a DropRule<'a>,
     policy: Policy,
@@ -105,7 +105,7 @@ pub(crate) struct MergeWriter<'a> {
     coder: Coder,
     builder: ExtentBuilder,
     pending: Option<Pending>,
-    /// Steps that wait for the tasks among them to be enough for the accelerator.
+    /// Steps that wait until their tasks are enough for the accelerator.
     waiting: Vec<Step>,
     tasks: usize,
     stays: Vec<Arc<Slice>>,
@@ -113,17 +113,17 @@ pub(crate) struct MergeWriter<'a> {
     /// How many of them come before the last block.
     cuts_before: usize,
     tally: Tally,
-    /// Why the accelerator refused the last of those that it did.
+    /// The accelerator's last refusal.
     refusal: Option<String>,
     output: &'a mut dyn Output,
 }
 
-/// What a [`MergeWriter`] has made beside what it has written.
+/// The results of a [`MergeWriter`] beside the written extents.
 pub(crate) struct MergeResult {
     /// The slices that stay where they are.
     pub(crate) stays: Vec<Arc<Slice>>,
     pub(crate) tally: Tally,
-    /// Why the accelerator refused a merge, and which: the last one.
+    /// The accelerator's last refusal, and the merge that it refused.
     pub(crate) refusal: Option<String>,
 }
 
@@ -214,8 +214,8 @@ impl<'a> MergeWriter<'a> {
         Ok(())
     }
 
-    /// Has tasks merged. What is refused together is asked for one by one, to know what it was that
-    /// is refused.
+    /// Has tasks merged. Tasks that are refused together are tried one by one, to find those that
+    /// are refused.
     fn merge(&mut self, tasks: &[MergeTask]) -> Result<Vec<Vec<BuiltBlock>>> {
         let error = match self.accelerator.merge(tasks, self.rule) {
             Ok(merged) => {
@@ -232,7 +232,8 @@ impl<'a> MergeWriter<'a> {
             for task in tasks {
                 merged.append(&mut self.merge(std::slice::from_ref(task))?);
             }
-            // It does by itself what it has not done before: one of them differed all the same.
+            // It does alone a task that it refused together with others: one of them differed all
+            // the same.
             if self.tally.refused_tasks == before {
                 self.refused(tasks, &error);
             }
@@ -277,7 +278,7 @@ impl<'a> MergeWriter<'a> {
         Ok(())
     }
 
-    /// Decides on the blocks that wait: many stay where they are, few are carried.
+    /// Decides about the waiting blocks: many stay in place, few are carried.
     fn settle(&mut self) -> Result<()> {
         let Some(Pending { open, blocks, bytes }) = self.pending.take() else { return Ok(()) };
         let slice = &open.slice;
@@ -289,7 +290,7 @@ impl<'a> MergeWriter<'a> {
         self.relink(Slice::new(Arc::new(meta), extent))
     }
 
-    /// Copies blocks as they are, or coded more strongly where that is wanted.
+    /// Copies blocks unchanged, or coded more strongly if that is wanted.
     fn carry(&mut self, open: &OpenSlice, blocks: Range<usize>) -> Result<()> {
         let (slice, resident) = (&open.slice, &open.resident);
         let wanted = self.coder.coding();

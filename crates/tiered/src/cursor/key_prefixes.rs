@@ -1,4 +1,5 @@
-//! The first bytes of the keys of several sources, as numbers that are compared in their place.
+//! Key prefixes: the first bytes of the sources' keys, as numbers that are compared instead of the
+//! keys.
 
 use smallvec::SmallVec;
 use spillway_base::Direction;
@@ -17,7 +18,8 @@ const VAIN_MAX: u32 = 1024;
 /// the prefix: that only decides how often heads are equal and the keys have to be compared.
 ///
 /// The prefix is what the keys begin with at which all sources stand. It fails once they have gone
-/// on to others: then heads are equal over and over ([`KeyPrefixes::is_vain`]), and another is taken.
+/// on to others: then heads are equal over and over ([`KeyPrefixes::is_vain`]), and another is
+/// taken.
 pub(super) struct KeyPrefixes {
     prefix: SmallVec<[u8; 24]>,
     /// The prefix as a number, and where it is in that, if it is no longer than that.
@@ -87,20 +89,20 @@ impl KeyPrefixes {
         }
     }
 
-    /// So many times different keys had the same head. Answers whether that was often enough for
-    /// another prefix to be looked for.
+    /// Counts comparisons in which different keys had the same prefix number. Returns whether these
+    /// were enough to look for another prefix.
     pub(super) fn is_vain(&mut self, times: u32) -> bool {
         self.vain += times;
         self.vain >= self.borne
     }
 
-    /// Takes the prefix that these keys have. The prefixes are others then; `false` where it is the one
-    /// that it was.
+    /// Takes the prefix that these keys have. The prefixes are others then; `false` where it is the
+    /// one that it was.
     pub(super) fn choose<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
         self.vain = 0;
         let Some(first) = keys.next() else { return false };
-        // What is no part of the prefix is in the head, as far as there is room for it: where keys
-        // are short they may go far before it fails.
+        // Bytes that are no part of the prefix are in the number, as far as there is room: with
+        // short keys it may serve for long.
         let most = first.len().saturating_sub(WORD);
         let len = keys.fold(most, |len, key| len.min(shared(first, key)));
         if *self.prefix == first[..len] {

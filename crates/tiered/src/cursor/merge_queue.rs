@@ -1,23 +1,24 @@
-//! Sources in a line, in the order of their next keys: who of several has the next one.
+//! The merge queue: the sources of a scan, in the order of their next keys.
 //!
-//! When the first has a new key it goes back past those that come before it. The table's lowest
-//! level has most of its rows, so most often it passes nobody, and a source with few rows passes
-//! all the others, which are few: what is compared are the heads of keys ([`super::key_prefixes`]), which
-//! stand beside each other in the line. Only where heads are equal are keys compared. Whoever has
-//! the same key as the one before it in the line says so, and nobody looks for equal keys.
+//! When the first source has a new key, it moves back past the sources whose keys come before it.
+//! The lowest level has most rows of a table, so the first source mostly passes no other. A source
+//! with few rows passes all others, which are few. The queue compares the prefixes of keys
+//! ([`super::key_prefixes`]), which lie together, and whole keys only where prefixes are equal. A
+//! source with the same key as the one before it in the queue is marked, so no step searches for
+//! equal keys.
 //!
-//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). It compares for
-//! each step as often as the tree has levels, also where the first stays first, has to look for who
-//! is second, and knows of nobody ahead of a step whether it stays. A row of a scan in layers took
-//! 1,086 instructions with it, 989 with heads in place of keys, and 708 with the line (callgrind,
-//! `scripts/bench-scan-instructions`). Over very many sources that take turns the line would be the
-//! slower; a sub-table has a handful.
+//! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). Each step compares
+//! as often as the tree has levels, also where the first source stays first. The tree has to search
+//! for the second source, and does not know ahead of a step whether the first stays. A row of a
+//! scan over all levels took 1,086 instructions with it, 989 with prefixes instead of keys, and 708
+//! with the queue (callgrind, `scripts/bench-scan-instructions`). The queue would be slower for
+//! very many sources that take turns; a sub-table has a handful.
 //!
 //! # Guarantees
-//! - **L1.** [`MergeQueue::first`] is beaten by nobody.
-//! - **L2.** When [`MergeQueue::tied`] is `None`, nobody else has the first's key.
-//! - **L3.** [`MergeQueue::second`] is beaten by nobody but the first: until it has passed that one's
-//!   key, the first stays it.
+//! - **L1.** No source beats [`MergeQueue::first`].
+//! - **L2.** If [`MergeQueue::tied`] is `None`, no other source has the first's key.
+//! - **L3.** Only the first source beats [`MergeQueue::second`]: until the first has passed that
+//!   one's key, it stays first.
 
 use std::cell::Cell;
 use std::mem;
@@ -45,7 +46,7 @@ struct Waiting {
     tied: bool,
 }
 
-/// The line. Who has no key left is not in it.
+/// The queue. A source without a next key is not in it.
 pub(super) struct MergeQueue(Vec<Waiting>);
 
 impl Drop for MergeQueue {
@@ -80,7 +81,7 @@ impl MergeQueue {
         self.go_back(0, head, on_value, contest)
     }
 
-    /// Who is first.
+    /// The first source.
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         self.0.first().map(|first| first.one as usize)
@@ -92,7 +93,7 @@ impl MergeQueue {
         self.0.first().is_some_and(|first| first.on_value)
     }
 
-    /// Who would be first without the first.
+    /// The source that would be first without the first.
     #[inline]
     pub(super) fn second(&self) -> Option<usize> {
         self.0.get(1).map(|second| second.one as usize)
@@ -144,8 +145,8 @@ impl MergeQueue {
         self.untie();
     }
 
-    /// Whom [`MergeQueue::tied`] named has no key left. Whoever is behind it has the first's key if it
-    /// had that one's.
+    /// The source that [`MergeQueue::tied`] named has no key left. The source behind it has the
+    /// first's key if it had that one's.
     pub(super) fn end_tied(&mut self) {
         self.0.remove(1);
     }

@@ -1,21 +1,21 @@
-//! A cursor over a table: its sources, merged.
+//! A cursor over a table: a merge of its sources.
 //!
-//! The next row is that of the source with the next key; of equal keys the newest version hides the
-//! others. Sources stand in a line ([`mod@line`]) by their next keys, of which mostly the first
-//! bytes behind a prefix are compared ([`key_prefixes`]): a step moves the first source, which stays the
-//! first or goes back past some others. A source comes into the line before it has read a block, by
-//! what it knows of its first row, and reads the block when it is first: a scan that ends before
-//! has done without.
+//! The next row is that of the source with the next key. Of equal keys, the newest version hides
+//! the others. The sources are in a merge queue ([`mod@merge_queue`]) by their next keys. Most
+//! comparisons use only the first bytes behind a common prefix ([`key_prefixes`]). A step moves the
+//! first source, which stays first or moves back past some others. A source enters the queue before
+//! it has read a block, by what it knows of its first row, and reads the block when it becomes
+//! first. So a scan that ends earlier does not read that block.
 //!
-//! Most steps are *near* ones of all sources that have to move, from a value to a value: they
-//! cannot fail, no row is passed, and so nothing is kept for them or looked for behind them.
+//! Most steps are *near* steps of all sources that have to move, from a value to a value. They
+//! cannot fail and skip no row, so the cursor keeps nothing for them.
 //!
-//! Several rows are given at once where the first source has them together, before the next key of
-//! every other: a run of them costs one step.
+//! The cursor hands out several rows at once where the first source has them together, before the
+//! next key of every other source. Such a batch costs one step.
 //!
-//! Nothing is allocated or copied for a row, but for what [`Cursor::last_key`] needs: where a step
-//! may fail, or pass rows that are hidden, the key is kept that the cursor stood on. Keys and
-//! values are read where they lie, when they are asked for.
+//! The cursor allocates and copies nothing for a row, except for [`Cursor::last_key`]: where a step
+//! may fail or skip hidden rows, the cursor keeps the key on which it stood. Keys and values are
+//! read in place when the caller asks for them.
 
 mod key_prefixes;
 mod merge_queue;
@@ -68,9 +68,9 @@ const ALONE_MAX: u8 = 16;
 
 /// Steps that do not look for several rows.
 struct Alone {
-    /// So many are to come.
+    /// Rows that are to come one by one.
     left: u8,
-    /// So many come after the next look that finds one row.
+    /// Rows that come one by one after the next batch of a single row.
     next: u8,
 }
 
@@ -105,9 +105,9 @@ pub(crate) struct TableCursor {
     alone: Alone,
     /// The key of the row that was given last, where it was left.
     left: Option<Key>,
-    /// What was passed since the last row.
+    /// The stretch that was passed since the last row.
     stretch: Stretch,
-    /// Rows among that which range tombstones hide.
+    /// Rows in that stretch that range tombstones hide.
     walked_hidden: usize,
     /// Whether there was a row.
     found: bool,
@@ -118,8 +118,8 @@ pub(crate) struct TableCursor {
 }
 
 impl TableCursor {
-    /// A cursor at a snapshot over sources of a sub-table's view, newest first. What is `hidden` is
-    /// passed over, and they begin behind `leapt`, if that is given.
+    /// A cursor at a snapshot over sources of a sub-table's view, newest first. It skips what is
+    /// `hidden`. The sources begin behind `leapt`, if that is given.
     pub(crate) fn new(
         sources: Vec<Merged>,
         direction: Direction,
@@ -215,7 +215,7 @@ impl TableCursor {
         self.note_vain(vain);
     }
 
-    /// So many keys were compared as heads did not tell which comes first.
+    /// Comparisons of keys whose prefix numbers were equal.
     #[inline]
     fn note_vain(&mut self, vain: u32) {
         if vain > 0 && self.heads.is_vain(vain) {
@@ -236,7 +236,7 @@ impl TableCursor {
             }
             self.moved_tied(tied);
         }
-        // Whoever comes first then is the source that steps, or the second.
+        // The first source is then the one that steps, or the second.
         let is_sure = self.line.is_second_on_value();
         if is_sure == Some(false) {
             self.leave();
@@ -262,8 +262,8 @@ impl TableCursor {
         true
     }
 
-    /// Steps past the key of the first source: all that stand there do. Whatever fails, a step that
-    /// is made is not made again.
+    /// Steps past the key of the first source, with all sources that stand on it. A step that
+    /// succeeded is not repeated if another fails.
     fn step(&mut self, access: Access) -> Result<()> {
         let Some(top) = self.line.first() else { return Ok(()) };
         self.leave();

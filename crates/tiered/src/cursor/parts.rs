@@ -21,7 +21,7 @@ impl PartsCursor {
         PartsCursor { current, rest: cursors, left: None }
     }
 
-    /// Goes on with the next scan; `false` where there is none.
+    /// Continues with the next scan; `false` if there is none.
     fn go_on(&mut self) -> bool {
         let Some(next) = self.rest.pop() else { return false };
         if let Some(left) = self.current.last_key() {

@@ -1,4 +1,4 @@
-//! How the blocks of a compaction are coded, and by which dictionary.
+//! The coding of a compaction's blocks, and the choice of its dictionary.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::table::Table;
 /// Bytes of bodies that a dictionary is trained on, for each of its bytes.
 const SAMPLE_SHARE: usize = 64;
 
-/// What is to be known of how a compaction coded blocks.
+/// The coding statistics of a compaction.
 pub(super) struct Codes {
     /// What its zstd codes by.
     used: Option<Arc<Dictionary>>,
@@ -47,8 +47,8 @@ impl Inner {
         self.settings.compression_at(place, self.class_at(place))
     }
 
-    /// How blocks are compressed by a compaction of a kind that go to a place. What is recompressed
-    /// has come to rest, wherever it is.
+    /// The compression of the blocks that a compaction of a kind writes to a place. A recode
+    /// compaction writes cold data, at any place.
     pub(super) fn compression_of(&self, kind: Kind, place: Place) -> Compression {
         match kind {
             Kind::Recode => self.settings.compression_at(Place::Level2, self.class_at(place)),
@@ -116,7 +116,7 @@ impl Inner {
     }
 }
 
-/// The bodies of so many blocks of slices, as far apart from each other as there are.
+/// The bodies of this many blocks of slices, spread evenly over them.
 fn sample(slices: &[&Arc<Slice>], count: usize) -> Result<Vec<Vec<u8>>> {
     let blocks: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
     let step = blocks.div_ceil(count.max(1)).max(1);

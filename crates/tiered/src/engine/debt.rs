@@ -1,8 +1,8 @@
-//! How far the background work is behind: the one figure that writers are slowed by (DESIGN, D8).
+//! The debt of the background work: the one figure by which writers are slowed (DESIGN, D8).
 //!
-//! Every commit asks, so asking takes no lock: the part of the memtables is one counter, which they
-//! keep themselves, and the parts of the levels are put down whenever levels change. A reader may
-//! see parts of two moments, each of them true.
+//! Every commit reads the debt, so reading it takes no lock. Memtables keep their part in one
+//! counter, and the parts of the levels are stored whenever levels change. A reader may see parts
+//! of two moments, each of which was true.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,7 +49,8 @@ impl Inner {
         if settled.at.load(Ordering::Acquire) == changes {
             return Ok(false);
         }
-        // What is being compacted is passed over, and its change may have been counted already.
+        // Slices of running compactions are skipped, and their change may have been counted
+        // already.
         let parts = self.all_parts();
         let busy = parts.iter().any(|(_, part)| part.is_compacting());
         let found = look()?;

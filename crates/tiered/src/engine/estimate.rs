@@ -1,11 +1,11 @@
 //! How many keys a range has, about: what a planner chooses ways to rows by. No device is read for
 //! it.
 //!
-//! Slices inside of the range count whole. Of those at its ends the part inside is told by where
-//! the ends are among the extent's blocks, if its index is in memory, and within a block or a slice
-//! by interpolation: the eight bytes behind what its first and last key have alike, as numbers. A
-//! guess of a fixed part would take a range of a hundred keys for half of an extent, and a planner
-//! every row for the cheaper way.
+//! Slices inside the range count whole. For a slice at its ends, the places of the ends among the
+//! extent's blocks give the part inside, if the extent's index is in memory. Within a block or a
+//! slice, the part follows by interpolation over the eight bytes behind the common prefix of its
+//! first and last key, as numbers. A fixed guess would take a range of a hundred keys for half of
+//! an extent, and a planner every row for the cheaper way.
 
 use spillway_base::KeyRange;
 use spillway_base::engine::RangeEstimate;

@@ -1,8 +1,8 @@
 //! Flushes: memtables become extents (X-Engine, section 3.3.1).
 //!
-//! A flush is quick: what is in memory is written in order, as a sub-level of Level0, and merged
-//! with nothing. Where there is no hurry, and little of Level1 has keys among those of the
-//! memtable, it goes straight there: Level0 is for when memory is needed faster than that.
+//! A flush is quick: it writes a memtable in order as a sub-level of Level0, without a merge. If
+//! nothing is behind, and little of Level1 has keys among those of the memtable, the flush merges
+//! with Level1 directly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,15 +46,15 @@ impl Drop for Flushing<'_> {
     }
 }
 
-/// Where a memtable goes.
+/// The target of a flush.
 enum Way {
-    /// A sub-level of its own.
+    /// A new sub-level of Level0.
     Level0,
-    /// Level1, together with these slices of it.
+    /// Level1, merged with these slices of it.
     Level1 { held: Compacting, inputs: Vec<Arc<Slice>>, hull: (Box<[u8]>, Box<[u8]>) },
 }
 
-/// The first and the last of a memtable's keys that are a sub-table's.
+/// The first and the last of a sub-table's keys in a memtable.
 fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>)> {
     let range = part.range();
     let first = memtable.key(memtable.seek(range.start)).filter(|key| range.contains(key))?;
@@ -63,9 +63,9 @@ fn keys_of(memtable: &Memtable, part: &SubTable) -> Option<(Box<[u8]>, Box<[u8]>
 }
 
 impl Inner {
-    /// Flushes one sub-table's oldest memtable, if one may be flushed (E7): the largest there is.
-    /// Sub-tables are flushed beside each other, and each by one thread, so that its memtables go
-    /// down in order.
+    /// Flushes the oldest memtable of one sub-table, if one may be flushed (E7): the largest one.
+    /// Sub-tables are flushed in parallel, and each by one thread, so that its memtables are
+    /// flushed in order.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let parts = self.all_parts();
@@ -77,13 +77,13 @@ impl Inner {
         let mut outcome = Ok(false);
         for (_, table, part) in waiting {
             let Some(_flushing) = Flushing::begin(self, part) else { continue };
-            // Another thread may have flushed it since it was looked at, or split the sub-table.
+            // Another thread may have flushed it since, or split the sub-table.
             let Some(oldest) = ready(part) else { continue };
             let flushed = self.flush(table, part, &oldest);
             let full = flushed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull);
             self.disk_full.store(full, Ordering::Release);
             outcome = flushed.map(|()| true);
-            // A smaller one may fit, or need nothing.
+            // A smaller one may fit, or need no space.
             if !full {
                 break;
             }
@@ -105,9 +105,9 @@ impl Inner {
         Some(oldest)
     }
 
-    /// Chooses the way of a memtable.
+    /// Chooses the target of a memtable.
     fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> Way {
-        // Flushes that are behind have no time for more.
+        // Flushes that are behind merge with nothing.
         if !self.settings.straight_flush || self.debt().flush > 0.0 {
             return Way::Level0;
         }
@@ -144,8 +144,8 @@ impl Inner {
             Way::Level1 { inputs, .. } => inputs.clone(),
         };
         match self.flush_by(table, part, oldest, way) {
-            // What it was to be merged with cannot be read. What is in memory goes to Level0, and
-            // is as safe (E8).
+            // A slice to merge with cannot be read. The memtable goes to Level0, which is as safe
+            // (E8).
             Err(error)
                 if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io)
                     && !inputs.is_empty() =>
@@ -183,23 +183,23 @@ impl Inner {
         let known = Known::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
-        // What a commit that is durable hides from everybody need not be written before that commit
-        // is.
+        // A version that a durable commit hides from every snapshot is dropped here, although that
+        // commit is flushed later (R9).
         let later = hidden_later(part, Some(&oldest.memtable), &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         written.warm = self.tables_of_flush(table.id);
-        // A tombstone hides what is in the other inputs until it has met them.
+        // A tombstone hides versions in the other inputs until it has met them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
-        // What goes straight to Level1 meets little there, and will likely go on to Level2 as it
-        // is.
+        // A memtable that goes directly to Level1 meets little there, and will likely go on to
+        // Level2 unchanged.
         let place = if matches!(way, Way::Level0) { Place::Level0(0) } else { Place::Level2 };
         let policy = self.settings.reuse_policy(place, others_from);
         let memtable = &*oldest.memtable;
-        // What goes to Level1 has nothing of what is damaged.
+        // A memtable that goes to Level1 has no keys of damaged ranges.
         let cuts = match &way {
             Way::Level0 => cuts_of(part),
             Way::Level1 { .. } => SplitPoints::default(),
@@ -216,7 +216,7 @@ impl Inner {
             let written = (place, &mut written);
             self.run_merge(table, sources, rules, policy, coder, written)?
         };
-        // Of a table that the manifest has forgotten nothing is looked for after a crash.
+        // A crash needs nothing of a table that the manifest has dropped.
         match table.is_gone() {
             true => written.finish()?,
             false => written.sync()?,
@@ -273,9 +273,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Counts a flush in its sub-table's write load: these slices, after so many bytes in all.
+    /// Counts a flush of these slices in its sub-table's write load, after `flushed` bytes in all.
     fn note_write_load(&self, part: &SubTable, fresh: &[Arc<Slice>], bytes: u64, flushed: u64) {
-        // Nobody asks where it was written to where there is one core to do the work.
+        // With one core, the place of writes does not matter.
         let marks = if self.settings.write_cores > 1 { marks_of(fresh) } else { Vec::new() };
         part.write_load.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
     }
@@ -286,15 +286,15 @@ impl Inner {
     }
 }
 
-/// Where what is damaged of a sub-table begins and ends (W6).
+/// The ends of the damaged key ranges of a sub-table (W6).
 fn cuts_of(part: &SubTable) -> SplitPoints {
     let mut damaged = Conflicts::default();
     part.bar_damaged(&mut damaged);
     SplitPoints::before(damaged.edges())
 }
 
-/// Keys with which about as large parts of some slices begin: of those whose block index is in
-/// memory, as it is where it came there as it was written (CACHE-WARMING-1). It is no reason to read a device.
+/// The first keys of about equal parts of some slices, of those whose block index is cached, which
+/// it is if cache warming inserted it (CACHE-WARMING-1). This reads no device.
 fn marks_of(slices: &[Arc<Slice>]) -> Vec<Box<[u8]>> {
     let all: usize = slices.iter().map(|slice| slice.meta.blocks as usize).sum();
     let mut marks = Vec::new();

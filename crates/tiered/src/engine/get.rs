@@ -2,20 +2,21 @@
 //!
 //! # For who has told nobody of a snapshot (E13)
 //!
-//! Who reads one row by itself takes a number when all commits up to it are installed, and looks. A
-//! flush or a compaction that knows nothing of it may forget meanwhile what the number sees. It
-//! does no harm:
+//! A reader of a single row takes a CSN at which all commits are installed, without registering it,
+//! and looks the row up. A flush or a compaction that does not know of the CSN may drop versions
+//! that it sees meanwhile. The answer is still right:
 //!
 //! - *Of the cached rows*, since the cache has the newest version of a row that is installed (J1,
 //!   J2). If that is at or below the number, no version between the two is installed, or will be;
 //!   so it is what the number sees. If it is above, the cache answers nothing. What else may hide a
 //!   row began an era before its commit could be seen (J3), and the era is looked at after the
 //!   number was taken.
-//! - *Of the levels*, since nothing that was ever in them has a CSN above one that they tell
-//!   ([`crate::level::Levels::newest_from`]). To whoever reads there or above the newest versions
-//!   are all that counts, and those are never dropped, but for tombstones that hide nothing. It is
-//!   a CSN that was stable when it was flushed, so a number is below it only if its taker was away
-//!   while a flush ended. It is answered that nothing is known, then.
+//! - *Levels*: no version that was ever in them has a CSN above
+//!   [`crate::level::Levels::newest_from`]. For a read there or above, only the newest versions
+//!   matter, and those are never dropped, except for tombstones that hide nothing. That CSN was
+//!   stable when it was flushed, so a reader's CSN is below it only if a flush ended since the
+//!   reader took its CSN. In that case the lookup returns `None`, and the caller retries with a
+//!   registered snapshot.
 //! - *Of the memtables*, since nothing is taken out of them; and a view, once it was taken, has all
 //!   of its memtables and levels for good.
 
@@ -31,7 +32,7 @@ use crate::filter;
 use crate::table::Table;
 use crate::table_visibility::TableVisibility;
 
-/// A look for a cached row.
+/// A lookup in the row cache.
 struct RowLookup<'a> {
     rows: &'a RowCache,
     tag: Tag,
@@ -39,17 +40,17 @@ struct RowLookup<'a> {
     looked: Looked,
 }
 
-/// Who looks for a key.
+/// The reader of a key.
 #[derive(Clone, Copy)]
 struct Reader {
     snapshot: Csn,
     access: Access,
-    /// Whether the snapshot is live.
+    /// Whether the snapshot is registered.
     is_live: bool,
 }
 
 impl Inner {
-    /// The version of a key that a live snapshot sees.
+    /// The version of a key that a registered snapshot sees.
     pub(super) fn get(
         &self,
         table: &Table,
@@ -61,8 +62,7 @@ impl Inner {
         let row = self.get_cached_row(key, snapshot, value, |rows| table.era(rows));
         let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
-            // Of which sub-table it is matters to those who listen alone: most often none is asked
-            // for.
+            // The sub-table matters only to listeners, and mostly there are none.
             if is_sample || HomePlace::is_asked_for() {
                 self.note_read(table.parts().of(key), is_sample);
             }
@@ -73,7 +73,7 @@ impl Inner {
         Ok(found.unwrap_or(Found::Nothing))
     }
 
-    /// The version of a key that a snapshot sees of which nobody was told, if that is known.
+    /// The version of a key that an unregistered snapshot sees, if that is known.
     #[inline]
     pub(super) fn recall(
         &self,
@@ -89,7 +89,7 @@ impl Inner {
         self.get_for(id, key, Reader { snapshot, access, is_live: false }, value)
     }
 
-    /// The newest version of a key that is installed; `None` where there is no such table.
+    /// The newest installed version of a key; `None` if there is no such table.
     #[inline]
     pub(super) fn newest(
         &self,
@@ -101,8 +101,8 @@ impl Inner {
         self.get_for(id, key, Reader { snapshot: Csn::MAX, access, is_live: true }, value)
     }
 
-    /// The version of a key that a reader sees, by what this thread knows of the table; `None`
-    /// where there is no such table, or its levels may lack the version.
+    /// The version of a key that a reader sees, by the table visibility that this thread keeps;
+    /// `None` if there is no such table, or its levels may lack the version.
     #[inline]
     fn get_for(
         &self,
@@ -131,8 +131,7 @@ impl Inner {
         self.get_below_row_cache(table, key, reader, row, is_sample, value)
     }
 
-    /// Looks for a key's row among those that are cached; `tag` tells what its table's are marked
-    /// with.
+    /// Looks a key up in the row cache. `tag` gives the tag of its table's rows.
     #[inline]
     fn get_cached_row(
         &self,
@@ -149,8 +148,9 @@ impl Inner {
         Some(RowLookup { rows, tag, hash, looked })
     }
 
-    /// The version of a key in the memtables and levels of its sub-table; it comes in as a `row` of
-    /// its own, if it is asked for often. `None` where they may lack what the reader sees.
+    /// The version of a key in the memtables and levels of its sub-table. It enters the row cache
+    /// if `row` says that the key is read often. `None` if the memtables and levels may lack the
+    /// version that the reader sees.
     fn get_below_row_cache(
         &self,
         table: &Table,
@@ -179,7 +179,7 @@ impl Inner {
         }
         let found = found?;
         if let Found::Value(csn) = found {
-            // A sub-table that was closed is told of no more commits.
+            // A closed sub-table gets no more commits.
             let is_newest = || view.csn_max() <= snapshot && !part.is_closed();
             let newest = |value: &mut Vec<u8>| {
                 let parts = table.parts();

@@ -29,7 +29,7 @@ pub struct TableSize {
 }
 
 impl TieredEngine {
-    /// What each table takes of the devices, by number. What is in memory is not in it.
+    /// The device space of each table, by number, without what is in memory.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
         let mut all = self.0.spaces();

@@ -1,7 +1,8 @@
-//! Which background work is done next, and the threads that do it.
+//! The choice of the next background job, and the threads that run jobs.
 //!
-//! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a bell;
-//! a simulation calls it from its own thread, so that everything happens in an order it chose.
+//! In production, threads call [`TieredEngine::run_background_job`] in a loop and sleep on a
+//! condition variable. A simulation calls it from its own thread, which makes the order of jobs
+//! deterministic.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,28 +18,28 @@ use super::pace::NO_REST;
 use super::{ADMIT_WAIT, Inner, TieredEngine};
 use crate::subtable::SubTable;
 
-/// What a call of [`TieredEngine::run_background_job`] did.
+/// The result of [`TieredEngine::run_background_job`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobOutcome {
-    /// Something; there may be more.
+    /// A job ran; there may be more.
     Worked,
-    /// Nothing is to be done now.
+    /// No job is due.
     Idle,
 }
 
-/// How long a thread sleeps when work is there and cannot be done yet: a commit has to turn stable
-/// first, or a snapshot to end, and nobody rings the bell for that.
+/// Sleep of a thread while work cannot be done yet: a commit has to become stable, or a snapshot to
+/// end, and neither wakes threads.
 pub(super) const NAP: Duration = Duration::from_millis(2);
-/// Who waits for flushes does them himself where nobody was at any so many times in a row, a
-/// [`NAP`] apart.
+/// A thread that waits for flushes flushes itself if no other thread was flushing this many times
+/// in a row, a [`NAP`] apart.
 const IDLE_LOOKS: usize = 10;
-/// How long a thread sleeps when there is no work at all.
+/// Sleep of a thread without work.
 const LONG_NAP: Duration = Duration::from_secs(1);
-/// After a full disk, until the next try.
+/// Sleep after a full disk, until the next attempt.
 const DISK_FULL_NAP: Duration = Duration::from_millis(200);
 
 impl TieredEngine {
-    /// Does the most urgent piece of background work on the calling thread.
+    /// Runs the most urgent background job on the calling thread.
     ///
     /// # Errors
     /// [`ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other failure
@@ -67,10 +68,9 @@ impl TieredEngine {
         outcome
     }
 
-    /// Writes to extents what was installed before, as far as the stable CSN allows; what comes
-    /// meanwhile may go with it. The threads in the background do it where there are any, unless
-    /// writers are about to be slowed: one thread more takes a processor from those who read and
-    /// write meanwhile.
+    /// Flushes everything that was installed before, as far as the stable CSN allows; later commits
+    /// may be included. Background threads do the work if there are any, unless writers are about
+    /// to be slowed: one thread more would take a core from concurrent work.
     ///
     /// # Errors
     /// As [`TieredEngine::run_background_job`].
@@ -79,9 +79,9 @@ impl TieredEngine {
         let until = inner.horizon.stable();
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
         let mut idle_looks = 0;
-        // Whoever writes on has it begin no more flushes than it was called for.
+        // Later writes do not make it begin more flushes than were requested.
         while inner.persisted_without(&[], None) < until {
-            // A thread in the background may be at it, and leave more to do.
+            // A background thread may be flushing, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
             idle_looks = if beside { 0 } else { idle_looks + 1 };
             let is_left = inner.leaves_flushes() && idle_looks < IDLE_LOOKS;
@@ -111,14 +111,14 @@ impl TieredEngine {
     /// As [`TieredEngine::run_background_job`].
     pub fn compact_all(&self) -> Result<()> {
         self.flush_all()?;
-        // A sub-table may be split meanwhile: those that take its place are new ones.
+        // A sub-table may be split meanwhile. Its parts are new sub-tables.
         let mut done: Vec<Arc<SubTable>> = Vec::new();
         loop {
             let parts = self.0.all_parts().into_iter();
             let next = parts
                 .filter(|(table, _)| table.dropped() == Csn::MAX)
                 .find(|(_, part)| !done.iter().any(|done| Arc::ptr_eq(done, part)));
-            // Its slots may be needed, and are to be free in the end.
+            // Its slots may be needed, and must be free at the end.
             while self.0.context.garbage.free_some() {}
             let Some((table, part)) = next else { return Ok(()) };
             self.0.compact_fully(&table, &part).inspect_err(|error| {
@@ -130,8 +130,8 @@ impl TieredEngine {
         }
     }
 
-    /// Ends all work on the engine's files: once this returns none is under way, and none begins
-    /// again. What is in memory can still be read, and what is in files while they are there.
+    /// Ends all work on the engine's files: once this returns, no work runs, and none begins again.
+    /// Reads of memory still work, and reads of files while the files are there.
     pub fn close(&self) {
         let is_sound = self.0.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));
@@ -205,14 +205,14 @@ impl TieredEngine {
                     return true;
                 }
                 inner.ring();
-                // With no threads in the background, the caller does the work itself.
+                // Without background threads, the caller does the work.
                 let alone = inner.threads.load(Ordering::Acquire) == 0;
                 if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                     continue;
                 }
                 let ends = !inner.holds_memory() || inner.check().is_err();
                 if alone || ends || clock::now() - started > ADMIT_WAIT {
-                    // What was held may have come back since.
+                    // Held extents may have become free since.
                     return fits();
                 }
                 let mut state = inner.bell.state.lock();
@@ -232,8 +232,7 @@ impl TieredEngine {
             if inner.accounts.unflushed.used() + bytes <= limit.max(2 * bytes) {
                 return Ok(());
             }
-            // With no threads in the background, as in a simulation, the caller does the work
-            // itself.
+            // Without background threads, as in a simulation, the caller does the work.
             let alone = inner.threads.load(Ordering::Acquire) == 0;
             if alone && self.run_job(true).is_ok_and(|outcome| outcome == JobOutcome::Worked) {
                 continue;
@@ -257,7 +256,7 @@ impl TieredEngine {
     }
 }
 
-/// The background threads of an engine; dropping it stops them, after the work in hand.
+/// The background threads of an engine. Dropping this stops them after their current job.
 pub struct Background {
     engine: TieredEngine,
     threads: Vec<JoinHandle<()>>,
@@ -270,7 +269,7 @@ impl Drop for Background {
         self.engine.0.threads.fetch_sub(1, Ordering::AcqRel);
         bell.work.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic in it has been reported by the panic hook.
+            // The panic hook has reported the panic.
             let _ = thread.join();
         }
         bell.state.lock().stop = false;
@@ -279,7 +278,7 @@ impl Drop for Background {
 
 impl Inner {
     fn next_job(&self, compact: bool) -> Result<JobOutcome> {
-        // A step that a full disk stops keeps none of the others from freeing space.
+        // A step that fails with a full disk does not keep the others from freeing space.
         let mut full = None;
         let mut unless_full = |worked: Result<bool>| match worked {
             Err(error) if error.kind() == ErrorKind::DiskFull => {
@@ -305,14 +304,14 @@ impl Inner {
         }
     }
 
-    /// Whether there are threads that flush, and need no help: writers are not about to be slowed.
+    /// Whether background threads flush without help: writers are not about to be slowed.
     fn leaves_flushes(&self) -> bool {
         self.threads.load(Ordering::Acquire) > 0
             && !self.disk_full.load(Ordering::Acquire)
             && self.debt().flush < NO_REST
     }
 
-    /// Whether a memtable could be flushed now; those that are asked for are switched.
+    /// Whether a memtable could be flushed now. Requested memtables are sealed.
     fn has_to_flush(&self) -> Result<bool> {
         let _working = self.working()?;
         self.check()?;
@@ -321,16 +320,16 @@ impl Inner {
         Ok(self.switch_memtables() || self.all_parts().iter().any(|(_, part)| is_ready(part)))
     }
 
-    /// Whether a thread should flush. Of those in the background that compact, none does beside
-    /// another while flushes are not behind: the processor is for those who read and write
-    /// meanwhile.
+    /// Whether a thread should flush. While flushes are not behind, no compaction thread flushes
+    /// beside another, to leave cores to concurrent work.
     fn wants_flush(&self, compacts: bool) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let is_behind = || self.debt().flush > 0.0;
         alone || !compacts || self.flushing.load(Ordering::Acquire) == 0 || is_behind()
     }
 
-    /// Switches memtables that are full, that hold back the log, or that are too much together.
+    /// Seals memtables that are full, that hold back the log, or that exceed the memory of all
+    /// together.
     fn switch_memtables(&self) -> bool {
         let parts = self.all_parts();
         let requested = Csn(self.persist_requested.load(Ordering::Acquire));
@@ -345,7 +344,7 @@ impl Inner {
             let active = &view.active;
             let most = self.settings.memtable_bytes(part.mix.used_for());
             let full = active.is_full(most);
-            // While an older one waits, another would hold the log back no less.
+            // While an older memtable waits, sealing another would hold the log back no less.
             let pins =
                 !active.is_empty() && active.csn_min() <= requested && view.immutables.is_empty();
             if full || pins || (crowded && active.bytes() == largest) {
@@ -355,8 +354,7 @@ impl Inner {
         switched
     }
 
-    /// Whether flushes and compactions hold memory that they will give back, or are to write some
-    /// out.
+    /// Whether flushes and compactions hold memory that they will free, or will flush memtables.
     fn holds_memory(&self) -> bool {
         let waits = |part: &SubTable| !part.view_now().immutables.is_empty();
         self.flushing.load(Ordering::Acquire) > 0
@@ -364,13 +362,12 @@ impl Inner {
             || self.all_parts().iter().any(|(_, part)| waits(part))
     }
 
-    /// Whether something waits to be done that could not be done now.
+    /// Whether a job waits that could not run now.
     fn has_work_later(&self) -> bool {
         self.tables.load().values().any(|table| {
             let waits =
                 table.parts().all().iter().any(|part| !part.view_now().immutables.is_empty());
-            // One that is gone waits for nothing but the snapshots that read it, which may take
-            // long.
+            // A dropped table waits only for the snapshots that read it, which may take long.
             let unrecorded = !table.recorded.load(Ordering::Acquire) || table.dropped() != Csn::MAX;
             waits || unrecorded && !table.is_gone()
         })

@@ -1,8 +1,7 @@
-//! Folders with the metadata of much data and without the data, to measure what metadata costs.
+//! Folders with the metadata of much data and without the data, to measure the cost of metadata.
 //!
-//! The manifest is written and opened by the code that always does it, and data files are sparse.
-//! Keys, sizes and levels are as a database has them that was written to at random; blocks cannot
-//! be read.
+//! The usual code writes and opens the manifest, and data files are sparse. Keys, sizes and levels
+//! are those of a database with random writes; blocks cannot be read.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,17 +1,17 @@
-//! The engine: tables, and the work that keeps them in shape.
+//! The engine: tables, and the background work that keeps them in shape.
 //!
 //! # Locks
 //!
-//! Reads and installs take none: the map of tables and each table's view are swapped whole.
-//! `manifest` is held while edits are recorded and published, and not while it is written anew;
-//! `tables_changing` while the map of tables is replaced. Order: `working`, `manifest`,
-//! `tables_changing`, a table's own lock; those around a figure come last.
+//! Reads and installs take no lock: the map of tables and each table's view are swapped whole.
+//! `manifest` is held while edits are recorded and published, but not while a fresh manifest is
+//! written. `tables_changing` is held while the map of tables is replaced. The lock order is
+//! `working`, `manifest`, `tables_changing`, a table's own lock. Locks around a figure come last.
 //!
 //! # Memory
 //!
-//! A memtable is switched when it is full, or when all of them together pass half of their share,
-//! the largest first. [`TieredEngine::admit`] waits for a flush when the share is used up, and
-//! refuses when no flush helps.
+//! The engine seals a memtable when it is full, or when all memtables together pass half of their
+//! share; then it seals the largest first. [`TieredEngine::admit`] waits for a flush when the share
+//! is used up, and refuses when no flush helps.
 
 mod cache_warming;
 mod change;
@@ -87,9 +87,9 @@ pub use status::{LevelStatus, TableStatus};
 
 type Tables = FxHashMap<TableId, Arc<Table>>;
 
-/// How long an installer may be made to wait for a flush.
+/// The longest wait of an installer for a flush.
 const ADMIT_WAIT: Duration = Duration::from_secs(10);
-/// The largest batch that is taken: formats give the length of a value and of a block four bytes.
+/// The largest batch: formats store the length of a value and of a block in four bytes.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ struct Counts {
     memory_waits: Tally,
 }
 
-/// Wakes background threads, and those who wait for memory.
+/// Wakes background threads and callers that wait for memory.
 #[derive(Default)]
 struct Bell {
     state: Mutex<BellState>,
@@ -121,58 +121,56 @@ struct Bell {
 
 #[derive(Default)]
 struct BellState {
-    /// How often it was rung, so that a thread knows whether it missed one while it worked.
+    /// The number of wake-ups, so that a thread knows whether it missed one while it worked.
     rings: u64,
     stop: bool,
 }
 
 struct Inner {
-    /// As no other engine of the process has it.
+    /// Unique among the engines of the process.
     number: u64,
     settings: TieredSettings,
     horizon: Arc<dyn Horizon>,
     accounts: Accounts,
     space: Arc<SpaceManager>,
-    /// The right to the tiers' folders, until it is closed.
+    /// The locks of the tiers' folders, until the engine is closed.
     locks: Mutex<Vec<Box<dyn DiskLock>>>,
     context: Arc<ReadContext>,
     tables: ArcSwap<Tables>,
     tables_changing: Mutex<()>,
     manifest: Mutex<Manifest>,
-    /// Commits up to this one were persistent when it was last asked; it never falls (E6).
+    /// The persistent CSN when it was last computed; it never falls (E6).
     persisted: AtomicU64,
     next_extent: AtomicU64,
-    /// The manifest knows the tables that commits up to this one created, or they are gone.
+    /// The manifest has the tables that commits up to this one created, or they are gone.
     known: AtomicU64,
-    /// Tables with commits at or below this one in memory are switched.
+    /// Memtables with commits at or below this one are sealed.
     persist_requested: AtomicU64,
     /// The newest commit of a memtable that could not be flushed because it was not stable.
     awaits_durable: AtomicU64,
-    /// Flushes that are under way, each of another table.
+    /// Running flushes, each of another sub-table.
     flushing: AtomicUsize,
     failure: Mutex<Option<Error>>,
-    /// Whether there is a failure, for those who ask often.
+    /// Whether the engine has failed, for frequent checks.
     failed: AtomicBool,
     /// Whether the last flush met a full disk.
     disk_full: AtomicBool,
-    /// Whether the last piece of background work met one.
+    /// Whether the last background job met a full disk.
     met_full_disk: AtomicBool,
-    /// Whether nearly all free space is to go back to the file system now.
+    /// Whether nearly all free space is returned to the file system now.
     gives_space: AtomicBool,
     bell: Bell,
     levels_debt: LevelsDebt,
-    /// Whether all is compressed as it should be, and where it should be.
+    /// Whether all data is compressed and placed as it should be.
     recoded: Settled,
     moved: Settled,
-    /// Held, together with others, by whoever works on the files; alone by nobody but who closes
-    /// the engine.
+    /// Held shared by work on the files, and exclusively by the closing of the engine.
     working: RwLock<()>,
-    /// When free space goes back to the file system.
+    /// The pace at which free space returns to the file system.
     trickle: Trickle,
-    /// Who carries out merges.
+    /// The executor of merges.
     accelerator: ArcSwap<Box<dyn Accelerator>>,
-    /// Whether a read of Level1 is cheaper than one of Level2, so that what is hot is worth a place
-    /// there.
+    /// Whether a read of Level1 is cheaper than one of Level2, so that hot data should stay there.
     keeps_hot: bool,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
@@ -185,7 +183,7 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Nobody is left who would free it.
+        // No thread is left that would free it.
         self.context.garbage.end();
     }
 }
@@ -306,8 +304,8 @@ impl TieredEngine {
         Ok(engine)
     }
 
-    /// Has flushes and compactions that begin from now on carried out by somebody else; by [`Cpu`]
-    /// before.
+    /// Sets the executor of merges for flushes and compactions that begin from now on; [`Cpu`] is
+    /// the default.
     pub fn offload_to(&self, accelerator: Box<dyn Accelerator>) {
         self.0.accelerator.store(Arc::new(accelerator));
     }
@@ -425,13 +423,13 @@ impl Inner {
         tables.values().flat_map(of).collect()
     }
 
-    /// Tells whoever listens that a sub-table is read.
+    /// Reports a read of a sub-table to listeners.
     fn note_read(&self, part: &SubTable, is_sample: bool) {
         part.place.touch();
         self.note_use(is_sample && part.mix.count_read());
     }
 
-    /// Counts a use of a table; `changed` is whether it is used for something else since.
+    /// Counts a use of a table; `changed` is whether the table's use has changed by it.
     fn note_use(&self, changed: bool) {
         if changed && self.settings.dynamic_level0 {
             self.refresh_debt();
@@ -462,14 +460,14 @@ impl Inner {
         self.failure.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// Begins a piece of work, unless the engine has failed or was closed.
+    /// Begins work, unless the engine has failed or was closed.
     fn working(&self) -> Result<RwLockReadGuard<'_, ()>> {
         let working = self.working.read();
         self.check()?;
         Ok(working)
     }
 
-    /// What is persistent now (E6).
+    /// The CSN up to which everything is persistent now (E6).
     fn compute_persisted(&self) -> Csn {
         // E8: it rises no more after a failure.
         if self.check().is_ok() {
@@ -496,8 +494,8 @@ impl Inner {
     }
 }
 
-/// The sub-tables that the manifest tells of. What is persistent of all tables is in extents of
-/// each.
+/// The sub-tables that the manifest records. Everything up to the persistent CSN is in extents of
+/// each table.
 fn parts_of(
     (id, stored): (TableId, &TableState),
     persisted: Csn,

@@ -1,13 +1,13 @@
-//! Moving extents between devices.
+//! Moves of extents between devices.
 //!
-//! An extent is copied under its number into slots on another device, and its record then tells of
-//! those. Nothing else changes: its slices are what they were, and its cached blocks stay. Whoever
-//! reads it goes on in the old slots, which are given back with the last such reader.
+//! A move copies an extent under its number into slots on another device, and then its record names
+//! those slots. Its slices and cached blocks stay as they are. Readers continue in the old slots,
+//! which the last such reader returns.
 //!
 //! - **V1.** A move changes nothing that can be read, at any snapshot.
 //! - **V2.** After a crash at any moment the extent is in one place, whole, and all other slots are
 //!   free.
-//! - **V3.** What cannot be read whole is not copied, and stays where it is.
+//! - **V3.** An extent that cannot be read whole is not copied, and stays where it is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ struct Home {
     temperature: Temperature,
 }
 
-/// What may be moved.
+/// An extent that may move.
 struct Candidates {
     lodgers: Vec<Lodger>,
     /// Whose each is.
@@ -122,7 +122,7 @@ impl Inner {
             return Ok(false);
         }
         match self.copy_and_record(table, &parts, moves) {
-            // What is there stays where it is.
+            // Extents that are there stay there.
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
             moved => moved,
         }

@@ -1,22 +1,19 @@
-//! How fast compactions go, and what they leave behind goes back to the file system: no faster than
-//! they must (DESIGN, D8).
+//! The pace of compactions, and of returning free space to the file system (DESIGN, D8).
 //!
-//! A compaction that runs as fast as it can takes a core and the device for a second or more, and
-//! then nothing for a while: whoever reads or commits meanwhile feels it. So a compaction rests
-//! after each extent, for longer the less is behind. The debt tells that, which writers are slowed
-//! by as well: well before they begin to be, compactions no longer rest. In between the debt
-//! settles where they do as much as is written, and the work is spread over all of the time. The
-//! simpler design, a limit in bytes a second, was rejected: it has to be set for each device and
-//! each load.
+//! A compaction at full speed takes a core and the device for a second or more, and concurrent
+//! reads and commits feel it. So a compaction rests after each extent, for longer the less is
+//! behind. It takes the debt, which also slows writers, as the measure: compactions stop resting
+//! well before writers are slowed. Between the two limits the debt settles where compactions do as
+//! much as writers add, so the work is spread over time. Rejected: a limit in bytes per second,
+//! because it would have to be set for each device and each load.
 //!
-//! What was written is synced every few extents. A device that is given hundreds of megabytes at
-//! the end of a compaction has a commit's few kilobytes wait behind them.
+//! A compaction syncs its output every few extents. If a device receives hundreds of megabytes at
+//! the end of a compaction, a commit's few kilobytes wait behind them.
 //!
-//! The space of free slots goes back a little at a time ([`Trickle`]). A file system that takes it
-//! locks the file: readers of any of it wait, and it waits for whatever is on its way there. On
-//! ext4 that was 0.5 ms for 2 MiB, 2 to 4 ms beside a compaction, and 119 to 299 ms for what a
-//! compaction left in one piece: beside one on request it was most of what made the slowest
-//! hundredth of gets slow.
+//! The space of free slots goes back in small pieces ([`Trickle`]). A file system that takes space
+//! back locks the file: readers of it wait, and the operation itself waits for I/O on the file. On
+//! ext4 it took 0.5 ms for 2 MiB, 2 to 4 ms beside a compaction, and 119 to 299 ms for the output
+//! of a compaction in one piece, which then dominated the slowest hundredth of gets.
 
 use std::time::Duration;
 

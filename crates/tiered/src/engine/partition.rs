@@ -1,16 +1,15 @@
-//! How many sub-tables a table has, and where one ends and the next begins (X-Engine, section 2).
+//! The number of sub-tables of a table, and their borders (X-Engine, section 2).
 //!
-//! Sub-tables are flushed and compacted beside each other, and what is copied when one of them
-//! changes is its own list of slices. So a table that has grown is split, and one that is written
-//! more than all others is, where its writes fall, until there is work for all cores. Neighbours
-//! that have become small and are not hot are joined: each costs a memtable. What is hot is known
-//! from what has been written since the opening, so nothing is taken for cold before a half-life of
-//! that.
+//! Sub-tables are flushed and compacted in parallel, and a change of one copies only its own list
+//! of slices. So the engine splits a sub-table that has grown, and one that is written more than
+//! all others, at the middle of its writes, until there is work for all cores. It joins neighbours
+//! that have become small and cold, because each costs a memtable. Heat counts from the opening, so
+//! nothing counts as cold before a half-life has been flushed since then.
 //!
-//! A split moves no data. Slices are shared out, those that span the key are cut ([`super::slice_split`]),
-//! and of their blocks only the one with the key in it is written anew. Memtables are left to both
-//! halves, each of which flushes its own keys of them. Reads and writes go on beside it: whoever
-//! comes too late to write into the old memtable finds the new ones.
+//! A split moves no data. The halves share out the slices. A slice that spans the key is cut
+//! ([`super::slice_split`]), and only its block with the key is written anew. Both halves keep the
+//! memtables, and each flushes its own keys of them. Reads and writes go on beside the split: a
+//! writer that comes too late for the old memtable finds the new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +27,7 @@ use crate::space::DeviceClass;
 use crate::subtable::SubTable;
 use crate::table::Table;
 
-/// What is known of a sub-table when it is decided whether to split it.
+/// The figures of a sub-table by which it is split or joined.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Stat {
     /// Bytes in its levels.
@@ -289,7 +288,7 @@ mod tests {
         assert!(asked.take().is_empty(), "there are enough");
     }
 
-    /// Whatever is split is not joined again at once, nor the other way round.
+    /// A sub-table that is split is not joined again at once, and the other way round.
     #[test]
     fn advice_settles() {
         let mut rng = spillway_base::rng::Rng::new(3);

@@ -28,7 +28,8 @@ pub(super) struct PendingExtents<'a> {
     synced_bytes: u64,
     /// Between two extents, for work that others should not feel.
     pub(super) pace: Option<Pace>,
-    /// Whose tables come into memory as they are written (CACHE-WARMING-1, 2), and the handles of those that did.
+    /// Whose tables come into memory as they are written (CACHE-WARMING-1, 2), and the handles of
+    /// those that did.
     pub(super) warm: Option<WarmTables>,
     seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }

@@ -1,11 +1,10 @@
 //! The engine's files as they are at one moment, kept while they are copied, and an engine's folder
 //! made of such a copy.
 //!
-//! A pin is the manifest's state with a handle of each of its extents. A picture of it, and the
-//! views that have those, are taken while the manifest is locked, and extents never change, so the
-//! copy may take as long as it likes: compactions go on beside it, and the space of what they leave
-//! behind comes back when the pin goes. What is in memory is not pinned. It is in the log, from
-//! [`Pin::persisted`] on.
+//! A pin is the manifest's state with a handle of each of its extents. A picture of the state, and
+//! the views that have the extents, are taken under the manifest's lock. Extents never change, so
+//! the copy may take any time: compactions go on beside it, and the space that they leave behind is
+//! freed with the pin. Memory is not pinned; the log has it, from [`Pin::persisted`] on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,8 +60,8 @@ impl TieredEngine {
         // A flush publishes what it recorded under the same lock, so this is true of the state,
         // too.
         state.persisted = state.persisted.max(inner.compute_persisted());
-        // What is flushed was stable, so no later commit is in these files; and whatever others
-        // publish from now on, commits that build on it come after this one.
+        // Flushed commits were stable, so no later commit is in these files. Commits that build on
+        // whatever others publish from now on come after this one.
         let stable = inner.horizon.stable();
         // Numbers that were given out may be recorded by now under way, and a copy gives none of
         // them again.

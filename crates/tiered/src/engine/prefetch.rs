@@ -1,24 +1,24 @@
-//! Many gets: what later ones lack is read while earlier ones go on.
+//! Multi-gets: the blocks of later keys are read while earlier keys are looked up.
 //!
-//! A get finds its blocks one after the other: an extent's table tells which block may have the
-//! key, and an older level is asked when a newer one does not have it. Many gets go that way side
-//! by side, each by itself: what a key lacks is read, and when that is there, what it lacks then,
-//! without waiting for others. As far ahead of the get that is next as memory allows, so that the
-//! device has something to do while keys are looked up, and the processor while it reads. What the
-//! gets answer is told by gets, and nothing here: a block that could not be read, or has left a
-//! small cache again, is read by who needs it, as if nobody had read it ahead.
+//! A get finds its blocks one after the other: an extent's table names the block that may have the
+//! key, and an older level is read if a newer one lacks the key. The keys of a multi-get go this
+//! way side by side. What a key lacks is read, and then what it lacks next, without waiting for
+//! other keys. Reads run as far ahead of the next get as memory allows, so the device works while
+//! keys are looked up, and the processor while the device reads. The results come from ordinary
+//! gets. A block that could not be read, or that a small cache has evicted again, is read by the
+//! get that needs it.
 //!
 //! # Guarantees
-//! - **P1 (the gets').** What gets answer, and what they meet, is as if nothing were read ahead,
-//!   but that they wait less.
-//! - **P2 (ahead).** When a get is next, what those behind it lack is under way, as far as
-//!   [`KEYS_AHEAD`] and memory (`extent/ahead`, F4) go: a quarter of that may have come back and
-//!   not be under way again.
-//! - **P3 (one by itself).** What only one of them lacks is left to its get.
+//! - **P1 (the gets' results).** Results and errors of gets are as without reading ahead; gets only
+//!   wait less.
+//! - **P2 (ahead).** When a get is next, the reads of the keys behind it are in flight, as far as
+//!   [`KEYS_AHEAD`] and memory (`extent/readahead`, F4) allow. A quarter of that may have finished
+//!   without being replaced.
+//! - **P3 (alone).** A read that only one of the keys needs is left to its get.
 //!
-//! What the system has in its own memory is no reason to read anything beside others, and a get may
-//! do with a part of a block there. So keys whose gets need no device are left out. The look that
-//! finds that out is not a get: it counts nowhere, and offers no row to the cached ones.
+//! A block in the system's page cache needs no read beside others, and a get may read a part of a
+//! block there. So keys whose gets need no device are left out. The check that finds this out is
+//! not a get: it is not counted, and offers no row to the row cache.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! Cutting slices between keys: at the key where a sub-table is split, and beside damage.
 //!
-//! Nobody may compact what cannot be read, nor what shares keys with that, and a slice that spans
-//! it has many more. What is flushed later is cut as it is written (W6 of [`crate::compaction`]);
-//! what was there already when damage was met is cut here.
+//! No compaction may read damaged keys, or keys of a slice that spans them. The writer of a flush
+//! cuts its output beside damage (W6 of [`crate::compaction`]). The engine cuts slices that were
+//! there when the damage was found, in this module.
 //!
-//! - **H1.** Of a slice that is cut, the parts are at its place, hold what it held, and none has
-//!   keys on both sides. Only those blocks are written anew that have.
-//! - **H2.** Once nobody else works on a sub-table, nothing that can be read reaches from what is
-//!   damaged of it to other keys.
+//! - **H1.** The parts of a slice are at its place and hold what it held, and none has keys on both
+//!   sides of the cut. Only blocks that have keys on both sides are written anew.
+//! - **H2.** Once no other work holds a sub-table, no readable slice reaches from its damaged keys
+//!   to other keys.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! When what the engine remembers of the recent past is put down, so that who looks at its folder
-//! later is told of it ([`StatsSnapshot`]): when it is closed, and now and then by the threads in the
-//! background, for the case that it is killed. Nothing hangs on it: what cannot be put down is not,
-//! and nobody is told.
+//! When the engine stores its recent statistics ([`StatsSnapshot`]) for later inspection of its
+//! folder: at closing, and from time to time by background threads, in case the process is killed.
+//! Nothing depends on them, so a failure to store them is ignored.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -74,7 +74,7 @@ impl TieredEngine {
                 let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
                 let runs = |of: fn(&View) -> &Run| level(views.iter().map(|view| of(view)));
                 let level0 = views.iter().flat_map(|view| &view.levels.level0);
-                // Of several sub-tables the one that is furthest behind is told of.
+                // For several sub-tables, the one that is furthest behind counts.
                 let sublevels = |part: &Arc<SubTable>| part.view_now().levels.level0.len() as u64;
                 let behind = parts.iter().max_by_key(|part| sublevels(part));
                 let behind = behind.expect("a table has a sub-table");

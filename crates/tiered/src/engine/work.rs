@@ -1,7 +1,8 @@
-//! The background work itself: recording and reaping tables, flushing, compacting.
+//! The background work: recording and reaping tables, flushes and compactions.
 //!
-//! Each piece ends in one manifest edit, and is published to readers after that is durable. A crash
-//! before the edit leaves slots that nothing refers to, which are free again at the next opening.
+//! Each piece of work ends in one manifest edit, and readers see its result after that edit is
+//! durable. A crash before the edit leaves slots that nothing refers to. The next opening finds
+//! them free.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,26 +39,26 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
 
-/// Of the free slots of a device, one for each so many in use keeps its space, and at least so many
-/// do: compactions take them again.
+/// Of a device's free slots, one for this many used slots keeps its space, but at least the minimum
+/// below: compactions use them again.
 const FREE_SHARE: u64 = 8;
 const FREE_LEAST: u64 = 16;
-/// The same where nothing has been written for a while.
+/// The same if nothing has been written for a while.
 const FREE_SHARE_AT_REST: u64 = 64;
 const FREE_LEAST_AT_REST: u64 = 1;
 
 impl Inner {
-    /// The manifest, to record something in it. Work that was under way when other work failed ends
-    /// here: what is told of a failed engine stays as it was (E8).
+    /// The manifest, to record something in it. Work that was running when other work failed ends
+    /// here, and the recorded failure stays as it was (E8).
     pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
         let manifest = self.manifest.lock();
         self.check()?;
         Ok(manifest)
     }
 
-    /// Records edits, among them the news that extents were written: those are recorded or, with a
-    /// full disk, given back. After any other failure nobody knows whether they are recorded, so
-    /// their slots are not used again before the next opening.
+    /// Records edits, including those of written extents. On a full disk the extents' slots are
+    /// freed. After any other failure it is unknown whether the edits are recorded, so the slots
+    /// are not used again before the next opening.
     pub(super) fn commit(
         &self,
         manifest: &mut Manifest,
@@ -73,11 +74,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the manifest of tables that are new or were dropped, as far as that is stable: what is
-    /// not may never have been (D5).
+    /// Records tables that are new or were dropped in the manifest, as far as that is stable: a
+    /// crash may undo what is not (D5).
     ///
-    /// A dropped table leaves the manifest while snapshots still read it, for a crash ends them. So
-    /// it holds the log back no longer. Its memory and extents stay until it is reaped.
+    /// A dropped table leaves the manifest while snapshots still read it, because a crash ends
+    /// them. Then it no longer holds the log back. Its memory and extents stay until it is reaped.
     pub(super) fn record_tables(&self) -> Result<bool> {
         let stable = self.horizon.stable();
         let new = |table: &&Arc<Table>| {
@@ -108,8 +109,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Tells the manifest that commits up to one are persistent, as far as they are, unless it says
-    /// so already.
+    /// Records the persistent CSN in the manifest, if the recorded one is below both it and `csn`.
     pub(super) fn note_persisted(&self, csn: Csn) -> Result<()> {
         let mut manifest = self.recording()?;
         let persisted = self.persisted_without(&[], None);
@@ -120,7 +120,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes dropped tables that nobody can see any more.
+    /// Removes dropped tables that no snapshot can see any more.
     pub(super) fn reap_tables(&self) -> Result<bool> {
         if self.tables.load().values().all(|table| !table.is_gone()) {
             return Ok(false);
@@ -155,15 +155,15 @@ impl Inner {
         PendingExtents::begin(self, class)
     }
 
-    /// The pace of a compaction. One that somebody asked for, and waits for, goes as fast as it
-    /// can; and without threads in the background there is nobody to rest for.
+    /// The pace of a compaction. A requested compaction, whose caller waits, runs at full speed,
+    /// and so does one without background threads.
     pub(super) fn pace_of(&self, kind: Kind) -> Option<Pace> {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let paced = self.settings.paced_compaction && kind != Kind::Full && !alone;
         paced.then(|| Pace::begin(&Clock::system()))
     }
 
-    /// Does nothing for so long, unless work ends. `false` once it is to end.
+    /// Sleeps for this time, unless work ends; `false` if it is to end.
     pub(super) fn doze(&self, time: Duration) -> bool {
         let mut state = self.bell.state.lock();
         if state.stop || self.check().is_err() {
@@ -173,13 +173,13 @@ impl Inner {
         true
     }
 
-    /// A number for a new extent. One that is never recorded may be given again after a restart.
+    /// A number for a new extent. A number that is never recorded may be used again after a
+    /// restart.
     pub(super) fn new_extent_id(&self) -> ExtentId {
         ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Brings sources together in extents, cut there. Answers the slices of them that stay where
-    /// they are.
+    /// Merges sources into extents. Returns the slices of the sources that stay where they are.
     pub(super) fn run_merge(
         &self,
         table: &Table,
@@ -209,7 +209,7 @@ impl Inner {
         Ok((stays, tally))
     }
 
-    /// The slices of extents that were written, from one of them on, at their place.
+    /// The slices of written extents, from one of them on, at their place.
     pub(super) fn slices(
         table: &Table,
         place: Place,
@@ -228,7 +228,7 @@ impl Inner {
         Ok(all)
     }
 
-    /// Does the compaction that is due the most, or else the one that there is time for.
+    /// Runs the compaction that is most due, or a recode compaction if none is.
     pub(super) fn compact_one(&self) -> Result<bool> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
@@ -243,7 +243,7 @@ impl Inner {
         let mut due: Vec<(usize, f64, Kind, usize)> = Vec::new();
         for (at, (_, part)) in parts.iter().enumerate() {
             let view = part.view_now();
-            // What is damaged is not due, and makes nothing due.
+            // Damaged slices are not due, and make nothing due.
             let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             let chooser = self.chooser(part, &view.levels, &damaged, oldest);
@@ -263,7 +263,7 @@ impl Inner {
                 self.chooser(part, &levels, bars, oldest).pick(kind)
             };
             match self.compact_what(table, part, pick) {
-                // One that writes less may fit, and free what this one lacks.
+                // A compaction that writes less may fit, and free the space that this one lacks.
                 Err(error) if error.kind() == ErrorKind::DiskFull => full = full.or(Some(error)),
                 Ok(false) => {}
                 worked => return worked,
@@ -276,9 +276,9 @@ impl Inner {
             || self.settle_first(&parts, oldest)?)
     }
 
-    /// Brings together and compresses some of the first sub-table that has come to rest and has
-    /// what is worth it: what is above Level2, if that is much, and what is in Level2, also where
-    /// there is less of it than is looked for while there may be more to come.
+    /// Merges and compresses some of the first sub-table that has come to rest and is worth it: its
+    /// data above Level2, if that is much, and its data in Level2, also if that is less than a
+    /// recode compaction takes while more may come.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
         let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
         let now = clock::now();
@@ -289,7 +289,7 @@ impl Inner {
                 continue;
             }
             let (least, most) = self.recoding_bytes(part);
-            // All there is may be little; of two extents one may be left.
+            // All of it may be little; of two extents one may be left.
             let least = least / 2;
             let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
@@ -344,21 +344,20 @@ impl Inner {
         Chooser { shape: self.shape_of(part), levels, bars, oldest, memtables_from }
     }
 
-    /// What is to be recompressed of a sub-table's Level2, for which there is time when nothing
-    /// else is to be done.
+    /// Slices of a sub-table's Level2 to recompress, if nothing else is to be done.
     fn pick_recoding(&self, part: &SubTable, least: u64, most: u64) -> Option<Pick> {
         let place = Place::Level2;
         let coding = self.compression_of(Kind::Recode, place).coding();
         pick_recoding(&part.view().levels.level2, place, coding, least, most)
     }
 
-    /// The least bytes of neighbours that are worth to be recompressed, and about as many as are at
-    /// once.
+    /// The least bytes of neighbours that are worth a recode compaction, and about as many as one
+    /// takes.
     fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
         (4 * self.space.slot_bytes() as u64, self.shape_of(part).input_bytes)
     }
 
-    /// Does what is picked of a sub-table. `false` where nothing is.
+    /// Runs a picked compaction of a sub-table; `false` if nothing is picked.
     fn compact_what(
         &self,
         table: &Arc<Table>,
@@ -368,7 +367,7 @@ impl Inner {
         let Some((_compacting, pick)) = part.take(pick) else { return Ok(false) };
         match self.compact(table, part, &pick) {
             Ok(()) => Ok(true),
-            // Its inputs cannot be read. Everything else goes on (E8).
+            // An input cannot be read. All other work goes on (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 let inputs: Vec<_> = pick.inputs().cloned().collect();
                 self.quarantine(part, &inputs, &error);
@@ -378,7 +377,7 @@ impl Inner {
         }
     }
 
-    /// Keeps compactions away from those inputs that cannot be read.
+    /// Makes compactions avoid those inputs that cannot be read.
     pub(super) fn quarantine(&self, part: &SubTable, inputs: &[Arc<Slice>], error: &Error) {
         let mut found = false;
         for slice in inputs {
@@ -387,14 +386,14 @@ impl Inner {
                 found = true;
             }
         }
-        // What could not be read a moment ago can be now.
+        // An input that failed a moment ago can be read now.
         if !found && let Some(slice) = inputs.first() {
             part.quarantine(&slice.meta, error.clone());
         }
         self.refresh_debt();
     }
 
-    /// Merges all that a sub-table has, unless others have taken its place.
+    /// Merges a whole sub-table, unless it was closed.
     pub(super) fn compact_fully(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<()> {
         let _working = self.working()?;
         let _compacting = loop {
@@ -470,7 +469,7 @@ impl Inner {
         self.publish(table, codes);
         change.apply();
         if put_in_order {
-            // It would be picked again, and again nothing would come of it.
+            // The next pick would choose it again, without any gain.
             let new = edit.added.iter().map(|(_, slice)| slice);
             pick.inputs().chain(new).for_each(|slice| slice.extent.mark_in_order());
         }
@@ -485,8 +484,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a fresh manifest when the old one is long, beside those who record something. A full
-    /// disk is no reason to stop: the old one serves on.
+    /// Writes a fresh manifest when the old one is long, beside concurrent edits. A full disk does
+    /// not stop the work: the old manifest stays in force.
     pub(super) fn rewrite_manifest(&self) -> Result<bool> {
         let Some(mut manifest) = self.manifest.try_lock() else { return Ok(false) };
         self.check()?;
@@ -500,11 +499,11 @@ impl Inner {
         }
     }
 
-    /// Gives space back to the file system: of what is free within files, what is more than is
-    /// taken again soon, or nearly all where nothing was written for a while; and the ends of files
-    /// once most of a device's is free, or as much as is not kept to be taken, where that is not to
-    /// be had otherwise. A little at a time, while there are threads in the background
-    /// ([`Trickle`](super::pace::Trickle)). Answers whether to go on at once.
+    /// Returns free space to the file system: within files, the slots beyond those that will be
+    /// used again soon, or nearly all if nothing was written for a while. It cuts the ends of files
+    /// once most of a device is free, or as much as is not kept for use, if the space cannot be
+    /// returned otherwise. With background threads it returns a little at a time
+    /// ([`Trickle`](super::pace::Trickle)). Returns whether to continue at once.
     pub(super) fn shrink_files(&self) -> bool {
         let alone = self.threads.load(Ordering::Acquire) == 0;
         let gives_all = self.gives_space.swap(false, Ordering::AcqRel);
@@ -519,7 +518,7 @@ impl Inner {
             true => (FREE_SHARE_AT_REST, FREE_LEAST_AT_REST),
             false => (FREE_SHARE, FREE_LEAST),
         };
-        // Space that cannot be given back now is still free for extents.
+        // Space that cannot be returned now is still free for extents.
         let cut = self.space.shrink(share, least, spares).unwrap_or(false);
         let given = self.space.give_back(share, least, giving.slots);
         let more = given.is_ok_and(|slots| slots > 0);
@@ -532,8 +531,7 @@ fn bytes_of(slices: &[Arc<Slice>]) -> u64 {
     slices.iter().map(|slice| slice.meta.bytes).sum()
 }
 
-/// What goes into a compaction, and the parts of slices that were cut off from that and stay in
-/// Level1.
+/// The inputs of a compaction, and the parts that were cut off from them and stay in Level1.
 struct Parted {
     sources: Vec<Vec<Arc<Slice>>>,
     kept: Vec<Arc<Slice>>,
@@ -556,8 +554,8 @@ impl Parted {
         Ok(parted)
     }
 
-    /// Cuts a slice between keys, as near as can be to where it was to be cut. No versions of one
-    /// key are parted.
+    /// Cuts a slice between keys, as near as possible to the wanted place. Versions of one key stay
+    /// together.
     fn cut(
         &mut self,
         slice: &Arc<Slice>,
@@ -595,11 +593,11 @@ impl Parted {
     }
 }
 
-/// The smallest CSN in what may share keys with a range and is neither an input nor the memtable
-/// `without` (see
-/// [`DropRule`]).
+/// The smallest CSN in sources that may share keys with a range and are neither an input nor the
+/// memtable `without` (see [`DropRule`]).
 ///
-/// What is installed later is above the stable CSN, and so above every tombstone in an extent.
+/// Versions that are installed later are above the stable CSN, and so above every tombstone in an
+/// extent.
 pub(super) fn others_from<'a>(
     view: &View,
     (smallest, largest): (&[u8], &[u8]),
@@ -616,8 +614,8 @@ pub(super) fn others_from<'a>(
     others.map(|slice| slice.meta.counts.csn_min).chain(memtables).min().unwrap_or(Csn::MAX)
 }
 
-/// The change of levels that leads from inputs to what is new at a place and what stays. What stays
-/// where it is at the very place that it was at does not change at all.
+/// The edit of levels that replaces inputs by new slices at a place and by those that stay. Slices
+/// that stay at the same place do not change.
 pub(super) fn edit_of<'a>(
     levels: &Levels,
     place: Place,

@@ -1,41 +1,40 @@
-//! Reads that go on beside who needs them: what look-ups lack, while their threads do something
-//! else.
+//! Asynchronous reads: blocks that lookups miss are read while their threads do something else.
 //!
-//! A thread that waits for a device is one that another has to take the place of, and to be woken
-//! after. A look-up that is told instead that its block is on the way costs no thread: as many as
-//! the device does at once are under way, and whoever is told that one is there takes it into
-//! memory and calls those who want it.
+//! A thread that waits for a device has to be replaced by another thread and woken later. A lookup
+//! that learns instead that its block is being read costs no thread. As many reads are in flight as
+//! the device does at once, and the thread that learns of a finished read inserts the block into
+//! the cache and wakes the waiters.
 //!
 //! # Guarantees
-//! - **Z1 (everybody is called).** Who is told that a read is under way is called once it is over,
-//!   whatever came of it, by whoever calls
-//!   [`AsyncReads::end`] next. The queues' descriptors say when.
-//! - **Z2 (one read for all).** Of a table or a block one read is under way at a time, of which all
-//!   are told who want it.
-//! - **Z3 (no failure is lost, none is made up).** What could not be read, or is damaged, is not
-//!   begun again before somebody has come for it and was told that nothing is under way: that one
-//!   reads it itself, and meets what there is to meet. So nobody comes for ever.
-//! - **Z4 (bounded).** Each queue has [`DEPTH`] reads under way at the most, charged to the budget
-//!   with their memory. Who comes to a full one is told that nothing is under way.
-//! - **Z5 (nothing is kept).** A read under way keeps its extent, and so all that reads go through.
-//!   After [`AsyncReads::finish`] none is, or begins.
-//! - **Z6 (together).** A read that was begun may be kept for others to go along, [`GATHERED_MAX`]
-//!   of a queue at the most, until
-//!   [`AsyncReads::submit`] or [`AsyncReads::end`]. [`AsyncReads::keeps_some`] says so, until the system
-//!   has taken all: also what is left of a read of which its device has done a part, and whatever a
-//!   panic ends meanwhile.
-//! - **Z7 (alone).** Where nothing is under way, and the caller's threads have nothing else to do
-//!   ([`thread::is_quiet`]), nothing is begun, if it is said so when the queues are opened: whoever
-//!   wants it waits for the device, which is the shorter way.
+//! - **Z1 (every waiter is woken).** A waiter of a read in flight is woken once the read is over,
+//!   whatever its result, by the next call of [`AsyncReads::end`]. The queues' descriptors become
+//!   readable then.
+//! - **Z2 (one read for all).** At most one read of a table or a block is in flight at a time, and
+//!   all lookups that need it wait for that one.
+//! - **Z3 (no failure is lost, none is made up).** A read that failed, or found damage, is not
+//!   started again before a lookup has returned for it and learned that nothing is in flight. That
+//!   lookup reads the block itself and meets the failure, if there still is one. So no lookup
+//!   returns for ever.
+//! - **Z4 (bounded).** Each queue has at most [`DEPTH`] reads in flight, charged to the budget with
+//!   their memory. With a full queue, a lookup learns that nothing is in flight.
+//! - **Z5 (nothing leaks).** A read in flight keeps its extent, and so everything that reads use.
+//!   After [`AsyncReads::finish`] no read is in flight, and none begins.
+//! - **Z6 (together).** A read that was begun may be kept, at most [`GATHERED_MAX`] for each queue,
+//!   until [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together.
+//!   [`AsyncReads::keeps_some`] reports kept reads until the system has taken all of them, also the
+//!   rest of a read that its device did in part, and also after a panic.
+//! - **Z7 (alone).** If nothing is in flight, and the caller's threads have nothing else to do
+//!   ([`thread::is_quiet`]), nothing is begun, if the queues were opened so: waiting for the device
+//!   is then quicker.
 //!
-//! A device is told of several reads with one call, which is much of what a read costs in a virtual
-//! machine. Whoever begins reads goes on with what else is ready and submits them then: with
-//! nothing else ready that is at once.
+//! One system call submits several reads to a device, which is much of a read's cost in a virtual
+//! machine. A thread that begins reads does other ready work first and then submits them. Without
+//! other work it submits at once.
 //!
-//! Reads go through the page cache, unless readers are to go past it: a look-up asks first for what
-//! the system has there ([`spillway_storage::File::read_now`]), and Linux begins to read what it
-//! has not when it is asked so. Past the page cache the same bytes would be read twice then. Where
-//! readers go past it nobody asks.
+//! Reads go through the page cache, unless readers are set to bypass it. A lookup first asks the
+//! page cache ([`spillway_storage::File::read_now`]), and Linux begins to read what it does not
+//! have. Past the page cache the same bytes would then be read twice. Readers that bypass the page
+//! cache do not ask it.
 
 use std::hash::BuildHasher;
 use std::os::fd::OwnedFd;
@@ -63,7 +62,7 @@ const SPARE_MAX: usize = 64;
 const SPARE_BYTES: usize = KEPT_BYTES;
 /// Reads that are handed over together at the most.
 const GATHERED_MAX: usize = 8;
-/// So often in a row what is left of reads is handed over again.
+/// Attempts in a row to submit the rest of reads.
 const ROUNDS_MAX: usize = 16;
 /// What could not be read and nobody has come for, of one queue: those before are forgotten.
 const FAILED_MAX: usize = 64;
@@ -266,7 +265,8 @@ impl AsyncReads {
 
     /// Whether [`AsyncReads::submit`] has something to do.
     pub(crate) fn keeps_some(&self) -> bool {
-        // Who lies down, and who begins a read and looks who sleeps, do not overlook each other.
+        // A thread that goes to sleep, and a thread that begins a read and checks for sleepers, do
+        // not miss each other.
         self.kept.load(Ordering::SeqCst)
     }
 
@@ -298,7 +298,7 @@ impl AsyncReads {
 
     /// Waits for all that is under way, and has nothing begin any more (Z5).
     pub(crate) fn finish(&self) {
-        // A pool is told of the wait before a queue is taken, which the pool may come to.
+        // The pool learns of the wait before a queue is taken, which the pool may come to.
         thread::blocking(|| {
             self.submit();
             for lane in self.lanes.get().into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! Which slices an extent is in use by: what is damaged of it is told with their keys, for index,
-//! filters and footer know none.
+//! Reports of damaged extents: the slices that use an extent, so that an error names their keys.
+//! Index, filters and footer know no keys.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -60,7 +60,7 @@ impl ExtentHandle {
         error.context(place).of_table(table)
     }
 
-    /// What is said of it, and its keys.
+    /// The description of the damage, and its keys.
     pub(super) fn with_keys(&self, what: &str) -> String {
         self.users.keys().map_or_else(|| what.to_owned(), |keys| format!("{what} {keys}"))
     }

@@ -1,9 +1,9 @@
-//! Reads past the system's page cache, into memory that each thread has for them.
+//! Direct reads: past the system's page cache, into a buffer of the reading thread.
 //!
-//! What the page cache holds of a data file is held a second time, and not as it is used: coded,
-//! and in whole pages. A read through it has the system find pages, file them and throw others out,
-//! and copies what the device has written there. Past it the device writes into memory of the
-//! reader's, from which a block is decoded at once.
+//! The page cache would hold data files a second time, in coded form and in whole pages. A read
+//! through it makes the system find pages, insert them and evict others, and copies the bytes. With
+//! a direct read, the device writes into the reader's memory, and the reader decodes the block from
+//! there.
 
 use std::cell::Cell;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! An extent that is in use: its record, its file, and what of it is in memory.
+//! The handle of an extent in use: its record, its file, and its cached table.
 
 use std::cell::Cell;
 use std::ops::{Deref, Range};
@@ -31,8 +31,8 @@ pub(crate) type CachedBlock = Held<Block>;
 /// An extent's block index and filters in memory, and the way to its blocks there.
 pub(crate) type CachedTable = Table<ExtentHandle>;
 
-/// What is asked to give way gives this part of the budget more, so that it is not asked at every
-/// step of others.
+/// An eviction for others frees this part of the budget more, so that the cache is not asked at
+/// each of their steps.
 const GIVEN_SHARE: usize = 64;
 
 thread_local!(static READ_BYTES: Cell<u64> = const { Cell::new(0) });
@@ -62,7 +62,7 @@ pub(crate) struct ReadContext {
     pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
     /// What blocks are read by beside their readers.
     pub(crate) queues: Queues,
-    /// What is read beside who needs it.
+    /// The asynchronous reads.
     pub(crate) async_reads: AsyncReads,
     /// Whether gets read parts of blocks.
     pub(super) part_reads: bool,
@@ -112,7 +112,7 @@ impl ReadContext {
     /// A row came in, which blocks may have to make room for.
     pub(crate) fn make_room_for_rows(&self) {
         let past = self.budget.used().saturating_sub(self.budget.limit());
-        // What is free is no block's loss.
+        // Free pages are no loss to blocks.
         if past > 0 && self.pages.give_back(past) < past {
             let bytes = past + self.budget.limit() / GIVEN_SHARE;
             self.cache.give_way(bytes);
@@ -316,7 +316,7 @@ impl ExtentHandle {
         (share * self.meta.len as f64) as u64
     }
 
-    /// Notes that slices of so many bytes came and went.
+    /// Counts slices of this many bytes that came and went.
     pub(crate) fn change_live_bytes(&self, came: u64, went: u64) {
         self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
     }

@@ -1,14 +1,13 @@
-//! The way from a key to the block that may have it, and to that block's filter.
+//! The index lookup: from a key to the block that may hold it, and to that block's filter.
 //!
-//! A get of a key that is not there waits for memory, one look after the other: nodes over the last
-//! keys of the extent's blocks tell the block, and where its filter is must be known before that is
-//! asked. So the word that stands beside a key's head, in the line that the search ends in, is
-//! where the filter begins, and the list of what else is known of blocks is not looked at.
+//! A get of an absent key waits for memory in sequence: search nodes over the last keys of the
+//! extent's blocks give the block, and then the place of its filter must be known. So the word
+//! beside a key's prefix, in the cache line where the search ends, is the beginning of the filter.
+//! The lookup does not read the list of other block properties.
 //!
-//! Nor is that line waited for before the filter is asked for: of each leaf it is known where the
-//! filters of the eight blocks are that a search may come to by way of it, and where these are few
-//! lines, as of long rows, the processor is asked for all of them as soon as the root has told the
-//! leaf.
+//! The lookup does not wait for that line before it requests the filter either. Each leaf knows
+//! where the filters of its eight blocks are. If these are few cache lines, as for long rows, the
+//! lookup prefetches all of them as soon as the root has given the leaf.
 
 use std::ops::Range;
 

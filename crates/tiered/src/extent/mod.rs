@@ -24,10 +24,10 @@
 //!   60  checksum   u32  CRC32C of bytes 0..60
 //! ```
 //!
-//! What is known of each block, and its filter, are the block's own, so that a compaction can carry
-//! it into another extent without decoding it. Between the keys of two neighbouring blocks there
-//! may be keys that are elsewhere: an extent holds what one compaction wrote, and what that left in
-//! place may lie in between.
+//! The properties of each block, and its filter, belong to the block, so that a compaction can
+//! carry it into another extent without decoding it. Between the keys of two neighbouring blocks
+//! there may be keys in other extents: an extent holds what one compaction wrote, and slices that
+//! it left in place may lie between.
 
 mod async_reads;
 mod builder;
@@ -151,7 +151,7 @@ struct Begins {
     counts: u32,
 }
 
-/// What is kept in memory of an extent that is read: its block index and its filters.
+/// The part of an extent that the cache holds to read it: its block index and its filters.
 pub(crate) struct Resident {
     /// Of each block, and of one past the last.
     begins: Box<[Begins]>,
@@ -246,7 +246,7 @@ impl Resident {
         self.begins[block].block
     }
 
-    /// What is known of a block's versions.
+    /// The counts of a block's versions.
     pub(crate) fn counts(&self, block: usize) -> Counts {
         let mut reader = Reader::new(&self.counts[self.begins[block].counts as usize..]);
         Counts::decode(&mut reader).expect("they were encoded when the index was decoded")

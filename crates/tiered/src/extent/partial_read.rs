@@ -1,39 +1,39 @@
-//! Parts of data blocks, for gets that miss.
+//! Partial reads: a get that misses reads the needed part of a data block.
 //!
-//! A get needs one row of a block. Where its block is in no cache, and would only take the place of
-//! another that is as likely to be asked for, most of what such a read costs goes into the rest:
-//! sixteen kilobytes are copied, checked, made ready, and something is evicted for them. So when a
-//! block is read and found whole for the second time, it is noted what it needs to read a part of
-//! it by itself the next time: where the part begins, which keys are in it, and a checksum of its
-//! bytes. (Of blocks that are asked for once it would be a waste of memory that others need: noted
-//! the first time, and for all blocks of an extent at once, it took half of what the blocks of a
-//! mix had over data of 32 times the memory, which then read 15 % more.)
+//! A get needs one row of a block. If the block is not cached, and would only evict another that is
+//! as likely to be read, most of the read's cost is the rest of the block: copying, checking and
+//! preparing sixteen kilobytes, and an eviction. So when a block is read and found whole for the
+//! second time, the table notes what a partial read needs the next time: where each part begins,
+//! which keys it has, and a checksum of its bytes. (Noting this at the first read, for all blocks
+//! of an extent at once, wasted memory on blocks that are read once: with data of 32 times the
+//! memory it took half of what blocks had, and 15 % more was read.)
 //!
 //! # Guarantees
 //!
-//! - **P1 (checked).** What a part answers comes out of bytes that are those of the block when it
-//!   was checked whole: it is noted of nothing else, and what no longer matches the part's checksum
-//!   answers nothing.
-//! - **P2 (the same answer).** A part answers what its block does, or nothing: then the block is
-//!   read. It answers that there is no version of a key only where keys on both sides of that are
-//!   in it.
-//! - **P3 (room).** While memory is not used up, blocks come in whole, as they do without this.
-//! - **P4 (hot blocks come in).** A block that is read again within as many misses as a part of the
-//!   blocks in memory is read whole, and kept: reads that stay with few blocks find them in memory.
-//!   A try that read nothing, since that would have waited for a device, does not count.
-//! - **P5 (charged).** What is noted of an extent's blocks is part of its table in the cache, is
-//!   charged with it, and leaves with it. Of a block that gets have read once it is noted when that
-//!   was, and no more.
+//! - **P1 (checked).** A part's answer comes from bytes that equal the block's when the block was
+//!   checked whole: parts are noted of nothing else, and a part that does not match its checksum
+//!   gives no answer.
+//! - **P2 (the same answer).** A part gives the answer of its block, or none; then the block is
+//!   read. It answers that a key has no version only if it has keys on both sides of it.
+//! - **P3 (room).** While memory is not used up, blocks enter the cache whole, as without partial
+//!   reads.
+//! - **P4 (hot blocks enter).** A block that is read again within as many misses as a fixed part of
+//!   the cached blocks is read whole and kept. So reads that stay within few blocks find them in
+//!   memory. An attempt that read nothing, because it would have waited for a device, does not
+//!   count.
+//! - **P5 (charged).** The notes on an extent's blocks are part of its table in the cache, are
+//!   charged with it, and leave with it. For a block that gets have read once, only the time of
+//!   that read is noted.
 //!
-//! Where rows and blocks are weighed against each other (`cache::balance`) a part counts as its
-//! block: were it the fewer bytes that are read, blocks which come in again would outweigh the rows
-//! of many more gets.
+//! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a part counts as
+//! its whole block. If it counted as the fewer bytes that are read, blocks that enter again would
+//! outweigh the rows of many more gets.
 //!
-//! Rejected: to store all this with extents. It would spare the first read of each block, which
-//! waits for its device where data was not read before, and takes as much memory. And smaller
-//! blocks, whose keys, counts and filters take several times the memory of this. And to map files
-//! into memory: nobody knows then when a read waits for a device, and what fails there kills the
-//! process.
+//! Rejected: storing all this in extents. It would save the first read of each block, which waits
+//! for its device if the data was not read before, and takes as much memory. Rejected: smaller
+//! blocks, whose keys, counts and filters take several times the memory of this. Rejected: mapping
+//! files into memory. A read would then wait for a device unnoticed, and a device error would kill
+//! the process.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -64,7 +64,7 @@ const NEAR_SHARE: usize = 4;
 // What parts of blocks are read into.
 thread_local!(static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
-/// What is known of a block's parts.
+/// The parts of a block, as far as they are known.
 struct Known {
     /// What the first key of each but the first begins with, behind what all keys of the block
     /// begin with.

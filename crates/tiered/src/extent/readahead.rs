@@ -1,25 +1,26 @@
-//! Blocks that are read before a scan has come to them, and what many gets lack, read at once.
+//! Readahead: blocks that are read before a scan needs them, and blocks that many gets miss, read
+//! at once.
 //!
-//! A scan that has shown that it goes on, and finds its blocks in no cache, has the next ones read
+//! A scan that has passed a few blocks, and finds its blocks in no cache, has the next ones read
 //! while it goes through those it has: by a queue of the disk ([`spillway_storage::queue`]), past
-//! the page cache, consecutive blocks in one piece. What was read waits here until the scan comes
-//! to it, and goes into the cache only then, as any block that a reader missed.
+//! the page cache, consecutive blocks in one piece. A finished block waits here until the scan
+//! needs it, and enters the cache only then, as any block that a reader missed.
 //!
 //! # Guarantees
-//! - **F1 (the same blocks).** What is taken from here is what reading the block at that moment
-//!   would have given: checked as any, of an extent that is held meanwhile, and extents do not
-//!   change.
+//! - **F1 (the same blocks).** A block that is taken from here equals what reading it at that
+//!   moment would give: it is checked as any block, and its extent, which is held meanwhile, does
+//!   not change.
 //! - **F2 (no failure is lost, none is made up).** A block that could not be read ahead, or that is
-//!   damaged, is not to be had here: its reader reads it itself, and is told what that meets.
-//!   Nobody is told of a failure to read a block that nobody came to.
-//! - **F3 (no hidden wait).** Only who may wait for a device (E9) begins reads, and waits for them.
-//!   A scan that stops waits for nothing: a queue with reads in flight is laid aside, and whoever
-//!   is given it next lets them end. Who reads for several gets and stops, which a failure has it
-//!   do, lets its reads end.
-//! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] under way or waiting, or a
-//!   [`MEMORY_SHARE`]th of the budget where that is less, and one piece more; who reads for several
-//!   gets has that part of the budget under way at the most, or one read. The memory of all of it
-//!   is charged to the budget.
+//!   damaged, is not available here: its reader reads it itself and meets the failure. No reader
+//!   gets a failure of a block that it did not need.
+//! - **F3 (no hidden wait).** Only a reader that may wait for a device (E9) begins reads and waits
+//!   for them. A scan that stops waits for nothing: its queue is laid aside with its reads in
+//!   flight, and the next user of the queue lets them end. A reader of several gets that stops
+//!   because of a failure waits for its reads.
+//! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] in flight or waiting, or a
+//!   [`MEMORY_SHARE`]th of the budget where that is less, and one piece more. A reader of several
+//!   gets has at most that part of the budget in flight, or one read. All of this memory is charged
+//!   to the budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -166,10 +167,9 @@ impl Queues {
     }
 }
 
-/// Reads of what several gets lack, side by side: as many as a queue takes and there is memory for
-/// (F4). What is given to it is kept until
-/// [`Fetcher::submit`] or [`Fetcher::wait`], so that it is handed over together. Its end waits for
-/// what is under way.
+/// Reads for several gets, side by side: as many as a queue takes and memory allows (F4). Begun
+/// reads are kept until [`Fetcher::submit`] or [`Fetcher::wait`], which submit them together.
+/// Dropping it waits for the reads in flight.
 pub(crate) struct Fetcher<'c> {
     context: &'c ReadContext,
     disk: &'c dyn Disk,
@@ -267,7 +267,7 @@ impl<'c> Fetcher<'c> {
         let read = self.reads.get_mut(tag)?.take()?;
         self.bytes -= read.bytes;
         let is_read = done.outcome.is_ok();
-        // What is not as it should be, who needs it finds out.
+        // The reader that needs a damaged block finds the damage.
         let is_kept = is_read && read.extent.keep_read(read.missing, &done.buffer).is_ok();
         self.context.queues.fetched.fetch_add(u64::from(is_read), Ordering::Relaxed);
         means.spare.buffers.push(done.buffer);
@@ -408,13 +408,13 @@ impl ReadAhead {
         let Some(at) = self.pieces.iter().position(|piece| piece.tag == done.tag) else { return };
         match done.outcome {
             Ok(()) => self.pieces[at].frames = Some(done.buffer),
-            // Who comes to it reads it, and is told (F2).
+            // The scan that comes to it reads it and gets the failure (F2).
             Err(_) => drop(self.pieces.remove(at)),
         }
     }
 
-    /// A block that was read ahead, once it is there. What was begun before it and was not taken is
-    /// given up: the reader has passed it.
+    /// A block that was read ahead, once it has arrived. Earlier reads that were not taken are
+    /// cancelled: the reader has passed them.
     pub(crate) fn take(
         &mut self,
         extent: &Arc<ExtentHandle>,

@@ -1,4 +1,4 @@
-//! What reads of extents are told.
+//! Settings for reads of extents.
 
 use crate::block::BlockSearch;
 use crate::cache::CacheSettings;

@@ -8,7 +8,7 @@
 //!   alone decide.
 //! - **I3 (it can always be built).** Of any hashes, also equal ones, in time and memory in
 //!   proportion to their number.
-//! - **I4 (the same bytes for the same keys).** What is built is a function of the hashes, or the
+//! - **I4 (the same bytes for the same keys).** A filter is a function of the hashes, or of the
 //!   keys, in their order.
 //! - **I5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of a
 //!   kind that is not known say yes.
@@ -45,15 +45,15 @@
 //!
 //! # Scans
 //!
-//! A scan asks the range filters of Level0 and Level1, where runs have few of a table's rows, and
-//! most have none of those that a short scan gives. Level2 has none: nearly each scan that comes
-//! there finds rows, and a byte for each key is more than point reads of it can spare. What is
-//! carried there without being decoded leaves its range filter behind (`ExtentBuilder`).
+//! A scan uses the range filters of Level0 and Level1. Runs there have few of a table's rows, and
+//! most have none of those that a short scan returns. Level2 has none: nearly each scan finds rows
+//! there, and a byte for each key is more than point reads of it can spare. A block that is carried
+//! there without being decoded loses its range filter (`ExtentBuilder`).
 //!
-//! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one. The
-//! engine would have to be told where a key's prefix ends, each prefix takes as much as a key (14.6
-//! bits for each entry of an index whose values differ, 8.0 where ten have the same;
-//! `spillway-bench filters`, "with prefixes"), and a scan with any other range would gain nothing.
+//! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one prefix.
+//! The engine would need to know where a key's prefix ends. Each prefix takes as much as a key
+//! (14.6 bits for each entry of an index whose values differ, 8.0 if ten have the same;
+//! `spillway-bench filters`, "with prefixes"). A scan of any other range would gain nothing.
 
 mod bloom;
 mod range;
@@ -123,8 +123,8 @@ pub(crate) fn with_range(range: &[u8], filter: Vec<u8>) -> Vec<u8> {
     both
 }
 
-/// The range filter, if there is one, and the filter without it. What is cut off within is a filter
-/// without any.
+/// The range filter, if there is one, and the filter without it. A truncated range filter counts as
+/// none.
 pub(crate) fn split_range(filter: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let Some((&RANGE, rest)) = filter.split_first() else { return (None, filter) };
     let mut reader = Reader::new(rest);

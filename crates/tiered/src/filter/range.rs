@@ -1,10 +1,10 @@
 //! Range filters: where in a block's span its keys are, for scans that have not read the block.
 //!
-//! The span from a block's first key to its last is cut into *cells* of equal width, by the number
-//! that the eight bytes make which come behind what all its keys begin with. A bit says of each
-//! cell whether a key is in it: eight cells for each key, a byte. A scan that comes into the span
-//! is told the next cell with a key, and need not read the block until it has come there: of a
-//! sub-level with a hundredth of a table's rows, one scan in four or so of twenty rows has to.
+//! The span from a block's first key to its last is divided into *cells* of equal width, by the
+//! number that the eight bytes behind the common prefix make. A bit for each cell says whether a
+//! key is in it: eight cells for each key, a byte. A scan that enters the span learns the next cell
+//! with a key, and need not read the block until it has come there. Of a sub-level with a hundredth
+//! of a table's rows, about one scan of twenty rows in four has to.
 //!
 //! Published range filters (SuRF, Rosetta, bloomRF) answer whether a range of known ends has a key.
 //! A scan with a limit does not know its end; what it needs is the next place where there may be
@@ -48,8 +48,8 @@ struct Cells {
 }
 
 impl Cells {
-    /// So many cells from a block's first key to its last; `None` where these differ in nothing
-    /// that counts.
+    /// The number of cells from a block's first key to its last; `None` if these do not differ in
+    /// the bytes that count.
     fn of(first: &[u8], last: &[u8], cells: usize) -> Option<Cells> {
         let prefix_bytes = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let (base, end) = (head(first, prefix_bytes), head(last, prefix_bytes));

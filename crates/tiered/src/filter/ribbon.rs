@@ -31,7 +31,7 @@ const GROUP_BYTES: usize = COLUMNS * WORD_BYTES;
 pub(super) const SEED_MAX: u8 = 127;
 /// Seeds that are tried.
 const SEEDS: u8 = 64;
-/// Of so many keys there is a slot more than keys, and more once this many seeds were tried.
+/// A ribbon has one slot more than keys, and more after this many seeds have failed.
 const SPARE_SHARE: usize = 32;
 const SEEDS_EACH: u8 = 8;
 const SPARE_LEAST: usize = 3;

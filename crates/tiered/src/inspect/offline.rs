@@ -58,7 +58,7 @@ impl Offline {
         self.state.persisted
     }
 
-    /// What is in it.
+    /// The contents of the folder.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         let classes: BTreeMap<u32, DeviceClass> =

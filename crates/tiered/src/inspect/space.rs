@@ -20,7 +20,7 @@ use crate::manifest::Place;
 use crate::space::DeviceClass;
 use crate::temperature::{Temperature, Warmth};
 
-/// What is in a level.
+/// The contents of a level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LevelSpace {
     /// Slices of extents.
@@ -230,8 +230,8 @@ impl Ledger {
     /// that is about to be twice as large.
     pub(crate) const EXTENT_BYTES: usize = 4 * size_of::<(ExtentId, Whole)>();
 
-    /// Counts what a table of so many sub-tables has. `visit` is given every slice with its share,
-    /// in the order in which they came.
+    /// Counts the space of a table with this many sub-tables. `visit` receives every slice with its
+    /// share, in the order in which they came.
     pub(crate) fn of<'a>(
         table: TableId,
         parts: usize,

@@ -2,11 +2,11 @@
 //! were read, and the newest compactions. It is there for who looks at a folder that nobody has
 //! open, and for nothing else: no engine goes by it.
 //!
-//! It is written by an engine that is closed, and now and then by one that works (`engine/noted`),
-//! under another name and then renamed, and not synced: a failed sync would be told to this writer,
-//! who does nothing about it, and not to the one whose edit or extent it was (K5 of
-//! `storage::disk`). What a crash leaves of it is the file before, this one, or bytes that the
-//! checksum gives away. Missing, torn, damaged and of another version are one: nothing is told.
+//! An engine writes the file when it closes, and from time to time (`engine/stats_snapshot`), under
+//! another name, and renames it without a sync: a failed sync would be reported to this writer,
+//! which ignores it, and not to the one whose edit or extent was lost (K5 of `storage::disk`). A
+//! crash leaves the file from before, this one, or bytes that fail the checksum. A missing, torn or
+//! damaged file, and one of another version, all count as no statistics.
 //!
 //! # Format
 //! Integers are little-endian. `stats_snapshot` in the data folder:
@@ -56,7 +56,7 @@ const RECORD: RecordKind = RecordKind { magic: b"SWRC", version: 1, bytes_max: B
 /// The counts of an extent's regions.
 pub(crate) type Counts = [u8; REGIONS];
 
-/// What was known at a moment.
+/// The statistics of one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StatsSnapshot {
     /// When, since the Unix epoch.
@@ -70,8 +70,8 @@ pub(crate) struct StatsSnapshot {
 }
 
 impl StatsSnapshot {
-    /// Memory that is needed to make and write one of so many slices, at the most: the counts in a
-    /// list that has grown, their bytes, and those once more with what is before and behind them.
+    /// An upper bound of the memory to make and write a snapshot of this many slices: the counts in
+    /// a list that has grown, their bytes, and those once more with what is before and behind them.
     pub(crate) fn bytes_to_make(slices: usize) -> usize {
         const EACH: usize = size_of::<(ExtentId, Counts)>();
         4 * EACH * slices
@@ -296,8 +296,8 @@ mod tests {
         assert_eq!(kinds, [0, 1, 2, 3, 4, 5, 6], "kinds keep their numbers");
     }
 
-    /// Nothing is told by a file that is cut off, longer, or has any other byte in it, and nothing
-    /// by one whose checksum is right and whose contents cannot be.
+    /// A file that is truncated, longer, or has any other byte changed gives no statistics, and
+    /// neither does one with a right checksum and impossible contents.
     #[test]
     fn a_file_that_is_damaged_tells_nothing() {
         let bytes = RECORD.encode(&some().encode());

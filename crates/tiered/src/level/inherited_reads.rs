@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::extent_meta::{ExtentMeta, SliceMeta};
 
-    /// A slice of an extent of so many blocks, of which nothing is in memory.
+    /// A slice of an extent with this many blocks, none of which is cached.
     fn slice(id: u64, smallest: &str, largest: &str, blocks: u32, reads: [u64; 8]) -> Arc<Slice> {
         let one = Slice::detached(ExtentId(id), smallest, largest, 1000, 0);
         let extent = ExtentHandle::detached(ExtentMeta { blocks, ..one.extent.meta.clone() });

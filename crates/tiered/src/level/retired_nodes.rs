@@ -1,4 +1,4 @@
-//! What is left of levels that nobody reads any more.
+//! Nodes of levels that no view holds any more.
 
 use std::sync::Arc;
 

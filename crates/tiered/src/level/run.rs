@@ -14,7 +14,7 @@ pub(crate) struct Run {
 }
 
 impl Drop for Run {
-    /// Who read it last frees little of it (`garbage`, G1).
+    /// The last reader frees few of its nodes (`deferred_free`, G1).
     fn drop(&mut self) {
         if self.root.count() > 0 {
             retired_nodes::let_go(std::iter::once(std::mem::take(&mut self.root)));
@@ -37,8 +37,7 @@ impl Run {
         Ok(Run { root: tree::of_sorted(slices)? })
     }
 
-    /// The run without those of some slices that are its own, and with others. What is copied are
-    /// the paths to them.
+    /// The run with some of its slices replaced by others. It copies only the paths to them.
     ///
     /// # Errors
     /// As [`Run::new`].

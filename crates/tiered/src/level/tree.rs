@@ -1,21 +1,24 @@
-//! The slices of a run as a tree that is never written to: an edit makes a new one.
+//! The slices of a run, as an immutable tree: an edit makes a new tree.
 //!
-//! T1. *The run.* The slices from left to right are in key order and share no keys; an edit that
-//! would break that is refused.
-//! T2. *Snapshots stay.* An edit changes no node, so whoever holds the tree from before reads what
-//! it always had.
-//! T3. *Only paths are copied.* A node that has nothing of an edit in its keys is in the tree
-//! before and after, the same one, but
-//!     for a neighbour that a node is put together with (T4): what an edit of one place copies is at most [`ENTRIES_MAX`] pointers
-//!     and heads for each of a few nodes on each step of the path, whatever the number of slices.
-//! T4. *Balance.* All leaves are as deep. A node has at most [`ENTRIES_MAX`] entries, and one with
-//! neighbours at least a quarter of that,
-//!     so the depth is the logarithm of the number of slices.
+//! T1. *The run.* The slices from left to right are in key order and share no keys. An edit that
+//! would break this is refused.
 //!
-//! X-Engine's metadata index copies paths likewise (section 3.1.3). A flat list was searched as
-//! fast, but an edit copied and later dropped a counted pointer for each slice: some ten
-//! milliseconds at half a million. Two steps, a list of lists, would still copy about a thousand
-//! pointers there, each to a node that is in no cache.
+//! T2. *Snapshots stay.* An edit changes no node, so a holder of an older tree reads what it always
+//! had.
+//!
+//! T3. *Only paths are copied.* A node whose keys an edit does not touch is in the tree before and
+//! after the edit, except for a neighbour that a node is merged with (T4). An edit of one place
+//! copies at most [`ENTRIES_MAX`] pointers and key prefixes for each of a few nodes on each level
+//! of the path, whatever the number of slices.
+//!
+//! T4. *Balance.* All leaves have the same depth. A node has at most [`ENTRIES_MAX`] entries, and a
+//! node with neighbours has at least a quarter of that. So the depth is the logarithm of the number
+//! of slices.
+//!
+//! X-Engine's metadata index copies paths in the same way (section 3.1.3). A search in a flat list
+//! was as fast, but an edit copied, and later dropped, a counted pointer for each slice: some ten
+//! milliseconds for half a million. A list of lists would still copy about a thousand pointers,
+//! each to a node that is in no processor cache.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

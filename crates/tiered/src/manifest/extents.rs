@@ -71,7 +71,7 @@ impl Extents {
 
     /// The one of a number, to be changed; not its number.
     pub(crate) fn get_mut(&mut self, id: ExtentId) -> Option<&mut ExtentState> {
-        // What is not there is no reason to copy anything.
+        // A missing extent is no reason to copy anything.
         self.get(id)?;
         let mut node = &mut self.root;
         loop {

@@ -1,28 +1,28 @@
-//! The manifest: the record of which extents make up which tables.
+//! The manifest: the durable record of tables and their extents.
 //!
-//! A file `MANIFEST-NNNNNN` of checksummed edits; the file `CURRENT` holds the number of the one in
-//! force. When it has grown past its limit, and at every opening, a fresh one is written of the
-//! state alone, and `CURRENT` is switched by a rename.
+//! A file `MANIFEST-NNNNNN` holds checksummed edits. The file `CURRENT` holds the number of the
+//! manifest in force. When a manifest has grown past its limit, and at every opening, the engine
+//! writes a fresh one from the state alone and switches `CURRENT` by a rename.
 //!
 //! # Guarantees
 //!
-//! - **M1 (edits).** What one call records is in force together or not at all, and once the call
-//!   has returned it is there after any crash.
-//! - **M2 (failure).** With a full disk nothing of a call is recorded, and a later one may succeed.
-//!   After any other failure nobody knows whether the edits will be there after a restart; every
-//!   later call fails, too.
-//! - **M3 (no waiting).** An edit does not wait for a rewrite that runs beside it, but while a
-//!   picture of the state is taken and while `CURRENT` is switched, which takes a few syncs
+//! - **M1 (edits).** The edits of one call are in force together or not at all. After the call has
+//!   returned they survive any crash.
+//! - **M2 (failure).** On a full disk none of a call's edits is recorded, and a later call may
+//!   succeed. After any other failure it is unknown whether the edits survive a restart, and every
+//!   later call fails.
+//! - **M3 (no waiting).** An edit does not wait for a rewrite beside it, except while the rewrite
+//!   copies a picture of the state and while it switches `CURRENT`, which takes a few syncs
 //!   whatever the number of extents.
-//! - **M4 (rewrite).** At every moment of a rewrite, whichever file a crash leaves in force has all
-//!   that was recorded until then, recorded before the rewrite or in its middle.
-//! - **M5 (a rewrite that fails).** With a full disk the file in force is what it was, edits go on,
-//!   and another rewrite begins once it has grown by half. After any other failure M2 holds, and
-//!   nothing is lost that was recorded.
-//! - **M6 (opening).** What an opening has read is there after any crash: it writes a fresh file,
-//!   as what it has read may be in the system's cache alone, if its writer was killed before a
-//!   sync, or after one that failed. The bytes count as clean then, and only writing them again
-//!   brings them to the device.
+//! - **M4 (rewrite).** At every moment of a rewrite, the file that a crash leaves in force has all
+//!   edits that were recorded until then.
+//! - **M5 (a failed rewrite).** On a full disk the file in force stays, edits go on, and another
+//!   rewrite begins once the file has grown by half. After any other failure M2 holds, and no
+//!   recorded edit is lost.
+//! - **M6 (opening).** What an opening has read survives any crash, because the opening writes a
+//!   fresh file. The bytes it read may be in the system's cache alone: their writer was killed
+//!   before a sync, or a sync failed. The system counts such bytes as clean, so only writing them
+//!   again brings them to the device.
 
 mod edit;
 mod extents;
@@ -370,7 +370,7 @@ pub(crate) mod fuzz {
         file
     }
 
-    /// Edits that add up are told again by the state they lead to.
+    /// The state replaces the edits that led to it.
     pub(crate) fn edits(bytes: &[u8]) {
         let Ok(edits) = Edit::decode_all(bytes) else { return };
         let mut file = encode_header(4096, 1);

@@ -9,8 +9,8 @@
 //! 2. With nothing locked the picture is written to a new file, in pieces that are synced one by
 //!    one: the sync of an edit may wait for what else of the file system is dirty, and so waits for
 //!    a piece at the most. The pointer to it is written beside `CURRENT`.
-//! 3. What was kept meanwhile is appended, with nothing locked while it is much, so that at the end
-//!    little is left.
+//! 3. The edits that were kept meanwhile are appended, without a lock while they are many, so that
+//!    few are left at the end.
 //! 4. While the manifest is locked, the rest is appended and synced, `CURRENT` is switched by a
 //!    rename, and the folder synced. Edits go on in the new file. The old one is removed with
 //!    nothing locked.
@@ -39,14 +39,13 @@ use crate::coding::Names;
 
 /// Bytes of a piece. Tests have small ones.
 const PIECE_BYTES: usize = if cfg!(test) { 512 } else { 1 << 20 };
-/// What was kept of edits is appended with the manifest locked where it has no more bytes than
-/// these.
+/// Kept edits of at most this many bytes are appended under the manifest's lock.
 const KEPT_MOST: usize = if cfg!(test) { 128 } else { 256 << 10 };
 /// Unless that has been tried so many times: who writes edits that fast waits for what they have
 /// become.
 const ROUNDS_MAX: usize = 8;
 
-/// What was recorded since a picture was taken, and is not in the fresh file yet.
+/// Edits that were recorded since the picture was taken, and that are not in the fresh file yet.
 #[derive(Default)]
 pub(super) struct Kept {
     edits: Vec<u8>,
@@ -65,7 +64,7 @@ impl Kept {
     }
 }
 
-/// A rewrite that has begun. Whoever has it ends it, by [`Rewrite::run`].
+/// A rewrite that has begun. Its owner ends it by [`Rewrite::run`].
 #[must_use]
 pub(crate) struct Rewrite {
     disk: Arc<dyn Disk>,
@@ -127,7 +126,7 @@ impl Manifest {
         self.failure.get_or_insert(failure).clone()
     }
 
-    /// What was kept, where it is too much to be appended with the manifest locked.
+    /// The kept edits, if they are too many to be appended under the manifest's lock.
     fn take_long(&mut self) -> Option<Kept> {
         let kept = self.kept.as_mut()?;
         (kept.edits.len() > KEPT_MOST).then(|| mem::take(kept))

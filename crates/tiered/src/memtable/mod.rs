@@ -1,5 +1,4 @@
-//! Memtables: the newest versions of one table, in memory, and the ranges that were deleted of it
-//! at once.
+//! Memtables: the newest versions of one table in memory, and its newest range tombstones.
 
 mod arena;
 mod gate;
@@ -35,7 +34,7 @@ pub(crate) const RANGES_BYTES_MAX: usize = 256 << 10;
 pub(crate) struct Accounts {
     /// The memory there is: charged until the last reader is done.
     pub(crate) budget: Budget,
-    /// What is still to be flushed.
+    /// The memtables that are still to be flushed.
     pub(crate) unflushed: Budget,
     chunks: PagePool,
 }

@@ -16,10 +16,9 @@
 //! # Invariants
 //!
 //! - Every level is a list of nodes from left to right, each with the keys from its `low` up to the
-//!   next one's. What is looked for is at the node that an order of search leads to, or to the
-//!   right of it, never to the left: entries move right only, and a node becomes known to the level
-//!   above after it is in the list of its own. So the levels above are shortcuts, which may miss a
-//!   node for a while.
+//!   next one's. A key is at the node to which the descent leads, or to the right of it, never to
+//!   the left: entries move right only, and a node is linked into the level above after it is in
+//!   the list of its own. So the levels above are shortcuts, which may miss a node for a while.
 //! - A reader takes no lock and never waits for a writer, whatever that one is in the middle of. It
 //!   looks again at a node that is split under its eyes.
 //! - A writer that adds a key locks one leaf while it writes a slot, and holds no two locks of
@@ -229,8 +228,8 @@ impl Tree {
         let level = node.level() + 1;
         let root = self.load(&self.root);
         if root.level() < level {
-            // Whoever is first makes the root. What is not below it yet is found from what is, by
-            // going right.
+            // The first thread makes the root. A node that is not linked below it yet is found from
+            // one that is, by going right.
             let new = Node::new(&self.nodes, None, Some(root)).as_ptr().cast().as_ptr();
             let old = root.as_ptr().cast().as_ptr();
             let _ = self.root.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);

@@ -60,7 +60,7 @@ impl Kept {
     }
 }
 
-/// Bytes of so many of a slice's blocks, about.
+/// About the bytes of this many of a slice's blocks.
 fn share_of(slice: &Slice, blocks: usize) -> u64 {
     (slice.meta.bytes as u128 * blocks as u128 / u128::from(slice.meta.blocks.max(1))) as u64
 }
@@ -78,7 +78,7 @@ impl Chooser<'_> {
         let slices = self.levels.level1.slices();
         let mut kept = vec![Kept::default(); slices.len()];
         let target = self.shape.level1_most(self.levels);
-        // What is behind is not held back by what would be nice to have.
+        // Relieving a level has precedence over keeping hot data.
         if self.is_pressing(super::Kind::Major) {
             return kept;
         }
@@ -134,8 +134,8 @@ impl Chooser<'_> {
         let is_small = |piece: &Piece| {
             share_of(slice, piece.blocks.len()) * PIECE_SHARE < self.shape.extent_bytes
         };
-        // What is small is as its neighbour: the cold between the hot stays first, then the hot
-        // that is alone goes.
+        // A small piece counts as its neighbour does: first cold pieces between hot ones stay, then
+        // single hot pieces go.
         let mut pieces = joined(pieces);
         for hot in [true, false] {
             if pieces.len() > 1 {

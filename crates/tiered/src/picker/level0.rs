@@ -135,9 +135,9 @@ impl Chooser<'_> {
     pub(super) fn pick_minor(&self) -> Option<Pick> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
-        // What lies over older slices that reach out of its part stays with them, which may be all
-        // of a part. The oldest slices lie over none (P3), and each part along them has some,
-        // unless it is cut again.
+        // A slice over older slices that reach out of its part stays together with them, which may
+        // be all of a part. The oldest slices lie over none (P3), and each part along them has
+        // some, unless it is cut again.
         let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
         let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
         let even = self.shape.even_level0;

@@ -45,7 +45,7 @@ struct Window {
     slices: Vec<usize>,
 }
 
-/// What is in an extent of Level2.
+/// The contents of an extent of Level2.
 struct Inside<'a> {
     extent: &'a ExtentHandle,
     /// Bytes of its largest blocks, about.
@@ -55,8 +55,8 @@ struct Inside<'a> {
 }
 
 impl Chooser<'_> {
-    /// The neighbours in Level1 that overlap the least of Level2, for their size; of those about
-    /// alike the coldest. What is hot is left out, as far as it may stay.
+    /// The neighbours in Level1 that overlap the least of Level2 for their size; among about equal
+    /// ones the coldest. Hot slices are left out, as far as they may stay.
     pub(super) fn pick_major(&self) -> Option<Pick> {
         let upper: Vec<&Arc<Slice>> = self.levels.level1.slices().iter().collect();
         let lower = &self.levels.level2;
@@ -187,8 +187,8 @@ impl Chooser<'_> {
         extents
     }
 
-    /// Bytes of Level2's extents for each byte of use, over what there may be. What is stale is of
-    /// no use.
+    /// Bytes of Level2's extents for each used byte, relative to the ceiling. Stale bytes are not
+    /// used.
     pub(super) fn space_score(&self) -> f64 {
         let extents = self.extents_of_level2();
         let all: u64 = extents.values().map(|of| self.slots_bytes(of.extent)).sum();
@@ -230,7 +230,7 @@ impl Chooser<'_> {
                     (freed + self.slots_bytes(extent), used + extent.used_bytes())
                 });
                 let stale = self.stale_versions(slice) > 0;
-                // What comes of it is full but for a block each, and the last one.
+                // The output is full, except for a block each and the last extent.
                 let full = self.shape.extent_bytes - self.shape.block_bytes;
                 let now = freed.saturating_sub(used.div_ceil(full) * self.shape.extent_bytes);
                 if now > gain || stale {

@@ -100,7 +100,7 @@ impl Mix {
         keys.into_iter().collect()
     }
 
-    /// So many memtables.
+    /// A number of memtables.
     fn after(mut self, memtables: usize) -> Mix {
         for _ in 0..memtables {
             self.flush();
@@ -169,8 +169,8 @@ fn outcome(even_level0: bool, from: f64) -> (f64, u64, f64) {
     (times, mix.largest, sublevels)
 }
 
-/// What was inserted lately goes down by itself, and not with all that reaches to it: no compaction
-/// is many times the others, wherever the sub-table begins.
+/// Recently inserted rows go down alone, and not with everything that overlaps them: no compaction
+/// is many times as large as the others, wherever the sub-table begins.
 #[test]
 fn no_compaction_of_a_mix_is_many_times_the_others() {
     for from in [0.25, 0.5] {

@@ -1,43 +1,43 @@
-//! Which slices to compact next: pure functions of a table's levels.
+//! The compaction picker: which slices to compact next, as pure functions of a table's levels.
 //!
 //! # What a pick must keep
-//! - **P1.** Where sources of one table hold versions of the same key, the newer source keeps the
-//!   newer ones. So a slice leaves Level0 only together with every slice of older sub-levels
-//!   that overlaps it.
+//! - **P1.** Where sources of one table hold versions of the same key, the newer source holds the
+//!   newer ones. So a slice leaves Level0 only together with every slice of older sub-levels that
+//!   overlaps it.
 //! - **P2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the
 //!   target level that overlaps the hull of the other inputs.
 //! - **P3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //!
-//! - **P4.** No pick holds anything from a place that is barred: what is damaged, or being
-//!   compacted already.
+//! - **P4.** No pick holds anything from a range in [`Conflicts`]: damaged keys, or keys that
+//!   another compaction holds.
 //!
 //! # Kinds (X-Engine, section 3.3.3)
-//! - *Deletion*: slices a quarter of whose versions are tombstones go down, until what they hide is
-//!   gone; and where range tombstones are many, what they hide a part of is put together without
-//!   it.
-//! - *Intra-Level0*: neighbouring sub-levels become one, while Level0 holds too little to be worth
-//!   taking down: each sub-level is one more place to look. Those neighbours are taken that cost
-//!   the least for the memtables that the room they make is good for: small ones, and many.
-//! - *Minor*: Level0 goes down once it holds a share of what is below it, where it holds the most
-//!   for what it meets there: into Level1, or with what Level1 has of the keys straight into Level2
-//!   where that is cheap.
-//! - *Major*: Level1 goes down into Level2, once it is large. Moving a byte down costs about
-//!   `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second; their sum is
-//!   least where both are equal, so Level1's target is the geometric mean of what Level0 holds when
-//!   it is relieved and of Level2. Where that, or Level0's share, would take more space than there
-//!   may be for each byte of Level2, both are smaller: most of what they hold is newer versions of
-//!   rows that are there.
-//! - *Self-major*: within Level2, extents that are mostly dead, and versions that nobody sees any
-//!   more, are put together into fewer extents, once space is wasted beyond a ceiling.
+//! - *Deletion*: slices of which a quarter of the versions are tombstones go down until the
+//!   versions that the tombstones hide are gone. Where range tombstones are many, a deletion
+//!   compaction rewrites slices without the versions that they hide.
+//! - *Intra-Level0*: neighbouring sub-levels merge into one while Level0 holds too little to be
+//!   worth taking down, because a read visits each sub-level. The picker takes the neighbours that
+//!   cost least for the number of memtables that the freed room takes: small ones, and many.
+//! - *Minor*: Level0 goes down once it holds a share of what is below it. The picker takes the keys
+//!   where Level0 holds the most for what it meets below. They go into Level1, or together with
+//!   Level1's part straight into Level2 where that is cheap.
+//! - *Major*: Level1 goes down into Level2 once it is large. Moving a byte down costs about
+//!   `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second. Their sum is
+//!   least where both are equal, so Level1's target is the geometric mean of Level2 and of what
+//!   Level0 holds when it is relieved. Where that target, or Level0's share, would exceed the
+//!   allowed space for each byte of Level2, both are smaller, because most of what they hold is
+//!   newer versions of rows in Level2.
+//! - *Self-major*: within Level2, extents that are mostly dead, and versions that no snapshot sees,
+//!   merge into fewer extents once wasted space exceeds a ceiling.
 //!
 //! # Temperature (appendix C)
-//! - **P5.** Of what costs about the same, the coldest goes down.
-//! - **P6.** What is hot stays in Level1, also a part of a slice, as far as a share of its target;
-//!   none of it does while Level1 is so far over its target that writers would soon be slowed, and
-//!   none where a read of Level2 costs no more. So there is always something to take down.
+//! - **P5.** Among choices of about the same cost, the coldest goes down.
+//! - **P6.** Hot slices and hot parts of slices stay in Level1, up to a share of its target. None
+//!   stays while Level1 is so far over its target that writers would soon be slowed, and none where
+//!   a read of Level2 costs no more. So there is always something to take down.
 //!
-//! What writers would soon be slowed by comes first; then the kinds come in an order that is a
-//! setting, and by urgency within each.
+//! Compactions that relieve writers come first. The other kinds follow in the order of a setting,
+//! and by urgency within each kind.
 
 mod conflicts;
 mod deletion;
@@ -261,7 +261,7 @@ impl Shape {
 pub(crate) struct Chooser<'a> {
     pub(crate) shape: Shape,
     pub(crate) levels: &'a Levels,
-    /// What may not be touched.
+    /// Slices that no pick may touch.
     pub(crate) bars: &'a Conflicts,
     /// Every snapshot sees commits up to this one.
     pub(crate) oldest: Csn,

@@ -1,17 +1,16 @@
-//! Which extents are moved to devices of other classes: a pure function of where they are, how warm
-//! they are, and what room there is.
+//! The choice of extents to move to devices of other classes, as a pure function of their places,
+//! their temperatures, and the free space of each class.
 //!
 //! # What a pick must keep
-//! - **M1.** What is on a device that it is to leave goes before anything else.
-//! - **M2.** An extent goes where its level is meant to be; one that is meant for the slowest
-//!   device and is hot, to the next faster one, and if it is among the hottest to the one after
-//!   that.
-//! - **M3.** Nothing is moved to where there is no room, or hardly any: the last of it is for what
-//!   is written anew.
-//! - **M4.** What was moved stays until it is much warmer or cooler, so nothing goes back and
+//! - **M1.** Extents on a device that is to be emptied go first.
+//! - **M2.** An extent goes to the class of its level. A hot extent of the slowest class goes to
+//!   the next faster class, and one of the hottest to the class after that.
+//! - **M3.** Nothing moves to a class without free space, or with hardly any: the rest is for new
+//!   extents.
+//! - **M4.** A moved extent stays until it is much warmer or cooler, so nothing moves back and
 //!   forth.
-//! - **M5.** Where there is no room for one that is much hotter than another that is there for its
-//!   warmth, that one goes down.
+//! - **M5.** If there is no space for an extent that is much hotter than one that is in a class
+//!   because of its temperature, the cooler one moves down.
 
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
@@ -38,7 +37,7 @@ pub(crate) struct Lodger {
     pub(crate) temperature: Temperature,
 }
 
-/// Whether a class takes an extent of so many bytes.
+/// Whether a class takes an extent of this many bytes.
 fn takes(room: &Room, bytes: u64) -> bool {
     room.free.saturating_sub(bytes) as f64 > room.all as f64 * SPARED
 }

@@ -1,15 +1,15 @@
 //! Recompression: what came down to Level2 by being re-linked is compressed as it was above.
 //!
-//! A compaction leaves alone what it need not change, also where it goes to a level that compresses
-//! more. That saves the writing while there is much to write; afterwards, neighbours are put
-//! together into fewer extents (X-Engine's slides, "Storage cost": cold records only). What is hot
-//! stays as it is: each read of it would pay for the bytes.
+//! A compaction leaves alone what it need not change, also if it goes to a level that compresses
+//! more. That saves writes while there is much to write. Afterwards, a recode compaction puts
+//! neighbours together into fewer extents (X-Engine's slides, "Storage cost": cold records only).
+//! Hot slices stay as they are, because each read of them would pay for the bytes.
 //!
-//! What is above Level2 is compressed so, too, once its sub-table has *come to rest*: it was not
-//! written to for a while. Else a table that is small against the memory would never be compressed,
-//! as nothing drives its rows down. To bring them down would rewrite what they meet in Level2, for
-//! a few rows, perhaps; so it is only done where they are a good part of the sub-table, and where
-//! they are.
+//! Data above Level2 is recompressed, too, once its sub-table has *come to rest*: it was not
+//! written to for a while. Otherwise a table that is small against the memory would never be
+//! compressed, because nothing drives its rows down. To bring them down would rewrite what they
+//! meet in Level2, perhaps for a few rows. So it is done only if they are a good part of the
+//! sub-table, and where they are.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;

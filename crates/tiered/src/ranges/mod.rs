@@ -1,53 +1,52 @@
-//! Range tombstones: deletions of all that a snapshot saw of a range of keys.
+//! Range tombstones: deletions of everything that a snapshot saw of a key range.
 //!
-//! A range tombstone says of the keys in `[start, end)` that a commit, its *mark*'s `csn`, deleted
-//! every version up to `upto`, the snapshot at which its transaction read the range. What others
-//! had put there after that snapshot, and the transaction did not see, is above `upto`, and stays.
+//! A range tombstone over the keys in `[start, end)` says that a commit, the `csn` of its *mark*,
+//! deleted every version up to `upto`, the snapshot at which its transaction read the range.
+//! Versions that others installed after that snapshot, and that the transaction did not see, are
+//! above `upto` and stay.
 //!
-//! Nothing in it depends on where a version is: whether one is hidden is told by its CSN alone. So
-//! range tombstones need not lie in extents among the versions that they hide. A memtable has those
-//! of its commits; a flush hands them to the sub-table's levels, which have one list for all of
-//! their slices, and the manifest has the sum of it. Slices that are re-linked and blocks that are
-//! carried need not be touched for them.
+//! Whether a version is hidden depends on its CSN alone, not on its place. So range tombstones need
+//! not lie in extents among the versions that they hide. A memtable has those of its commits. A
+//! flush hands them to the levels of the sub-table, which have one list for all slices, and the
+//! manifest records the sum of it. Re-linked slices and carried blocks are not touched for range
+//! tombstones.
 //!
-//! The simpler design, fragments in each extent as other engines have them, was rejected: a
-//! fragment would have to be cut and copied with every slice, a slice that holds no version would
-//! have to be invented for what lies between extents, and a read would have to open extents that
-//! have none of its keys.
+//! Rejected: fragments in each extent, as other engines have them. A fragment would have to be cut
+//! and copied with every slice. An empty slice would have to stand for what lies between extents. A
+//! read would have to open extents that hold none of its keys.
 //!
 //! # What holds
-//! - **R1 (reads).** Of a key and a snapshot, a version is hidden if some range over the key has
-//!   `csn <= snapshot` and `upto >= ` the version's CSN. Since that holds for all older versions as
-//!   well, the newest version at or below the snapshot decides. What is hidden reads as deleted by
-//!   the newest `csn` of those ranges, also where there was no version: who would write there, and
-//!   has an older snapshot, is told that another was first.
-//! - **R2 (one's own).** `upto < csn`, so a range hides nothing of its own commit nor of any later
+//! - **R1 (reads).** For a key and a snapshot, a version is hidden if some range over the key has
+//!   `csn <= snapshot` and `upto >= ` the version's CSN. Since this holds for all older versions as
+//!   well, the newest version at or below the snapshot decides. A hidden key reads as deleted by
+//!   the newest `csn` of those ranges, also where there was no version. So a writer with an older
+//!   snapshot learns of the conflict.
+//! - **R2 (own commit).** `upto < csn`, so a range hides nothing of its own commit or of a later
 //!   one, in whatever order they are installed.
 //! - **R3 (not before its range).** When a range is installed, every version that it hides is
-//!   installed. So what is installed after it, and after it was flushed, it does not hide.
+//!   installed. So it hides nothing that is installed later, also after its flush.
 //! - **R4 (kept while it hides).** A range leaves the levels' list, for some of its keys, once
-//!   every live snapshot sees it, and no version up to `upto` of these keys is anywhere: the rule
-//!   of any tombstone.
+//!   every live snapshot sees it and no version up to `upto` of these keys is left: the rule of any
+//!   tombstone.
 //! - **R5 (dropped).** A flush or compaction drops a version for a range as it would for a newer
-//!   version of the key with the range's CSN. Of a range that every live snapshot sees, it lets
-//!   pass no slice and no block that has hidden versions; those that have no others are not read.
-//! - **R6 (persistence).** A range is in the manifest from the very edit on that records the flush
-//!   of its memtable.
-//! - **R7 (cheap where there is none).** Reads then look at one flag of each memtable and at one
-//!   length.
+//!   version of the key with the range's CSN. Of a range that every live snapshot sees, it lets no
+//!   slice and no block with hidden versions pass. It does not read slices and blocks that have
+//!   only hidden versions.
+//! - **R6 (persistence).** The edit that records the flush of a range's memtable records the range.
+//! - **R7 (no cost without ranges).** A read then checks one flag of each memtable and one length.
 //! - **R8 (bounded in memtables).** A commit's ranges are installed by one union for each run of
-//!   them in its batch. What that costs beside them is bounded: a memtable whose ranges take more
-//!   than [`crate::memtable::RANGES_BYTES_MAX`] is switched.
-//! - **R9 (before its flush).** Versions hidden by a range that every live snapshot sees are
-//!   dropped also while the range is in memory alone, by flushes of older memtables and where whole
-//!   slices go. The log has the range durably, and an opening installs it anew. On a full disk,
-//!   this makes the room that the flush of the range needs.
+//!   them in its batch. The cost is bounded: a memtable whose ranges take more than
+//!   [`crate::memtable::RANGES_BYTES_MAX`] is sealed.
+//! - **R9 (before its flush).** Flushes of older memtables and drops of whole slices also drop
+//!   versions that a range hides from every live snapshot while the range is in memory alone. The
+//!   log has the range durably, and an opening installs it anew. On a full disk this frees the
+//!   space that the flush of the range needs.
 //!
 //! # Form
-//! The ranges of a list are kept as *fragments*, which do not overlap, each with the marks of all
-//! ranges over it: a search by halves finds all that there is to know of a key. A mark over some
-//! keys is in a list or is not; that is all there is to the identity of a range, so lists are added
-//! to and taken from each other like sets, and cut anywhere.
+//! A list keeps its ranges as *fragments*, which do not overlap. Each fragment has the marks of all
+//! ranges over it, so one binary search finds everything about a key. A mark over some keys is in a
+//! list or is not, and a range has no other identity. So lists are united and subtracted like sets,
+//! and cut anywhere.
 
 mod fragments;
 #[cfg(all(test, not(loom)))]

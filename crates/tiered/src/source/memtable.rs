@@ -27,11 +27,11 @@ pub(crate) struct MemtableSource {
     place: Option<Place>,
     /// The places of the rows that it was extended to.
     lent: Vec<Place>,
-    /// So many of them at the most, the next time.
+    /// The most keys that it requests the next time.
     lent_max: usize,
     /// Whether what it came to last is no row to the snapshot.
     passing: bool,
-    /// What is behind where it stands, the next last, while it goes over what are no rows.
+    /// The keys behind its position, the next one last, while it passes keys that are no rows.
     ahead: Vec<Place>,
 }
 
@@ -77,9 +77,9 @@ impl MemtableSource {
         self.ahead.pop();
     }
 
-    /// Stands on what is no row. From the second of them on, what lies behind it in a leaf of the
-    /// memtable is asked for at once: a queue's head has many, each of which would be waited for.
-    /// What is added between them meanwhile is no row to the snapshot (E2).
+    /// Stands on a key that is no row. From the second such key on, the source requests the memory
+    /// of all keys behind it in the leaf at once: a queue's head has many, and each would be waited
+    /// for. Keys that are inserted between them meanwhile are no rows at the snapshot (E2).
     fn passes(&mut self) {
         if self.passing
             && self.ahead.is_empty()
@@ -162,7 +162,7 @@ impl MemtableSource {
                     Some(Some(value)) if key.len() + value.len() <= LENT_BYTES_MAX => {
                         self.lent.push(*next);
                     }
-                    // What is no row to the snapshot is passed.
+                    // Keys that are no rows at the snapshot are passed.
                     None if unseen < UNSEEN_MAX => unseen += 1,
                     _ => break 'rows,
                 }
@@ -227,7 +227,7 @@ impl MemtableSource {
     }
 
     pub(super) fn leap_hidden(&mut self, hidden: KeyRange<'_>, upto: Csn) -> bool {
-        // What is installed from now on is no row to this snapshot.
+        // Versions that are installed from now on are no rows at this snapshot.
         let is_hidden = self.memtable.csn_max() <= upto;
         if is_hidden {
             self.bounds = self.bounds.past(hidden, self.direction);

@@ -57,7 +57,7 @@ pub(crate) fn asked() -> u64 {
     ASKED.take()
 }
 
-/// What was lent since this was asked.
+/// Rows that were handed out since the last call.
 pub(crate) fn lent() -> Lent {
     LENT.take()
 }

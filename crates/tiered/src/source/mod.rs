@@ -1,33 +1,33 @@
-//! Where a read's rows come from: a memtable, or a run of extents, each seen at one snapshot.
+//! The sources of a scan: a memtable or a run of extents, each seen at one snapshot.
 //!
-//! A source gives of each key in its range the newest version at or below the snapshot, tombstones
-//! included, in key order of one direction. It can be asked again after
-//! [`spillway_base::ErrorKind::WouldBlock`]: until a step succeeds, it stands where it stood.
+//! A source gives the newest version at or below the snapshot of each key in its range, tombstones
+//! included, in key order of one direction. After [`spillway_base::ErrorKind::WouldBlock`] a step
+//! can be repeated: until a step succeeds, the source keeps its position.
 //!
 //! # Guarantees
-//! - **S1 (late).** [`Source::approach`] reads no block: of a run it asks the index and, where
-//!   there is one, a block's range filter.
-//! - **S2 (no row is passed).** A source that has approached and stands on no row has none before
-//!   its key, in its direction. Where there is none at all inside of the bounds it says so, or is
-//!   found to have none by its next step.
-//! - **S3 (a row comes after what may hide it).** Where that key is another source's row's as well,
-//!   it counts as newer.
-//! - **S4 (rows together).** [`Source::extend`] goes over values only, each the one that a step
-//!   would have come to, all of them inside of the bounds and before the key that it is given; it
-//!   ends on the last, and [`Source::rows`] gives all, until the next step. Where there is nothing
-//!   to gain it stays where it is, on one.
-//! - **S5 (no look goes far).** Of keys that are no rows to the snapshot it passes few: who wants
-//!   one row does not wait for a look at what others have added since, and who wants all can be
-//!   stopped between the steps over that.
-//! - **S6 (deletions come by leaves).** Of keys of a memtable that are no rows to the snapshot, one
-//!   after another, the second has what lies behind it in its leaf asked for at once: the memory of
-//!   each is not waited for. What is inserted among them meanwhile is no row to the snapshot (E2).
+//! - **S1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index and the
+//!   block's range filter, if there is one.
+//! - **S2 (no row is skipped).** A source that has approached and stands on no row has no row
+//!   before its key, in its direction. If it has no row inside the bounds, it says so, or its next
+//!   step finds out.
+//! - **S3 (a row comes after what may hide it).** Where that key is also the key of another
+//!   source's row, the source counts as newer.
+//! - **S4 (batches).** [`Source::extend`] passes only values, each of which a step would have
+//!   reached, all inside the bounds and before the given key. It ends on the last one, and
+//!   [`Source::rows`] gives all of them until the next step. If a batch gains nothing, the source
+//!   stays on one row.
+//! - **S5 (bounded steps).** A step skips few keys that are no rows at the snapshot. So a scan of
+//!   one row does not wait for keys that others added since, and a long scan can be stopped between
+//!   steps.
+//! - **S6 (deletions by leaves).** When two consecutive keys of a memtable are no rows at the
+//!   snapshot, the source requests the memory of all keys behind the second in its leaf at once,
+//!   instead of waiting for each. Keys that are inserted meanwhile are no rows at the snapshot
+//!   (E2).
 //!
 //! # Steps
 //!
 //! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail,
-//! and cost little; what is at the border of a block, a tombstone or the end is left to the steps
-//! that are not.
+//! and they are cheap. Other steps handle block borders, tombstones and the end.
 
 mod memtable;
 #[cfg(test)]

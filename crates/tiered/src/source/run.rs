@@ -39,7 +39,7 @@ struct Standing {
 /// A block that a bound was sought in: its slice, its extent's table, and its number there.
 type Sought = (usize, Kept<CachedTable>, usize);
 
-/// What is known of the first row before a block is read.
+/// The first row, as far as it is known before a block is read.
 enum Near {
     Nothing,
     /// The bound is that of a slice.
@@ -157,7 +157,7 @@ pub(crate) struct RunSource {
     sought: Option<Sought>,
     /// The rows that it was extended to.
     lent: Lent,
-    /// So many at the most, the next time that they have to be looked at.
+    /// The most keys to pass the next time before they are checked.
     lent_max: usize,
     ahead: RefCell<Ahead>,
 }

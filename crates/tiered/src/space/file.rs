@@ -13,9 +13,9 @@ const AT_HAND_BYTES_MAX: usize = 256 << 10;
 
 /// A data file. Once a sync of it has failed, all later ones fail too.
 ///
-/// The device tells of lost writes once, to one of those who sync (K5). Syncs therefore come one
-/// after another, and whoever syncs after one that failed is told as well: its bytes may be among
-/// those that were lost.
+/// The device reports lost writes once, to one of the callers that sync (K5). So syncs are
+/// serialised, and a caller that syncs after a failed sync fails as well: its bytes may be among
+/// the lost ones.
 pub(crate) struct DataFile {
     file: Arc<dyn File>,
     /// Where it is.

@@ -1,22 +1,22 @@
-//! The space manager: slots of extents in large, preallocated data files.
+//! The space manager: slots for extents in large, preallocated data files.
 //!
-//! They are in one folder, or in several on devices of different classes ([`DeviceClass`]). A
-//! file's number is used in one folder only, so what refers to slots need not say in which.
+//! Data files are in one folder, or in several on devices of different classes ([`DeviceClass`]). A
+//! file's number is used in one folder only, so a reference to slots need not name the folder.
 //!
 //! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their
-//! last slots fall free. Which slots are in use is not stored: the manifest says so, and the map is
-//! made from it at open. Slots are given back by the last handle of an extent, which is after the
-//! edit that removed it is durable and the last reader is done.
+//! last slots become free. The set of used slots is not stored: an opening derives it from the
+//! manifest. The last handle of an extent returns its slots, which is after the edit that removed
+//! the extent is durable and the last reader is done.
 //!
 //! - **T4.** A slot that is handed out has its space: writing it does not meet a full disk.
-//! - **T5.** Of free slots, only a few keep their space ([`SpaceManager::give_back`]): the others'
-//!   is given back to the file system, wherever in a file they are, and taken again before they are
-//!   used.
-//! - **T6.** What space free slots have is not stored. After an opening none is relied on, and what
-//!   a process before has left is given back.
-//! - **T7.** Who gives space back says how much at once: the file system locks a file meanwhile,
-//!   and those who read it wait. The end of a file can be cut off once its slots have no space
-//!   left, which takes no time.
+//! - **T5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space of the
+//!   others goes back to the file system, wherever in a file they are, and is allocated again
+//!   before they are used.
+//! - **T6.** The space of free slots is not recorded. An opening relies on none, and returns what
+//!   an earlier process has left.
+//! - **T7.** The caller that returns space says how much at once, because the file system locks a
+//!   file meanwhile, and its readers wait. The end of a file can be cut off once its slots have no
+//!   space left, which takes no time.
 
 mod class;
 mod file;

@@ -1,28 +1,28 @@
-//! How often extents were read lately (X-Engine, appendix C: "access frequency in a recent
-//! window").
+//! Temperatures: how often extents were read lately (X-Engine, appendix C: "access frequency in a
+//! recent window").
 //!
-//! An extent has a count for each eighth of its blocks, its *regions*. All eight are one word, with
-//! the number of the epoch in which they were last touched. An *epoch* is a stretch of work and not
-//! of time: it ends when so many reads have been counted for each extent that there is, so that a
-//! temperature says how often an extent is read as compared with others, whatever the load, and a
-//! database that nobody uses forgets nothing. What is written ends it, too, or else a table that is
-//! written only would stay as warm as it was.
+//! An extent has a count for each eighth of its blocks, its *regions*. All eight counts share one
+//! word with the number of the epoch in which they were last changed. An *epoch* is an amount of
+//! work, not of time: it ends when a fixed number of reads has been counted for each extent. So a
+//! temperature compares an extent with the others, whatever the load, and an idle database forgets
+//! nothing. Written bytes end an epoch, too; otherwise a table that is only written would stay as
+//! warm as it was.
 //!
 //! # What holds
-//! - **C1.** A read takes no lock for it, and changes no shared memory by a read-modify-write, but
-//!   one in 208. Twelve of thirteen count down a number of their thread, and nothing else.
-//! - **C2.** Each epoch halves a count; those that are not looked at are halved when they are. An
-//!   extent that is read as often as the average has a temperature from [`MEAN`] up to twice that,
-//!   or little less.
-//! - **C3.** A temperature is that of the blocks: a slice has that of its blocks' regions, as if a
-//!   whole extent was read so often; moving an extent or re-linking a slice changes nothing.
-//! - **C4.** What a compaction writes is as warm as what it takes the place of, by key. What is
-//!   flushed begins cold.
-//! - **C5.** Nothing hangs on it but a choice among what is right to do anyway: two threads may
-//!   lose a count, and a restart loses all.
+//! - **C1.** A read takes no lock for its count, and one read in 208 changes shared memory by a
+//!   read-modify-write. Twelve of thirteen only count down a number of their thread.
+//! - **C2.** Each epoch halves a count; counts that are not used are halved when they are used
+//!   again. An extent that is read as often as the average has a temperature from [`MEAN`] up to
+//!   twice that, or a little less.
+//! - **C3.** A temperature belongs to blocks: a slice has that of its blocks' regions, as if a
+//!   whole extent were read so often. Moving an extent or re-linking a slice changes nothing.
+//! - **C4.** The output of a compaction inherits the temperature of the input that it replaces, by
+//!   key. The output of a flush begins cold.
+//! - **C5.** Temperatures only influence choices among correct actions: two threads may lose a
+//!   count, and a restart loses all.
 //!
-//! What is counted are reads of a key, and where scans begin: one that reads a table through makes
-//! nothing warm. Compactions, checks and backups are not counted.
+//! Reads of a key count, and the beginnings of scans, so a full scan warms nothing. Compactions,
+//! checks and backups do not count.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -31,8 +31,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Of so many reads of a thread one is counted; a prime, so that it keeps no step with
-/// transactions.
+/// Of this many reads of a thread, one is counted. A prime, so that the sample does not keep step
+/// with transactions.
 const EACH: u32 = 13;
 /// Counted reads that a thread tells of at once.
 const TOLD: u32 = 16;
@@ -65,8 +65,7 @@ thread_local! {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Temperature(pub(crate) u32);
 
-/// What a temperature means. What is warm stays where it is: it is worth no effort, neither up nor
-/// down.
+/// The meaning of a temperature. Warm data stays where it is: no move of it pays.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Warmth {
     Cold,
@@ -147,7 +146,7 @@ impl Thermometer {
 pub(crate) struct Readings(AtomicU64);
 
 impl Readings {
-    /// Counts a read of one of so many blocks, or leaves that to the next ones.
+    /// Counts a read of one of an extent's blocks, or leaves it to a later read.
     pub(crate) fn note_read(&self, block: usize, blocks: usize, thermometer: &Thermometer) {
         let left = LEFT.get() - 1;
         LEFT.set(if left == 0 { EACH } else { left });
@@ -178,7 +177,7 @@ impl Readings {
         (word & COUNTS) >> passed & mask
     }
 
-    /// Counts reads of one of so many blocks.
+    /// Counts reads of one of an extent's blocks.
     pub(crate) fn add(
         &self,
         block: usize,
@@ -235,8 +234,8 @@ fn count_of(counts: u64, region: usize) -> u64 {
     counts >> (region * BITS) & COUNT_MOST
 }
 
-/// The region of one of so many blocks; of fewer blocks than regions each has several, of which the
-/// next one counts what is too much for one.
+/// The regions of a block. With fewer blocks than regions a block has several, and the next one
+/// counts what overflows one.
 pub(crate) fn regions_of(block: usize, blocks: usize) -> Range<usize> {
     if blocks >= REGIONS {
         let region = (block * REGIONS / blocks).min(REGIONS - 1);
@@ -245,7 +244,7 @@ pub(crate) fn regions_of(block: usize, blocks: usize) -> Range<usize> {
     (block * REGIONS).div_ceil(blocks)..((block + 1) * REGIONS).div_ceil(blocks)
 }
 
-/// The blocks of a region, of so many in all.
+/// The blocks of a region of an extent with this many blocks.
 pub(crate) fn blocks_of(region: usize, blocks: usize) -> Range<usize> {
     if blocks >= REGIONS {
         return (region * blocks).div_ceil(REGIONS)..((region + 1) * blocks).div_ceil(REGIONS);

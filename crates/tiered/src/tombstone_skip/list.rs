@@ -47,8 +47,8 @@ impl Known {
         self.earlier().iter().find(|gap| gap.csn <= snapshot && is_it(gap))
     }
 
-    /// What is left beside a key that has a value now, where something was walked over: nothing
-    /// once it has been cut so often that a walk would have cost less.
+    /// The parts of a gap on both sides of a key that has a value now. Nothing is left of a gap
+    /// that was cut so often that a walk would cost less.
     fn beside(&self, key: &[u8]) -> impl Iterator<Item = Known> {
         let gap = &*self.gap;
         let next: Box<[u8]> = successor(key).into();
@@ -84,7 +84,7 @@ impl List {
 
     /// The active gap that has a key in it.
     fn with(&self, key: &[u8]) -> Option<&Known> {
-        // What comes in at the end of a table is behind all.
+        // Gaps at the end of a table are behind all others.
         let last = self.active.last().filter(|known| precedes(key, &known.gap.end))?;
         let known = match self.active.len() {
             1 => last,

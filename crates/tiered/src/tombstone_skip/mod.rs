@@ -1,92 +1,90 @@
-//! Gaps: ranges of keys without a row, which scans leap over.
+//! Gaps: key ranges without rows, which scans skip.
 //!
-//! A table that is used as a queue has tombstones at its head, and the more of them the longer it
-//! is used: they stay until compaction may forget them, and those in memtables until a flush. Who
-//! polls the head for its first row would walk over all of them each time. So a scan that did so
-//! once tells the next ones: the sub-table has a few gaps, each a range and the snapshot at which
-//! it was found without a row.
+//! A table that is used as a queue collects tombstones at its head. They stay until a compaction
+//! may drop them, and those in memtables until a flush. A consumer that polls the head for its
+//! first row would walk over all of them each time. So a scan that did this once records a gap, and
+//! later scans skip it. A sub-table has a few gaps: each is a range, and the snapshot at which it
+//! had no row.
 //!
 //! # Guarantees
 //!
-//! - **G1 (truth).** To a snapshot from an active gap's CSN on, at which somebody reads by the
-//!   rules of E2, no key in the gap has a value. A scan at such a snapshot that comes to stand in
-//!   the gap, or begins there, goes on behind it and gives the same rows. Older snapshots never
-//!   leap.
-//! - **G2 (insertions).** When the installation of a value returns, no gap covers its key, nor will
-//!   one that was on trial then.
-//! - **G3 (cost).** Scans take no lock. Insertions take none but those of a value inside a gap;
-//!   where there is no gap they load one word. Deletions do nothing.
-//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps, of [`GAPS_BYTES_MAX`] of keys, and
-//!   of each what it was up to
-//!   [`EARLIER_MAX`] times before. Those that spare the least give way.
-//! - **G5 (older snapshots).** To snapshots that may not leap what a gap has grown to, it stays
-//!   what it was before, as far as G4 lets it.
+//! - **G1 (truth).** At a snapshot from an active gap's CSN on, at which somebody reads by the
+//!   rules of E2, no key in the gap has a value. A scan at such a snapshot that comes to the gap,
+//!   or begins in it, continues behind it and gives the same rows. Older snapshots never skip.
+//! - **G2 (insertions).** When the installation of a value returns, no gap covers its key, and no
+//!   gap that was on trial then ever will.
+//! - **G3 (cost).** Scans take no lock. An insertion takes one only for a value inside a gap; where
+//!   there is no gap, it loads one word. Deletions do nothing.
+//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps with [`GAPS_BYTES_MAX`] of keys,
+//!   and of each gap up to [`EARLIER_MAX`] earlier states. The gaps that save the least are
+//!   evicted.
+//! - **G5 (older snapshots).** For snapshots that may not skip a grown gap, the gap stays what it
+//!   was before, within G4.
 //!
 //! # Why it holds
 //!
-//! *What a gap says of later commits.* A scan at snapshot S walked a range and saw no row. All
-//! commits up to S were installed before it began (E2), so nothing that is installed later changes
-//! what S sees. A later snapshot sees something in the range only if a value with a CSN above S is
-//! there. So a gap at S is true as long as no such value is installed: tombstones of any CSN, of
-//! keys and of ranges, flushes and compactions change nothing. What a range tombstone hides from S
-//! is walked over as what a tombstone of its own hides. The CSNs of commits come in any order; that
-//! of a gap is only compared with snapshots.
+//! *Later commits.* A scan at snapshot S walked a range and saw no row. All commits up to S were
+//! installed before the scan began (E2), so nothing that is installed later changes what S sees. A
+//! later snapshot sees something in the range only if a value with a CSN above S is there. So a gap
+//! at S is true as long as no such value is installed. Tombstones of keys and of ranges, flushes
+//! and compactions change nothing. The scan walks over what a range tombstone hides from S as over
+//! a tombstone. CSNs of commits come in any order; a gap's CSN is only compared with snapshots.
 //!
-//! *The race.* A value may be installed while the gap is being found. Its writer puts it into a
-//! memtable and then looks for gaps over its key; the scan puts up the gap *on trial*, which nobody
-//! leaps, and then looks at the memtables once more, now for any value above S. One of the two must
-//! see the other, and that is where memory orders matter: without more, either look may come too
-//! early. A fence in each insertion would do; but an insertion is inside the *gate* of its memtable
-//! anyway, whose word it changes when it enters and when it leaves, and it looks for gaps before it
-//! leaves. So the scan changes the words of the gate as well, between putting up the gap and
-//! looking: each must be seen with nobody inside. Who left before that change is seen by the second
-//! look, value and all. Who enters after it sees the gap on trial. Nobody is in between. The scan
-//! does not wait for long: if somebody stays inside, the gap is withdrawn, and a later scan tries
-//! again.
+//! *The race.* A value may be installed while a scan records the gap. The writer puts the value
+//! into a memtable and then checks the gaps over its key. The scan puts the gap *on trial*, where
+//! no scan uses it, and then checks the memtables again for any value above S. One of the two must
+//! see the other, which depends on memory order: without more, either check may come too early. A
+//! fence in each insertion would do. But an insertion is inside the *gate* of its memtable anyway:
+//! it changes the gate's word when it enters and when it leaves, and it checks for gaps before it
+//! leaves. So the scan changes the words of the gate, too, between the trial and its second check,
+//! and each must be seen without writers. The second check sees the value of a writer that left
+//! before that change. A writer that enters after it sees the gap on trial. No writer is in
+//! between. The scan does not wait long: if a writer stays inside, the scan withdraws the gap, and
+//! a later scan tries again.
 //!
-//! *Which memtables.* The view is loaded, and the gate of its active memtable passed, with the lock
-//! held under which views are replaced (try-locked: scans do not wait). An insertion into a
-//! memtable that became the active one later found it in a view that was stored later, under that
-//! lock, so it sees the gap. Immutable memtables must be quiet, which is soon; this also covers
-//! insertions that came through a sub-table that was split or joined, whose gaps are others. So
-//! every insertion above S is in the view, or sees the gap. What is in the view is in a memtable,
-//! which the second look reads, or was flushed since, and then the CSNs of its slice are above S:
-//! the gap is withdrawn. (A value that a compaction dropped is seen by no snapshot there is or will
-//! be, H2.)
+//! *Which memtables.* The scan loads the view and passes the gate of the active memtable under the
+//! lock that protects the replacement of views (with a try-lock, so scans do not wait). An
+//! insertion into a memtable that became active later found it in a view that was stored under that
+//! lock later, so it sees the gap. The gates of immutable memtables must be empty, which they soon
+//! are. This also covers insertions through a sub-table that was split or joined, whose gaps are
+//! others. So every insertion above S is in the view, or sees the gap. A value in the view is in a
+//! memtable, which the second check reads, or was flushed since. In the latter case the CSNs of its
+//! slice are above S, and the scan withdraws the gap. (No present or future snapshot sees a value
+//! that a compaction dropped, H2.)
 //!
-//! *From trial to active.* Trials and gaps are in one list, changed under a lock. An insertion that
-//! finds its key in a trial takes it out of the list, and the scan then does not find it there to
-//! make it active. One that finds its key in an active gap puts what is left on both sides in its
-//! place. It does so before it leaves the gate, so before its commit counts as installed; a
+//! *From trial to active.* Trials and gaps are in one list, which is changed under a lock. An
+//! insertion that finds its key in a trial removes the trial, and the scan then cannot activate it.
+//! An insertion that finds its key in an active gap replaces the gap by its parts on both sides of
+//! the key. It does so before it leaves the gate, so before its commit counts as installed. A
 //! snapshot that sees the value was taken later and finds the list without the gap (G2, G1).
 //!
-//! *Gaps within gaps.* Where the walk leapt over active gaps, the second look leaps too, by the
-//! list as it is after the gate was passed: a value in such a gap would have cut it before its
-//! writer left. So who polls a queue pays for what was deleted since the last poll, and no more:
-//! its gap grows at the end, and takes in what it touches. What is walked and what is looked over
-//! of a memtable comes a leaf at a time ([`crate::source`], S6): to wait for each key's memory,
-//! which another core wrote, took most of a poll's time.
+//! *Gaps within gaps.* Where the walk skipped active gaps, the second check skips them, too, by the
+//! list after the gate was passed: a value in such a gap would have cut it before its writer left.
+//! So a consumer that polls a queue pays only for what was deleted since the last poll: its gap
+//! grows at the end and takes in what it touches. The walk and the second check read memtables a
+//! leaf at a time ([`crate::source`], S6). Waiting for the memory of each key, which another core
+//! wrote, took most of a poll's time.
 //!
-//! *Gaps before they grew.* Several poll a queue, and one of them may have taken its snapshot just
-//! before that of the gap which another made known meanwhile. It leaps what the gap was before:
-//! each of these is a gap by itself with a CSN of its own, true for the same reasons, within the
-//! one that has grown and cut with it. Their ages, in commits, are about a row of powers, so that
-//! young snapshots, of which there are most, walk over little, and old ones over a part of what
-//! they would. Who walks at an old snapshot adds what it found.
+//! *Earlier states.* Several consumers poll a queue, and one of them may have taken its snapshot
+//! just before that of a gap which another recorded. It skips the earlier state of the gap. Each
+//! earlier state is a gap of its own with its own CSN, true for the same reasons, inside the grown
+//! gap and cut together with it. Their ages, in commits, are about powers of a number. So young
+//! snapshots, which are the most, walk over little, and old ones over a part. A scan at an old
+//! snapshot adds what it found.
 //!
-//! *Splits, joins, recovery.* New sub-tables begin without gaps, and nothing of a gap is ever
-//! stored. Whoever still reads a sub-table that others have replaced has a snapshot whose commits
-//! all went to it, so its gaps are true to them as well.
+//! *Splits, joins, recovery.* New sub-tables begin without gaps, and gaps are never stored. A scan
+//! that still reads a replaced sub-table has a snapshot whose commits all went to that sub-table,
+//! so its gaps hold for the scan.
 //!
-//! *Which keys.* A gap ends right behind the last key that was walked over, not at the row behind:
-//! a queue's tail grows behind its head's gap even when nothing is between. It begins where the
-//! scan did, if that walked from there on upwards: then a poll begins inside it, and seeks once. An
-//! insertion before the first key that was walked over shortens it to that key, so that who inserts
-//! at the lower end again and again meets it once.
+//! *Borders.* A gap ends right behind the last key that the scan walked over, not at the next row.
+//! So a queue's tail grows behind its head's gap even when nothing is between them. A gap begins
+//! where the scan began, if the scan walked upwards from there; the next poll then begins inside
+//! the gap and seeks once. An insertion before the first key that the scan walked over shortens the
+//! gap to that key, so repeated insertions at the lower end meet it once.
 //!
-//! Rejected: to count tombstones per block and skip blocks that have nothing else. What is below
-//! them still has to be passed, and tombstones in memtables, where a young queue has all of them,
-//! are in no block.
+//! Rejected: counting tombstones for each block, and skipping blocks that hold nothing else. A scan
+//! would still have to pass what is below them. Tombstones in memtables, where a young queue has
+//! all of them, are in no block.
 
 mod list;
 mod publish;
@@ -236,7 +234,7 @@ impl TombstoneSkip {
     }
 
     fn find(&self, find: impl Fn(&List) -> Option<Arc<Gap>>) -> Option<Arc<Gap>> {
-        // Whoever must not miss that one was cut has seen its commit; one that is missed costs a
+        // A reader that must not miss that a gap was cut has seen its commit. A missed gap costs a
         // walk.
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -292,8 +290,8 @@ impl Shared {
     }
 }
 
-/// What a load sees of the list is modelled by a lock; what of [`TombstoneSkip::count`], which is asked
-/// first, as it is.
+/// What a load sees of the list is modelled by a lock; what of [`TombstoneSkip::count`], which is
+/// asked first, as it is.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 struct Shared(Mutex<Arc<List>>);

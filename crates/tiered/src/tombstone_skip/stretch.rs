@@ -84,8 +84,8 @@ impl Stretch {
         self.last = None;
     }
 
-    /// A source leapt out of a range in which a range tombstone hides all it has. What is left of
-    /// it is passed once there is a row, which may be another source's in that range.
+    /// A source skipped a range in which a range tombstone hides all it has. The rest of the range
+    /// is passed once there is a row, which may be another source's in that range.
     pub(crate) fn leap_hidden(&mut self, direction: Direction, range: KeyRange<'_>) {
         let end = match direction {
             Direction::Forward => range.end,
@@ -101,8 +101,8 @@ impl Stretch {
         }
     }
 
-    /// There is a row, `found`, or an end. What was passed up to here, seen at a snapshot, is a gap
-    /// if it is worth one.
+    /// There is a row, `found`, or an end. The stretch up to here, at a snapshot, is a gap if it is
+    /// worth one.
     pub(crate) fn finish(
         &mut self,
         direction: Direction,

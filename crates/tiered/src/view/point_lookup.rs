@@ -23,14 +23,14 @@ pub(super) fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Fo
     }
 }
 
-/// What a point read looks for.
+/// The key, its hash and the snapshot of a point lookup.
 pub(super) struct Wanted<'a> {
     pub(super) key: &'a [u8],
     pub(super) hash: u64,
     pub(super) snapshot: Csn,
 }
 
-/// Looks for a key in a slice, and has what is missing of it fetched.
+/// Looks a key up in a slice, and fetches the parts of its extent that are not in memory.
 pub(super) fn get_in_slice(
     slice: &Slice,
     wanted: &Wanted<'_>,
@@ -54,7 +54,7 @@ pub(super) fn get_in_slice(
     }
 }
 
-/// What brings what a read lacks, or a part of it that tells what is asked for.
+/// Fetches a missing part of an extent, or a part of its block that answers the lookup.
 pub(super) trait Fetch:
     FnMut(&Arc<ExtentHandle>, Missing, &mut Fetched, &mut PartRead<'_>) -> Result<()>
 {
@@ -65,17 +65,17 @@ impl<F> Fetch for F where
 {
 }
 
-/// A point read, for which a part of a block may do.
+/// A point lookup that a part of a block may answer.
 pub(super) struct PartRead<'a> {
     wanted: &'a Wanted<'a>,
     value: &'a mut Vec<u8>,
     best: &'a mut Found,
-    /// Whether one did.
+    /// Whether a part has answered it.
     tells: bool,
 }
 
 impl PartRead<'_> {
-    /// Has a part of a block tell what is asked for, if one does.
+    /// Reads a part of a block. Returns whether it answers the lookup.
     fn read(
         &mut self,
         extent: &ExtentHandle,
@@ -99,12 +99,13 @@ impl PartRead<'_> {
     }
 }
 
-/// What a read had to fetch: it has its own reference, as it may have left the cache again.
+/// The parts that a lookup has fetched. It holds references, because the cache may have evicted
+/// them again.
 #[derive(Default)]
 pub(super) struct Fetched {
     table: Option<Kept<CachedTable>>,
-    /// All of them: versions of a key may take several, of which a small cache would keep the one
-    /// or the other.
+    /// All of them: versions of a key may take several blocks, of which a small cache would keep
+    /// only some.
     blocks: Vec<(usize, Kept<CachedBlock>)>,
 }
 
@@ -132,8 +133,8 @@ impl Fetched {
     }
 }
 
-/// Looks for a key in what of a slice is in memory, and answers what is missing. It is called again
-/// with that.
+/// Searches the parts of a slice that are in memory, and returns the missing part. The caller
+/// fetches it and repeats the call.
 fn search_slice(
     slice: &Slice,
     wanted: &Wanted<'_>,
@@ -152,7 +153,7 @@ fn search_slice(
     };
     let blocks = slice.meta.block_range();
     let first = table.seek_filter(blocks.clone(), key);
-    // A key's versions may go on in the next block.
+    // Versions of a key may continue in the next block.
     for index in first..blocks.end {
         if !table.may_contain(index, hash) {
             return None;

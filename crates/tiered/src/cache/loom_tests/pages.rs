@@ -1,7 +1,8 @@
 //! Blocks in pages of a pool: a page is another block's only once no reader is in the old one.
 //!
 //! The blocks are a pool's own buffers, which tell their pages' trackers of every look and every
-//! change ([`spillway_memory::loom_tracker`]): also of what no tool sees, as the page is mapped all the while.
+//! change ([`spillway_memory::loom_tracker`]): also of what no tool sees, as the page is mapped all
+//! the while.
 
 use spillway_base::budget::Use;
 use spillway_memory::pages::{Buffer, PagePools};
@@ -90,8 +91,8 @@ fn where_it_is(shelf: &Shelf, index: usize) -> *const u8 {
     table.block(index, &pin).expect("it is there").as_ptr()
 }
 
-/// N1, EPOCH-1: a reader, while its block gives way to another, and a third comes into the page of the
-/// first.
+/// N1, EPOCH-1: a reader, while its block gives way to another, and a third comes into the page of
+/// the first.
 #[test]
 fn loom_n1_a_page_that_serves_again_beside_a_reader() {
     model(3, || {

@@ -1,4 +1,5 @@
-//! Which keys were missed lately: a row is worth its memory only if it is asked for again.
+//! The admission filter: keys that were missed lately. A row is worth its memory only if it is read
+//! again.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -8,7 +9,8 @@ use spillway_memory::pages::in_large;
 pub(super) struct AdmissionFilter(Box<[AtomicU16]>);
 
 impl AdmissionFilter {
-    /// Of so many places, a power of two, in large pages of the system where they `may_be_large`.
+    /// A filter with this many places, a power of two, in large pages of the system if they
+    /// `may_be_large`.
     pub(super) fn new(places: usize, may_be_large: bool) -> AdmissionFilter {
         assert!(places.is_power_of_two(), "a place is some bits of a hash");
         AdmissionFilter(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))

@@ -20,7 +20,7 @@ const MARKS: usize = 3;
 /// Where a pointer has a part of its key's hash: no address of a process reaches so high.
 const PRINT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << PRINT_SHIFT) - 1 - MARKS;
-/// Set while somebody has the bucket locked. What is above it counts how often it was.
+/// Set while a thread has the bucket locked. The bits above it count the locks.
 const LOCKED: u64 = 1;
 /// Lines of a row that are asked for while its reader is made known: a small one, wherever it
 /// begins.

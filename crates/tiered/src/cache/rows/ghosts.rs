@@ -1,13 +1,13 @@
-//! Rows that were evicted lately, of a sample of the buckets: as many as a part more of memory
-//! would have kept (`super::super::cache_balancer`).
+//! The ghosts of rows: rows that were evicted lately, in a sample of the buckets, as many as a
+//! fixed part more of memory would have kept (`super::super::cache_balancer`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Of so many buckets one is in the sample.
+/// One bucket in this many is in the sample.
 pub(super) const SAMPLE: usize = 4;
 /// Rows that are remembered of a bucket.
 const EACH: usize = 8;
-/// What has left is counted in this part of the budget.
+/// Evicted bytes are counted in this part of the budget.
 const UNITS: usize = 1024;
 /// When nothing has left that is known: long ago for half of all times, and never asked for in the
 /// others but by mistake.
@@ -55,7 +55,7 @@ impl Ghosts {
         (self.left.load(Ordering::Relaxed) / self.unit) as u16
     }
 
-    /// Rows of so many bytes left.
+    /// Counts evicted rows of this many bytes.
     pub(super) fn have_left(&self, bytes: usize) {
         self.left.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -1,45 +1,43 @@
-//! The row cache: the newest versions of rows that are asked for often, by the hash of their keys
+//! The row cache: the newest versions of rows that are read often, by the hash of their keys
 //! (X-Engine, section 3.1.2).
 //!
-//! A point read asks it first. A hit costs the line of a bucket and the row itself, wherever in
-//! memtables and levels the row is. Blocks hold what is near a hot row, which is most often cold;
-//! so of memory that is short, rows keep more of what is asked for than blocks do.
+//! A point read asks the row cache first. A hit costs the cache line of a bucket and the row
+//! itself, wherever in memtables and levels the row is. A block holds the neighbours of a hot row,
+//! which are mostly cold. So with little memory, rows hold more of what is read than blocks do.
 //!
 //! # Guarantees
 //!
-//! - **J1 (newest).** A row in the cache is the newest version of its key that is installed, or was
-//!   when a commit began that is being installed now. So a snapshot at or above its CSN sees this
-//!   version, and one below it must look elsewhere, and does.
+//! - **J1 (newest).** A row in the cache is the newest installed version of its key, or was when a
+//!   commit began that is being installed now. So a snapshot at or above its CSN sees this version.
+//!   A snapshot below it reads elsewhere.
 //! - **J2 (replaced by commit).** When a commit is installed, the rows it wrote that were in the
-//!   cache are there with their new values; those that it deleted, or made too large, are not.
-//!   Flushes and compactions change no newest version, and nothing here.
-//! - **J3 (eras).** What hides rows without a version of each (a range tombstone) begins an *era*
-//!   of its table: no row of an earlier era is found once the commit can be seen.
-//! - **J4 (readers).** A hit takes no lock and no count of references; what it looks at stays in
-//!   memory until it is done (EPOCH-1).
-//! - **J5 (admission).** A row comes in when its key is missed a second time while few others were.
-//!   Scans, and reads that ask for each key once, put nothing out.
-//! - **J6 (charged).** Rows, and what left and may still be looked at, are charged to the budget,
-//!   and have at most their share of what it leaves to caches, which follows what they are worth
-//!   (`super::cache_balancer`, O1 to O6); more where no cache has the memory, up to the most that the
-//!   share may be, and what is past the share gives way first, used or not. They give way with the
-//!   block cache (Y1, Y2).
-//! - **J7 (of little use, of little cost).** While hardly any look finds its row, rows of a sample
-//!   of the buckets are looked for and come in, in as much less memory. All others are known to be
-//!   missing without a look at memory that anybody writes.
+//!   cache have their new values there. Rows that it deleted, or made too large, have left. Flushes
+//!   and compactions change no newest version, and nothing here.
+//! - **J3 (eras).** A change that hides rows without a version of each (a range tombstone) begins
+//!   an *era* of its table: no row of an earlier era is found once the commit can be seen.
+//! - **J4 (readers).** A hit takes no lock and no reference count. What it reads stays in memory
+//!   until the reader is done (EPOCH-1).
+//! - **J5 (admission).** A row enters when its key is missed a second time while few other keys
+//!   were. Scans, and reads of each key once, evict nothing.
+//! - **J6 (charged).** Rows, and evicted rows that a reader may still see, are charged to the
+//!   budget. They have at most their share of what it leaves to caches (`super::cache_balancer`, O1
+//!   to O6). Where no cache uses the memory they may have more, up to the maximum share. Rows past
+//!   the share are evicted first, used or not. Rows and blocks make room together (Y1, Y2).
+//! - **J7 (of little use, of little cost).** While hardly any lookup finds its row, only rows in a
+//!   sample of the buckets are looked up and inserted, with proportionally less memory. Lookups of
+//!   other rows miss without reading memory that any thread writes.
 //!
 //! # How J1 is kept
 //!
-//! Each bucket counts how often it was locked. Who would put a row in notes the count, then looks
-//! for the newest version, and puts it in only if the count is still the same. A commit first
-//! installs its versions, then locks the bucket of each of its keys, and replaces what is there. So
-//! one of the two comes first: either the commit locks before the count was noted, and its version
-//! is found; or it locks after the row came in, and replaces it; or between, and the row does not
-//! come in.
+//! Each bucket counts how often it was locked. A thread that inserts a row first notes the count,
+//! then finds the newest version, and inserts it only if the count is still the same. A commit
+//! first installs its versions, then locks the bucket of each of its keys and replaces what is
+//! there. So there are three cases. The commit locks before the thread noted the count: the thread
+//! finds the commit's version. The commit locks after the row was inserted: it replaces the row. It
+//! locks between the two: the row is not inserted.
 //!
-//! Rejected: to replace rows when a memtable is flushed, as the paper does. The cache could be
-//! asked only after all memtables then, and a flush would have to keep others from putting rows in
-//! for as long as it takes.
+//! Rejected: replacing rows when a memtable is flushed, as the paper does. The cache could then be
+//! asked only after all memtables, and a flush would have to block insertions for its whole length.
 
 mod admission_filter;
 mod bucket;
@@ -81,7 +79,7 @@ const ROW_BYTES_MAX: usize = 4 << 10;
 const SEEN_PER_BUCKET: usize = 16;
 /// Of the budget, the part that is left free.
 const HEADROOM_SHARE: usize = 32;
-/// So many rows that left are waited for together.
+/// Evicted rows are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 64 };
 /// Bytes that a stripe's account may be off from the one of all: a part of the capacity, and no
 /// more than this.
@@ -106,7 +104,7 @@ const ROWS_LEAST: usize = 128;
 /// nobody has it: blocks that are evicted for one that comes in leave a little more than that
 /// takes.
 const IDLE_SHARE: usize = 64;
-/// So many misses of a stripe are judged together.
+/// Misses of a stripe are judged in groups of this many.
 const JUDGED_TOGETHER: u64 = 1024;
 /// Marks of a row that comes in: its key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
@@ -159,7 +157,7 @@ pub(crate) struct RowCache {
     budget: Budget,
     /// Of what the budget leaves to caches, the part that rows may have.
     balance: Arc<CacheBalancer>,
-    /// What was evicted, where the part moves.
+    /// The evicted rows, if the share moves.
     ghosts: Option<Ghosts>,
     /// Bytes read for rows that had left lately.
     ghost_missed: AtomicU64,
@@ -378,7 +376,7 @@ impl RowCache {
             && ghosts.left_lately(number, hash, self.caches() / GHOST_SHARE)
     }
 
-    /// So many bytes were read for a row that had left lately.
+    /// Counts bytes that were read for a row that was evicted lately.
     #[cold]
     pub(crate) fn note_ghost_miss(&self, bytes: u64) {
         self.ghost_missed.fetch_add(bytes * ghosts::SAMPLE as u64, Ordering::Relaxed);
@@ -480,7 +478,7 @@ impl RowCache {
         self.left(came, gone);
     }
 
-    /// So many bytes came in, and a row left.
+    /// Counts bytes that entered, and a row that left.
     fn left(&self, came: usize, gone: Option<Gone>) {
         let mut left = lock(&self.stripes[stripe()].left);
         left.change += came as isize;
@@ -628,7 +626,7 @@ impl RowCache {
 
     /// Has no more than so many bytes, or fewer by as many as go at once.
     fn evict_to(&self, most: usize, at_once: usize) {
-        // What has left already comes first.
+        // Memory of rows that have left already comes first.
         self.release_all();
         let over = self.held().saturating_sub(most).min(at_once);
         if over > 0 {

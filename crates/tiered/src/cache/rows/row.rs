@@ -117,7 +117,8 @@ impl Drop for Row {
         let memory = std::ptr::slice_from_raw_parts_mut(self.0.as_ptr(), words);
         let tracker = row.tracker();
         tracker.ended();
-        // SAFETY: it was made as a boxed slice of so many words, and this is its owner's end.
+        // SAFETY: it was made as a boxed slice of this many words, and this is the end of its
+        // owner.
         free_tracked((unsafe { Box::from_raw(memory) }, ManuallyDrop::into_inner(tracker)));
     }
 }

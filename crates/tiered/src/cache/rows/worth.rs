@@ -1,19 +1,19 @@
-//! Whether it is worth while to look for rows (J7).
+//! Whether lookups in the row cache pay (J7).
 //!
-//! A look that finds nothing costs a line of memory or two, and a row that comes in and is not
-//! asked for again costs more. Where the rows asked for are too many, and all alike, that is all
-//! that a row cache does. So it is noted how many looks find their row. While hardly any do, rows
-//! of a *sample* of the buckets are looked for, as before, and all others pass. Rows of the sample
-//! have a part of the memory that is as large as the sample's part of the buckets; so what is found
-//! of them is what would be found of all, were all looked for, and tells when they are to be again.
+//! A lookup that misses costs one or two cache lines, and a row that enters and is not read again
+//! costs more. If the rows that are read are too many, and equally often read, a row cache only
+//! costs. So the cache counts how many lookups find their row. While hardly any do, it considers
+//! only rows in a *sample* of the buckets. The sample's part of the memory is as large as its part
+//! of the buckets, so its hit rate is what all rows would have, and tells when to consider all rows
+//! again.
 //!
-//! Rejected: to look now and then for any row. A row comes in after it was missed twice, so that of
-//! such looks hardly one would find anything, whatever is asked for.
+//! Rejected: occasional lookups of any row. A row enters after two misses, so hardly any such
+//! lookup would find something, whatever is read.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One of so many buckets is in the sample.
+/// One bucket in this many is in the sample.
 pub(super) const SAMPLE: usize = 16;
 /// Of looks, the part that find their row, below which only the sample is looked for, and from
 /// which on all are again.
@@ -23,7 +23,7 @@ const ENOUGH_SHARE: u64 = 16;
 /// anew, as other rows are asked for than before, is to find some by then.
 const LOOKS_PER_BUCKET: u64 = 2;
 const LOOKS_LEAST: u64 = 4096;
-/// So many looks of a thread pass until it is seen to that somebody judges.
+/// Lookups of a thread after which it judges whether lookups pay.
 const PASSES: u32 = 4096;
 
 thread_local!(static PASSES_LEFT: Cell<u32> = const { Cell::new(PASSES) });

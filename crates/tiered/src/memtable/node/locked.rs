@@ -86,7 +86,8 @@ impl Node {
     fn prefix_of_right(&self, order: Order, moved: &[(KeyRef, NonNull<u8>)]) -> usize {
         let prefix_len = self.prefix_len.load(Ordering::Relaxed) as usize;
         let (least, most) = (moved[0].0.bytes(), moved[moved.len() - 1].0.bytes());
-        // What comes after a single key is likely to share with it what the ones before it do.
+        // The key after a single key is likely to share with it the prefix that the keys before it
+        // share.
         let least = if moved.len() == 1 { self.key(order.slot(0)).bytes() } else { least };
         let fits = most.get(..prefix_len).is_some_and(|prefix| least.starts_with(prefix));
         if !fits {

@@ -15,8 +15,8 @@
 //!   up before the lock is given back, so before a freed slot is written. What a reader sees of a
 //!   slot that changes is of no use, but harmless: entries and heads are atomics, and every entry
 //!   that was ever in a slot stays good memory of the same kind.
-//! - The prefix changes only while no slot is taken. Who reads it with an order that takes none
-//!   does not use it, and who reads it with an older order is made to look again, as above.
+//! - The prefix changes only while no slot is taken. A reader that reads it with an order without
+//!   slots does not use it, and a reader with an older order has to retry, as above.
 //! - `low`, `level` and `first` never change. `next` is set before entries leave by the right, so
 //!   that whoever misses them here finds them there.
 #![allow(unsafe_code)] // A leaf: nodes live in an arena, behind atomic pointers.
