@@ -1,4 +1,4 @@
-//! Who holds one key, and who waits for it.
+//! The holders and waiters of one key.
 
 use std::collections::VecDeque;
 use std::hash::Hasher;
@@ -10,14 +10,14 @@ use spillway_base::TableId;
 use super::owner::Wait;
 use crate::options::LockMode;
 
-/// Keys up to this many bytes are kept in place. With it a [`Line`] is 64 bytes.
+/// Keys up to this many bytes are stored in place, which makes a [`Line`] 64 bytes.
 const SHORT: usize = 22;
 
-/// Bytes that one row lock is charged for, with a short key: its line, the free places of the hash
-/// table around it, its hash in the owner's list, and what both take while they grow.
+/// The bytes that one row lock on a short key is charged for: its line, the free places of the hash
+/// table around it, its hash in the owner's list, and the growth of both.
 const LOCK_BYTES: usize = 144;
 
-/// Bytes of the allocator around a long key.
+/// The allocator's overhead for a long key.
 const LONG_BYTES: usize = 16;
 
 /// The bytes that a row lock on a key of this length is charged for.
@@ -51,7 +51,7 @@ enum Bytes {
     Long(Box<[u8]>),
 }
 
-/// What a lock is on.
+/// The key that a lock is on.
 pub(super) struct LockKey {
     hash: u64,
     bytes: Bytes,
@@ -89,12 +89,12 @@ struct Holder {
 struct Waiter {
     id: u64,
     mode: LockMode,
-    /// It holds a share. Such waiters are at the front.
+    /// It holds a shared lock. Such waiters are at the front.
     upgrade: bool,
     wait: Arc<Wait>,
 }
 
-/// Beside the first holder.
+/// The holders beside the first one, and the waiters.
 #[derive(Default)]
 struct Crowd {
     holders: Vec<Holder>,
@@ -110,19 +110,19 @@ pub(super) enum Taken {
     Upgraded,
     /// A range lock of the owner covers it, and it has no line.
     Covered,
-    /// It was held as strongly as that.
+    /// It was held in this mode or a stronger one.
     Held,
 }
 
 impl Taken {
-    /// By somebody in line, who may hold a share.
+    /// By a waiter, which may hold a shared lock.
     pub(super) fn in_line(upgrade: bool) -> Taken {
         if upgrade { Taken::Upgraded } else { Taken::New }
     }
 }
 
-/// Those who were granted a lock and are still to be woken, which is done with no shard held:
-/// waking a thread is a call of the system.
+/// Waiters that were granted a lock and must be woken. This happens with no shard locked, because
+/// waking a thread is a system call.
 #[derive(Default)]
 #[must_use]
 pub(super) struct Granted(Vec<Arc<Wait>>);
@@ -138,10 +138,9 @@ impl Granted {
     }
 }
 
-/// One key's holders, of which there is at least one, and its waiters in order.
+/// One key's holders, at least one, and its waiters in order.
 ///
-/// Nearly every line has one holder and nobody waiting, and then is one small value in its shard's
-/// table.
+/// Nearly every line has one holder and no waiter. It is then one small value in its shard's table.
 pub(super) struct Line {
     key: LockKey,
     first: Holder,
@@ -174,7 +173,7 @@ impl Line {
         self.key.target()
     }
 
-    /// Whether every holder passes, and nobody waits.
+    /// Whether `pass` holds for every holder, and there is no waiter.
     pub(super) fn is_only_held_by(&self, pass: impl Fn(u64, LockMode) -> bool) -> bool {
         let waited_for = self.crowd.as_ref().is_some_and(|crowd| !crowd.waiters.is_empty());
         !waited_for && self.all().all(|holder| pass(holder.id, holder.mode))
@@ -195,7 +194,7 @@ impl Line {
         self.all().all(|holder| holder.id == id || both_share(holder.mode))
     }
 
-    /// Takes the lock if nobody is in the way.
+    /// Takes the lock if no other owner prevents it.
     pub(super) fn take(&mut self, id: u64, mode: LockMode) -> Option<Taken> {
         let held = self.mode_of(id);
         if held >= Some(mode) {
@@ -218,8 +217,8 @@ impl Line {
         }
     }
 
-    /// Gets in line. Whoever holds a share goes to the front: nobody behind it could be served
-    /// first. Answers whether that is so.
+    /// Joins the line. An owner with a shared lock goes to the front, since no waiter behind it
+    /// could be served first. Returns whether that is so.
     pub(super) fn wait(&mut self, id: u64, mode: LockMode, wait: Arc<Wait>) -> bool {
         let upgrade = self.is_held_by(id);
         let waiter = Waiter { id, mode, upgrade, wait };
@@ -238,13 +237,13 @@ impl Line {
         front.is_some_and(|waiter| waiter.id == id)
     }
 
-    /// Whether `id`, which holds a share, waits for more.
+    /// Whether `id`, which holds a shared lock, waits for an upgrade.
     pub(super) fn awaits_upgrade(&self, id: u64) -> bool {
         let waiters = self.crowd.iter().flat_map(|crowd| &crowd.waiters);
         waiters.take_while(|waiter| waiter.upgrade).any(|waiter| waiter.id == id)
     }
 
-    /// Takes a waiter out. `false` when it is not in line: it was granted.
+    /// Removes a waiter. `false` if it is not in line, because it was granted.
     pub(super) fn withdraw(&mut self, id: u64, granted: &mut Granted) -> bool {
         let Some(crowd) = &mut self.crowd else { return false };
         let Some(at) = crowd.waiters.iter().position(|waiter| waiter.id == id) else {
@@ -255,7 +254,7 @@ impl Line {
         true
     }
 
-    /// Serves the front of the line as far as it can be served.
+    /// Serves waiters from the front as long as the lock admits them.
     fn serve(&mut self, granted: &mut Granted) {
         while let Some(front) = self.crowd.as_ref().and_then(|crowd| crowd.waiters.front()) {
             if !self.admits(front.id, front.mode) {
@@ -275,7 +274,7 @@ impl Line {
         Some(Holder { id, mode })
     }
 
-    /// Takes a holder out. Answers whether the line is over: nobody holds the lock any more.
+    /// Removes a holder. Returns whether the lock has no holder any more, which ends the line.
     pub(super) fn release(&mut self, id: u64, granted: &mut Granted) -> bool {
         if self.first.id != id {
             if let Some(crowd) = &mut self.crowd {

@@ -1,57 +1,57 @@
 //! Row locks.
 //!
 //! A lock is on a key of a table, whether the key has a value or not, shared or exclusive, and held
-//! to the end of its transaction. Waiters stand in one line per key and are served in order of
-//! arrival; an upgrade from shared to exclusive goes to the front, since nobody behind it could be
-//! served first. Each waiter sleeps on its own condition variable, and a release wakes exactly
-//! those it grants, after it has let go of the lock table. Who is next looks for a few microseconds
-//! before it sleeps.
+//! to the end of its transaction. The waiters of a key form one queue, its line, and are served in
+//! order of arrival. An upgrade from shared to exclusive goes to the front, since no waiter behind
+//! it could be served first. Each waiter sleeps on its own condition variable. A release wakes
+//! exactly the waiters that it grants, after it has unlocked the lock table. The waiter at the
+//! front spins for a few microseconds before it sleeps.
 //!
-//! Folding was tried and rejected: changes of one row as calls, queued beside its lock, that its
-//! holder makes for all in one transaction. With 64 threads that wait for each commit to be durable
-//! it took 15.5 us of processor time a change instead of 17.4, since each thread sleeps for its
-//! commit as it is; with 3 threads that go on, 2.5 us instead of 0.9. There was seldom more than
-//! one change to fold: a commit is ordered, installed and lets go of its locks in less than a
+//! Folding changes was tried and rejected: changes of one row as closures, queued beside its lock,
+//! which the lock's holder applies in one transaction. With 64 threads that wait for each commit to
+//! be durable, a change took 15.5 us of processor time instead of 17.4, because each thread still
+//! sleeps for its commit; with 3 threads that do not wait, 2.5 us instead of 0.9. There was rarely
+//! more than one change to fold: a commit is ordered, installed and unlocked in less than a
 //! microsecond.
 //!
 //! # The table
 //!
-//! A lock that nobody else wants is the common case, and costs one visit to a shard when it is
-//! taken and one when it is given back: a line with one holder is a value of 64 bytes in the
-//! shard's table, a short key included, and its holder is a number. What other threads need to
-//! reach an owner by is made when it first waits.
+//! An uncontended lock is the common case, and costs one visit to a shard when it is taken and one
+//! when it is released. A line with one holder is a value of 64 bytes in the shard's table,
+//! including a short key, and its holder is a number. The state through which other threads reach
+//! an owner is created when it first waits.
 //!
-//! A transaction that holds many locks has them folded into range locks, which are the subject of
-//! [`ranges`].
+//! The locks of a transaction that holds many are folded into range locks (see [`ranges`]).
 //!
-//! # Waits left behind
+//! # Waits without a blocked thread
 //!
 //! A server has more clients than threads, and all clients of a hot row wait for it. An owner with
-//! a waker does not keep its thread: it stands in line, the request answers
-//! [`ErrorKind::WouldBlock`], and the waker is called once it is worth asking again, by whoever
-//! grants, interrupts or keeps the time. It is called at least once for each of these, with no lock
-//! of the table held, and may be called for nothing.
+//! a waker does not block its thread: it joins the line, and the request returns
+//! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait, or that keeps the
+//! time, calls the waker once the owner should retry. It calls the waker at least once for each of
+//! these events, with no lock of the table held, and may call it spuriously.
 //!
 //! # Deadlocks
 //!
-//! A transaction that must wait first looks for a cycle: from itself to the holders of the key it
-//! wants, from each of those to the holders of the key *that* one waits for, and so on. Edges go to
-//! holders only, not to the waiters ahead, so a line of hundreds costs no more to check than a line
-//! of one. Nothing is missed by that: a waiter ahead is either served, and then is a holder, or
-//! waits for the same holders; and when a served waiter later waits for another key, it looks in
+//! A transaction that must wait first searches for a cycle: from itself to the holders of the key
+//! it wants, from each of those to the holders of the key *that* one waits for, and so on. Edges
+//! lead to holders only, not to the waiters ahead, so a line of hundreds costs no more to check
+//! than a line of one. This misses no cycle: a waiter ahead is either served, and then is a holder,
+//! or waits for the same holders; and a served waiter that later waits for another key searches in
 //! turn.
 //!
-//! A wait is published and the look taken under one mutex, the detector's, so that waits come to be
-//! one after the other, and the one that closes a cycle is the one that finds it. It is the victim:
-//! it has not yet gone to sleep, and its peers keep their progress. Only those who must wait come
-//! to the mutex.
+//! A waiter publishes its wait and searches under one mutex, the detector's. So waits come into
+//! existence one after another, and the wait that closes a cycle finds it. That waiter is the
+//! victim: it does not sleep yet, and the others keep their progress. Only requests that must wait
+//! take the mutex.
 //!
-//! A look reads the edges one after another, while locks are given back and waits end. It still
-//! finds every cycle, since a cycle stays until one in it gives up. And what it finds is one,
-//! unless a wait in it times out or is cancelled just then: a transaction that was seen to hold a
-//! lock gives it back only at its end, and so not before the wait that it was seen in later has
-//! ended. A wait that was granted stays published until its thread has woken; it is told from one
-//! that lasts by its owner being a holder of the key, and not there for an upgrade.
+//! A search reads the edges one after another, while locks are released and waits end. It still
+//! finds every cycle, since a cycle stays until one of its members gives up. A cycle that it finds
+//! is real, unless one of its waits times out or is cancelled at that moment: a transaction that
+//! the search saw as a holder releases its lock only at its end, and thus not before the wait in
+//! which the search saw it afterwards has ended. A granted wait stays published until its thread
+//! has woken. The search recognizes it because its owner holds the key and does not wait for an
+//! upgrade.
 //!
 //! Lock order: the detector, then a shard, then an owner's own. No two shards are held at once.
 
@@ -81,7 +81,7 @@ use owner::{Left, Verdict};
 pub(crate) use owner::{LockOwner, Wait};
 use shard::ShardState;
 
-/// On a cache line of its own.
+/// On its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct Shard(Mutex<ShardState>);
@@ -93,9 +93,9 @@ const SHARDS: usize = 1;
 
 #[derive(Default)]
 struct Detector {
-    /// Who waits, and for what.
+    /// The waiting owners, and the keys that they wait for.
     waiting: FxHashMap<u64, LockKey>,
-    /// Edges looked at so far.
+    /// Edges followed so far.
     #[cfg(test)]
     edges: u64,
 }
@@ -104,26 +104,26 @@ struct Detector {
 pub(crate) struct Locks {
     shards: Box<[Shard]>,
     detector: Mutex<Detector>,
-    /// Waits of those who got in line.
+    /// Waits in lines.
     pub(crate) waits: Tally,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Acquired {
-    /// It is held now, and was not before in this strength.
+    /// The owner holds it now, and did not hold it in this mode before.
     New,
-    /// It was held already.
+    /// The owner held it already.
     Held,
-    /// It is held by another, and the caller asked to skip such rows.
+    /// Another owner holds it, and the caller asked to skip such rows.
     Skipped,
 }
 
-/// A key whose lock was granted to a wait that had been left behind, and how.
+/// A key whose lock was granted to a wait without a blocked thread, and its mode.
 pub(crate) struct HeldKey(LockKey, LockMode);
 
 impl HeldKey {
-    /// Whether this is what somebody asks for, or more.
+    /// Whether this covers a request for the key in this mode.
     pub(crate) fn is(&self, table: TableId, key: &[u8], mode: LockMode) -> bool {
         let held = self.0.target();
         held.table == table && held.key == key && self.1 >= mode
@@ -172,7 +172,7 @@ impl Locks {
         }
     }
 
-    /// Takes the lock if nobody is in the way.
+    /// Takes the lock if no other owner prevents it.
     fn try_acquire(
         &self,
         owner: &LockOwner,
@@ -183,7 +183,7 @@ impl Locks {
         Some(owner.took(target, taken))
     }
 
-    /// Waits in line for as long as it takes, or the timeout says.
+    /// Waits in line until the lock is granted or the timeout expires.
     #[cold]
     fn acquire_in_line(
         &self,
@@ -202,7 +202,7 @@ impl Locks {
             detector.waiting.insert(owner.id, LockKey::new(target));
             let deadlock = self.closes_a_cycle(&mut detector, owner.id);
             if deadlock {
-                // Others must not see a wait that is about to end.
+                // A wait that is about to end must not be visible.
                 detector.waiting.remove(&owner.id);
             }
             (deadlock, upgrade, next)
@@ -222,8 +222,8 @@ impl Locks {
         self.end_wait(owner, target, upgrade, verdict, timeout)
     }
 
-    /// Goes on with the wait that an owner has left behind. Answers for which key that was: it is
-    /// held now.
+    /// Continues a wait without a blocked thread. Returns the key that it waited for, which is now
+    /// locked.
     #[cold]
     pub(crate) fn resume(&self, owner: &LockOwner) -> Result<Option<HeldKey>> {
         let Some(left) = owner.left.take() else { return Ok(None) };
@@ -237,7 +237,7 @@ impl Locks {
         Ok(Some(HeldKey(left.key, left.mode)))
     }
 
-    /// Gives up the wait that an owner has left behind.
+    /// Gives up a wait without a blocked thread.
     fn abandon(&self, owner: &LockOwner) {
         let Some(left) = owner.left.take() else { return };
         self.detector.lock().waiting.remove(&owner.id);
@@ -246,7 +246,7 @@ impl Locks {
         }
     }
 
-    /// What comes of a wait, which is published no more.
+    /// The outcome of a wait that is no longer published.
     fn end_wait(
         &self,
         owner: &LockOwner,
@@ -255,8 +255,8 @@ impl Locks {
         verdict: Verdict,
         timeout: Duration,
     ) -> Result<Acquired> {
-        // A grant may have come between the end of the wait and the withdrawal; then the lock is
-        // held, and goes back with the others.
+        // A grant may have come between the end of the wait and the withdrawal. Then the owner
+        // holds the lock, and releases it with the others.
         let granted = verdict == Verdict::Granted || !self.withdraw(owner, target);
         if granted {
             owner.took(target, Taken::in_line(upgrade));
@@ -281,7 +281,7 @@ impl Locks {
         }
     }
 
-    /// Takes the lock after all, or gets in line.
+    /// Takes the lock after all, or joins the line.
     fn take_or_wait(&self, owner: &LockOwner, target: Target<'_>, mode: LockMode) -> Result<Turn> {
         let mut shard = self.shard(target.hash).lock();
         if let Some(taken) = shard.take(owner.id, target, mode) {
@@ -293,7 +293,7 @@ impl Locks {
         Ok(Turn::InLine { upgrade, next: line.is_next(owner.id) })
     }
 
-    /// Takes a waiter out of its line. `false` when it is not in it: it was granted.
+    /// Removes a waiter from its line. `false` if it is not there, because it was granted.
     fn withdraw(&self, owner: &LockOwner, target: Target<'_>) -> bool {
         let mut granted = Granted::default();
         let found = self.shard(target.hash).lock().withdraw(owner.id, target, &mut granted);
@@ -301,7 +301,7 @@ impl Locks {
         found
     }
 
-    /// Whether `start`, which has just got in line, waits for itself.
+    /// Whether `start`, which has just joined the line, waits for itself.
     fn closes_a_cycle(&self, detector: &mut Detector, start: u64) -> bool {
         let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut look = vec![start];
@@ -314,7 +314,7 @@ impl Locks {
                 // It was granted, and its thread has not woken yet.
                 continue;
             }
-            // Not its own share, which it waits to have upgraded.
+            // Excludes its own shared lock, which it waits to upgrade.
             for holder in line.holders().filter(|holder| *holder != id) {
                 #[cfg(test)]
                 {
@@ -331,7 +331,7 @@ impl Locks {
         false
     }
 
-    /// Gives back every lock of a transaction that ends, and its place in line.
+    /// Releases every lock of a transaction that ends, and its place in a line.
     pub(crate) fn release_all(&self, owner: &LockOwner) {
         if owner.has_left() {
             self.abandon(owner);
@@ -366,20 +366,20 @@ impl Locks {
         self.shard(target.hash).lock().is_held(owner.id, target, mode)
     }
 
-    /// Keys that are locked or waited for.
+    /// The number of keys that are locked or waited for.
     #[cfg(test)]
     fn lines(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.lock().lines.len()).sum()
     }
 
-    /// Whether an owner stands in line and has looked for a deadlock.
+    /// Whether an owner is in a line and has searched for a deadlock.
     #[cfg(all(test, not(loom)))]
     fn is_waiting(&self, id: u64) -> bool {
         self.detector.lock().waiting.contains_key(&id)
     }
 }
 
-/// What came of asking a second time.
+/// The outcome of the second attempt.
 enum Turn {
     Taken(Taken),
     InLine { upgrade: bool, next: bool },

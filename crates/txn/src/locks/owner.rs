@@ -18,8 +18,8 @@ use super::ranges::Folded;
 use crate::options::LockMode;
 use crate::sync::{Condvar, Mutex};
 
-/// How long one who is next looks for its grant before it sleeps. Who changes a hot row in a
-/// statement that commits by itself holds it for less than a thread takes to fall asleep and wake.
+/// How long the waiter at the front spins before it sleeps. A statement that commits by itself
+/// locks a hot row for less time than a thread takes to fall asleep and wake.
 const SPIN: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_micros(5) };
 
 /// How a wait ended.
@@ -31,36 +31,35 @@ pub(super) enum Verdict {
     TimedOut,
 }
 
-/// Holds and waits for locks, for one transaction and by one thread at a time. What other threads
-/// need of it, its
-/// [`Wait`], is made when it first waits or may be interrupted.
+/// Holds and waits for locks, for one transaction and by one thread at a time. Its [`Wait`], which
+/// other threads use, is created when it first waits or may be interrupted.
 pub(crate) struct LockOwner {
     pub(super) id: u64,
-    /// The hashes of the keys held. A hash that two keys share is there twice, and by that both are
-    /// given back.
+    /// The hashes of the locked keys. A hash that two keys share is there twice, so that both are
+    /// released.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
-    /// What its locks were folded into, if they were.
+    /// The range locks into which its locks were folded, if they were.
     pub(super) folded: RefCell<Option<Box<Folded>>>,
-    /// Bytes that its locks are charged for (LOCK-8).
+    /// The bytes that its locks are charged for (LOCK-8).
     pub(super) bytes: Cell<usize>,
     wait: OnceCell<Arc<Wait>>,
-    /// Whether its waits do not hold the thread up, where there is somebody to call.
+    /// Whether its waits return instead of blocking the thread, if a waker is set.
     leaves: Cell<bool>,
-    /// The wait that was left behind.
+    /// The wait in progress without a blocked thread.
     pub(super) left: RefCell<Option<Box<Left>>>,
-    /// Waits that ended with the lock.
+    /// The number of waits that ended with the lock.
     pub(super) waits_granted: Cell<u64>,
 }
 
-/// A wait that its thread has left; the owner stands in line.
+/// A wait in progress without a blocked thread; the owner is in the line.
 pub(super) struct Left {
     pub(super) key: LockKey,
     pub(super) mode: LockMode,
-    /// Whether the owner holds a share.
+    /// Whether the owner holds a shared lock.
     pub(super) upgrade: bool,
     pub(super) timeout: Duration,
     pub(super) from: Duration,
-    /// Its place in the ledger of whoever waits.
+    /// Counts the wait as pending.
     pub(super) _counted: Option<Pending>,
 }
 
@@ -71,7 +70,7 @@ impl Left {
 }
 
 impl LockOwner {
-    /// The owner of this number, which no other of the same table has.
+    /// The owner with this number, which is unique within a lock table.
     pub(crate) fn new(id: u64) -> LockOwner {
         LockOwner {
             id,
@@ -89,7 +88,7 @@ impl LockOwner {
         self.id
     }
 
-    /// As [`LockOwner::new`], with waits that it has after another owner, which has ended.
+    /// As [`LockOwner::new`], with the [`Wait`] of an earlier owner that has ended.
     pub(crate) fn waiting_by(id: u64, wait: Arc<Wait>) -> LockOwner {
         LockOwner { wait: OnceCell::from(wait), ..LockOwner::new(id) }
     }
@@ -109,40 +108,40 @@ impl LockOwner {
         self.folded.borrow().is_some()
     }
 
-    /// Bytes that its locks are charged for.
+    /// The bytes that its locks are charged for.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
 
-    /// Whether it holds so many row locks, and enough of them since they were folded last.
+    /// Whether it holds at least this many row locks, and enough new ones since its last fold.
     pub(crate) fn holds_lines(&self, at_least: usize) -> bool {
         let folded = self.folded.borrow();
         let fold_from = folded.as_ref().map_or(0, |folded| folded.fold_from);
         self.held.borrow().len() >= at_least.max(fold_from)
     }
 
-    /// Has its waits from now on left behind, and the waker of its [`Wait`] called when it is worth
-    /// going on with one; or not any more.
+    /// Sets whether its waits return instead of blocking the thread, so that the waker of its
+    /// [`Wait`] is called when one can continue.
     pub(crate) fn leave_waits(&self, leave: bool) {
         self.leaves.set(leave);
     }
 
-    /// Who is called in place of the thread, where waits are left behind.
+    /// The waker to call instead of waking the thread, if waits do not block.
     pub(super) fn waker(&self) -> Option<&Waker> {
         if self.leaves.get() { self.wait.get()?.waker() } else { None }
     }
 
-    /// Whether it has left a wait behind.
+    /// Whether it has a wait in progress without a blocked thread.
     pub(crate) fn has_left(&self) -> bool {
         self.left.borrow().is_some()
     }
 
-    /// When the wait that was left behind will have taken too long.
+    /// The deadline of the wait without a blocked thread.
     pub(crate) fn left_until(&self) -> Option<Duration> {
         self.left.borrow().as_ref().map(|left| left.deadline())
     }
 
-    /// Notes a lock that the table has given it.
+    /// Records a lock that the table has granted.
     pub(super) fn took(&self, target: Target<'_>, taken: Taken) -> Acquired {
         if taken == Taken::New {
             self.held.borrow_mut().push(target.hash);
@@ -151,19 +150,20 @@ impl LockOwner {
         if taken == Taken::Held { Acquired::Held } else { Acquired::New }
     }
 
-    /// Whether an interruption waits for a wait to end.
+    /// Whether an interruption is pending.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.wait.get().is_some_and(|wait| wait.is_interrupted())
     }
 
-    /// Makes it another owner, of this number, with the same waits. It has given back what it held.
+    /// Turns it into another owner with this number and the same [`Wait`]. It has released its
+    /// locks.
     pub(crate) fn renew(&mut self, id: u64) {
         debug_assert!(!self.holds_any() && !self.has_left());
         self.id = id;
         self.leaves.set(false);
     }
 
-    /// What other threads see of it.
+    /// The part that other threads use.
     pub(crate) fn wait(&self) -> &Arc<Wait> {
         self.wait.get_or_init(Arc::default)
     }
@@ -174,16 +174,16 @@ impl LockOwner {
 pub(crate) struct Wait {
     granted: AtomicBool,
     interrupted: AtomicBool,
-    /// Who is called when a wait or a read is over that the owner has left.
+    /// Called when a wait or a read that did not block the owner is over.
     waker: OnceLock<Waker>,
-    /// Held while either of the two is changed for a sleeper to see. Who is called in place of a
-    /// sleeper.
+    /// Locked while `granted` or `interrupted` changes, so that a sleeper sees the change. The
+    /// waker to call instead of waking a sleeper.
     changing: Mutex<Option<Waker>>,
     changed: Condvar,
 }
 
 impl Wait {
-    /// Ends a wait under way, or the next one, with [`ErrorKind::Interrupted`].
+    /// Ends the wait in progress, or the next one, with [`ErrorKind::Interrupted`].
     pub(crate) fn interrupt(&self) {
         {
             let _changing = self.changing.lock();
@@ -192,17 +192,17 @@ impl Wait {
         self.wake();
     }
 
-    /// Sets who is called when what was left is over; the first one stays.
+    /// Sets the waker for waits and reads that do not block; the first one stays.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let _ = self.waker.set(waker);
     }
 
-    /// Who is called when what was left is over.
+    /// The waker for waits and reads that do not block.
     pub(crate) fn waker(&self) -> Option<&Waker> {
         self.waker.get()
     }
 
-    /// Takes back an interruption that met no wait.
+    /// Withdraws an interruption that met no wait.
     pub(crate) fn clear_interrupt(&self) {
         self.interrupted.store(false, Ordering::Release);
     }
@@ -211,8 +211,8 @@ impl Wait {
         self.interrupted.load(Ordering::Acquire)
     }
 
-    /// Called with the shard held, before the owner is put in line; or by an owner that is in none,
-    /// before it leaves a read. With a waker, nobody sleeps.
+    /// Called with the shard locked, before the owner joins the line; or by an owner in no line,
+    /// before it leaves a read to the device. With a waker, no thread sleeps.
     pub(crate) fn prepare(&self, waker: Option<Waker>) -> Result<()> {
         if self.interrupted.swap(false, Ordering::AcqRel) {
             return Err(Error::new(ErrorKind::Interrupted, "the lock wait was cancelled"));
@@ -223,30 +223,31 @@ impl Wait {
         Ok(())
     }
 
-    /// Called with the shard held, so that a grant is of the wait under way and never of the next;
-    /// [`Wait::wake`] follows.
+    /// Called with the shard locked, so that the grant belongs to the wait in progress and never to
+    /// the next; [`Wait::wake`] follows.
     pub(super) fn grant(&self) {
         let _changing = self.changing.lock();
         self.granted.store(true, Ordering::Release);
     }
 
-    /// Called with no shard held. When it comes late, the owner looks and finds nothing new.
+    /// Called with no shard locked. If it comes late, the owner finds nothing new.
     pub(super) fn wake(&self) {
         self.changed.notify_all();
-        // It stays: this may be late, and of the wait before the one that it is there for.
+        // The waker stays: this call may be late and belong to an earlier wait than the one it is
+        // set for.
         let waker = self.changing.lock().clone();
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
-    /// Whether the wait is over, and how it ended.
+    /// The outcome of the wait, if it is over.
     pub(super) fn look(&self, deadline: Duration) -> Option<Verdict> {
         let _changing = self.changing.lock();
         self.outcome(deadline.saturating_sub(spillway_base::clock::now()))
     }
 
-    /// As [`Wait::look`], with `changing` held and this much time left.
+    /// As [`Wait::look`], with `changing` locked and this much time left.
     fn outcome(&self, left: Duration) -> Option<Verdict> {
         if self.granted.load(Ordering::Acquire) {
             return Some(Verdict::Granted);
@@ -257,14 +258,14 @@ impl Wait {
         left.is_zero().then_some(Verdict::TimedOut)
     }
 
-    /// Waits for a grant, an interruption or the deadline. One who is next looks for a while before
-    /// it sleeps.
+    /// Waits for a grant, an interruption or the deadline. The waiter at the front spins before it
+    /// sleeps.
     pub(super) fn verdict(&self, deadline: Duration, next: bool) -> Verdict {
         if next && self.spin() {
             return Verdict::Granted;
         }
-        // A thread that comes back to its pool may have to wait for it, and must not do that with a
-        // lock that whoever grants needs.
+        // A thread that returns to its pool may have to wait for it. It must not hold a lock then
+        // that the granting thread needs.
         blocking(|| {
             let mut changing = self.changing.lock();
             loop {
@@ -277,7 +278,7 @@ impl Wait {
         })
     }
 
-    /// Looks for a grant for as long as [`SPIN`] says.
+    /// Spins for a grant for up to [`SPIN`].
     fn spin(&self) -> bool {
         let until = spillway_base::clock::now() + SPIN;
         loop {

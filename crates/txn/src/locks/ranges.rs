@@ -2,51 +2,52 @@
 //!
 //! A row lock is a line of 64 bytes in a hash table. A statement that changes 20 million rows must
 //! not hold 20 million lines. Once an owner holds many, [`Locks::fold`] replaces them by range
-//! locks. A range lock stands for every key between two bounds, whether its owner has asked for
-//! that key or not. A bulk statement visits keys in order, so its ranges contain few keys of
-//! others. A transaction that locks as many keys at random ends up with most of the table; that is
-//! the price of bounded memory, and the threshold is high enough that only bulk work pays it.
+//! locks. A range lock covers every key between two bounds, whether its owner has asked for that
+//! key or not. A bulk statement visits keys in order, so its ranges contain few keys of others. A
+//! transaction that locks as many keys at random ends up with most of the table; that is the price
+//! of bounded memory, and the threshold is high enough that only bulk work pays it.
 //!
 //! # Shards
 //!
 //! Every shard keeps its own copy of each range beside its lines, under its own mutex, and decides
 //! for itself what the range covers. A key belongs to one shard, so a range need not come into
 //! force everywhere at once, and two owners that fold overlapping spans at the same time may divide
-//! them differently in each shard. One registry for all shards was rejected: it would put a shared
-//! counter on the path of every lock, a second lock order beside the shards', and a window between
-//! the announcement of a range and the visit of a shard that each rule below would have to allow
-//! for.
+//! them differently in each shard. One registry for all shards was rejected. It would put a shared
+//! counter on the path of every lock, and add a second lock order beside the shards'. Each rule
+//! below would also have to allow for the time between the announcement of a range and the visit of
+//! a shard.
 //!
 //! # Guarantees
 //!
-//! - **LOCK-1 (what is covered).** A range covers the keys of one table from its start to before
-//!   its end, in one mode, except the keys that it leaves out. Folding replaces all row locks that
-//!   the owner has in its span, except those on keys that it leaves out, that others wait for, or
-//!   that it holds in a stronger mode. An owner has at most [`SPANS_PER_TABLE`] spans for each
-//!   table and mode and [`SPANS_MAX`] in all. A fold joins a new span with spans that it overlaps,
-//!   and with a neighbour where there is no place for one more. What an owner holds by a range it
-//!   holds to its end.
+//! - **LOCK-1 (coverage).** A range covers the keys of one table from its start to before its end,
+//!   in one mode, except the keys that it leaves out. Folding replaces all row locks that the owner
+//!   has in its span, except those on keys that it leaves out, that others wait for, or that it
+//!   holds in a stronger mode. An owner has at most [`SPANS_PER_TABLE`] spans for each table and
+//!   mode and [`SPANS_MAX`] in all. A fold joins a new span with spans that it overlaps, and with a
+//!   neighbour if there is no place for one more. An owner holds the locks of a range to its end.
 //! - **LOCK-2 (lines in a range).** A line on a key that a range covers has the range's owner among
 //!   its holders, in the range's mode or a stronger one. So a request for a key with a line need
-//!   not look at ranges. A request for a covered key without a line gets one that the owners of the
-//!   ranges hold, and stands in it as behind any row lock: order of arrival, deadlocks, timeouts
-//!   and wakers are the line's. NOWAIT and SKIP LOCKED make no line.
-//! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only where both are
-//!   shared. A fold takes the part of its span that no other range is in conflict with. It leaves
-//!   out each key that another owner holds, or waits for, in conflict: the owner's row lock on it,
-//!   if any, stays a line.
-//! - **LOCK-4 (what goes).** A line goes once nobody waits in it and ranges cover all of its
-//!   holders in their modes: at a fold, and when another owner gives its lock or its place back.
-//! - **LOCK-5 (own keys).** The owner gets a covered key without a line, and the answer
-//!   [`super::Acquired::New`]: it may never have looked at that row, so its caller compares it with
-//!   the snapshot as for any new lock.
+//!   not check ranges. A contended request for a covered key without a line creates one that the
+//!   owners of the ranges hold, and waits in it as behind any row lock: order of arrival,
+//!   deadlocks, timeouts and wakers are the line's. NOWAIT and SKIP LOCKED create no line.
+//! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only if both are shared.
+//!   A fold takes the part of its span that conflicts with no other range. It leaves out each key
+//!   that another owner holds, or waits for, in conflict: the owner's row lock on it, if any, stays
+//!   a line.
+//! - **LOCK-4 (removal).** A line is removed once it has no waiter and ranges cover all of its
+//!   holders in their modes: at a fold, and when another owner releases its lock or leaves the
+//!   line.
+//! - **LOCK-5 (own keys).** The owner gets a covered key without a line, with the outcome
+//!   [`super::Acquired::New`]: it may never have read that row, so its caller compares it with the
+//!   snapshot as for any new lock.
 //! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
 //!   It follows from LOCK-2 and LOCK-3.
-//! - **LOCK-7 (release).** The end of an owner takes its ranges out of each shard, and gives back
-//!   every line that it holds there, in one visit. It wakes those that it grants after the visit.
+//! - **LOCK-7 (release).** The end of an owner removes its ranges from each shard, and releases
+//!   every line that it holds there, in one visit. It wakes the waiters that it grants after the
+//!   visit.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
 //!   Its transaction charges them to the budget before each request, folds from a threshold on, and
-//!   refuses the request where neither gives room (`transaction::lock_memory`).
+//!   refuses the request if neither makes room (`transaction::lock_memory`).
 
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ const SPANS_PER_TABLE: usize = 8;
 /// An owner has at most this many spans (LOCK-1).
 const SPANS_MAX: usize = 64;
 
-/// Locks of a table and mode are folded where they are at least this part of the owner's lines.
+/// Locks of a table and mode are folded if they are at least this fraction of the owner's lines.
 const PART_FOLDED: usize = 16;
 
 /// Whether two owners may not hold one key in these modes.
@@ -73,7 +74,7 @@ pub(super) fn conflict(one: LockMode, other: LockMode) -> bool {
     one == LockMode::Exclusive || other == LockMode::Exclusive
 }
 
-/// The keys of a table from `start` to before `end`, and how they are locked.
+/// The keys of a table from `start` to before `end`, and their lock mode.
 #[derive(Clone)]
 pub(super) struct Span {
     table: TableId,
@@ -101,13 +102,13 @@ impl Span {
         self.is_kin_of(other) && self.start <= other.end && other.start <= self.end
     }
 
-    /// Both, and the keys between them.
+    /// Both spans, and the keys between them.
     fn joined(&self, other: &Span) -> Span {
         let start = self.start.clone().min(other.start.clone());
         Span { start, end: self.end.clone().max(other.end.clone()), ..self.clone() }
     }
 
-    /// The parts that the other, of whatever mode, has no key of.
+    /// The parts of this span that have no key of the other, of whatever mode.
     pub(super) fn without(&self, other: &Span) -> impl Iterator<Item = Span> {
         let apart = self.table != other.table || self.end <= other.start || other.end <= self.start;
         let (below, above) = if apart {
@@ -121,12 +122,12 @@ impl Span {
     }
 }
 
-/// What the locks of one owner were folded into.
+/// The spans into which the locks of one owner were folded.
 #[derive(Default)]
 pub(super) struct Folded {
     /// Disjoint for each table and mode.
     spans: Vec<Span>,
-    /// How many locks the owner must hold beside them before another fold can be worth its cost.
+    /// The number of further locks from which another fold can be worth its cost.
     pub(super) fold_from: usize,
 }
 
@@ -153,14 +154,14 @@ impl RangeLock {
             && (self.left_out.is_empty() || self.left_out.find(target.hash, is_target).is_none())
     }
 
-    /// Bytes that its owner is charged for.
+    /// The bytes that its owner is charged for.
     fn bytes(&self) -> usize {
         let left_out = self.left_out.iter().map(|key| lock_bytes(key.target().key.len()));
         size_of::<RangeLock>() + left_out.sum::<usize>()
     }
 }
 
-/// What the lines of one owner in one table and mode are between.
+/// The first and last key of one owner's lines in one table and mode.
 struct Extent {
     table: TableId,
     mode: LockMode,
@@ -188,7 +189,7 @@ impl Extent {
     }
 }
 
-/// Adds a span to those of an owner, and answers what it was joined to (LOCK-1); `None` where there
+/// Adds a span to those of an owner, and returns the span that it became (LOCK-1); `None` if there
 /// is no place for it.
 fn add_span(spans: &mut Vec<Span>, new: Span) -> Option<Span> {
     let mut joined = new;
@@ -212,8 +213,8 @@ fn add_span(spans: &mut Vec<Span>, new: Span) -> Option<Span> {
 }
 
 impl Locks {
-    /// Replaces row locks of an owner by range locks (LOCK-1), and counts what it is charged for
-    /// anew. The owner waits for nothing.
+    /// Replaces row locks of an owner by range locks (LOCK-1), and recounts the bytes that it is
+    /// charged for. The owner does not wait.
     #[cold]
     pub(crate) fn fold(&self, owner: &LockOwner) {
         debug_assert!(!owner.has_left(), "an owner in line does not fold");
@@ -240,8 +241,8 @@ impl Locks {
         *fold_from = held.len() * 2;
     }
 
-    /// Where the lines of an owner lie; those within a span that it has, on keys that are left out,
-    /// apart from the others.
+    /// The extents of an owner's lines. Lines on left-out keys within one of its spans are separate
+    /// from the others.
     fn extents(&self, owner: &LockOwner) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = FxHashMap::default();
@@ -265,13 +266,13 @@ impl Locks {
         extents
     }
 
-    /// Range locks in all shards.
+    /// The number of range locks in all shards.
     #[cfg(test)]
     pub(super) fn ranges(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.lock().ranges.len()).sum()
     }
 
-    /// Panics where LOCK-2, LOCK-3 or LOCK-4 does not hold.
+    /// Panics if LOCK-2, LOCK-3 or LOCK-4 does not hold.
     #[cfg(all(test, not(loom)))]
     pub(super) fn check(&self) {
         for shard in &self.shards {

@@ -1,7 +1,7 @@
-//! One shard of the lock table: the lines of its keys, and the range locks that cover more of them.
+//! One shard of the lock table: the lines of its keys, and the range locks that cover some of them.
 //!
-//! All of it is under the shard's mutex, so each method here sees and leaves a state that LOCK-2 to
-//! LOCK-4 hold for.
+//! All of it is under the shard's mutex, so LOCK-2 to LOCK-4 hold before and after each method
+//! here.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -10,8 +10,7 @@ use super::line::{Granted, Line, LockKey, Taken, Target};
 use super::ranges::{RangeLock, Span, conflict};
 use crate::options::LockMode;
 
-/// A shard's table that had to grow past this for one large transaction is made anew when it is
-/// empty.
+/// A shard's table that grew past this for one large transaction is recreated when it is empty.
 pub(super) const LINES_KEPT: usize = 1024;
 
 #[derive(Default)]
@@ -20,8 +19,8 @@ pub(super) struct ShardState {
     pub(super) ranges: Vec<RangeLock>,
 }
 
-/// Whether ranges alone stand for all that a line says: nobody waits, and a range of each holder
-/// covers the key (LOCK-4).
+/// Whether ranges make a line unnecessary: it has no waiter, and a range of each holder covers the
+/// key (LOCK-4).
 fn is_redundant(line: &Line, ranges: &[RangeLock]) -> bool {
     !ranges.is_empty()
         && line.is_only_held_by(|id, mode| {
@@ -30,8 +29,8 @@ fn is_redundant(line: &Line, ranges: &[RangeLock]) -> bool {
         })
 }
 
-/// The line that the ranges over a key stand for: held by the owner of each (LOCK-2). `None` where
-/// no range covers the key.
+/// The line that the ranges over a key imply: the owner of each holds it (LOCK-2). `None` if no
+/// range covers the key.
 fn line_from(ranges: &[RangeLock], target: Target<'_>) -> Option<Line> {
     let mut covering = ranges.iter().filter(|range| range.covers(target));
     let first = covering.next()?;
@@ -41,7 +40,7 @@ fn line_from(ranges: &[RangeLock], target: Target<'_>) -> Option<Line> {
 }
 
 impl ShardState {
-    /// Takes a lock if nobody is in the way.
+    /// Takes a lock if no other owner prevents it.
     #[inline]
     pub(super) fn take(&mut self, id: u64, target: Target<'_>, mode: LockMode) -> Option<Taken> {
         match self.lines.entry(target.hash, |line| line.is(target), Line::hash) {
@@ -54,7 +53,7 @@ impl ShardState {
         }
     }
 
-    /// Takes a lock on a key that has no line, where there are ranges (LOCK-2, LOCK-5).
+    /// Takes a lock on a key that has no line, in a shard with ranges (LOCK-2, LOCK-5).
     #[inline(never)]
     fn take_beside_ranges(&mut self, id: u64, target: Target<'_>, mode: LockMode) -> Option<Taken> {
         let mut own = None;
@@ -79,7 +78,7 @@ impl ShardState {
         Some(Taken::New)
     }
 
-    /// The line of a key that a line or a range keeps a request from.
+    /// The line of a key for which a line or a range refused a request.
     pub(super) fn contended(&mut self, target: Target<'_>) -> &mut Line {
         match self.lines.entry(target.hash, |line| line.is(target), Line::hash) {
             Entry::Occupied(line) => line.into_mut(),
@@ -101,7 +100,7 @@ impl ShardState {
             || self.ranges.iter().any(|range| stands(range) && range.covers(target))
     }
 
-    /// Takes a waiter out of its line. `false` when it is not in it: it was granted.
+    /// Removes a waiter from its line. `false` if it is not there, because it was granted.
     pub(super) fn withdraw(&mut self, id: u64, target: Target<'_>, granted: &mut Granted) -> bool {
         let line = self.lines.find_entry(target.hash, |line| line.is(target));
         let Ok(mut line) = line else { return false };
@@ -112,7 +111,7 @@ impl ShardState {
         found
     }
 
-    /// Gives back a lock that `id` holds by a line of this hash.
+    /// Releases a lock that `id` holds by a line of this hash.
     pub(super) fn release(&mut self, id: u64, hash: u64, granted: &mut Granted) {
         let held = |line: &Line| line.hash() == hash && line.is_held_by(id);
         if let Ok(mut line) = self.lines.find_entry(hash, held)
@@ -125,7 +124,7 @@ impl ShardState {
         }
     }
 
-    /// Gives back every lock of an owner that has ranges (LOCK-7).
+    /// Releases every lock of an owner that has ranges (LOCK-7).
     pub(super) fn release_all(&mut self, id: u64, granted: &mut Granted) {
         let ShardState { lines, ranges } = self;
         ranges.retain(|range| range.owner != id);
@@ -140,7 +139,7 @@ impl ShardState {
         self.shrink();
     }
 
-    /// Gives back memory that many lines have left.
+    /// Releases the memory of many former lines.
     fn shrink(&mut self) {
         let (lines, capacity) = (self.lines.len(), self.lines.capacity());
         if capacity > LINES_KEPT && lines < capacity / 4 {
@@ -148,9 +147,9 @@ impl ShardState {
         }
     }
 
-    /// Covers a span with a range lock of `id`, but for ranges of others in conflict (LOCK-3) and
-    /// keys that others hold or wait for in conflict. Earlier ranges of `id` with that table and
-    /// mode, which the span contains or does not touch, are a part of it.
+    /// Covers a span with a range lock of `id`, except conflicting ranges of others (LOCK-3) and
+    /// keys that others hold or wait for in conflict. Earlier ranges of `id` with the same table
+    /// and mode lie within the span or apart from it.
     pub(super) fn cover(&mut self, id: u64, span: &Span) {
         let ShardState { lines, ranges } = self;
         ranges.retain(|range| range.owner != id || !span.contains(&range.span));

@@ -1,15 +1,15 @@
-//! Threads that flush what nobody waits for, one for each lane.
+//! Threads that flush commits without a waiting thread, one for each lane.
 //!
-//! Whoever leaves a commit behind asks with the delay that will do. Most ask for what was asked
-//! before: then one look at an atomic is all, and no clock is read. A flusher takes the question
-//! back before it looks at the queue, so whoever finds it asked has its commit in the queue that
-//! will be looked at.
+//! A thread that leaves a commit without waiting for it requests a flush within some delay. Most
+//! requests repeat an earlier one: these load one atomic and read no clock. A flusher clears the
+//! request before it looks at the queue, so a thread that finds the request set has its commit in
+//! the queue that the flusher will look at.
 //!
-//! A commit that is told of by a call asks for little: a thread that has nothing else to do may
-//! flush it first, and under load one always does. So a flusher that was asked for no more only
-//! stands by ([`Urgency::Soon`]): each time that passes it looks whether others have flushed what
-//! was there the last time, and flushes only where nobody has. As long as there is something in the
-//! queue it stays asked, and nobody has to wake it.
+//! A commit with a callback requests little: an idle thread may flush it first, and under load one
+//! always does. So a flusher with only such requests stands by ([`Urgency::Soon`]). After each
+//! delay it checks whether other threads have flushed the commits that were queued the last time,
+//! and flushes only if none has. While the queue is not empty the request stays set, and no thread
+//! has to wake the flusher.
 
 use std::time::Duration;
 
@@ -21,35 +21,35 @@ use super::Pipeline;
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::SOON;
 
-/// How soon a flush is wanted. A class comes with a due time of its own; who asks for a class that
-/// was asked for, or for less, has nothing to add.
+/// How soon a flush is requested. Each class has its own due time, so a request of a class that was
+/// requested already, or of a lower class, adds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Urgency {
-    /// By a time of the asker's own.
+    /// By a time that the caller chooses.
     Timed = 0,
-    /// Some time: nobody waits.
+    /// Some time: nothing waits.
     Relaxed = 1,
-    /// Very soon: a call waits, whose thread may lead a flush before, or an engine does.
+    /// Very soon: a callback waits, whose thread may lead a flush before, or an engine waits.
     Soon = 2,
     /// At once.
     Now = 3,
 }
 
-/// What a flusher's thread has to do.
+/// The task of a flusher's thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Task {
     /// Make all that is queued durable.
     Flush,
-    /// Write what is queued, so that its room in the queue is free.
+    /// Write the queued entries, to free their room in the queue.
     MakeRoom,
 }
 
-/// Standing by, for commits that others may flush.
+/// The stand-by state, for commits that other threads may flush.
 #[derive(Clone, Copy)]
 struct StandBy {
-    /// When to look.
+    /// When to check.
     at: Duration,
-    /// Every commit up to here was ordered when this began.
+    /// The last commit that was ordered when this began.
     ordered: Csn,
 }
 
@@ -61,7 +61,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// When there will be something to do or to look at, unless asked anew.
+    /// The time of the next task or check, unless there is another request.
     fn next(&self) -> Option<Duration> {
         self.due.into_iter().chain(self.stand_by.map(|stand_by| stand_by.at)).min()
     }
@@ -69,7 +69,7 @@ impl Wanted {
 
 #[derive(Default)]
 struct Flusher {
-    /// The largest urgency asked for, but for [`Urgency::Soon`].
+    /// The highest urgency requested, except [`Urgency::Soon`].
     asked: AtomicUsize,
     asked_soon: AtomicBool,
     asked_room: AtomicBool,
@@ -95,13 +95,13 @@ impl Flushers {
         }
     }
 
-    /// Takes the threads over, which do what is asked for here.
+    /// Adds the threads that serve the requests made here.
     pub(crate) fn started(&self, threads: Vec<JoinHandle<()>>) {
         self.threads.lock().extend(threads);
         self.running.store(true, Ordering::Release);
     }
 
-    /// How many threads there should be.
+    /// The number of threads to start.
     pub(crate) fn count(&self) -> usize {
         self.each.len()
     }
@@ -110,7 +110,7 @@ impl Flushers {
         self.running.load(Ordering::Acquire)
     }
 
-    /// Asks for room in a lane's queue.
+    /// Requests room in a lane's queue.
     pub(super) fn ask_room(&self, lane: usize) {
         let flusher = &self.each[lane];
         if !flusher.asked_room.load(Ordering::Relaxed)
@@ -121,7 +121,7 @@ impl Flushers {
         }
     }
 
-    /// Ends the threads.
+    /// Stops and joins the threads.
     pub(crate) fn end(&self) {
         self.stop.store(true, Ordering::Release);
         self.running.store(false, Ordering::Release);
@@ -130,15 +130,14 @@ impl Flushers {
             flusher.changed.notify_all();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // It ends with its loop; a panic in it has been reported by the panic hook.
+            // It ends with its loop; the panic hook has reported a panic in it.
             let _ = thread.join();
         }
     }
 }
 
 impl Pipeline {
-    /// Asks the flushers for a flush, at `due` at the latest, of every lane that has something
-    /// queued.
+    /// Requests a flush, at `due` at the latest, of every lane with queued entries.
     pub(crate) fn flush_by(&self, urgency: Urgency, due: impl Fn() -> Duration) {
         let mut at = None;
         for (flusher, lane) in self.flushers.each.iter().zip(&self.lanes) {
@@ -146,8 +145,8 @@ impl Pipeline {
                 continue;
             }
             if urgency == Urgency::Soon {
-                // After the caller's commit was queued, before the look at whether the flusher will
-                // look for it.
+                // After the caller's commit was queued, and before the check whether the flusher
+                // will look for it.
                 fence(Ordering::SeqCst);
                 if !flusher.asked_soon.load(Ordering::SeqCst) {
                     let at = *at.get_or_insert_with(&due);
@@ -179,7 +178,7 @@ impl Pipeline {
         }
     }
 
-    /// What a flusher's thread does until it is stopped.
+    /// The loop of a flusher's thread.
     pub(crate) fn run_flusher(&self, index: usize, now: impl Fn() -> Duration) {
         let flusher = &self.flushers.each[index];
         let _guard = self.guard("flushing the log in the background");
@@ -189,7 +188,7 @@ impl Pipeline {
                 continue;
             }
             let mut wanted = flusher.wanted.lock();
-            // Whoever asked or stopped it before did not see it sleep.
+            // A thread that requested or stopped before this did not see it sleep.
             if self.flushers.stop.load(Ordering::Acquire) || wanted.room {
                 continue;
             }
@@ -211,7 +210,7 @@ impl Pipeline {
         self.flushers.each[index].wanted.lock().stand_by.is_some()
     }
 
-    /// What a lane's flusher has to do at this time.
+    /// The task of a lane's flusher at this time.
     pub(super) fn next_task(&self, index: usize, time: Duration) -> Option<Task> {
         let (flusher, lane) = (&self.flushers.each[index], &self.lanes[index]);
         let mut wanted = flusher.wanted.lock();

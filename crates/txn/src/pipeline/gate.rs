@@ -1,11 +1,11 @@
-//! What every commit passes on its way to a CSN, and where it is turned back: once the database is
-//! closed, or when a table that it writes to has been dropped.
+//! The gate that every commit passes before it takes a CSN. It refuses commits once the database is
+//! closed, and commits to a table that has been dropped.
 //!
-//! A commit to a table that another commit dropped first is refused: engines skip such writes, and
-//! nobody would be told that they are gone. So a commit that drops a table holds the gate: it waits
-//! until every commit that went through before has its CSN, and those that come wait for it. The
-//! gate costs the others one look at a word that hardly changes, after their place is reserved:
-//! whoever holds it then sees the place, or they see the gate.
+//! A commit to a table that another commit dropped first is refused: engines would skip its writes
+//! silently. So a commit that drops a table holds the gate. It waits until every commit that passed
+//! before has its CSN, and later commits wait for it. The gate costs other commits one load of a
+//! word that rarely changes, after they reserve their place: either the holder sees the place, or
+//! they see the gate.
 
 use rustc_hash::FxHashSet;
 use spillway_base::lock::RwLock;
@@ -26,7 +26,7 @@ pub(super) enum Passage {
 
 pub(super) struct Gate {
     passage: AtomicUsize,
-    /// Held while the gate is, and by those who change what is behind it.
+    /// Locked while the gate is held, and by threads that change the state behind it.
     lock: Mutex<()>,
     /// Tables dropped since the database was opened, and whether there are any.
     dropped: RwLock<FxHashSet<TableId>>,
@@ -43,7 +43,7 @@ impl Gate {
         }
     }
 
-    /// For a commit that has its place.
+    /// The state of the gate, for a commit that has reserved its place.
     pub(super) fn passage(&self) -> Passage {
         model_fence();
         match self.passage.load(Ordering::SeqCst) {
@@ -53,19 +53,19 @@ impl Gate {
         }
     }
 
-    /// Waits until nobody holds it.
+    /// Waits until no commit holds the gate.
     pub(super) fn wait(&self) {
         drop(self.lock.lock());
     }
 
-    /// Lets nothing pass any more.
+    /// Closes the gate to all commits.
     pub(super) fn close(&self) {
         let _lock = self.lock.lock();
         self.passage.store(Passage::Closed as usize, Ordering::SeqCst);
         model_fence();
     }
 
-    /// Lets nothing pass but the caller's commit.
+    /// Closes the gate to all commits but the caller's.
     pub(super) fn hold(&self) -> Result<Held<'_>> {
         let lock = self.lock.lock();
         if self.passage() == Passage::Closed {
@@ -76,7 +76,7 @@ impl Gate {
         Ok(Held { passage: &self.passage, _lock: lock })
     }
 
-    /// Refuses a commit that writes to a table which was dropped.
+    /// Refuses a commit that writes to a dropped table.
     pub(super) fn check(&self, mut touched: impl Iterator<Item = TableId>) -> Result<()> {
         if !self.any_dropped.load(Ordering::Acquire) {
             return Ok(());
@@ -91,7 +91,7 @@ impl Gate {
         }
     }
 
-    /// Notes the tables that the caller's commit drops. It holds the gate if there are any.
+    /// Notes the tables that the caller's commit drops. The caller holds the gate if there are any.
     pub(super) fn note_dropped(&self, dropped: &[TableId]) {
         if !dropped.is_empty() {
             self.dropped.write().extend(dropped);
@@ -100,7 +100,7 @@ impl Gate {
     }
 }
 
-/// The gate, held. Its end opens it.
+/// The held gate. Dropping it opens the gate.
 pub(crate) struct Held<'g> {
     passage: &'g AtomicUsize,
     _lock: MutexGuard<'g, ()>,

@@ -1,4 +1,4 @@
-//! One lane: a queue, the log stream behind it, and the first two stages of the pipeline.
+//! One lane: a queue, its log stream, and the first two stages of the pipeline.
 
 use std::sync::atomic::AtomicU64 as Counter;
 
@@ -15,30 +15,30 @@ use super::truncation::{Newest, Segments};
 use crate::record::{COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard, pause};
 
-/// Of a frame, before its last commit.
+/// The most bytes of a frame before its last commit.
 const FRAME_BYTES: usize = 64 << 20;
-/// Memory for a frame that is kept between flushes.
+/// The most memory for a frame that is kept between flushes.
 const SPARE_BYTES: usize = 8 << 20;
-/// Words taken out before their space is given back.
+/// Words that are taken out before their space is freed.
 const RELEASE_WORDS: u64 = 8 << 10;
 
-/// What belongs to the thread that writes to the log.
+/// The state of the thread that writes to the log.
 #[derive(Default)]
 pub(super) struct FlushState {
-    /// Where the next entry is taken from.
+    /// The position of the next entry to take.
     taken: u64,
-    /// Whether a frame was written and not synced.
+    /// Whether a frame was written but not synced.
     unsynced: bool,
     spare: Vec<u8>,
     pub(super) segments: Segments,
-    /// Room for the note that goes before the next cut, kept so that a full log can be cut.
+    /// The space for the note before the next cut, reserved so that a full log can be cut.
     pub(super) note: Option<LogRoom>,
 }
 
 /// Counts of a lane's first two stages.
 #[derive(Default)]
 pub(crate) struct LaneCounts {
-    /// Commits that found the queue full, and the time that they waited.
+    /// The commits that found the queue full, and their waiting time.
     pub(crate) full: Tally,
     pub(crate) writes: Counter,
     pub(crate) flushes: Counter,
@@ -48,16 +48,16 @@ pub(crate) struct LaneCounts {
 }
 
 pub(crate) struct Lane {
-    /// Among the lanes.
+    /// The index among the lanes.
     pub(super) number: usize,
     pub(super) plog: Box<dyn Plog>,
     ring: Ring,
     /// Batches too large for the ring, by their places.
     large: Mutex<FxHashMap<u64, WriteBatch>>,
-    /// A frame takes no further commit past this.
+    /// A frame takes no further commit past this size.
     pub(super) frame_bytes: usize,
     flushing: Mutex<FlushState>,
-    /// The queue is durable up to here.
+    /// The queue is durable up to this position.
     durable_at: AtomicU64,
     /// Every commit of this lane up to this CSN is durable.
     durable_through: AtomicU64,
@@ -65,7 +65,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane over a log just opened, where every commit up to `last` is recovered.
+    /// A lane over a log just opened, in which every commit up to `last` is recovered.
     pub(super) fn new(
         number: usize,
         plog: Box<dyn Plog>,
@@ -86,7 +86,7 @@ impl Lane {
         }
     }
 
-    /// Makes sure that a batch of this size can be logged.
+    /// Reserves log space for a batch of this size.
     pub(super) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
         if batch_bytes > BATCH_BYTES_MAX {
             return Err(Error::new(
@@ -96,12 +96,12 @@ impl Lane {
                 ),
             ));
         }
-        // Each record may come to a frame of its own.
+        // Each record may need its own frame.
         let room = self.plog.reserve((batch_bytes + COMMIT_OVERHEAD) as u64)?;
         Ok(Room { lane: self, room })
     }
 
-    /// Reserves a place for a batch. It must be filled or left unused.
+    /// Reserves a place for a batch. The caller must fill or skip it.
     pub(super) fn reserve(&self, batch: &WriteBatch) -> Place {
         self.ring.reserve(self.in_ring(batch).map_or(0, <[u8]>::len))
     }
@@ -142,7 +142,7 @@ impl Lane {
         self.ring.skip(place);
     }
 
-    /// Whether so many words of the queue were taken out.
+    /// Whether this many words of the queue were taken out.
     #[cfg(all(test, not(loom)))]
     pub(super) fn has_taken(&self, words: u64) -> bool {
         self.ring.head() >= words
@@ -152,7 +152,7 @@ impl Lane {
         self.ring.tail() != self.durable_at.load(Ordering::SeqCst)
     }
 
-    /// Words of the queue that are not durable.
+    /// The number of words in the queue that are not durable.
     pub(super) fn depth(&self) -> u64 {
         let durable = self.durable_at.load(Ordering::SeqCst);
         self.ring.tail().saturating_sub(durable)
@@ -162,14 +162,14 @@ impl Lane {
         self.ring.bytes()
     }
 
-    /// Every commit of this lane up to the answer is durable. `ordered` is the newest CSN that was
-    /// given out before the call: each has its place in some lane since before that, so a lane
-    /// whose places are all durable has every one that is its own.
+    /// A CSN up to which every commit of this lane is durable. `ordered` is the newest CSN that was
+    /// assigned before the call. Each commit reserves its place in some lane before its CSN is
+    /// assigned, so a lane whose places are all durable has all of its commits up to `ordered`.
     pub(super) fn durable_through(&self, ordered: u64) -> u64 {
         if self.has_unflushed() { self.durable_through.load(Ordering::SeqCst) } else { ordered }
     }
 
-    /// For a [`super::Turn`] alone (PIPE-2).
+    /// Only for a [`super::Turn`] (PIPE-2).
     pub(super) fn lock(&self) -> MutexGuard<'_, FlushState> {
         self.flushing.lock()
     }
@@ -179,9 +179,9 @@ impl Lane {
         self.flushing.try_lock()
     }
 
-    /// Stages one and two for what was queued at the call: writes it, and makes all of the log
-    /// durable. `ordered` is read first: see [`Lane::durable_through`]. It waits for places that
-    /// are reserved and not filled, as long as `health` says that they will be.
+    /// Stages one and two for the entries queued at the call: writes them, and syncs the log. It
+    /// reads `ordered` first: see [`Lane::durable_through`]. It waits for places that are reserved
+    /// and not filled, as long as `health` reports no failure.
     pub(super) fn flush(
         &self,
         state: &mut FlushState,
@@ -201,8 +201,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Makes room in the queue: writes what is before `end` in it, or all that was queued at the
-    /// call, and syncs nothing. It waits as [`Lane::flush`] does.
+    /// Makes room in the queue: writes the entries before `end`, or all entries queued at the call,
+    /// without a sync. It waits as [`Lane::flush`] does.
     pub(super) fn write(
         &self,
         state: &mut FlushState,
@@ -214,8 +214,8 @@ impl Lane {
         self.drain(state, end, stable, false, health)
     }
 
-    /// Gathers what is before `end` in the queue in frames, and writes them, the last one durably
-    /// if `durable`.
+    /// Collects the entries before `end` in frames and writes them, the last frame durably if
+    /// `durable`.
     fn drain(
         &self,
         state: &mut FlushState,
@@ -256,8 +256,8 @@ impl Lane {
                 }
             };
             let Some(entry) = self.ring.take(state.taken, frame, head) else {
-                // Its owner copies, or waits for the ring to come round, or has gone because a log
-                // failed.
+                // Its owner is copying, waits for the ring to wrap around, or has left because a
+                // log failed.
                 self.ring.release(state.taken);
                 health()?;
                 pause(&mut tries);
@@ -304,7 +304,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Counts a sync, and the time that it takes.
+    /// Counts a sync and its duration.
     fn timed<T>(&self, sync: impl FnOnce() -> Result<T>) -> Result<T> {
         let start = spillway_base::clock::now();
         let synced = sync()?;

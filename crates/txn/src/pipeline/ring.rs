@@ -1,11 +1,11 @@
-//! The queue of a lane: a ring of words into which any number of threads put their commits without
-//! a lock, and out of which one thread at a time takes them.
+//! The queue of a lane: a lock-free ring of words. Any number of threads add commits, and one
+//! thread at a time removes them.
 //!
-//! A thread reserves a place by adding to `tail`. The place is its own from then on: it waits until
-//! the ring has gone round far enough, copies its commit in, and stores the entry's first word
-//! last. Serialising is parallel by that, and only the order of the places is not. Whoever takes
-//! out goes from place to place, and waits at one that is reserved and not yet filled: its owner
-//! needs nothing but a processor.
+//! A thread reserves a place by adding to `tail`. The place then belongs to the thread. It waits
+//! until the ring has wrapped around far enough, copies its commit in, and stores the entry's first
+//! word last. So threads serialize their commits in parallel, and only the order of the places is
+//! sequential. The taker goes from place to place, and waits at one that is reserved and not yet
+//! filled: its owner needs nothing but processor time.
 //!
 //! ```text
 //! entry   word 0   state: 0 reserved; else kind (2 bits), engines (4 bits), and payload bytes
@@ -16,13 +16,14 @@
 //!
 //! # Invariants
 //!
-//! - `head <= tail <= head` + what waits for room. Words from `head` on belong to their entry's
-//!   owner until its state is stored, then to the taker until it moves `head`.
-//! - Outside entries every word is 0, so a word where an entry will begin reads as reserved,
-//!   whatever lay there one round ago: the taker leaves zeros behind.
+//! - `head <= tail <= head` + the ring's size + the places that wait for room. Words from `head` on
+//!   belong to their entry's owner until its state is stored, then to the taker until it advances
+//!   `head`.
+//! - Outside entries every word is 0, so the word at which an entry will begin reads as reserved,
+//!   whatever was there one round ago: the taker leaves zeros behind.
 //!
-//! The simpler design, a mutex around a vector, makes every commit of a lane meet on one lock for
-//! as long as a copy takes; a linked queue allocates for each commit, and frees on another thread.
+//! The simpler design, a mutex around a vector, makes every commit of a lane contend for one lock
+//! for the time of a copy. A linked queue allocates for each commit, and frees on another thread.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineSet};
@@ -32,14 +33,14 @@ const HEAD_WORDS: u64 = 3;
 const KIND_SHIFT: u32 = 62;
 const ENGINES_SHIFT: u32 = 58;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A commit, its batch in the ring.
     Commit = 1,
-    /// A commit whose batch is kept elsewhere, being large.
+    /// A commit whose batch is too large for the ring, and is kept elsewhere.
     Large = 2,
-    /// A place that was not used.
+    /// An unused place.
     Skip = 3,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Place {
     words: u64,
 }
 
-/// An entry, taken out.
+/// An entry taken from the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub(super) kind: Kind,
@@ -59,11 +60,11 @@ pub(super) struct Entry {
     pub(super) csn: Csn,
     pub(super) room: u64,
     pub(super) bytes: usize,
-    /// Where the next one begins.
+    /// Where the next entry begins.
     pub(super) next: u64,
 }
 
-/// On cache lines of its own.
+/// On its own cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 struct Apart(AtomicU64);
@@ -100,14 +101,13 @@ impl Ring {
         self.tail.0.load(Ordering::SeqCst)
     }
 
-    /// Reserves a place for a payload. From now on it must be filled, or everything behind it
-    /// waits.
+    /// Reserves a place for a payload. The caller must fill it, or every later place waits.
     pub(super) fn reserve(&self, payload: usize) -> Place {
         let words = HEAD_WORDS + payload.div_ceil(8) as u64;
         Place { at: self.tail.0.fetch_add(words, Ordering::SeqCst), words }
     }
 
-    /// Whether the ring has come round to a place.
+    /// Whether the ring has room for a place.
     pub(super) fn fits(&self, place: Place) -> bool {
         place.at + place.words <= self.head.0.load(Ordering::Acquire) + self.words.len() as u64
     }
@@ -141,7 +141,7 @@ impl Ring {
         self.word(place.at + 2).store(room, Ordering::Relaxed);
         let at = place.at + HEAD_WORDS;
         let (words, rest) = payload.as_chunks::<8>();
-        // Up to the end of the ring, and on from its begin.
+        // Up to the end of the ring, then from its beginning.
         let from = at as usize & (self.words.len() - 1);
         let (before, after) = words.split_at(words.len().min(self.words.len() - from));
         let fill = |places: &[AtomicU64], words: &[[u8; 8]]| {
@@ -168,8 +168,9 @@ impl Ring {
         self.word(place.at).store(state, Ordering::Release);
     }
 
-    /// Takes the entry at `at` out, its payload behind `before` into `out`; `None` while it is only
-    /// reserved. For one thread at a time, which gives the space back with [`Ring::release`].
+    /// Takes the entry at `at`, and appends the output of `before` and its payload to `out`; `None`
+    /// while it is only reserved. For one thread at a time, which then frees the space with
+    /// [`Ring::release`].
     pub(super) fn take(
         &self,
         at: u64,
@@ -212,13 +213,13 @@ impl Ring {
         value
     }
 
-    /// Where what was not taken out begins.
+    /// The position up to which entries were taken out and released.
     #[cfg(all(test, not(loom)))]
     pub(super) fn head(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
     }
 
-    /// Everything before `head` was taken out.
+    /// Frees the space before `head`, from which every entry was taken.
     pub(super) fn release(&self, head: u64) {
         self.head.0.store(head, Ordering::Release);
     }

@@ -1,9 +1,9 @@
-//! Cutting the logs: which segments are still needed, and giving back those that are not.
+//! Cuts the logs: decides which segments are still needed, and deletes the others.
 //!
-//! A segment goes once all of its commits are in the engines' own files. Before any goes, a note
-//! that says up to where that is so is durable in the first lane: it is why a recovery that finds
-//! commits missing at the begin of the logs does not miss them. Room for the note is kept from
-//! before the log is full, as a full log could not be cut without it.
+//! A segment is deleted once all of its commits are in the engines' own files. Before that, a note
+//! of how far these files go is made durable in the first lane. It tells a recovery that finds
+//! commits missing at the beginning of the logs that this is no damage. Space for the note is
+//! reserved before the log is full, because a full log could not be cut without it.
 
 use std::collections::VecDeque;
 
@@ -78,7 +78,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// As an opening found them.
+    /// The segments that an opening found.
     pub(super) fn found(old: Vec<OldSegment>) -> Segments {
         let filled = old.into_iter().map(|old| Filled {
             segment: old.segment,
@@ -102,13 +102,13 @@ impl Segments {
         }
     }
 
-    /// The segment that is written to, where this opening has written.
+    /// The segment that lanes append to, if this opening has written.
     fn current(&self) -> Option<u64> {
         self.filled.back().filter(|last| !last.earlier).map(|last| last.segment)
     }
 
-    /// The segments, from the first on, whose commits are all up to `persisted`; of this opening's
-    /// only where `own` says so. What is written to is not among them.
+    /// The number of segments, from the first on, whose commits are all up to `persisted`. Segments
+    /// of this opening count only if `own`, and the one being appended to never counts.
     fn covered(&self, persisted: Csn, own: bool) -> usize {
         let current = self.current();
         let covered = self.filled.iter().take_while(|filled| {
@@ -119,15 +119,14 @@ impl Segments {
         covered.count()
     }
 
-    /// The segments that can be cut once their commits are persistent, with the newest commit of
-    /// each.
+    /// The newest commits of the segments that can be cut once their commits are persistent.
     pub(super) fn full(&self) -> impl Iterator<Item = Csn> {
         let current = self.current();
         let full = self.filled.iter().filter(move |filled| Some(filled.segment) != current);
         full.map(|filled| filled.newest.commit)
     }
 
-    /// Where a cut of the covered segments would have the log begin.
+    /// The segment at which the log would begin after a cut of the covered segments.
     fn begin_of_rest(&self, persisted: Csn, own: bool) -> u64 {
         let last = self.covered(persisted, own).checked_sub(1).map(|last| self.filled[last]);
         last.map_or(self.kept, |last| self.kept.max(last.segment + 1))
@@ -142,7 +141,7 @@ impl Segments {
 }
 
 impl Lane {
-    /// Notes that every commit up to `persisted` is in the engines' own files.
+    /// Writes a note that every commit up to `persisted` is in the engines' own files.
     fn put_note(&self, state: &mut FlushState, persisted: Csn) -> Result<()> {
         let room = state.note.take().map_or_else(|| self.plog.reserve(NOTE_BYTES as u64), Ok)?;
         let mut note = Vec::new();
@@ -154,7 +153,7 @@ impl Lane {
 }
 
 impl Pipeline {
-    /// Keeps room for the next note: without it a log that is full could not be cut.
+    /// Reserves space for the next note: without it a full log could not be cut.
     pub(super) fn keep_room_for_note(&self) {
         let lane = &self.lanes[0];
         if self.turn(lane).state().note.is_some() {
@@ -173,19 +172,19 @@ impl Pipeline {
         self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
     }
 
-    /// What of each lane's log is durable and kept.
+    /// The durable part of each lane's log that is still kept.
     pub(crate) fn spans(&self) -> Vec<LogSpan> {
         self.lanes.iter().filter_map(|lane| lane.plog.span()).collect()
     }
 
-    /// Bytes of the logs that are kept.
+    /// The bytes of the logs that are kept.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
     }
 
     /// The commit up to which all must be persistent so that the logs can be cut to `bytes_max`, or
-    /// as near to that as they can; `None` when they are no longer. It is the oldest that will do:
-    /// asking for more would have tables flushed before their memtables are worth it.
+    /// as close to it as possible; `None` if they are no longer than that. It is the oldest
+    /// sufficient commit: a newer one would flush memtables before that is worthwhile.
     pub(crate) fn persist_target(&self, bytes_max: u64) -> Option<Csn> {
         let bytes = self.log_bytes();
         if bytes <= bytes_max {
@@ -220,14 +219,14 @@ impl Pipeline {
 
     /// Cuts the logs: commits up to `persisted` are in the engines' own files.
     ///
-    /// What an opening discarded must never be taken for a later commit of the same number. Its
-    /// segment's generation tells, as long as a segment of the next generation is there, in
-    /// whichever lane. So segments of earlier openings go first, and those of this one only once no
-    /// discarded commit is left on the disk.
+    /// A commit that an opening discarded must never be taken for a later commit with the same CSN.
+    /// The generation of its segment marks it as discarded, as long as some lane has a segment of
+    /// the next generation. So segments of earlier openings are deleted first, and those of this
+    /// one only once no discarded commit is left on the disk.
     ///
     /// # Errors
     /// [`ErrorKind::DiskFull`]: there is no room for the note, nothing was cut, and a later call
-    /// may succeed. Any other stops the log.
+    /// may succeed. Any other error stops the log.
     pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
         self.health()?;
         self.cut(persisted, false)?;
@@ -239,7 +238,7 @@ impl Pipeline {
         self.cut(persisted, true)
     }
 
-    /// Cuts what is covered now, and no more (PIPE-3).
+    /// Cuts the segments that are covered now, and no others (PIPE-3).
     fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
         let mut any_covered = false;
         let begins: Vec<u64> = self
@@ -253,7 +252,7 @@ impl Pipeline {
             })
             .collect();
         if any_covered {
-            // The note that says why the logs begin where they will is in one lane for all.
+            // One lane holds the note that explains where the logs of all lanes begin.
             let mut turn = self.turn(&self.lanes[0]);
             match self.lanes[0].put_note(turn.state(), persisted) {
                 Err(error) if error.kind() == ErrorKind::DiskFull => return Err(error),
@@ -267,8 +266,8 @@ impl Pipeline {
         let mut outcome = Ok(());
         for (lane, begin) in self.lanes.iter().zip(begins) {
             self.turn(lane).state().segments.cut_before(begin);
-            // Removing files takes a while, and no commit has to wait for it. What an earlier call
-            // failed to give back is asked for again.
+            // Deleting files takes a while, and no commit has to wait for it. The call also retries
+            // deletions that failed before.
             outcome = outcome.and(lane.plog.truncate_before(begin));
         }
         self.keep_room_for_note();

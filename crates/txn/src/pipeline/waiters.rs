@@ -1,13 +1,13 @@
-//! Those who wait for their commits to become stable: threads that sleep, tasks with a waker, and
-//! calls.
+//! The waiters for stable commits: sleeping threads, tasks with a waker, and callbacks.
 //!
-//! Threads are few and can lead a flush; they stand in one ordered map, under one lock that only
-//! those take who go to sleep and those who end a flush. Tasks and calls may be thousands, so they
-//! stand in several heaps, each with the least CSN in it where everybody can look without its lock.
+//! Threads are few and can lead a flush. They are in one ordered map, under one lock that is taken
+//! only by threads that go to sleep and by threads that end a flush. There may be thousands of
+//! tasks and callbacks, so they are in several heaps. The least CSN of each heap can be read
+//! without its lock.
 //!
-//! Who registers looks at the outcome again after it, and who changes the outcome looks for waiters
-//! after that, with a sequentially consistent fence between either's two steps: one of the two
-//! finds the other.
+//! A waiter registers and then checks the outcome again. A thread that changes the outcome then
+//! looks for waiters. Both have a sequentially consistent fence between their two steps, so one of
+//! them finds the other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -26,7 +26,7 @@ struct SignalState {
     waker: Option<Waker>,
 }
 
-/// Wakes one waiter, thread or task.
+/// Wakes one waiter, a thread or a task.
 #[derive(Default)]
 pub(crate) struct Signal {
     state: Mutex<SignalState>,
@@ -45,7 +45,7 @@ impl Signal {
         }
     }
 
-    /// Sleeps until woken; a wake-up that came before counts.
+    /// Sleeps until woken; an earlier wake-up counts.
     pub(super) fn wait(&self) {
         let mut state = self.state.lock();
         while !std::mem::take(&mut state.woken) {
@@ -58,7 +58,7 @@ impl Signal {
     }
 }
 
-/// What is called with a commit's outcome.
+/// The callback for a commit's outcome.
 pub(crate) type Done = Box<dyn FnOnce(Result<()>) + Send>;
 
 enum Who {
@@ -69,14 +69,14 @@ enum Who {
 impl Who {
     fn tell(self, outcome: Result<()>) {
         match self {
-            // It looks for itself.
+            // The task polls for the outcome itself.
             Who::Task(signal) => signal.wake(),
             Who::Call(done) => done(outcome),
         }
     }
 }
 
-/// One who waits, and does not sleep.
+/// A waiter that does not sleep.
 struct Waiting {
     csn: Csn,
     who: Who,
@@ -107,10 +107,10 @@ const SHARDS: usize = 16;
 #[cfg(loom)]
 const SHARDS: usize = 1;
 
-/// Some of the tasks and calls, the least CSN first.
+/// Some of the tasks and callbacks, the least CSN first.
 #[repr(align(128))]
 struct Shard {
-    /// Of those in the heap; `u64::MAX` for none.
+    /// The least CSN in the heap; `u64::MAX` if it is empty.
     least: AtomicU64,
     heap: Mutex<BinaryHeap<Reverse<Waiting>>>,
 }
@@ -127,7 +127,7 @@ impl Shard {
         self.least.fetch_min(csn.0, Ordering::Relaxed);
     }
 
-    /// Those at or below `stable`.
+    /// Moves the waiters at or below `stable` to `ready`.
     fn ready(&self, stable: Csn, ready: &mut Vec<Waiting>) {
         if self.least.load(Ordering::Relaxed) > stable.0 {
             return;
@@ -144,12 +144,12 @@ impl Shard {
 #[derive(Default)]
 struct Threads {
     sleeping: BTreeMap<(Csn, u64), Arc<Signal>>,
-    /// Those registered so far.
+    /// The number of registrations so far.
     count: u64,
     failure: Option<Error>,
 }
 
-/// Tells each of them, also where one panics: the panic goes on once all are told (PIPE-4).
+/// Reports to each waiter, even if a callback panics: the panic resumes once all are done (PIPE-4).
 fn tell_each(waiting: Vec<Waiting>, outcome: impl Fn(Csn) -> Result<()>) {
     let mut panicked = None;
     for Waiting { csn, who } in waiting {
@@ -158,16 +158,16 @@ fn tell_each(waiting: Vec<Waiting>, outcome: impl Fn(Csn) -> Result<()>) {
             panicked.get_or_insert(panic);
         }
     }
-    // A thread that unwinds already would abort the process.
+    // Resuming in a thread that already unwinds would abort the process.
     if let Some(panic) = panicked.filter(|_| !std::thread::panicking()) {
         resume_unwind(panic);
     }
 }
 
-/// Everyone who waits, and the failure that ended all waiting, if there was one.
+/// All waiters, and the failure that ended all waiting, if there was one.
 pub(super) struct Waiters {
     threads: Mutex<Threads>,
-    /// The least CSN that a thread waits for, or less.
+    /// A lower bound of the CSNs that threads wait for.
     least: AtomicU64,
     shards: Box<[Shard]>,
 }
@@ -202,7 +202,7 @@ impl Waiters {
         signal
     }
 
-    /// Registers a call for when `csn` is known.
+    /// Registers a callback for the outcome of `csn`.
     pub(super) fn register_call(&self, csn: Csn, done: Done) {
         self.push(Waiting { csn, who: Who::Call(done) });
     }
@@ -212,7 +212,7 @@ impl Waiters {
         fence(Ordering::SeqCst);
     }
 
-    /// Tells those whose commit is at or below `stable`, which was stored before.
+    /// Wakes and calls the waiters at or below `stable`, which the caller has stored before.
     pub(super) fn acknowledge(&self, stable: Csn) {
         fence(Ordering::SeqCst);
         if self.least.load(Ordering::Relaxed) <= stable.0 {
@@ -233,8 +233,8 @@ impl Waiters {
         self.least.store(least, Ordering::Relaxed);
     }
 
-    /// Wakes the first thread that needs a flush past `durable`, to lead it. One who only waits for
-    /// others' installs would go back to sleep, and the flush would have no leader.
+    /// Wakes the first thread that needs a flush past `durable`, to lead it. A thread that only
+    /// waits for installs of others would go back to sleep, and the flush would have no leader.
     pub(super) fn wake_leader(&self, durable: Csn) {
         let leader = {
             let threads = self.threads.lock();
@@ -251,7 +251,7 @@ impl Waiters {
         self.threads.lock().failure.get_or_insert_with(failure);
     }
 
-    /// Tells everyone: no commit above `stable` becomes so any more.
+    /// Wakes and calls all waiters: no commit above `stable` becomes stable any more.
     pub(super) fn tell_all(&self, stable: Csn) {
         let (sleeping, failure) = {
             let mut threads = self.threads.lock();

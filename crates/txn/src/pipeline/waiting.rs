@@ -1,5 +1,5 @@
-//! Waiting for a commit: by a thread, which leads flushes that are in its way; by a task; by a
-//! call.
+//! Waits for a commit: by a thread, which leads the flushes that it needs; by a task; by a
+//! callback.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -11,7 +11,7 @@ use super::Pipeline;
 use super::waiters::{Done, Signal};
 
 impl Pipeline {
-    /// What became of a commit: stable, failed, or not known yet.
+    /// The outcome of a commit: stable, failed, or not known yet.
     pub(crate) fn known(&self, csn: Csn) -> Option<Result<()>> {
         if self.snapshots.stable_csn() >= csn {
             return Some(Ok(()));
@@ -19,7 +19,8 @@ impl Pipeline {
         self.health().err().map(Err)
     }
 
-    /// Waits until every commit up to `csn` is stable, leading flushes where nobody does.
+    /// Waits until every commit up to `csn` is stable, and leads flushes that no other thread
+    /// leads.
     pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
         let mut signal: Option<Arc<Signal>> = None;
         loop {
@@ -30,37 +31,37 @@ impl Pipeline {
                 continue;
             }
             match &signal {
-                // Others lead, or an install is missing: sleep until told.
+                // Other threads lead, or an install is missing: sleep until woken.
                 Some(signal) => blocking(|| signal.wait()),
                 None => signal = Some(self.waiters.register_thread(csn)),
             }
         }
     }
 
-    /// Leads a flush that `csn` waits for, if there is one that nobody leads.
+    /// Leads a flush that `csn` needs, if there is one without a leader.
     fn lead_towards(&self, csn: Csn) -> bool {
         if self.durable() >= csn {
             return false;
         }
         let turn = self.any_turn(|lane| self.lags(lane, csn));
-        // A failure is told to all who wait. It may have been of later commits, where another made
-        // this one durable meanwhile.
+        // A failure wakes all waiters. It may concern later commits only, if another thread has
+        // meanwhile made this one durable.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
-    /// Has `done` called once with the outcome of a commit: by this thread, where it is known
-    /// already, or by whoever learns of it. It is called with no lock held, and must not wait for
-    /// long. The caller sees to the flush.
+    /// Calls `done` once with the outcome of a commit: on this thread if the outcome is known
+    /// already, otherwise on the thread that learns of it. No lock is held during the call, and
+    /// `done` must not block for long. The caller requests the flush.
     pub(crate) fn then(&self, csn: Csn, done: Done) {
         if let Some(outcome) = self.known(csn) {
             return done(outcome);
         }
         if !self.flushers.are_running() {
-            // Whom this thread finds flushing would have nobody to hand the next flush to.
+            // A thread found flushing now would have no flusher to hand the next flush to.
             return done(self.wait(csn));
         }
         self.waiters.register_call(csn, done);
-        // Whoever knew the outcome before did not see who registered.
+        // A thread that learned the outcome before did not see the registration.
         match self.known(csn) {
             Some(Ok(())) => self.waiters.acknowledge(self.snapshots.stable_csn()),
             Some(Err(_)) => self.waiters.tell_all(self.snapshots.stable_csn()),
@@ -68,7 +69,7 @@ impl Pipeline {
         }
     }
 
-    /// Polls for a commit, without leading a flush: the flushers do.
+    /// Polls for a commit. The flushers lead its flush.
     pub(crate) fn poll(
         &self,
         csn: Csn,
