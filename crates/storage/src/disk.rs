@@ -1,11 +1,10 @@
-//! What a device promises.
+//! The contract of a device.
 //!
-//! Everything durable goes through [`Disk`] and [`File`], so that the simulated disk can stand in
-//! for the real one. Both keep these guarantees, and promise no more:
+//! All durable data goes through [`Disk`] and [`File`], so that the simulated disk can replace the
+//! real one. Both keep these guarantees, and promise no more:
 //!
-//! - **K1.** Bytes written to a file are read back by later reads, whether synced or not, and
-//!   whether by this process or by one started after it was killed. Only a crash of the machine
-//!   takes them away.
+//! - **K1.** Later reads return the bytes written to a file, whether synced or not, in this process
+//!   or in one started after it was killed. Only a crash of the machine loses them.
 //! - **K2.** After [`File::sync`] returns, everything written to the file before the call, and the
 //!   length it needs, survives a crash. After [`File::write_and_sync`] so do the bytes of that
 //!   call, and no others. The file's name survives only after [`Disk::sync_dir`].
@@ -14,24 +13,25 @@
 //! - **K4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may be
 //!   undone by a crash; those that survive are the earliest ones. A rename survives whole or not at
 //!   all.
-//! - **K5.** A failure is reported by the call that met it, and by no other: of several threads
-//!   that sync a file, one is told that the writes of any of them are lost. After a failed sync,
-//!   nothing written since the last good one may be relied on: it may be read back until a crash
-//!   takes it, and another sync that succeeds does not change that (DESIGN, D6). Only writing it
+//! - **K5.** The call that meets a failure reports it, and no other call does: of several threads
+//!   that sync a file, only one learns that the writes of any of them are lost. After a failed
+//!   sync, nothing written since the last successful one is reliable: reads may return it until a
+//!   crash loses it, and another successful sync does not change that (DESIGN, D6). Only writing it
 //!   again and syncing does.
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
-//!   [`File::allocate`] or an earlier write covered, and [`File::punch`] has not given back since,
-//!   never meets it.
-//! - **K7.** An open file stays readable and writable after its name is removed or given to
-//!   another.
-//! - **K8.** [`File::read_now`] waits for no device. What it gives is what [`File::read_at`] would
-//!   have given; it tells of no failure, and may say at any time that the device is needed.
-//! - **K9.** [`File::read_past`] gives what [`File::read_at`] would have given, and fails as that
-//!   would have failed; only the system's page cache is left as it is, as far as the file system
-//!   can. A buffer with room for the bytes and two times [`crate::ALIGN`] keeps its memory.
+//!   [`File::allocate`] or an earlier write covered, and that [`File::punch`] has not released
+//!   since, never returns it.
+//! - **K7.** An open file stays readable and writable after its name is removed or given to another
+//!   file.
+//! - **K8.** [`File::read_now`] waits for no device. It returns the bytes that [`File::read_at`]
+//!   would have returned. It reports no failure, and may at any time report that the device is
+//!   needed.
+//! - **K9.** [`File::read_past`] returns the bytes that [`File::read_at`] would have returned, and
+//!   fails as that would have failed. It leaves the system's page cache unchanged, as far as the
+//!   file system can. A buffer with room for the bytes and two times [`crate::ALIGN`] keeps its
+//!   memory.
 //!
-//! What reads and writes promise that go on beside their caller is said in [`crate::queue`] (A1 to
-//! A10).
+//! [`crate::queue`] states the guarantees of asynchronous reads and writes (A1 to A10).
 
 use std::any::Any;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub enum OpenMode {
     Create,
 }
 
-/// A device with named files. Paths are relative to nothing: callers pass whole ones.
+/// A device with named files. There is no current folder: callers pass complete paths.
 pub trait Disk: Send + Sync {
     /// Opens a file.
     ///
@@ -61,13 +61,13 @@ pub trait Disk: Send + Sync {
     /// [`spillway_base::ErrorKind::Io`].
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
 
-    /// Whether a file or folder is there.
+    /// Whether a file or folder exists.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`].
     fn exists(&self, path: &Path) -> Result<bool>;
 
-    /// The names of the files in a folder, ascending; none when the folder is not there.
+    /// The names of the files in a folder, ascending; none if the folder does not exist.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`].
@@ -79,14 +79,13 @@ pub trait Disk: Send + Sync {
     /// As [`Disk::open`].
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// Renames a file, over another if there is one of that name.
+    /// Renames a file, and replaces an existing file of that name.
     ///
     /// # Errors
     /// As [`Disk::open`].
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Creates a folder and those above it, durably. Files can only be made in a folder that is
-    /// there.
+    /// Creates a folder and its parents, durably. Files can only be created in an existing folder.
     ///
     /// # Errors
     /// As [`Disk::open`].
@@ -98,15 +97,15 @@ pub trait Disk: Send + Sync {
     /// [`spillway_base::ErrorKind::Io`].
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Takes a folder for this process, until the lock is dropped or the process ends. Where the
-    /// process that had it is gone, waits until what it had in flight is done.
+    /// Locks a folder for this process, until the lock is dropped or the process ends. If the
+    /// process that held it has ended, waits until its I/O in flight is done.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::InUse`] when another process, or another database of this one,
-    /// has it.
+    /// [`spillway_base::ErrorKind::InUse`] if another process, or another database of this process,
+    /// holds the lock.
     fn lock(&self, dir: &Path) -> Result<Box<dyn DiskLock>>;
 
-    /// Bytes that can still be written to the device that holds `path`.
+    /// The free bytes of the device that holds `path`.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`].
@@ -119,15 +118,15 @@ pub trait Disk: Send + Sync {
         true
     }
 
-    /// A queue for this disk's files, for the calling thread.
+    /// Creates a queue for this disk's files, for the calling thread.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::InvalidArgument`] for a depth that cannot be,
-    /// [`spillway_base::ErrorKind::MemoryFull`] when the system has no thread for it.
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for an invalid depth,
+    /// [`spillway_base::ErrorKind::MemoryFull`] if the system has no thread for it.
     fn queue(&self, settings: QueueSettings) -> Result<Box<dyn IoQueue>>;
 }
 
-/// A folder taken by [`Disk::lock`]; dropping it gives the folder back.
+/// A folder locked by [`Disk::lock`]; dropping it unlocks the folder.
 pub trait DiskLock: Send + Sync {}
 
 /// An open file. Several threads may use it at once; writes to overlapping bytes are not ordered.
@@ -138,15 +137,16 @@ pub trait File: Any + Send + Sync {
     /// [`spillway_base::ErrorKind::Io`], also when the file ends too early.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()>;
 
-    /// Fills `bytes` from `offset` if the system has them in memory (K8). `false` where it has not,
-    /// or does not know: any of the bytes may have been changed.
+    /// Fills `bytes` from `offset` if the system has them in memory (K8). Returns `false` if it has
+    /// not, or does not know; then any of the bytes may have changed.
     fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
         let _ = (offset, bytes);
         false
     }
 
-    /// Reads `len` bytes from `offset` into a buffer, past the system's page cache where that can
-    /// be (K9). The buffer comes back either way; after a failure it has any bytes.
+    /// Reads `len` bytes from `offset` into a buffer, past the system's page cache if possible
+    /// (K9). It returns the buffer in either case; after a failure the buffer's bytes are
+    /// arbitrary.
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -161,7 +161,7 @@ pub trait File: Any + Send + Sync {
         (buffer, outcome)
     }
 
-    /// Writes `bytes` at `offset`, making the file longer where needed.
+    /// Writes `bytes` at `offset`, and extends the file if needed.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]; some of the bytes
@@ -172,15 +172,15 @@ pub trait File: Any + Send + Sync {
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`], and [`spillway_base::ErrorKind::DiskFull`] from a device
-    /// that finds room only when it writes; K5 holds after either.
+    /// that allocates only when it writes; K5 holds after either.
     fn sync(&self) -> Result<()>;
 
-    /// Writes `bytes` and makes them durable, in one call where the device has one. What was
-    /// written before is not made durable by it (K2).
+    /// Writes `bytes` and makes them durable, in one call if the device has one. It does not make
+    /// earlier writes durable (K2).
     ///
     /// # Errors
-    /// As [`File::write_at`] and [`File::sync`]. A full disk that is met by the sync is
-    /// [`spillway_base::ErrorKind::DiskFull`] too, and then K5 holds as after any failed sync.
+    /// As [`File::write_at`] and [`File::sync`]. If the sync meets a full disk, the error is also
+    /// [`spillway_base::ErrorKind::DiskFull`], and K5 holds as after any failed sync.
     fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// The file's length, in bytes.
@@ -197,21 +197,21 @@ pub trait File: Any + Send + Sync {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts the file, or makes it longer with zeros that take no space yet.
+    /// Truncates the file, or extends it with zeros that take no space yet.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`].
     fn set_len(&self, len: u64) -> Result<()>;
 
-    /// Takes space for a range, and makes the file as long as the range needs; new bytes are zero.
+    /// Allocates space for a range, and extends the file to the range's end; new bytes are zero.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
 
-    /// Gives the space of a range back, of which both ends are multiples of 4096 bytes: it reads as
-    /// zeros then, and the file is as long as before. `false` where the file system cannot: nothing
-    /// has changed.
+    /// Releases the space of a range whose ends are multiples of 4096 bytes. The range then reads
+    /// as zeros, and the file keeps its length. `false` if the file system cannot; then nothing has
+    /// changed.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`]: the range may read as zeros, or as before.

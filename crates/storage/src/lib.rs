@@ -1,8 +1,8 @@
 //! Devices, and the persistent logs on them (DESIGN, D6, D9, D10, D13).
 //!
-//! - [`disk`]: what a device and a file promise;
-//! - [`queue`]: reads and writes of files that go on beside their caller;
-//! - [`record`]: small files that are there whole or not at all;
+//! - [`disk`]: the contract of a device and its files;
+//! - [`queue`]: asynchronous reads and writes of files;
+//! - [`record`]: small files that are written atomically;
 //! - [`real`]: the machine's file system;
 //! - [`sim`]: a disk in memory that loses, tears, fails and fills up;
 //! - [`plog`]: the append-only log, and its implementation in segment files.

@@ -1,15 +1,14 @@
 //! The machine's file system.
 //!
-//! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, where the file system
-//! has it, else a write and an fdatasync. [`File::read_now`] is `preadv2` with `RWF_NOWAIT`.
-//! Transfers past the page cache, as those of
-//! [`File::read_past`], go through a second descriptor of the file; one that the file system
-//! refuses goes through the page cache.
+//! [`File::write_and_sync`] is one system call, `pwritev2` with `RWF_DSYNC`, if the file system
+//! supports it, and otherwise a write and an fdatasync. [`File::read_now`] is `preadv2` with
+//! `RWF_NOWAIT`. Transfers past the page cache, such as those of [`File::read_past`], use a second
+//! descriptor of the file. A transfer that the file system refuses goes through the page cache.
 //!
 //! - **PRIVATE-1.** Only the user who runs the process can read or write the files and folders that
-//!   it makes, whatever the umask.
-//! - **PRIVATE-2.** A folder that other users can read or write is not taken ([`Disk::lock`]),
-//!   unless it is empty: then it is made private.
+//!   it creates, whatever the umask.
+//! - **PRIVATE-2.** A folder that other users can read or write is refused ([`Disk::lock`]), unless
+//!   it is empty: then it is made private.
 //! - **PRIVATE-3.** A symbolic link in the place of a file is not followed.
 
 mod lock;
@@ -42,7 +41,7 @@ impl RealDisk {
     /// As [`Disk::queue`], by these means instead of the best that the system has.
     ///
     /// # Errors
-    /// As [`Disk::queue`], and [`ErrorKind::Io`] where the system refuses them.
+    /// As [`Disk::queue`], and [`ErrorKind::Io`] if the system refuses them.
     pub fn queue_by(&self, settings: QueueSettings, means: Means) -> Result<Box<dyn IoQueue>> {
         queue::open_by(settings, means)
     }
@@ -57,7 +56,7 @@ fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     Error::with_source(kind, format!("cannot {what} {}", path.display()), error)
 }
 
-/// As [`failed`], of a file that was to be opened.
+/// As [`failed`], for a file that could not be opened.
 fn failed_to_open(path: &Path, error: io::Error) -> Error {
     if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
         let text = format!("cannot open {}: it is a symbolic link, not a file", path.display());
@@ -110,7 +109,7 @@ impl Disk for RealDisk {
         let mut above: Vec<&Path> = dir.ancestors().take_while(|up| !up.exists()).collect();
         let made = fs::DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(dir);
         made.map_err(|error| failed("create folder", dir, error))?;
-        // Each new name is durable once the folder that holds it is synced.
+        // Each new name is durable once its parent folder is synced.
         above.reverse();
         for made in above {
             let parent = made.parent().filter(|up| !up.as_os_str().is_empty());
@@ -135,7 +134,7 @@ impl Disk for RealDisk {
 
     fn goes_past_cache(&self, dir: &Path) -> bool {
         let flags = OFlags::TMPFILE | OFlags::DIRECT | OFlags::RDWR | OFlags::CLOEXEC;
-        // Of a file system that has no files without names nothing is known.
+        // A file system without unnamed files reveals nothing.
         !matches!(rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR), Err(Errno::INVAL))
     }
 
@@ -144,8 +143,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Opens a file once more, for transfers past the page cache: by its descriptor, as its name may be
-/// another's by now (K7).
+/// Opens a file again, for transfers past the page cache. It uses the descriptor, because the name
+/// may belong to another file by now (K7).
 fn open_direct(file: &fs::File) -> Option<fs::File> {
     let access = fcntl_getfl(file).ok()? & OFlags::RWMODE;
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -160,8 +159,8 @@ pub(crate) struct RealFile {
     one_call: AtomicBool,
     /// Whether `RWF_NOWAIT` may still be tried on this file.
     now: AtomicBool,
-    /// The same file for transfers past the page cache, once it was wanted; nothing where that
-    /// cannot be.
+    /// The same file for transfers past the page cache, once one was requested; `None` if they are
+    /// impossible.
     direct: OnceLock<Option<fs::File>>,
     /// Whether the file system has refused such a transfer.
     direct_refused: AtomicBool,
@@ -179,7 +178,7 @@ impl RealFile {
         }
     }
 
-    /// The lock of the folder that it was opened in, where this process has one.
+    /// The lock of the folder in which it was opened, if this process holds one.
     pub(crate) fn lock(&self) -> Option<Arc<fs::File>> {
         lock::over(&self.path)
     }
@@ -189,7 +188,7 @@ impl RealFile {
         &self.file
     }
 
-    /// The file, for transfers past the page cache, unless it is known that there cannot be any.
+    /// The file, for transfers past the page cache, unless these are known to be impossible.
     pub(crate) fn direct(&self) -> Option<&fs::File> {
         if self.direct_refused.load(Ordering::Relaxed) {
             return None;
@@ -197,7 +196,7 @@ impl RealFile {
         self.direct.get_or_init(|| open_direct(&self.file)).as_ref()
     }
 
-    /// Has no more transfers tried past the page cache.
+    /// Disables transfers past the page cache.
     pub(crate) fn refuse_direct(&self) {
         self.direct_refused.store(true, Ordering::Relaxed);
     }
@@ -206,7 +205,7 @@ impl RealFile {
         failed(what, &self.path, error)
     }
 
-    /// Takes space up to `end` where the file system cannot allocate: by writing zeros behind the
+    /// Allocates space up to `end` on a file system that cannot allocate: writes zeros behind the
     /// end.
     fn fill_to(&self, end: u64) -> Result<()> {
         let zeros = vec![0; 1 << 20];
@@ -226,8 +225,8 @@ impl File for RealFile {
     }
 
     fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
-        // Past these the system takes a place for another, and the last one for wherever the
-        // descriptor stands.
+        // The system misinterprets larger offsets, and takes the last one for the descriptor's
+        // current position.
         if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
             return false;
         }
@@ -240,7 +239,7 @@ impl File for RealFile {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                     self.now.store(false, Ordering::Relaxed);
                 }
-                // The end of the file or a failure: a read tells of it.
+                // The end of the file or a failure: a blocking read reports it.
                 Ok(0) | Err(_) => return false,
             }
         }

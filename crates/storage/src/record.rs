@@ -1,8 +1,8 @@
-//! Small files that are there whole or not at all: what a folder is, whose it is.
+//! Small files that are written atomically: the identity of a folder and of its owner.
 //!
 //! # Format
-//! Little-endian: a magic of four bytes, the version (u16), a body, and the CRC32C of all that
-//! (u32).
+//! Little-endian: a magic of four bytes, the version (u16), a body, and the CRC32C of the preceding
+//! bytes (u32).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use spillway_base::{Error, ErrorKind, Result, clock};
 
 use crate::{Disk, OpenMode};
 
-/// What kind of record it is.
+/// A kind of record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordKind {
-    /// What it begins with.
+    /// Its first bytes.
     pub magic: &'static [u8; 4],
-    /// The version of its body that is written, and the only one that is read.
+    /// The version of the body that is written, and the only one that is read.
     pub version: u16,
-    /// No such record is longer, in bytes.
+    /// The most bytes of such a record.
     pub bytes_max: u64,
 }
 
 impl RecordKind {
-    /// A record of this body.
+    /// Encodes a record with this body.
     #[must_use]
     pub fn encode(&self, body: &[u8]) -> Vec<u8> {
         let mut bytes = [&self.magic[..], &self.version.to_le_bytes(), body].concat();
@@ -33,7 +33,7 @@ impl RecordKind {
         bytes
     }
 
-    /// Takes a record apart. `decode` is to read the whole body.
+    /// Decodes a record. `decode` must read the whole body.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], those of `decode`.
@@ -61,7 +61,7 @@ impl RecordKind {
         Ok(decoded)
     }
 
-    /// Reads a record; `None` when it is not there.
+    /// Reads a record; `None` if it does not exist.
     ///
     /// # Errors
     /// As [`RecordKind::decode`], and [`ErrorKind::Io`], with the file's name.
@@ -80,10 +80,10 @@ impl RecordKind {
         self.decode(&bytes, decode).map(Some).map_err(|error| error.context(path.display()))
     }
 
-    /// Writes a record into a folder, durably, over another of its name.
+    /// Writes a record into a folder, durably, and replaces one of the same name.
     ///
     /// # Errors
-    /// As [`Disk::open`]; the one before is there then.
+    /// As [`Disk::open`]; the previous record then still exists.
     pub fn write(&self, disk: &dyn Disk, dir: &Path, name: &str, body: &[u8]) -> Result<()> {
         let bytes = self.encode(body);
         let beside = dir.join(format!("{name}.new"));
@@ -104,10 +104,10 @@ pub fn new_number() -> [u8; 16] {
     number
 }
 
-/// Such a number, from a record.
+/// Reads such a number from a record.
 ///
 /// # Errors
-/// [`ErrorKind::Corruption`] when too few bytes are left.
+/// [`ErrorKind::Corruption`] if too few bytes are left.
 pub fn number(reader: &mut Reader<'_>) -> Result<[u8; 16]> {
     Ok(reader.take(16)?.try_into().expect("16 bytes were asked for"))
 }

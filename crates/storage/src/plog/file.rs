@@ -1,11 +1,11 @@
 //! A plog in segment files.
 //!
-//! Segments are made ahead, full of zeros, so that a commit's write changes no metadata of the file
-//! system: neither a length nor an extent map has to reach the journal with it. Writing zeros, not
-//! only allocating, is what makes that true: an allocated extent is marked as written at its first
-//! write, which is metadata again. For the same reason, and because a full disk can then do no
-//! harm, the files of segments that are given back become the next ones. [`Plog::prepare`] makes
-//! segments beside the writer; only a writer that ran out of room waits for one.
+//! Segments are made ahead, filled with zeros, so that a commit's write changes no metadata of the
+//! file system: neither a length nor an extent map has to reach the journal with it. Writing zeros
+//! is necessary, and allocating is not enough: an allocated extent is marked as written at its
+//! first write, which is metadata again. For the same reason, and because a full disk can then do
+//! no harm, the files of released segments become the next ones. [`Plog::prepare`] makes segments
+//! beside the writer; only a writer that ran out of room waits for one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use super::{
 };
 use crate::Disk;
 
-/// Segments no longer needed that are kept to be used again.
+/// The most released segments that are kept for reuse.
 const IDLE_MAX: usize = 2;
-/// A segment that is made on a full disk has at least this part of the bytes of others.
+/// On a full disk, a new segment has at least this fraction of the usual bytes.
 const SMALL_SHARE: u64 = 256;
-/// Memory for a frame's bytes that is kept between frames.
+/// The most memory for a frame's bytes that is kept between frames.
 const SCRATCH_KEPT: usize = 32 << 20;
 
 /// A segment before the current one.
@@ -35,60 +35,60 @@ const SCRATCH_KEPT: usize = 32 << 20;
 struct Older {
     sequence: u64,
     bytes: u64,
-    /// Whether its file must go, and not be used again.
+    /// Whether its file must be removed, and not reused.
     discarded: bool,
 }
 
 struct State {
-    /// The header of the next segment that is made.
+    /// The header of the next segment to make.
     next: Header,
-    /// The segment written to; none before the first frame.
+    /// The segment being written to; `None` before the first frame.
     current: Option<Segment>,
     /// Where the next frame begins.
     end: u64,
     /// Bytes of the current segment that are durable.
     durable: u64,
-    /// Made ahead, in order.
+    /// Segments made ahead, in order.
     spare: VecDeque<Segment>,
-    /// Those before the current one, in order. The first `idle` are no longer needed.
+    /// Segments before the current one, in order. The first `idle` are no longer needed.
     older: VecDeque<Older>,
     idle: usize,
-    /// Whether a thread makes or removes segments beside the writer; no other does meanwhile.
+    /// Whether a thread makes or removes segments beside the writer; only one at a time does.
     busy: bool,
     scratch: Vec<u8>,
     failure: Option<Error>,
 }
 
 impl State {
-    /// Bytes for frames in the segment written to.
+    /// The bytes left for frames in the current segment.
     fn rest(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.bytes - self.end)
     }
 
-    /// Bytes of the segments kept for recovery.
+    /// The bytes of the segments kept for recovery.
     fn kept(&self) -> u64 {
         self.older.range(self.idle..).map(|older| older.bytes).sum::<u64>() + self.end
     }
 
-    /// The most room in one place.
+    /// The most contiguous room.
     fn piece(&self) -> u64 {
         let ahead = self.spare.iter().map(Segment::capacity).max().unwrap_or(0);
         ahead.max(self.rest())
     }
 }
 
-/// A plog in segment files of one folder. [`Plog`] says what it guarantees.
+/// A plog in segment files of one folder. [`Plog`] states its guarantees.
 pub struct FilePlog {
     maker: Maker,
     state: Mutex<State>,
     free: Condvar,
     room: Ledger,
-    /// Bytes of the segments kept for recovery, for those who must not wait for a sync.
+    /// The bytes of the segments kept for recovery, for callers that must not wait for a sync.
     kept: AtomicU64,
 }
 
 impl FilePlog {
-    /// Makes what was found in a lane's log durable, where its writer left that undone.
+    /// Makes the frames found in a lane's log durable, if its writer did not.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -96,9 +96,10 @@ impl FilePlog {
         Maker::new(disk, settings).settle(found)
     }
 
-    /// Opens a lane's log for writing, after what [`super::read_log`] found there and
-    /// [`FilePlog::settle`] made durable. The generation is larger than any found; `fence` is noted
-    /// in every segment of it. A full disk is no obstacle: only room is refused then.
+    /// Opens a lane's log for writing, after [`super::read_log`] has read it and
+    /// [`FilePlog::settle`] has made it durable. The generation is larger than any found, and every
+    /// segment of it records `fence`. A full disk does not prevent the opening; it only refuses
+    /// room.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -137,7 +138,7 @@ impl FilePlog {
                 let next = Header { sequence: header.sequence + 1, ..header };
                 (next, VecDeque::from([first]))
             }
-            // What is there can be read all the same; room for more is refused until there is
+            // The existing frames can be read all the same; more room is refused until there is
             // space.
             Err(error) if error.kind() == ErrorKind::DiskFull => (header, VecDeque::new()),
             Err(error) => return Err(error),
@@ -145,8 +146,8 @@ impl FilePlog {
         Ok(FilePlog::with(maker, next, older, spare))
     }
 
-    /// Opens a lane's log to which nothing more is written: what is cut from it is removed. Room is
-    /// not to be had.
+    /// Opens a lane's log to which nothing more is written. Cut segments are removed, and no room
+    /// can be reserved.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -160,8 +161,8 @@ impl FilePlog {
         if let Some(unused) = unused {
             maker.remove(&[unused]).map_err(|(_, error)| error)?;
         }
-        // Those without frames too: a frame that did not fit them went to the next one. A cut that
-        // left them would leave a gap behind them.
+        // Includes segments without frames: a frame that did not fit into one went to the next. A
+        // cut that left them would leave a gap behind them.
         let kept = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
         let older: VecDeque<Older> = found
             .segments
@@ -202,18 +203,19 @@ impl FilePlog {
         FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room, kept }
     }
 
-    /// Whether the segment that is being made is waited for.
+    /// Whether an append waits for the segment that is being made.
     #[cfg(test)]
     pub(super) fn is_hurried(&self) -> bool {
         self.maker.hurry.load(Ordering::Relaxed)
     }
 
-    /// The generation this opening writes.
+    /// The generation that this opening writes.
     pub fn generation(&self) -> u64 {
         self.state.lock().next.generation
     }
 
-    /// Makes one more segment with at least this much room, beside the writer. Nobody else is busy.
+    /// Makes one more segment with at least this much room, beside the writer. No other thread is
+    /// making or removing one.
     fn make_ahead<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -221,7 +223,8 @@ impl FilePlog {
     ) -> (MutexGuard<'s, State>, Result<()>) {
         let standard = self.maker.settings.segment_bytes;
         let enough = standard.max(HEADER_BYTES + room);
-        // Many large rooms at once must not each make a segment a little larger than the last.
+        // Without this, many large rooms at once would each make a segment slightly larger than the
+        // last.
         let largest = state.spare.iter().map(|spare| spare.bytes).max().unwrap_or(0);
         let wanted =
             if enough > standard && largest > standard { enough.max(2 * largest) } else { enough };
@@ -252,8 +255,8 @@ impl FilePlog {
         (state, outcome)
     }
 
-    /// Makes a segment of `wanted` bytes. On a full disk a smaller one will do: of `enough` bytes,
-    /// or the least that has the room that somebody waits for.
+    /// Makes a segment of `wanted` bytes. On a full disk it tries a smaller one: of `enough` bytes,
+    /// or the smallest with the room that a caller waits for.
     fn make_as_fits(&self, header: Header, room: u64, enough: u64, wanted: u64) -> Result<Segment> {
         let least = (HEADER_BYTES + room).max(self.maker.settings.segment_bytes / SMALL_SHARE);
         let least = if room > 0 { least.next_multiple_of(HEADER_BYTES) } else { enough };
@@ -278,8 +281,8 @@ impl FilePlog {
         self.kept.store(state.kept(), Ordering::Relaxed);
     }
 
-    /// Goes on to the next segment with room for a frame. Each one before it is sealed and durable
-    /// first, so that a later segment proves an earlier one (L4).
+    /// Moves on to the next segment with room for a frame. Each segment before it is first sealed
+    /// and synced, so that a later segment proves an earlier one (L4).
     fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
         while state.rest() < frame {
             if let Some(full) = &state.current {
@@ -329,7 +332,8 @@ impl FilePlog {
         Ok(Position { segment, offset })
     }
 
-    /// What is on the device is unknown from now on, a full disk or not (L7).
+    /// Records a failure. The contents of the device are unknown from now on, even if the disk was
+    /// only full (L7).
     fn stop(&self, state: &mut State, cause: &Error) -> Error {
         let stopped = Error::new(
             ErrorKind::WritesStopped,
@@ -347,7 +351,7 @@ fn next_sequence(found: &Recovered, again: Option<(u64, u64)>) -> u64 {
     again.map_or(last + 1, |(sequence, _)| sequence)
 }
 
-/// Ends a segment, durably, with all before.
+/// Seals a segment, and makes it and everything before durable.
 fn seal(segment: &Segment, end: u64, durable: u64) -> Result<()> {
     if end + FRAME_HEAD_BYTES as u64 <= segment.bytes {
         segment.file.write_at(end, &FrameHead::seal(durable).encode(&segment.header, end))?;
@@ -426,7 +430,7 @@ impl Plog for FilePlog {
         if state.busy || !state.spare.is_empty() || state.failure.is_some() {
             return Ok(());
         }
-        // Whoever comes to wait for this one says so again.
+        // A caller that waits for this segment sets it again.
         self.maker.hurry.store(false, Ordering::Relaxed);
         self.make_ahead(state, 0).1
     }

@@ -1,9 +1,9 @@
-//! How many lanes a log's device pays for.
+//! The number of lanes from which a log's device gains.
 //!
-//! A lane brings something only where its syncs go on beside those of others. Some devices sync
-//! files of one disk one after another; then a commit of one lane waits for the syncs of all, since
-//! it is told of when all have those before it. Nobody says beforehand which device is which, so it
-//! is tried out.
+//! A further lane helps only if its syncs run in parallel with those of the others. Some devices
+//! sync the files of a disk one after another. Then a commit of one lane waits for the syncs of all
+//! lanes, since it is acknowledged when all commits before it are durable. No device reports which
+//! kind it is, so this measures it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use spillway_base::{Result, clock, thread};
 
 use crate::disk::{Disk, File, OpenMode};
 
-/// What is written at a time: as much as a batch of some tens of commits.
+/// The bytes of one write: those of a batch of some tens of commits.
 const WRITE_BYTES: usize = 4 << 10;
-/// How often each lane writes and syncs.
+/// The number of writes and syncs of each lane.
 const WRITES: usize = 16;
-/// As many lanes again must bring at least this much more, of what there was.
+/// Twice the lanes must add at least this fraction of the previous rate.
 const GAIN: f64 = 0.4;
 
-/// So many lanes, up to `most`, as the device of a log's folder gains by. Takes some milliseconds
-/// on a device of today; nothing where `most` is one. A device that cannot be tried gets one lane,
-/// and what it lacks is told when the log is opened.
+/// The number of lanes, up to `most`, from which the device of a log's folder gains. The
+/// measurement takes some milliseconds on a current device, and does nothing if `most` is one. A
+/// device that cannot be measured gets one lane; opening the log reports the cause.
 pub fn lanes_that_pay(disk: &dyn Disk, dir: &Path, most: usize) -> usize {
     choose(most, |lanes| syncs_per_second(disk, dir, lanes)).unwrap_or(1)
 }
@@ -42,7 +42,7 @@ fn choose(most: usize, mut rate: impl FnMut(usize) -> Result<f64>) -> Result<usi
     Ok(lanes)
 }
 
-/// What so many files take together when each is written and synced by a thread of its own.
+/// The total rate of this many files when a thread of its own writes and syncs each.
 fn syncs_per_second(disk: &dyn Disk, dir: &Path, lanes: usize) -> Result<f64> {
     let paths: Vec<PathBuf> = (0..lanes).map(|lane| dir.join(format!("probe-{lane}"))).collect();
     let outcome = try_files(disk, &paths);
@@ -60,7 +60,7 @@ fn try_files(disk: &dyn Disk, paths: &[PathBuf]) -> Result<f64> {
         .map(|path| {
             let file = disk.open(path, OpenMode::Create)?;
             file.allocate(0, (WRITES * WRITE_BYTES) as u64)?;
-            // The blocks are there from now on, as in a log's segment.
+            // This allocates the blocks, as in a log's segment.
             file.write_at(0, &[0; WRITES * WRITE_BYTES])?;
             file.sync()?;
             Ok(file)

@@ -1,7 +1,7 @@
-//! Making the files of segments, new or from ones no longer needed.
+//! Makes the files of segments, new or from segments no longer needed.
 //!
-//! A file is made under a name of its own and gets its segment's name once its header is durable.
-//! So a segment that can be found has a header, and a header that cannot be read is damage.
+//! A file is made under a temporary name and gets its segment's name once its header is durable. So
+//! a segment that can be found has a header, and an unreadable header is damage.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::segment::{HEADER_BYTES, Header, file_name, next_name};
 use super::{PlogSettings, Recovered};
 use crate::{Disk, File, OpenMode};
 
-/// Zeros written at a time, and brought to the device before the next: commits sync beside this,
-/// and wait for what the device has in hand. Not so once a commit waits for the segment itself.
+/// The zeros that are written and synced at a time: concurrent syncs of commits wait for what the
+/// device has queued. Once a commit waits for the segment itself, the steps are not synced.
 const ZEROS: usize = 1 << 20;
 
-/// A segment whose name and header are durable, and whose bytes take space.
+/// A segment whose name and header are durable, and whose bytes are allocated.
 pub(super) struct Segment {
     pub(super) header: Header,
     pub(super) file: Arc<dyn File>,
@@ -31,11 +31,11 @@ impl Segment {
     }
 }
 
-/// Makes segments of one lane. One at a time: they share the name under which they are made.
+/// Makes segments of one lane, one at a time, because they share the temporary name.
 pub(super) struct Maker {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) settings: PlogSettings,
-    /// Whether somebody waits for the segment that is being made.
+    /// Whether an append waits for the segment that is being made.
     pub(super) hurry: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Maker {
     pub(super) fn make(&self, header: Header, bytes: u64) -> Result<Segment> {
         let made = self.fill(&header, bytes).and_then(|file| self.name(header, file, bytes));
         if made.is_err() {
-            // Gives the space back now; what stays is written over by the next one made.
+            // Releases the space now. If this fails, the next segment made overwrites the file.
             let _ = self.disk.remove(&self.next_path());
         }
         made
@@ -81,10 +81,11 @@ impl Maker {
         Ok(file)
     }
 
-    /// Makes a segment from the file of one that is no longer needed. It takes no space. The frames
-    /// left in it are of another sequence number or generation, and are never taken for new ones.
+    /// Makes a segment from the file of one that is no longer needed, without taking space. The
+    /// frames left in it have another sequence number or generation, and are never taken for new
+    /// ones.
     pub(super) fn reuse(&self, sequence: u64, header: Header, bytes: u64) -> Result<Segment> {
-        // The old name goes before the old header does: a segment with a name has its own header.
+        // Remove the old name before the old header: a segment with a name has its own header.
         self.disk.rename(&self.path(sequence), &self.next_path())?;
         self.disk.sync_dir(&self.settings.dir)?;
         let file = self.disk.open(&self.next_path(), OpenMode::Write)?;
@@ -99,9 +100,9 @@ impl Maker {
         Ok(Segment { header, file, bytes })
     }
 
-    /// Makes sure that what was read back stays readable, whatever its writer left undone: it may
-    /// have been killed between a write and its sync, or after a sync that failed, whose bytes
-    /// count as clean since and are brought to the device only by writing them again.
+    /// Makes sure that frames which were read back stay readable, whatever their writer left
+    /// undone. It may have been killed between a write and its sync, or after a failed sync. The
+    /// bytes of a failed sync count as clean, and reach the device only if they are written again.
     pub(super) fn settle(&self, found: &Recovered) -> Result<()> {
         if found.tail.is_empty() {
             return Ok(());
@@ -113,8 +114,8 @@ impl Maker {
         file.sync()
     }
 
-    /// Removes what an earlier opening made ahead and did not use, and what it was making. Answers
-    /// a segment that can be used again as the next one.
+    /// Removes the segments that an earlier opening made ahead and did not use, and the one it was
+    /// making. Returns a segment that can be reused as the next one.
     pub(super) fn clear(&self, found: &Recovered) -> Result<Option<(u64, u64)>> {
         if self.disk.exists(&self.next_path())? {
             self.disk.remove(&self.next_path())?;
@@ -122,7 +123,7 @@ impl Maker {
         let used = found.segments.iter().rposition(|segment| segment.frames > 0);
         let mut unused = found.segments[used.map_or(0, |used| used + 1)..].iter();
         let again = unused.next().map(|segment| (segment.sequence, segment.bytes));
-        // From the last on, so that no crash leaves a gap.
+        // From the last one backwards, so that no crash leaves a gap.
         for segment in unused.rev() {
             self.disk.remove(&self.path(segment.sequence))?;
         }
@@ -130,8 +131,7 @@ impl Maker {
         Ok(again)
     }
 
-    /// Removes segments, in order. A failure comes with the number of those that are gone all the
-    /// same.
+    /// Removes segments, in order. A failure includes the number of segments removed before it.
     pub(super) fn remove(&self, sequences: &[u64]) -> Result<usize, (usize, Error)> {
         for (count, sequence) in sequences.iter().enumerate() {
             match self.disk.remove(&self.path(*sequence)) {
@@ -144,7 +144,7 @@ impl Maker {
         Ok(count)
     }
 
-    /// Whether a segment's file has lost its name in an attempt to reuse it.
+    /// Whether an attempt to reuse a segment's file has removed its name.
     pub(super) fn is_gone(&self, sequence: u64) -> bool {
         matches!(self.disk.exists(&self.path(sequence)), Ok(false))
     }

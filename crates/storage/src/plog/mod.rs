@@ -1,35 +1,35 @@
 //! The persistent log.
 //!
-//! A plog is an append-only sequence of frames, kept by one writer. Its interface is a trait
-//! because one machine's files are not its only home: a replicated implementation maps frames to
-//! ledger entries and segments to ledgers (DESIGN, D13).
+//! A plog is an append-only sequence of frames with one writer. Its interface is a trait because
+//! files of one machine are only one implementation: a replicated one maps frames to ledger entries
+//! and segments to ledgers (DESIGN, D13).
 //!
 //! # Guarantees
 //!
 //! - **L1 (order).** Frames are read back in the order appended, each whole and unchanged.
 //! - **L2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
 //!   frame appended before is read back after any crash.
-//! - **L3 (torn tail).** After a crash, of the frames appended since the last good sync a prefix is
-//!   read back, possibly none. The rest is normal loss, not an error. What an opening read back
-//!   stays: it is made durable before the opening ends, also where only the system's cache had it.
+//! - **L3 (torn tail).** After a crash, a prefix of the frames appended since the last successful
+//!   sync is read back, possibly none. The loss of the rest is normal, not an error. Frames that an
+//!   opening read back stay: the opening makes them durable before it ends, even if only the
+//!   system's cache had them.
 //! - **L4 (corruption).** A frame that L2 covers and that cannot be read back is reported as
-//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, never skipped, wherever
+//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, and never skipped, whenever
 //!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
-//!   opening, which notes where it found the end. So is a damaged header, and a missing segment
-//!   between two others. The frames durable last in a log that was not opened since have no such
-//!   witness; damage there looks like a torn tail.
+//!   opening, which notes where it found the end. The same holds for a damaged header, and for a
+//!   missing segment between two others. The last durable frames of a log that was not opened since
+//!   have no such witness; damage there looks like a torn tail.
 //! - **L5 (generations).** Each opening for writing starts a segment of a new, larger generation.
-//!   What an earlier opening left after its readable end is never read again, also when the machine
-//!   stops during the opening.
-//! - **L6 (room).** An append has room, which [`Plog::reserve`] handed out; it never meets a full
-//!   disk. Rooms are kept apart from each other, and may be put together in any way. `reserve`
-//!   fails with
-//!   [`spillway_base::ErrorKind::DiskFull`] while there is no room, harms nothing, and succeeds
-//!   when space returns.
+//!   Frames that an earlier opening left after its readable end are never read again, even if the
+//!   machine stops during the opening.
+//! - **L6 (room).** An append uses room from [`Plog::reserve`], and never meets a full disk. Rooms
+//!   are independent of each other, and may be joined in any way. While there is no room, `reserve`
+//!   fails with [`spillway_base::ErrorKind::DiskFull`] and changes nothing; it succeeds when space
+//!   returns.
 //! - **L7 (failure).** After a failed write or sync, for whatever reason, every later append and
-//!   sync fails with the same cause (DESIGN, D6). A failed sync is never tried again.
+//!   sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
 //!
-//! The implementation in files is [`FilePlog`]; the bytes are described in `segment`.
+//! The implementation in files is [`FilePlog`]; `segment` describes the bytes.
 
 mod file;
 mod lanes;
@@ -52,18 +52,18 @@ pub use reader::{LogReader, Recovered, RecoveredSegment, Stretch, VisitFrame, la
 /// The largest payload of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 30;
 
-/// Where and how a lane's log is kept in files.
+/// The location and segment size of a lane's log in files.
 #[derive(Clone, Debug)]
 pub struct PlogSettings {
     /// The folder.
     pub dir: PathBuf,
     /// The lane.
     pub lane: u32,
-    /// The size of a segment's file, in bytes. One that must hold more is larger.
+    /// The size of a segment's file, in bytes. A segment for a larger frame is larger.
     pub segment_bytes: u64,
 }
 
-/// A place in a log: a segment, and a byte in it. Positions rise along the log.
+/// A position in a log: a segment, and a byte in it. Positions ascend along the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Position {
     /// The segment's sequence number.
@@ -72,31 +72,31 @@ pub struct Position {
     pub offset: u64,
 }
 
-/// The part of a lane's log that a reader beside its writer may read.
+/// The part of a lane's log that may be read while its writer appends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogSpan {
     /// The lane.
     pub lane: u32,
     /// The first segment that is kept.
     pub first: u64,
-    /// The last segment with frames, and where its durable ones end; [`u64::MAX`] where nothing is
-    /// written to it any more.
+    /// The last segment with frames, and the end of its durable ones; [`u64::MAX`] if nothing is
+    /// appended to it any more.
     pub end: Position,
 }
 
-/// Room for payload, handed out by [`Plog::reserve`]. It goes back with [`Plog::append`] or
-/// [`Plog::release`].
+/// Room for payload, reserved by [`Plog::reserve`]. [`Plog::append`] or [`Plog::release`] returns
+/// it.
 #[derive(PartialEq, Eq, Debug, Default)]
 #[must_use = "room that is not given back is lost until the log is opened again"]
 pub struct Room(u64);
 
 impl Room {
-    /// Room of this size, by an implementation's own measure.
+    /// Room of this size, in an implementation's own units.
     pub fn new(size: u64) -> Room {
         Room(size)
     }
 
-    /// Its size, by the implementation's own measure.
+    /// Its size, in the implementation's own units.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.0
@@ -108,19 +108,18 @@ impl Room {
     }
 }
 
-/// A persistent log, open for writing. The module's page says what it guarantees.
+/// A persistent log, open for writing. The module's page states its guarantees.
 ///
-/// One thread appends and syncs at a time; the rest may be called beside it.
+/// One thread at a time appends and syncs; the other methods may be called concurrently.
 pub trait Plog: Send + Sync {
-    /// Appends a frame, and makes it and all before it durable if `durable`. Answers where the
-    /// frame begins. `room` was handed out for this payload, or for the parts it is put together
-    /// from.
+    /// Appends a frame, and makes it and all before it durable if `durable`. Returns where the
+    /// frame begins. `room` was reserved for this payload, or for the parts of which it consists.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::WritesStopped`] from the first failed write or sync on.
     ///
     /// # Panics
-    /// When the payload is empty, larger than [`PAYLOAD_MAX`], or larger than its room.
+    /// If the payload is empty, larger than [`PAYLOAD_MAX`], or larger than its room.
     fn append(&self, payload: &[u8], durable: bool, room: Room) -> Result<Position>;
 
     /// Makes every appended frame durable.
@@ -129,36 +128,35 @@ pub trait Plog: Send + Sync {
     /// [`spillway_base::ErrorKind::WritesStopped`].
     fn sync(&self) -> Result<()>;
 
-    /// Hands out room for this many bytes of payload (L6).
+    /// Reserves room for this many bytes of payload (L6).
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]: no room could be
     /// made, the log is unharmed; [`spillway_base::ErrorKind::WritesStopped`].
     fn reserve(&self, payload: u64) -> Result<Room>;
 
-    /// Takes room back that was not used.
+    /// Returns unused room.
     fn release(&self, room: Room);
 
-    /// Makes the next segment now, so that nobody will wait for it, unless there is one. For a
+    /// Makes the next segment now, unless there is one, so that no append waits for it. For a
     /// background thread.
     ///
     /// # Errors
     /// As [`Plog::reserve`].
     fn prepare(&self) -> Result<()>;
 
-    /// Gives back every segment before this one, to be written over or removed. The segment written
-    /// to is never given back.
+    /// Releases every segment before this one, to be reused or removed. The segment being written
+    /// to is never released.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call tries again.
+    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries.
     fn truncate_before(&self, segment: u64) -> Result<()>;
 
-    /// What of the log is durable and kept; `None` while that is nothing, or where it is not in
-    /// files of this machine. It stays as it is until [`Plog::truncate_before`] gives some of it
-    /// back.
+    /// The durable part of the log that is kept; `None` while there is none, or if the log is not
+    /// in files of this machine. It stays until [`Plog::truncate_before`] releases some of it.
     fn span(&self) -> Option<LogSpan>;
 
-    /// Bytes of all segments that are kept for recovery. It waits for nobody.
+    /// The bytes of all segments that are kept for recovery. Does not block.
     fn bytes(&self) -> u64;
 
     /// The cause, once the log has failed (L7).

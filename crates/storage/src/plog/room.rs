@@ -1,19 +1,19 @@
-//! Handing out room in a log without a lock.
+//! Reserves room in a log without a lock.
 //!
-//! The rooms handed out and not yet used add up to `claimed`, and the largest piece of free log in
-//! one place, the rest of the current segment or one spare, is `piece`. `claimed` is at most
-//! `piece`, so whatever frames the rooms are put together to, and in whatever order, they fit: a
-//! frame that fits in the current segment takes as much from the rest as from the claims, and one
-//! that does not goes on to the spare that holds all of them.
+//! `claimed` is the total room that is reserved and not yet used. `piece` is the largest contiguous
+//! free part of the log: the rest of the current segment, or one spare. `claimed` is at most
+//! `piece`, so frames fit in whatever way and order the rooms are joined to them. A frame that fits
+//! into the current segment takes as much from the rest as from the claims, and one that does not
+//! moves on to the spare that holds all of them.
 //!
-//! A claim is added first and compared after; an append stores the smaller piece before it takes
-//! its claim out. A claim that comes after the second therefore sees the first, and one that comes
-//! before counts what the append uses: either way it is not compared with a piece larger than what
-//! is left once all other claims are used.
+//! A claim is added first and compared afterwards; an append stores the smaller piece before it
+//! removes its claim. Therefore a claim after the removal sees the smaller piece, and a claim
+//! before it counts what the append uses. In both cases the claim is not compared with a piece
+//! larger than what is left once all other claims are used.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 
-/// What is claimed of a log's room, and the piece it is claimed from.
+/// The claimed room of a log, and the piece from which it is claimed.
 pub(super) struct Ledger {
     claimed: AtomicU64,
     piece: AtomicU64,
@@ -24,7 +24,7 @@ impl Ledger {
         Ledger { claimed: AtomicU64::new(0), piece: AtomicU64::new(piece) }
     }
 
-    /// Claims room, unless more would be claimed then than the piece has.
+    /// Claims room, unless the piece would then be exceeded.
     pub(super) fn claim(&self, room: u64) -> bool {
         let claimed = self.claimed.fetch_add(room, Ordering::AcqRel) + room;
         let fits = claimed <= self.piece.load(Ordering::Acquire);
@@ -34,17 +34,17 @@ impl Ledger {
         fits
     }
 
-    /// The piece that one more claim would take.
+    /// The piece that one more claim would need.
     pub(super) fn needed(&self, room: u64) -> u64 {
         self.claimed.load(Ordering::Acquire) + room
     }
 
-    /// Takes back a claim that was not used, or one that was, after [`Ledger::set_piece`].
+    /// Removes a claim that was not used, or one that was, after [`Ledger::set_piece`].
     pub(super) fn release(&self, room: u64) {
         self.claimed.fetch_sub(room, Ordering::AcqRel);
     }
 
-    /// The piece is this large now. One thread at a time says so.
+    /// Sets the size of the piece. One thread at a time calls it.
     pub(super) fn set_piece(&self, piece: u64) {
         self.piece.store(piece, Ordering::Release);
     }
@@ -56,7 +56,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// What was handed out can be used, whatever is used and handed out meanwhile.
+    /// Claimed room can be used, whatever is claimed and used concurrently.
     #[test]
     fn loom_what_was_claimed_fits() {
         loom::model(|| {
@@ -69,7 +69,7 @@ mod loom_tests {
                     thread::spawn(move || if ledger.claim(room) { room } else { 0 })
                 })
                 .collect();
-            // An append uses the first claim up, and less than it.
+            // An append uses the first claim, and needs less than it.
             ledger.set_piece(10 - 3);
             ledger.release(4);
             let held: u64 = users.into_iter().map(|user| user.join().unwrap()).sum();

@@ -1,4 +1,4 @@
-//! From frame to frame of one segment.
+//! Walks from frame to frame of one segment.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use super::Position;
 use super::reader::Found;
 use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, frame_bytes};
 
-/// What is looked through at once behind the last frame, in bytes: a multiple of 8.
+/// The bytes behind the last frame that are searched at once: a multiple of 8.
 const WITNESS_BYTES: u64 = 1 << 20;
 
-/// How far a segment was read.
+/// The position of a walk through a segment.
 pub(super) struct Walk {
     /// The end of the last frame.
     pub(super) end: u64,
@@ -27,9 +27,9 @@ pub(super) struct Walk {
 pub(super) enum Stop {
     /// A later opening found the end of the log here.
     Known,
-    /// Nothing was to follow.
+    /// The segment was sealed or full.
     Sealed,
-    /// What follows is no frame, or a damaged one.
+    /// The following bytes are no frame, or a damaged one.
     Unreadable,
 }
 
@@ -38,14 +38,14 @@ impl Walk {
         Walk { end: HEADER_BYTES, durable: HEADER_BYTES, known }
     }
 
-    /// Where the frames of a segment end, if a later opening has said so.
+    /// The end of a segment's frames, if a later opening recorded it.
     fn limit(&self, segment: &Found) -> Option<u64> {
         let here = self.known.filter(|known| known.segment == segment.header.sequence);
         here.map(|known| known.offset)
     }
 
-    /// Reads the next frames into `memory`: those that are whole in this many bytes, or one that is
-    /// larger. Answers why none follows, once that is so.
+    /// Reads the next frames into `memory`: those that are whole within this many bytes, or one
+    /// larger frame. Returns why no frame follows, once that is so.
     pub(super) fn read(
         &mut self,
         segment: &Found,
@@ -94,8 +94,8 @@ impl Walk {
         Ok(Some(Stop::Known))
     }
 
-    /// Judges why the frames of a segment stopped. Answers what to report if a later segment shows
-    /// that the end was durable.
+    /// Judges why the frames of a segment stopped. Returns the error to report if a later segment
+    /// proves that the end was durable.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`] (L4), [`spillway_base::ErrorKind::Io`].
@@ -108,14 +108,14 @@ impl Walk {
         if stop == Stop::Sealed {
             return Ok(None);
         }
-        // A later generation, or a frame further on, may prove that there was more.
+        // A later generation, or a later frame, may prove that there was more.
         if self.known.is_some() || self.has_witness(segment)? {
             return Err(damage());
         }
         Ok(Some(damage()))
     }
 
-    /// Whether a frame further on says that the bytes at the end were durable when it was written.
+    /// Whether a later frame states that the bytes at the end were durable when it was written.
     fn has_witness(&self, segment: &Found) -> Result<bool> {
         let (mut memory, mut begin) = (Vec::new(), self.end + 8);
         loop {
@@ -123,7 +123,7 @@ impl Walk {
             if left < FRAME_HEAD_BYTES as u64 {
                 return Ok(false);
             }
-            // Heads may begin at every multiple of 8, and the last ones here end further on.
+            // Heads may begin at every multiple of 8, and the last ones here end behind the window.
             let wanted = left.min(WITNESS_BYTES + FRAME_HEAD_BYTES as u64) as usize;
             let mut filled = 0;
             fill(segment, begin, &mut memory, &mut filled, wanted)?;
@@ -139,7 +139,8 @@ impl Walk {
     }
 }
 
-/// Has the bytes of a segment from `begin` on in `memory`, this many of them or all that there are.
+/// Reads the bytes of a segment from `begin` on into `memory`: this many of them, or all that
+/// exist.
 fn fill(
     segment: &Found,
     begin: u64,

@@ -1,13 +1,13 @@
-//! Memory that a device can read and write by itself.
+//! Memory for direct transfers of a device.
 //!
-//! Large buffers lie on large pages where the system has them. A device is handed what goes past
-//! the page cache in pieces that lie together in memory, and 2 MiB are one such piece there, in
-//! place of 512. Measured on a virtual disk with reads and writes of 2 MiB, that is 3.0 GiB/s in
-//! place of 0.9 read and 4.3 in place of 2.0 written, for a quarter of the processor time.
+//! Large buffers lie on large pages if the system has them. A transfer past the page cache reaches
+//! the device in pieces that are contiguous in memory. 2 MiB are one such piece on large pages,
+//! instead of 512. Measured on a virtual disk with reads and writes of 2 MiB, this raises reads
+//! from 0.9 to 3.0 GiB/s and writes from 2.0 to 4.3, for a quarter of the processor time.
 //!
-//! Small ones, as of a block, come from the heap: to map one, have its pages cleared and unmap it,
-//! which all threads of the process are stopped for, takes longer than to read it where many
-//! threads do so at once.
+//! Small buffers, such as for a block, come from the heap. Mapping one, clearing its pages and
+//! unmapping it, which stops all threads of the process, takes longer than reading the block, if
+//! many threads do so at once.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
@@ -15,32 +15,32 @@ use std::ops::{Deref, DerefMut};
 
 use memmap2::{Advice, MmapMut};
 
-/// What offsets and lengths of direct transfers, and the memory of buffers, are multiples of: a
-/// page, and at least as much as the sectors of any device.
+/// The unit of offsets, lengths and memory of direct transfers: a page, which is at least as large
+/// as the sectors of any device.
 pub const ALIGN: usize = 4096;
 /// A large page.
 const LARGE: usize = 2 << 20;
-/// Buffers of so many bytes are mapped.
+/// Buffers of at least this many bytes are mapped.
 const MAPPED: usize = 96 << 10;
 
-/// Bytes in memory of whole pages, for an [`super::IoQueue`]. To make one takes time, as its memory
-/// is new: those that come back are meant to be used again.
+/// Bytes in memory of whole pages, for an [`super::IoQueue`]. Creating one takes time, as its
+/// memory is new, so returned buffers should be reused.
 ///
-/// What a read fills may begin within the first page, where it began in a page of the file; nobody
-/// sees that but by the address.
+/// The bytes of a read may begin within the first page, if they begin within a page of the file;
+/// only their address shows it.
 pub struct AlignedBuffer {
     memory: Memory,
-    /// Where the buffer's memory begins in that, at a multiple of [`ALIGN`].
+    /// Where the buffer begins in the memory, at a multiple of [`ALIGN`].
     begin: usize,
     /// A multiple of [`ALIGN`].
     capacity: usize,
-    /// Where the bytes begin in the buffer's memory.
+    /// Where the bytes begin in the buffer.
     start: usize,
     len: usize,
 }
 
 impl AlignedBuffer {
-    /// So many zeros.
+    /// A buffer of this many zeros.
     #[must_use]
     pub fn new(len: usize) -> AlignedBuffer {
         let mut buffer = AlignedBuffer::with_capacity(len);
@@ -48,7 +48,7 @@ impl AlignedBuffer {
         buffer
     }
 
-    /// No bytes, with memory for so many.
+    /// An empty buffer, with memory for this many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> AlignedBuffer {
         let capacity = bytes.next_multiple_of(ALIGN);
@@ -66,7 +66,7 @@ impl AlignedBuffer {
             let mapping = map(capacity + (align - ALIGN));
             buffer.begin = mapping.as_ptr().align_offset(align);
             if align == LARGE {
-                // Small pages do as well.
+                // Small pages suffice.
                 let _ = mapping.advise_range(Advice::HugePage, buffer.begin, capacity);
             }
             buffer.memory = Memory::Mapped(mapping);
@@ -74,18 +74,18 @@ impl AlignedBuffer {
         buffer
     }
 
-    /// Bytes that its memory has room for.
+    /// The bytes for which its memory has room.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Forgets the bytes, and keeps the memory.
+    /// Removes the bytes, and keeps the memory.
     pub fn clear(&mut self) {
         (self.start, self.len) = (0, 0);
     }
 
-    /// Adds bytes at the end, and takes more memory where needed.
+    /// Appends bytes, and takes more memory if needed.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let end = self.start + self.len;
         self.reserve(end + bytes.len());
@@ -93,7 +93,7 @@ impl AlignedBuffer {
         self.len += bytes.len();
     }
 
-    /// Adds zeros up to a multiple of [`ALIGN`], as writes need it.
+    /// Appends zeros up to a multiple of [`ALIGN`], as writes need it.
     pub fn pad(&mut self) {
         let (end, padded) = (self.start + self.len, self.len.next_multiple_of(ALIGN));
         self.reserve(self.start + padded);
@@ -102,8 +102,8 @@ impl AlignedBuffer {
         self.len = padded;
     }
 
-    /// Makes it the frame of a read: `len` bytes, of any value, that begin in memory where `offset`
-    /// is in a page, with room for the pages of the file that they touch.
+    /// Prepares it for a read: `len` bytes, of any value, that begin at the offset in a page at
+    /// which `offset` is, with room for the pages of the file that they touch.
     pub(crate) fn frame(&mut self, offset: u64, len: usize) {
         let start = (offset % ALIGN as u64) as usize;
         if (start + len).next_multiple_of(ALIGN) > self.capacity {
@@ -112,7 +112,7 @@ impl AlignedBuffer {
         (self.start, self.len) = (start, len);
     }
 
-    /// Moves the bytes to where the memory begins, as a direct write needs them.
+    /// Moves the bytes to the start of the memory, as a direct write needs them.
     pub(crate) fn settle(&mut self) {
         let (start, len) = (self.start, self.len);
         if start > 0 {
@@ -143,7 +143,7 @@ impl AlignedBuffer {
     }
 }
 
-/// What a buffer's memory is in. It stays where it is while the buffer is moved.
+/// The memory of a buffer. It stays in place when the buffer moves.
 enum Memory {
     Heap(Vec<u8>),
     Mapped(MmapMut),

@@ -1,73 +1,72 @@
-//! Reads and writes that go on beside their caller: what a compaction reads and writes in bulk
-//! (X-Engine, 3.3.2).
+//! Asynchronous reads and writes: the bulk I/O of compactions (X-Engine, 3.3.2).
 //!
-//! A queue belongs to one thread at a time. It is given reads and writes of a disk's files, each
-//! with a buffer and a tag, and gives them back as they are done. [`crate::Disk::queue`] makes one:
-//! of `io_uring` where the system has it, of a few threads elsewhere, of a seeded scheduler on the
-//! simulated disk. All keep these guarantees, beside those of the disk (K1 to K9):
+//! A queue belongs to one thread at a time. The thread submits reads and writes of a disk's files,
+//! each with a buffer and a tag, and the queue returns them as they complete.
+//! [`crate::Disk::queue`] creates one: with `io_uring` if the system has it, otherwise with a few
+//! threads, and with a seeded scheduler on the simulated disk. All keep these guarantees, beside
+//! those of the disk (K1 to K9):
 //!
-//! - **A1.** Every operation that was submitted is given back by [`IoQueue::wait`] once, in any
-//!   order, with its tag and its buffer.
+//! - **A1.** [`IoQueue::wait`] returns every submitted operation once, in any order, with its tag
+//!   and its buffer.
 //! - **A2.** Operations are not ordered, neither among each other nor with other calls on their
-//!   files. A write *is written*, in the sense of K1 to K3, when it was given back: what was given
-//!   back before a [`crate::File::sync`] began survives a crash. Until then any set of its sectors
-//!   may have been written, and the file may be longer or not.
-//! - **A3.** An operation is whole or has failed. Where the system does a part of it, the queue
-//!   goes on to its end. A read beyond the end of its file fails.
-//! - **A4.** A failure is that of one operation, and says nothing of others. Its buffer comes back,
-//!   too; what is in that of a read is unknown, and so is what a failed write has changed within
-//!   its range. A full disk is
-//!   [`spillway_base::ErrorKind::DiskFull`], and K6 holds.
+//!   files. A write *is written*, in the sense of K1 to K3, when the queue has returned it: writes
+//!   returned before a [`crate::File::sync`] began survive a crash. Until then any set of its
+//!   sectors may have been written, and the file may be longer or not.
+//! - **A3.** An operation is whole or has failed. If the system does a part of it, the queue
+//!   continues to its end. A read beyond the end of its file fails.
+//! - **A4.** A failure concerns one operation only. The queue returns its buffer too. The contents
+//!   of a failed read's buffer are unknown, and so is what a failed write has changed within its
+//!   range. A full disk is [`spillway_base::ErrorKind::DiskFull`], and K6 holds.
 //! - **A5.** As many operations as the queue is deep may be in flight at once, and they do not wait
 //!   for one another.
-//! - **A6.** A file is open as long as an operation on it is in flight. Dropping a queue waits for
-//!   what is in flight: afterwards each operation has been done or has failed, which nobody is told
-//!   of, and no buffer is touched any more.
+//! - **A6.** A file stays open while an operation on it is in flight. Dropping a queue waits for
+//!   the operations in flight: afterwards each is done or has failed, without a report, and no
+//!   buffer is touched any more.
 //! - **A7.** Through a queue that bypasses the cache ([`Cache::Bypass`]), bytes are the same as
-//!   through one that does not, and as through the files themselves, once the writes are given
-//!   back; all may be used for one file.
-//! - **A8.** When a process has ended, however, nothing of its queues happens any more by the time
-//!   that another has the folder ([`crate::Disk::lock`]), whom the disk has wait for that. Of the
-//!   writes in flight any set of sectors is written, as in A2. A lock that is dropped before a
-//!   queue that wrote into its folder is free when that is dropped, too.
+//!   through one that does not, and as through the files themselves, once the writes are returned;
+//!   all may be used for one file.
+//! - **A8.** Once a process has ended, its queues do nothing any more by the time that another
+//!   process holds the folder ([`crate::Disk::lock`]); the disk makes the other process wait for
+//!   that. Of the writes in flight any set of sectors is written, as in A2. A lock that is dropped
+//!   before a queue that wrote into its folder becomes free when that queue is dropped.
 //!
-//! - **A9.** [`IoQueue::try_wait`] waits for nothing: it gives back an operation that is done, if
-//!   it knows of one. Whoever asks it until it has none, whenever the queue's descriptor
-//!   ([`IoQueue::descriptor`]) has become readable and after each submission, is given back all.
-//! - **A10.** A queue that gathers ([`IoQueue::gather`]) may keep what it is given, and what it has
-//!   to go on with, until
-//!   [`IoQueue::submit`] or [`IoQueue::wait`]; its caller comes to one of them. Once `submit` has
-//!   answered `true`, nothing is kept.
+//! - **A9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it knows of
+//!   one. A caller that calls it until it returns none, whenever the queue's descriptor
+//!   ([`IoQueue::descriptor`]) has become readable and after each submission, receives all
+//!   operations.
+//! - **A10.** A queue that gathers ([`IoQueue::gather`]) may hold back submitted operations, and
+//!   the next steps of others, until [`IoQueue::submit`] or [`IoQueue::wait`]; its caller must call
+//!   one of them. Once `submit` has returned `true`, nothing is held back.
 //!
-//! The caller's part: files are those of the queue's disk; no operation is empty; a write begins at
-//! a multiple of [`ALIGN`] and is a multiple of it long ([`AlignedBuffer::pad`]); nothing is
-//! submitted to a full queue. Who does otherwise meets a panic. And a range that a write in flight
-//! changes is left alone by everybody else, or what is read or left there is unknown.
+//! The caller's part: files belong to the queue's disk; no operation is empty; a write begins at a
+//! multiple of [`ALIGN`], and its length is a multiple of it ([`AlignedBuffer::pad`]); nothing is
+//! submitted to a full queue. A violation panics. While a write is in flight, no other call uses
+//! its range; otherwise the bytes read or left there are unknown.
 //!
 //! # Past the page cache
 //!
-//! A compaction reads everything once, and what it writes is read later, in part, through the
-//! database's own cache. In the page cache both would only drive out others' pages, and be copied
-//! on the way. So [`Cache::Bypass`] transfers between the device and the buffer (`O_DIRECT`).
-//! Nothing else in the contract differs: a read may begin and end anywhere (it is widened to whole
-//! pages of the file, for which a buffer has room), and a write still has to be synced: for the
-//! device's own cache, and for what the file system has to note about the file.
+//! A compaction reads everything once. What it writes is read later, in part, through the
+//! database's own cache. In the page cache both would only evict the pages of others, and cost a
+//! copy. So [`Cache::Bypass`] transfers between the device and the buffer (`O_DIRECT`). Nothing
+//! else in the contract differs. A read may begin and end anywhere: it is widened to whole pages of
+//! the file, for which a buffer has room. A write still has to be synced, for the device's own
+//! cache and for the file system's metadata.
 //!
-//! The same file is read and written through the page cache as well: by point reads, and where
-//! somebody reads ahead into a neighbour's bytes. What is relied on is what Linux does: a direct
-//! read first writes back what is dirty in its range; a direct write drops the cached pages of its
-//! range before it begins and once more when it has ended. So a page that holds old bytes can be
-//! made only while a write to it is in flight, and is gone when that write is given back. It would
-//! not hold for a file that is mapped into memory, and none of ours is.
+//! The same file is also read and written through the page cache: by point reads, and by readahead
+//! into adjacent bytes. This relies on what Linux does. A direct read first writes back the dirty
+//! pages in its range. A direct write drops the cached pages of its range before it begins and
+//! again when it has ended. So a page with old bytes can appear only while a write to it is in
+//! flight, and is gone when the queue returns that write. This would not hold for a file that is
+//! mapped into memory, and none of ours is.
 //!
-//! Where a file system refuses direct transfers, or one of them, they go through the page cache,
-//! and the system is asked to drop the pages afterwards. It drops those that are clean and begins
-//! to write the others; so some stay for a while.
+//! If a file system refuses direct transfers, or one of them, they go through the page cache, and
+//! the queue asks the system to drop the pages afterwards. The system drops clean pages and begins
+//! to write the others, so some stay for a while.
 //!
 //! # Overlapping reads, merge and writes
 //!
-//! The merge of a compaction waits only for input that has not come yet, or for room to write. Half
-//! of the depth here is for reads.
+//! The merge of a compaction waits only for input that has not arrived yet, or for room to write.
+//! Half of the depth here is for reads.
 //!
 //! ```
 //! # use std::collections::{BTreeMap, VecDeque};
@@ -159,26 +158,26 @@ use crate::File;
 /// Whether transfers go through the system's page cache.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cache {
-    /// Through it, as those of [`File`].
+    /// Through the page cache, like those of [`File`].
     Through,
     /// Past it, as far as the file system can.
     Bypass,
 }
 
-/// What a queue is to be.
+/// The options of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueSettings {
-    /// Operations in flight at once, at most: 1 to [`QueueSettings::DEPTH_MAX`].
+    /// The most operations in flight at once: 1 to [`QueueSettings::DEPTH_MAX`].
     pub depth: usize,
     /// Whether its transfers go through the page cache.
     pub cache: Cache,
 }
 
 impl QueueSettings {
-    /// The deepest queue.
+    /// The largest depth.
     pub const DEPTH_MAX: usize = 1024;
 
-    /// Refuses what no queue can be.
+    /// Refuses invalid settings.
     pub(crate) fn check(self) -> Result<()> {
         match self.depth {
             1..=Self::DEPTH_MAX => Ok(()),
@@ -190,23 +189,23 @@ impl QueueSettings {
 /// An operation that is done or has failed.
 #[derive(Debug)]
 pub struct Completion {
-    /// That of the submission.
+    /// The tag of the submission.
     pub tag: u64,
-    /// The submission's buffer; that of a read holds what was read.
+    /// The submission's buffer; that of a read holds the bytes read.
     pub buffer: AlignedBuffer,
-    /// Whether it was done.
+    /// Whether the operation succeeded.
     pub outcome: Result<()>,
 }
 
-/// Operations on files that go on beside their caller. It may go on to another thread. But the
-/// system may end what a thread submitted together with the thread: what is in flight then may
-/// fail, and writes must not be.
+/// Asynchronous operations on files. A queue may move to another thread. But the system may end a
+/// thread's submissions together with the thread. Operations then in flight may fail, so no write
+/// may be in flight then.
 pub trait IoQueue: Send {
-    /// Begins to read `len` bytes into a buffer: the same memory where it is large enough, whatever
-    /// is in it.
+    /// Starts to read `len` bytes into a buffer. It reuses the buffer's memory if that is large
+    /// enough, whatever its contents.
     ///
     /// # Panics
-    /// When the queue is full, `len` is zero, or the file is of another disk.
+    /// If the queue is full, `len` is zero, or the file belongs to another disk.
     fn read(
         &mut self,
         tag: u64,
@@ -216,45 +215,45 @@ pub trait IoQueue: Send {
         buffer: AlignedBuffer,
     );
 
-    /// Begins to write a buffer's bytes, making the file longer where needed.
+    /// Starts to write a buffer's bytes, and extends the file if needed.
     ///
     /// # Panics
-    /// When the queue is full, the buffer is empty, offset or length are no multiples of [`ALIGN`],
-    /// or the file is of another disk.
+    /// If the queue is full, the buffer is empty, the offset or length is no multiple of [`ALIGN`],
+    /// or the file belongs to another disk.
     fn write(&mut self, tag: u64, file: &Arc<dyn File>, offset: u64, buffer: AlignedBuffer);
 
-    /// Whether what is given from now on may be kept until [`IoQueue::submit`], to be handed over
+    /// Sets whether later operations may be held back until [`IoQueue::submit`], to be submitted
     /// together (A10).
     fn gather(&mut self, gathers: bool) {
         let _ = gathers;
     }
 
-    /// Hands over what was kept, or was not taken before. `false` where the system takes something
-    /// only later: it is to be asked again.
+    /// Submits the operations that were held back, or not accepted before. `false` if the system
+    /// does not accept one now: the caller must call again.
     fn submit(&mut self) -> bool {
         true
     }
 
-    /// Whether [`IoQueue::submit`] would have something to hand over: what was kept, or what
-    /// [`IoQueue::try_wait`] has gone on with (A10).
+    /// Whether [`IoQueue::submit`] would have something to submit: operations held back, or further
+    /// steps of [`IoQueue::try_wait`] (A10).
     fn keeps(&mut self) -> bool {
         false
     }
 
-    /// Waits for an operation to be done, whichever comes first; nothing when none is in flight.
+    /// Waits for any operation to complete; `None` if none is in flight.
     fn wait(&mut self) -> Option<Completion>;
 
-    /// An operation that is done, if there is one now (A9).
+    /// A completed operation, if there is one now (A9).
     fn try_wait(&mut self) -> Option<Completion>;
 
-    /// What becomes readable when an operation in flight is done, for `epoll` (A9); nothing where
-    /// the queue cannot tell. It is the caller's own, and may outlive the queue.
+    /// A descriptor that becomes readable when an operation in flight completes, for `epoll` (A9);
+    /// `None` if the queue has none. The caller owns it, and it may outlive the queue.
     fn descriptor(&self) -> Option<OwnedFd>;
 
-    /// Operations in flight at once, at most.
+    /// The most operations in flight at once.
     fn depth(&self) -> usize;
 
-    /// Operations that were submitted and not given back.
+    /// The number of operations that were submitted and not returned.
     fn in_flight(&self) -> usize;
 
     /// Whether nothing is in flight.
@@ -262,13 +261,13 @@ pub trait IoQueue: Send {
         self.in_flight() == 0
     }
 
-    /// Whether nothing can be submitted before something is given back.
+    /// Whether an operation must be returned before another can be submitted.
     fn is_full(&self) -> bool {
         self.in_flight() == self.depth()
     }
 }
 
-/// Panics where a caller of a queue has not kept to its part.
+/// Panics if the caller of a queue violates its part of the contract.
 fn check_submission(queue: &dyn IoQueue, len: usize) {
     assert!(!queue.is_full(), "a full queue, of depth {}, was given an operation", queue.depth());
     assert!(len > 0, "a queue was given an empty operation");

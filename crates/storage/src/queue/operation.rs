@@ -1,5 +1,4 @@
-//! An operation on a real file, which whoever carries it out takes on step by step until it is
-//! whole.
+//! An operation on a real file, which a carrier advances step by step until it is whole.
 
 use std::fs;
 use std::io;
@@ -21,33 +20,32 @@ pub(super) enum Kind {
     Write,
 }
 
-/// One system call moves this much at most: every kernel takes it, and every length of it is a
-/// multiple of [`ALIGN`].
+/// The most bytes of one system call: every kernel accepts it, and it is a multiple of [`ALIGN`].
 const STEP_MAX: usize = 1 << 30;
 
-/// A read or a write of a real file. Places in the buffer are counted from where its memory begins,
-/// and lie in the file by `base` further, so that whole pages of the one are whole pages of the
-/// other.
+/// A read or a write of a real file. Positions in the buffer count from the start of its memory.
+/// The position in the file is larger by `base`, so that whole pages of the memory are whole pages
+/// of the file.
 pub(super) struct Operation {
     tag: u64,
     file: Arc<RealFile>,
     pub(super) kind: Kind,
     buffer: AlignedBuffer,
     base: u64,
-    /// The next place to be read or written.
+    /// The next position to read or write.
     at: usize,
-    /// Where the bytes end that are wanted.
+    /// The end of the wanted bytes.
     end: usize,
     cache: Cache,
-    /// Whether the next step goes past the page cache.
+    /// Whether the next step bypasses the page cache.
     direct: bool,
-    /// Whether any step went through a page cache that was to be left alone.
+    /// Whether any step went through a page cache that it should have bypassed.
     cached: bool,
     outcome: Option<Result<()>>,
 }
 
 impl Operation {
-    /// A read of so many bytes.
+    /// A read of this many bytes.
     pub(super) fn read(
         tag: u64,
         file: Arc<RealFile>,
@@ -95,7 +93,7 @@ impl Operation {
             cached: false,
             outcome: None,
         };
-        // Larger offsets mean something else to the system.
+        // The system interprets larger offsets differently.
         let last = operation.base.checked_add(end.next_multiple_of(ALIGN) as u64);
         if last.is_none_or(|last| last > i64::MAX as u64) {
             operation.fail(Errno::INVAL);
@@ -103,7 +101,7 @@ impl Operation {
         operation
     }
 
-    /// The lock of its file's folder, where this process has one.
+    /// The lock of its file's folder, if this process holds one.
     pub(super) fn lock(&self) -> Option<Arc<fs::File>> {
         self.file.lock()
     }
@@ -126,17 +124,16 @@ impl Operation {
         self.buffer.all()
     }
 
-    /// Which of the memory the next step is to move, within its capacity, and from or to where in
-    /// the file.
+    /// The range of the memory that the next step moves, within its capacity, and the file offset.
     pub(super) fn next(&self) -> (Range<usize>, u64) {
         let end = if self.direct { self.end.next_multiple_of(ALIGN) } else { self.end };
         (self.at..end.min(self.at + STEP_MAX), self.base + self.at as u64)
     }
 
-    /// Takes the next step on this thread, and gives what [`Operation::advance`] needs.
+    /// Takes the next step on this thread, and returns the input of [`Operation::advance`].
     pub(super) fn step(&mut self) -> Result<usize, Errno> {
         let (range, offset) = self.next();
-        // Borrowed apart from the descriptor, which is the file's.
+        // Borrowed separately from the descriptor, which belongs to the file.
         let mut buffer = std::mem::replace(&mut self.buffer, AlignedBuffer::with_capacity(0));
         let bytes = &mut buffer.all()[range];
         let moved = match self.kind {
@@ -147,7 +144,7 @@ impl Operation {
         moved
     }
 
-    /// Notes what the system said of the next step.
+    /// Records the system's result of the next step.
     pub(super) fn advance(&mut self, moved: Result<usize, Errno>) {
         self.cached |= self.cache == Cache::Bypass && !self.direct;
         match moved {
@@ -160,7 +157,7 @@ impl Operation {
                 if self.at >= self.end {
                     self.outcome = Some(Ok(()));
                 } else if !self.at.is_multiple_of(ALIGN) {
-                    // The file ends here, or did when it was asked: direct transfers begin at whole
+                    // The file ends here, or did during the call: direct transfers begin at whole
                     // pages only.
                     self.go_through_cache();
                 }
@@ -176,7 +173,7 @@ impl Operation {
 
     fn go_through_cache(&mut self) {
         self.direct = false;
-        // What was only read to fill the first page is not needed.
+        // Bytes that were read only to fill the first page are not needed.
         self.at = self.at.max(self.buffer.start());
     }
 
@@ -193,11 +190,11 @@ impl Operation {
         self.outcome = Some(Err(self.file.failed(what, error)));
     }
 
-    /// What its caller is given. It must be over.
+    /// The result for its caller. It must be over.
     pub(super) fn complete(self) -> Completion {
         if self.cached {
             let len = NonZeroU64::new(self.end as u64);
-            // The pages are a matter of memory alone.
+            // A failure only costs memory.
             let _ = fadvise(self.file.file(), self.base, len, Advice::DontNeed);
         }
         let outcome = self.outcome.expect("it is over");

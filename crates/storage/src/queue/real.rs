@@ -1,4 +1,4 @@
-//! A queue of the real disk, whoever carries its operations out.
+//! A queue of the real disk, with any executor of its operations.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use super::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check
 use crate::File;
 use crate::real::RealFile;
 
-/// Who carries the operations of a real disk's queue out.
+/// How a real disk's queue executes its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Means {
     /// The system itself, through `io_uring`.
@@ -28,7 +28,7 @@ impl Means {
     /// All of them, the best first.
     pub const ALL: [Means; 2] = [Means::Ring, Means::Threads];
 
-    /// Whether the system lets this process have them. It is asked once.
+    /// Whether the system offers them to this process. This is checked once.
     #[must_use]
     pub fn is_there(self) -> bool {
         static RING: OnceLock<bool> = OnceLock::new();
@@ -39,20 +39,20 @@ impl Means {
     }
 }
 
-/// Who carries operations out, beside the thread that gives them.
+/// Executes operations beside the thread that submits them.
 pub(super) trait Carrier<O>: Send {
-    /// Sees to what an operation needs beforehand. One that this fails for is not begun.
+    /// Prepares for an operation. If this fails, the operation is not begun.
     fn prepare(&mut self, _operation: &O) -> Result<(), Errno> {
         Ok(())
     }
 
-    /// Begins with one, and comes back without having waited for it.
+    /// Starts an operation without waiting for it.
     fn begin(&mut self, operation: O);
 
-    /// Waits for one to be over. One must have been begun.
+    /// Waits for an operation to finish. One must have been begun.
     fn finished(&mut self) -> O;
 
-    /// One that is over, if there is one now.
+    /// A finished operation, if there is one now.
     fn try_finished(&mut self) -> Option<O>;
 
     /// As [`IoQueue::gather`].
@@ -68,7 +68,7 @@ pub(super) trait Carrier<O>: Send {
         false
     }
 
-    /// What becomes readable when one is over, where it can tell.
+    /// A descriptor that becomes readable when an operation finishes, if there is one.
     fn descriptor(&self) -> Option<OwnedFd> {
         None
     }
@@ -78,7 +78,7 @@ pub(super) trait Carrier<O>: Send {
 pub(crate) fn open(settings: QueueSettings) -> Result<Box<dyn IoQueue>> {
     if Means::Ring.is_there() {
         match open_by(settings, Means::Ring) {
-            // A ring more than the system has memory for: threads need less of it.
+            // The system has no memory for another ring; threads need less.
             Err(error) if error.kind() == ErrorKind::Io => {}
             opened => return opened,
         }
@@ -103,9 +103,9 @@ pub(crate) fn open_by(settings: QueueSettings, means: Means) -> Result<Box<dyn I
 struct RealQueue<C: Carrier<Operation>> {
     settings: QueueSettings,
     carrier: C,
-    /// Operations that it carries.
+    /// Operations that the carrier executes.
     carried: usize,
-    /// Operations that were over before they began.
+    /// Operations that ended before they began.
     over: VecDeque<Operation>,
 }
 

@@ -1,13 +1,13 @@
-//! Operations carried out by the system itself, through `io_uring`.
+//! Operations that the system executes through `io_uring`.
 //!
-//! Each operation is handed over as soon as it is given, so that it goes on while the caller does
-//! something else; a system call for each is little beside the transfers that compactions do. For a
-//! read of a block it is not: a queue that gathers hands several over with one call, of which the
-//! device is told once.
+//! Each operation is submitted at once, so that it runs while the caller does something else. One
+//! system call for each is little beside the transfers of compactions, but not beside a read of a
+//! block. A queue that gathers submits several operations with one call, which notifies the device
+//! once.
 //!
-//! When a process is killed the system goes on with what its rings have in flight, and nobody waits
-//! for that. A8 holds since a ring has the locks of the folders that it writes into among its
-//! registered files: the system gives those back after the last operation.
+//! When a process is killed the system continues the I/O that its rings have in flight, and nothing
+//! waits for that. A8 holds because a ring has the locks of the folders that it writes into among
+//! its registered files: the system closes those after the last operation.
 #![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
 
 use std::fs;
@@ -26,27 +26,27 @@ use spillway_base::thread;
 use super::operation::{Kind, Operation};
 use super::real::Carrier;
 
-/// How long to leave a system alone that is short of memory.
+/// How long to pause when the system is short of memory.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Folders with a lock of their own that one queue writes into, at most.
+/// The most locked folders that one queue writes into.
 const LOCKS_MAX: usize = 64;
 
-/// A ring, and what the system does for it.
+/// A ring, and the operations that it executes.
 pub(super) struct Ring {
     ring: IoUring,
-    /// Operations of which the system may use buffer and descriptor, by their numbers in the ring.
-    /// Nothing else touches a buffer as long as a step of its operation is not completed.
+    /// Operations whose buffer and descriptor the system may use, by their numbers in the ring.
+    /// Nothing else touches a buffer until the step of its operation is completed.
     slots: Vec<Option<Operation>>,
     free: Vec<usize>,
     /// Locks that are registered with the ring, in this order.
     locks: Vec<Arc<fs::File>>,
-    /// Whether what is pushed is kept until somebody submits it.
+    /// Whether pushed entries are held back until `submit`.
     gathers: bool,
 }
 
 impl Ring {
-    /// A ring for so many operations at once.
+    /// A ring for this many concurrent operations.
     ///
     /// # Errors
     /// The system has none that can read and write, or has no more.
@@ -57,13 +57,13 @@ impl Ring {
         if ![opcode::Read::CODE, opcode::Write::CODE].iter().all(|code| probe.is_supported(*code)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // Places for locks, with none in them.
+        // Empty places for locks.
         ring.submitter().register_files(&[-1; LOCKS_MAX])?;
         let slots = (0..operations).map(|_| None).collect();
         Ok(Ring { ring, slots, free: (0..operations).collect(), locks: Vec::new(), gathers: false })
     }
 
-    /// Hands the next step of an operation to the system.
+    /// Pushes the next step of an operation.
     fn push(&mut self, slot: usize) {
         let operation = self.slots[slot].as_mut().expect("the slot was just taken");
         let (range, offset) = operation.next();
@@ -84,8 +84,8 @@ impl Ring {
         }
     }
 
-    /// Submits what was pushed, and waits for so many completions. Where the system cannot take it
-    /// now, it stays in the ring until the next time.
+    /// Submits the pushed entries, and waits for this many completions. Entries that the system
+    /// cannot accept now stay in the ring until the next time.
     fn enter(&mut self, completions: usize) {
         let entered = match completions {
             0 => self.ring.submit(),
@@ -116,7 +116,7 @@ impl Carrier<Operation> for Ring {
         let (place, fd) = (self.locks.len() as u32, lock.as_raw_fd());
         let registered = self.ring.submitter().register_files_update(place, &[fd]);
         registered.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        // One that was refused is tried again with the next write.
+        // A refused registration is retried with the next write.
         self.locks.push(lock);
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Carrier<Operation> for Ring {
 
     fn try_finished(&mut self) -> Option<Operation> {
         if !self.gathers {
-            // What the system could not take before.
+            // Entries that the system did not accept before.
             self.submit();
         }
         loop {
@@ -182,12 +182,11 @@ impl Carrier<Operation> for Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // A queue waits for its operations. Where it could not, the system may use them whenever it
-        // likes.
+        // A queue waits for its operations. If that failed, the system may still use their memory
+        // at any time, so it is leaked.
         let left = self.slots.drain(..).flatten();
         if left.map(mem::forget).count() == 0 {
-            // The system may take its time to let go of a ring, but whoever waits for these locks
-            // need not.
+            // The system may close a ring late. Unregistering releases the locks now.
             let _ = self.ring.submitter().unregister_files();
         }
     }

@@ -1,4 +1,4 @@
-//! Operations carried out by a few threads, where the system has nothing better.
+//! Operations that a few threads execute, if the system has nothing better.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use spillway_base::{Result, thread};
 use super::operation::Operation;
 use super::real::Carrier;
 
-/// Threads of one queue, at most. More transfers at once than this make few devices faster, and a
-/// database has several queues.
+/// The most threads of one queue. More concurrent transfers make few devices faster, and a database
+/// has several queues.
 const THREADS_MAX: usize = 8;
 
-/// A piece of work that a thread takes to its end.
+/// A piece of work that a thread runs to its end.
 pub(super) trait Job: Send + 'static {
-    /// Does it.
+    /// Runs it.
     fn run(&mut self);
 }
 
@@ -29,20 +29,20 @@ impl Job for Operation {
     }
 }
 
-/// Threads that do jobs, as many at once as there may be, in the order given.
+/// Threads that run jobs, up to a maximum at once, in the order submitted.
 pub(super) struct Threads<J> {
     shared: Arc<Shared<J>>,
     threads: Vec<JoinHandle<()>>,
     threads_max: usize,
-    /// Jobs that were given and not taken back.
+    /// Jobs that were submitted and not taken back.
     jobs: usize,
 }
 
 struct Shared<J> {
     state: Mutex<State<J>>,
-    /// There is a job, or the end.
+    /// Signals a job, or the end.
     given: Condvar,
-    /// A job is finished.
+    /// Signals a finished job.
     finished: Condvar,
 }
 
@@ -53,7 +53,7 @@ struct State<J> {
 }
 
 impl<J: Job> Threads<J> {
-    /// Threads for so many jobs at once. Only the first is started at once.
+    /// Threads for this many concurrent jobs. Only the first is started now.
     pub(super) fn new(jobs: usize) -> Result<Threads<J>> {
         let state = State { waiting: VecDeque::new(), finished: VecDeque::new(), ends: false };
         let shared =
@@ -92,7 +92,7 @@ impl<J: Job> Carrier<J> for Threads<J> {
     fn begin(&mut self, job: J) {
         self.jobs += 1;
         if self.threads.len() < self.jobs.min(self.threads_max) {
-            // Without another thread the job waits for one that is there.
+            // Without another thread the job waits for an existing one.
             self.threads.extend(start(&self.shared).ok());
         }
         self.shared.state.lock().waiting.push_back(job);
@@ -123,7 +123,7 @@ impl<J> Drop for Threads<J> {
         self.shared.state.lock().ends = true;
         self.shared.given.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
+            // The panic hook has reported a panic in a thread.
             let _ = thread.join();
         }
     }

@@ -1,13 +1,13 @@
-//! Folders that this process has for itself.
+//! Folders that this process has locked.
 //!
-//! A lock is the `flock` of a file in the folder, and lasts as long as anything has that open: this
-//! process, or one of its rings (`queue::ring`). When a process is killed, the system goes on with
-//! what its rings have in flight, and lets go of a ring only when all of that is done. So a ring
-//! that writes into a folder has the folder's lock among its files, and who gets the lock next
-//! meets no writes of the one before (A8).
+//! A lock is the `flock` of a file in the folder, and lasts while anything has that file open: this
+//! process, or one of its rings (`queue::ring`). When a process is killed, the system continues the
+//! I/O that its rings have in flight, and closes a ring only when all of that is done. So a ring
+//! that writes into a folder has the folder's lock among its files, and the next holder of the lock
+//! meets no writes of the previous one (A8).
 //!
-//! For this the lock of a process may outlast it for a moment. The file says which process that is,
-//! and who finds a folder locked by one that is gone waits for the system.
+//! Therefore a process's lock may outlast it for a moment. The lock file names the process, and a
+//! process that finds a folder locked by one that has ended waits for the system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,12 +25,12 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};
 use crate::DiskLock;
 
-/// How long to wait for what a process that is gone had in flight. A device that takes longer is
-/// not well.
+/// How long to wait for the I/O in flight of a process that has ended. A device that takes longer
+/// is faulty.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The locks that this process has, by their folders, and those that are no more.
+/// The locks of this process, by folder, including released ones.
 static HELD: Mutex<BTreeMap<PathBuf, Weak<fs::File>>> = Mutex::new(BTreeMap::new());
 
 struct RealLock {
@@ -39,7 +39,7 @@ struct RealLock {
 
 impl DiskLock for RealLock {}
 
-/// Takes a folder.
+/// Locks a folder.
 pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
     check_private(dir)?;
     let path = dir.join("LOCK");
@@ -68,7 +68,8 @@ pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
             Err(error) => return Err(failed("lock", &path, error.into())),
         }
     }
-    // Who cannot note its number, on a full disk for one, is taken for a process that lives.
+    // If the process number cannot be written, for example on a full disk, the holder counts as
+    // alive.
     let _ = file.set_len(0);
     let _ = file.write_all_at(std::process::id().to_string().as_bytes(), 0);
     let file = Arc::new(file);
@@ -78,7 +79,7 @@ pub(super) fn take(dir: &Path) -> Result<Box<dyn DiskLock>> {
     Ok(Box::new(RealLock { _file: file }))
 }
 
-/// Refuses a folder that other users can read or write, or makes it private where it is empty
+/// Refuses a folder that other users can read or write, or makes it private if it is empty
 /// (PRIVATE-2).
 fn check_private(dir: &Path) -> Result<()> {
     let mode = || -> Result<u32> {
@@ -105,19 +106,19 @@ fn check_private(dir: &Path) -> Result<()> {
     )))
 }
 
-/// The lock of the nearest folder above a path that this process holds one of.
+/// The lock of the nearest folder above a path that this process has locked.
 pub(crate) fn over(path: &Path) -> Option<Arc<fs::File>> {
     let held = HELD.lock();
     path.ancestors().find_map(|dir| held.get(dir)?.upgrade())
 }
 
-/// Whether a lock that somebody holds is that of a process which is gone.
+/// Whether a held lock belongs to a process that has ended.
 fn is_orphan(file: &fs::File) -> bool {
     let Some(process) = holder(file) else { return false };
     if process != std::process::id() {
         return is_gone(process);
     }
-    // In a container processes have the same numbers again and again.
+    // In a container successive processes often have the same number.
     let Ok(wanted) = file.metadata() else { return false };
     let is_it = |file: &fs::File| {
         file.metadata().is_ok_and(|had| (had.dev(), had.ino()) == (wanted.dev(), wanted.ino()))
@@ -132,11 +133,11 @@ fn holder(file: &fs::File) -> Option<u32> {
     std::str::from_utf8(&text[..len]).ok()?.parse().ok()
 }
 
-/// Whether a process has ended, as far as this can be known: there is none of its number, or nobody
-/// has waited for it yet.
+/// Whether a process has ended, as far as this can be known: no process has its number, or its
+/// parent has not reaped it yet.
 fn is_gone(process: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
-    // The name, in parentheses, may hold anything; the state follows.
+    // The name, in parentheses, may contain any character; the state follows.
     let state = stat.rsplit_once(')').map_or("", |(_, state)| state.trim_start());
     state.starts_with(['Z', 'X'])
 }
