@@ -10,7 +10,7 @@ use spillway_storage::{Disk, RealDisk};
 use crate::database::data_dir;
 use crate::log_home;
 
-/// What a check saw.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Tables with data files.
@@ -25,16 +25,16 @@ pub struct CheckReport {
     pub log_frames: u64,
     /// Bytes of log read.
     pub log_bytes: u64,
-    /// What is wrong; empty when all is well.
+    /// The errors found; empty if there are none.
     pub findings: Vec<Error>,
 }
 
 /// Reads every byte of a database's folder and verifies checksums, order and structure. `progress`
-/// is told the extents done and those there are.
+/// receives the number of extents done and their total.
 ///
 /// # Errors
-/// [`spillway_base::ErrorKind::InUse`] while a process has the folder open, and what else kept it
-/// from looking. What it found wrong is in the report.
+/// [`spillway_base::ErrorKind::InUse`] while a process has the folder open, and any other error
+/// that prevented the check. The report has the errors found.
 pub fn check(path: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport> {
     check_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path.as_ref(), progress)
 }

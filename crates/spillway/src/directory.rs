@@ -1,6 +1,6 @@
 //! The directory of tables: a table of its own, from names to numbers.
 //!
-//! Rows are a table's name and its number (u32, little-endian). One more row, under the empty name,
+//! A row maps a table's name to its number (u32, little-endian). One more row, with the empty name,
 //! has the largest number reserved.
 
 use spillway_base::codec::Reader;
@@ -12,7 +12,7 @@ use spillway_txn::{Frees, TransactionManager, TransactionOptions};
 pub(crate) const DIRECTORY: TableId = TableId(0);
 const RESERVED: &[u8] = b"";
 
-/// Names must differ from the directory's own row.
+/// Checks a name, which must differ from the key of the directory's own row.
 pub(crate) fn key(name: &str) -> Result<&[u8]> {
     if name.is_empty() {
         return Err(spillway_base::Error::invalid("a table's name is not empty"));
@@ -28,21 +28,21 @@ pub(crate) fn encode(table: TableId) -> [u8; 4] {
     table.0.to_le_bytes()
 }
 
-/// Gives numbers to new tables. A number is never given twice, also after a crash: they are
-/// reserved in blocks, by transactions of their own, so that creating tables at once does not
+/// Assigns numbers to new tables. A number is never assigned twice, even after a crash. Numbers are
+/// reserved in blocks, by separate transactions, so that concurrent creations of tables do not
 /// conflict over a row.
 pub(crate) struct Numbers(Mutex<Block>);
 
 struct Block {
     next: u32,
-    /// The last number that the directory says may have been given.
+    /// The last number that is reserved in the directory.
     reserved: u32,
 }
 
 const BLOCK: u32 = 64;
 
 impl Numbers {
-    /// Numbers after those that the directory has reserved.
+    /// Continues after the numbers that the directory has reserved.
     pub(crate) fn after(reserved: u32) -> Numbers {
         Numbers(Mutex::new(Block { next: reserved + 1, reserved }))
     }
@@ -51,7 +51,7 @@ impl Numbers {
         let mut block = self.0.lock();
         if block.next > block.reserved {
             let reserved = block.reserved + BLOCK;
-            // TRUNCATE needs a number, also on a full disk.
+            // TRUNCATE needs a number, even on a full disk.
             let txn = manager.begin(TransactionOptions::new().frees(Frees::Tables));
             txn.put(DIRECTORY, RESERVED, &reserved.to_le_bytes())?;
             txn.commit().wait()?;
@@ -63,14 +63,14 @@ impl Numbers {
     }
 }
 
-/// What the directory has reserved.
+/// The largest number that the directory has reserved.
 pub(crate) fn reserved(manager: &TransactionManager) -> Result<u32> {
     let txn = manager.begin(TransactionOptions::new().read_only(true));
     let mut value = Vec::new();
     if txn.get(DIRECTORY, RESERVED, &mut value)? { Reader::new(&value).u32() } else { Ok(0) }
 }
 
-/// The row that is not a table's.
+/// Whether a row of the directory is a table's.
 pub(crate) fn is_table(key: &[u8]) -> bool {
     key != RESERVED
 }

@@ -15,10 +15,10 @@ use crate::directory::{self, DIRECTORY};
 use crate::log_home;
 use crate::transaction::Table;
 
-/// Rows of a table: the newest version of each, by key, a deleted one without its value.
+/// The newest version of each row of a table, by key; a deleted row has no value.
 type Newest = BTreeMap<Vec<u8>, (Csn, Option<Vec<u8>>)>;
 
-/// A database's folder, which nobody can open meanwhile. Nothing in it is changed.
+/// A database's folder, locked so that no process can open the database. Nothing in it is changed.
 pub struct ClosedFolder {
     disk: Arc<dyn Disk>,
     offline: Option<Offline>,
@@ -27,11 +27,11 @@ pub struct ClosedFolder {
 }
 
 impl ClosedFolder {
-    /// Takes a look at a folder.
+    /// Locks a folder and reads its structure.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::InUse`] while a process has it open,
-    /// [`spillway_base::ErrorKind::InvalidArgument`] for one that is no database's,
+    /// [`spillway_base::ErrorKind::InvalidArgument`] for a folder without a database,
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
     /// [`spillway_base::ErrorKind::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<ClosedFolder> {
@@ -49,7 +49,7 @@ impl ClosedFolder {
         Ok(ClosedFolder { disk, offline, log, _lock: lock })
     }
 
-    /// What is in its data files. What is in the log alone is not told of.
+    /// Describes its data files. Rows that only the log has are not included.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         self.offline.as_ref().map(Offline::inspect).unwrap_or_default()
@@ -70,13 +70,13 @@ impl ClosedFolder {
         Ok(names)
     }
 
-    /// The rows of a table, from data files and log. Commits that were on their way when the
-    /// database was left count as well: an opening may find that they are not to be kept. All rows
-    /// are held in memory; this is for small tables that say what others are.
+    /// The rows of a table, from data files and log. They include commits that were in progress
+    /// when the database ended; an opening may discard those. All rows are held in memory, so use
+    /// it only for small tables such as the directory.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`];
-    /// [`spillway_base::ErrorKind::InvalidArgument`] for a log that is not where it was.
+    /// [`spillway_base::ErrorKind::InvalidArgument`] if the log is not where it was.
     pub fn rows(&self, table: Table) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
         let mut newest = Newest::new();
         let mut note = |key: &[u8], csn: Csn, value: Option<&[u8]>| {

@@ -3,14 +3,14 @@
 //! Most memory is charged by its user, before it is taken. The rest cannot be counted: ends of the
 //! allocator's pages, pages that it has not returned yet, stacks, small allocations. The watch
 //! reads how much memory of the process is resident and charges the excess over the charges as
-//! [`Use::Other`], so that caches give way to it and requests that would need more are refused.
+//! [`Use::Other`]. So caches evict for it, and requests that would need more are refused.
 //!
 //! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not
 //!   charged: code, stacks and small pieces take that much with any budget.
 //! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch
-//!   asks the allocator for what it holds free before it charges that. So it does when others ask
-//!   for memory ([`GiveWay`]) while it has charged any.
-//! - **WATCH-3 (no standstill).** The watch charges half of the budget at the most. A process whose
+//!   first asks the allocator to return free memory, and charges the rest. It also does so when
+//!   others need memory ([`GiveWay`]) while it has a charge.
+//! - **WATCH-3 (no standstill).** The watch charges at most half of the budget. A process whose
 //!   uncharged memory grows past that still serves requests.
 //!
 //! Rejected: counting in the allocator. Each allocation would touch a counter, and memory that the
@@ -28,21 +28,22 @@ use spillway_base::{Result, clock, thread};
 
 use crate::Database;
 
-/// How often the watch looks.
+/// The interval between two measurements.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// While a smaller part of the budget is left, the allocator is asked for free memory (WATCH-2).
+/// While less than this fraction of the budget is left, the allocator is asked for free memory
+/// (WATCH-2).
 const LEFT_SHARE: usize = 4;
-/// The least time between two times that others have the allocator asked.
+/// The least time between two releases of free memory that others cause.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 /// Resident memory past the charges that is not charged (WATCH-1).
 const FIXED_BYTES: usize = 40 << 20;
-/// The part of the budget that the watch charges at the most (WATCH-3).
+/// The fraction of the budget that the watch charges at most (WATCH-3).
 const SHARE_MAX: usize = 2;
-/// Bytes of a page of the system, in which `statm` counts.
+/// The page size of the system, the unit of `statm`.
 const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of this process that are in memory and that no file backs; `None` where the system does
-/// not tell.
+/// The bytes of this process that are in memory and that no file backs; `None` if the system does
+/// not report them.
 pub(crate) fn resident_anonymous() -> Option<usize> {
     // Pages in all, resident pages, and those of them that files back or others share.
     let text = fs::read_to_string("/proc/self/statm").ok()?;
@@ -51,7 +52,7 @@ pub(crate) fn resident_anonymous() -> Option<usize> {
     Some(resident.saturating_sub(shared) * SYSTEM_PAGE_BYTES)
 }
 
-/// Charges a budget for the process's memory that nobody charges, until it is dropped.
+/// Charges the budget for the process's uncharged memory, until it is dropped.
 pub struct MemoryWatch {
     /// Dropping it ends the thread.
     stop: Option<mpsc::Sender<()>>,
@@ -59,11 +60,11 @@ pub struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Watches the memory of the process, all of which belongs to this database. `release` has the
-    /// allocator give free memory back to the system.
+    /// Watches the memory of the process, all of which belongs to this database. `release` makes
+    /// the allocator return free memory to the system.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::MemoryFull`] when the system refuses another thread.
+    /// [`crate::ErrorKind::MemoryFull`] if the system refuses another thread.
     pub fn start(
         database: &Database,
         release: impl Fn() + Send + Sync + 'static,
@@ -91,7 +92,7 @@ impl Drop for MemoryWatch {
     }
 }
 
-/// The process, as the system and its allocator see it.
+/// The memory of the process, as the system and its allocator report it.
 struct Process {
     resident: Box<dyn Fn() -> Option<usize> + Send + Sync>,
     release: Box<dyn Fn() + Send + Sync>,
@@ -100,10 +101,11 @@ struct Process {
 struct Watched {
     budget: Budget,
     process: Process,
-    /// What is resident past the charges. Its lock is held while it grows, when others are asked;
-    /// they do not ask for this one, which is asked as well and only tries.
+    /// The resident memory past the charges. Its lock is held while the charge grows and the budget
+    /// asks other users for memory. The budget asks this user as well, and so that call only tries
+    /// the lock.
     charge: Mutex<Charge>,
-    /// When the allocator was asked last.
+    /// When the allocator was last asked.
     released: Mutex<Option<Duration>>,
 }
 
@@ -117,7 +119,7 @@ impl Watched {
         watched
     }
 
-    /// Resident memory past what others have charged and the fixed part.
+    /// The resident memory past the charges of others and the fixed part.
     fn past(&self, own: &Charge) -> Option<usize> {
         let resident = (self.process.resident)()?;
         let charged = self.budget.used().saturating_sub(own.bytes());

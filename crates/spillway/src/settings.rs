@@ -23,7 +23,7 @@ pub struct Settings {
     pub cores: usize,
     /// When a commit is acknowledged, unless its transaction sets it.
     pub durability: Durability,
-    /// How long a transaction waits for a lock, unless it says otherwise.
+    /// How long a transaction waits for a lock, unless its options say otherwise.
     pub lock_wait: Duration,
     /// The log's folder, for example on a device of its own; `None` for the folder `log` in the
     /// database's own. Each opening must use the same folder, or that folder moved.
@@ -36,7 +36,7 @@ pub struct Settings {
     pub log_lanes: Option<usize>,
     /// Threads that read the log back at an opening.
     pub recovery_threads: usize,
-    /// Bytes of log past which the engines are asked to write what it holds.
+    /// Bytes of log past which the engines are asked to flush the commits that it holds.
     pub log_bytes_max: u64,
     /// Whether background work runs on threads of the database. Without them, as in a simulation,
     /// the caller runs [`crate::Database::run_background_job`].
@@ -87,7 +87,7 @@ pub struct Settings {
     pub slot_bytes: usize,
 }
 
-/// A transaction keeps writes of this part of the memory before it spills them.
+/// The fraction of the memory that a transaction's writes may take before it spills them.
 const TRANSACTION_SHARE: usize = 16;
 /// The least memory that a database runs with.
 const MEMORY_BYTES_MIN: usize = 16 << 20;
@@ -123,30 +123,30 @@ impl Default for Settings {
     }
 }
 
-/// What the ceiling on space amplification may be: no extent is filled to its last block, and a
-/// tenth in use is no ceiling.
+/// The allowed range of the ceiling on space amplification: no extent is filled to its last block,
+/// and a ceiling at which only a tenth is in use limits nothing.
 const SPACE_MAX: std::ops::RangeInclusive<f64> = 1.1..=10.0;
 /// The most lanes that a log can have.
 const LANES_MAX: usize = 64;
 
-/// After the paper, one queue serves eight threads well (X-Engine, section 3.2.2).
+/// According to the paper, one queue serves eight threads well (X-Engine, section 3.2.2).
 fn lanes_for(cores: usize) -> usize {
     cores.div_ceil(8).clamp(1, LANES_MAX)
 }
 
-/// With commas between them, as the command line takes them.
+/// Joins the values with commas, as the command line takes them.
 fn listed<T: ToString>(all: &[T]) -> String {
     all.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
 
 impl Settings {
-    /// Lanes that the log has, or with `log_lanes` unset may have where its device gains by them.
+    /// The lanes of the log, or their maximum if `log_lanes` is unset and the log's device decides.
     #[must_use]
     pub fn lanes_most(&self) -> usize {
         self.log_lanes.unwrap_or_else(|| lanes_for(self.cores))
     }
 
-    /// Bytes of one transaction's writes that are kept in memory.
+    /// The bytes of one transaction's writes that are kept in memory.
     #[must_use]
     pub fn transaction_bytes(&self) -> usize {
         self.transaction_bytes_max.unwrap_or(self.memory_bytes / TRANSACTION_SHARE)
@@ -166,7 +166,7 @@ impl Settings {
         !off
     }
 
-    /// All kinds of compactions in the order that was asked for.
+    /// All kinds of compactions in the requested order.
     pub(crate) fn all_in_order(&self) -> Vec<CompactionKind> {
         let mut all = self.compaction_order.clone();
         all.extend(
@@ -175,9 +175,8 @@ impl Settings {
         all
     }
 
-    /// Each by a name, with its units, and as text: what somebody is shown who asks what a database
-    /// was opened with. How long transactions wait for locks is not among them, for whoever begins
-    /// them says so.
+    /// The name, with its unit, and the text of each setting, as `SHOW VARIABLES` shows them. The
+    /// lock wait time is not among them, because each session sets its own.
     #[must_use]
     pub fn shown(&self) -> Vec<(&'static str, String)> {
         let Settings {

@@ -16,15 +16,15 @@ pub type Table = TableId;
 /// A transaction. Dropping it rolls it back.
 ///
 /// It is a [`spillway_txn::Transaction`], and adds tables by name. Its methods take `&self`, so
-/// that a scan can be open while the transaction writes. It may move between threads and is used by
-/// one at a time.
+/// that a scan can be open while the transaction writes. It may move between threads, but one
+/// thread at a time uses it.
 pub struct Transaction {
     inner: spillway_txn::Transaction,
     db: Arc<Inner>,
 }
 
-/// A transaction that has ended, for the next one of the same client: it counts no references anew,
-/// and moves nothing.
+/// A transaction that has ended, reused for the next one of the same client. The next one counts no
+/// further references, and moves nothing.
 pub struct Spare(Box<Transaction>);
 
 impl Spare {
@@ -95,11 +95,11 @@ impl Transaction {
         Ok(tables)
     }
 
-    /// Creates a table. It is there for this transaction at once, for others from its commit on.
+    /// Creates a table. This transaction sees it at once, others from its commit on.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`]; [`ErrorKind::InvalidArgument`] for an empty name;
-    /// [`ErrorKind::NotFound`] for an engine this database has not; and as
+    /// [`ErrorKind::NotFound`] for an engine that this database does not have; and as
     /// [`spillway_txn::Transaction::put`].
     pub fn create_table(&self, name: &str, engine: EngineKind) -> Result<Table> {
         self.db.manager.engines().of_kind(engine)?;
@@ -117,7 +117,7 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Drops a table, with all it holds. Its space comes back when no transaction can see it any
+    /// Drops a table with all its rows. Its space is released when no transaction can see it any
     /// more.
     ///
     /// # Errors
@@ -134,25 +134,25 @@ impl Transaction {
         self.inner.commit()
     }
 
-    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused,
-    /// and its locks are gone, before a writer sleeps for the engines to come after: who has more
-    /// than locks gives that back there.
+    /// As [`Transaction::commit`]. It calls `installed` once the commit is installed or refused and
+    /// its locks are released, but before the throttle makes the writer sleep. A caller that holds
+    /// more than row locks releases that there.
     pub fn commit_and(self, installed: impl FnOnce()) -> spillway_txn::CommitFuture {
         self.inner.commit_and(installed)
     }
 
-    /// As [`Transaction::commit`], and leaves what the next one begins with.
+    /// As [`Transaction::commit`], and returns a spare for the next transaction.
     pub fn commit_and_leave(mut self: Box<Self>) -> (spillway_txn::CommitFuture, Spare) {
         let commit = self.inner.commit_in_place();
         (commit, Spare(self))
     }
 
-    /// Undoes everything and releases the locks.
+    /// Undoes all writes and releases the locks.
     pub fn rollback(self) {
         self.inner.rollback();
     }
 
-    /// As [`Transaction::rollback`], and leaves what the next one begins with.
+    /// As [`Transaction::rollback`], and returns a spare for the next transaction.
     #[must_use]
     pub fn rollback_and_leave(mut self: Box<Self>) -> Spare {
         self.inner.rollback_in_place();

@@ -1,13 +1,13 @@
-//! Where a database's log is, and protection against using another one.
+//! The location of a database's log, and protection against the use of another one.
 //!
-//! The newest commits are in the log alone. So an opening that looked for the log in the wrong
-//! folder, or found there an older copy, or another database's, would silently lose acknowledged
+//! Only the log has the newest commits. If an opening looked for the log in the wrong folder, or
+//! found an older copy or another database's log there, it would silently lose acknowledged
 //! commits. Data folder and log folder therefore identify each other by a number:
 //!
-//! - **Q1.** A database opens only with the log folder that it was last opened with, or with that
+//! - **Q1.** A database opens only with the log folder with which it was last opened, or with that
 //!   folder moved.
-//! - **Q2.** Once it was opened with the log in a new place, the folder in the old place is no
-//!   longer its log.
+//! - **Q2.** Once the database was opened with the log in a new place, the folder in the old place
+//!   is no longer its log.
 //! - **Q3.** A log folder belongs to one database.
 //!
 //! # Files
@@ -19,15 +19,15 @@
 //! | 4 | `SWLH` |
 //! | 2 | version: 1 |
 //! | 16 | the log's number |
-//! | 16 | the number before it, which the log folder still has if a crash came between the two files; or zeros |
+//! | 16 | the previous number, if the log folder may still have it after a crash; or zeros |
 //! | 4 + n | the log folder's path, in UTF-8; empty for `log` in the data folder |
-//! | 4 | CRC32C of all before |
+//! | 4 | CRC32C of the preceding bytes |
 //!
-//! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of all
-//! before (4 bytes).
+//! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of the
+//! preceding bytes (4 bytes).
 //!
-//! Each is written to a temporary file, synced, and renamed. A moved log gives both a new number:
-//! `log-home` first.
+//! Each is written to a temporary file, synced, and renamed. An opening with a moved log writes a
+//! new number into both, into `log-home` first.
 
 #[cfg(test)]
 mod tests;
@@ -79,19 +79,18 @@ impl Home {
     }
 }
 
-/// A database's log folder, and the right to it.
+/// A database's log folder, and its lock.
 pub(crate) struct LogHome {
     pub(crate) dir: PathBuf,
-    /// Where the folder is not within the data folder, which the caller has locked.
+    /// `None` if the folder is within the data folder, which the caller has locked.
     pub(crate) lock: Option<Box<dyn DiskLock>>,
 }
 
 /// Finds the log of the database at `path`, which the caller has locked, in the folder `wanted`, or
-/// in its own folder; makes both known to each other where the database is new or its log was
-/// moved.
+/// in its own folder. If the database is new or its log was moved, records each in the other.
 ///
 /// # Errors
-/// `ErrorKind::InvalidArgument` when the log is elsewhere, not there, or another's;
+/// `ErrorKind::InvalidArgument` if the log is in another folder, missing, or another database's;
 /// `ErrorKind::InUse`; `ErrorKind::Corruption`, `ErrorKind::UnsupportedFormat`,
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.
 pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Result<LogHome> {
@@ -107,9 +106,9 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
         None if apart && disk.exists(&data_dir(path))? => return Err(elsewhere(path, &own)),
         None if apart && owner.is_some() && has_log(disk, &dir)? => return Err(of_another(&dir)),
         None => {
-            // What is in the data folder is the database's own.
+            // A log within the data folder belongs to the database.
             let number = owner.filter(|_| !apart).unwrap_or_else(new_number);
-            // First, so that a home never names a folder that does not know of it.
+            // First, so that `log-home` never names a folder that does not refer to it.
             write_owner(disk, &dir, number)?;
             write_home(disk, path, &Home { number, before: NONE, dir: recorded })?;
         }
@@ -130,14 +129,14 @@ pub(crate) fn claim(disk: &dyn Disk, path: &Path, wanted: Option<&Path>) -> Resu
         }
         Some(home) => return Err(elsewhere(path, &place_of(path, &home))),
     }
-    // What was read may be in the system's cache alone, if its writer was killed.
+    // If the writer was killed, only the system's cache may have these files.
     disk.sync_dir(path)?;
     disk.sync_dir(&dir)?;
     Ok(LogHome { dir, lock })
 }
 
-/// Begins a database folder whose log is in it and is still to be written. It does not open before
-/// [`end_making`].
+/// Begins a database folder that will contain its log, which is not written yet. The folder does
+/// not open before [`end_making`].
 ///
 /// # Errors
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.
@@ -147,7 +146,7 @@ pub(crate) fn begin_making(disk: &dyn Disk, path: &Path) -> Result<Number> {
     Ok(number)
 }
 
-/// Makes the folder that was begun with this number a database, all of which is durable.
+/// Completes the folder that was begun with this number, all of which is durable.
 ///
 /// # Errors
 /// `ErrorKind::DiskFull`, `ErrorKind::Io`.
@@ -155,7 +154,7 @@ pub(crate) fn end_making(disk: &dyn Disk, path: &Path, number: Number) -> Result
     write_owner(disk, &log_dir(path), number)
 }
 
-/// Where the log of the database at `path` is; nothing is changed.
+/// The log folder of the database at `path`; changes nothing.
 ///
 /// # Errors
 /// As [`claim`].
@@ -172,7 +171,7 @@ fn place_of(path: &Path, home: &Home) -> PathBuf {
     if home.dir.is_empty() { log_dir(path) } else { PathBuf::from(&home.dir) }
 }
 
-/// A recorded path must mean the same from wherever the next opening comes.
+/// A recorded path must not depend on the current folder of the next opening.
 fn absolute(dir: &Path) -> Result<PathBuf> {
     std::path::absolute(dir).map_err(|error| {
         Error::invalid(format!("log_dir {} cannot be a folder: {error}", dir.display()))
@@ -184,7 +183,7 @@ fn text_of(dir: &Path) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Whether there is anything of a log in a folder.
+/// Whether a folder contains any part of a log.
 fn has_log(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     Ok(!lanes_in(disk, dir)?.is_empty())
 }
