@@ -235,7 +235,7 @@ pub trait IoQueue: Send {
     }
 
     /// Whether [`IoQueue::submit`] would have something to submit: operations held back, or further
-    /// steps of [`IoQueue::try_wait`] (A10).
+    /// steps that [`IoQueue::try_wait`] has prepared (A10).
     fn keeps(&mut self) -> bool {
         false
     }
