@@ -1,4 +1,4 @@
-//! Serves the server's counters for Prometheus, and what is stored, over HTTP.
+//! Serves the server's metrics for Prometheus, and a view of the storage, over HTTP.
 
 use std::fmt;
 use std::io;
@@ -16,13 +16,13 @@ use spillway_sql::Instance;
 use crate::http::{Answering, Asked, Page, Reply};
 use crate::inspection::Inspections;
 
-/// A source of figures, asked each time that somebody wants to see them.
+/// A source of metrics, called for each request.
 type Source = Box<dyn Fn() -> Vec<Metric> + Send + Sync>;
 
-/// Serves metrics at `/metrics`, and what is stored at `/inspect`.
+/// Serves metrics at `/metrics`, and a view of the storage at `/inspect`.
 pub struct MetricsPage(Answering);
 
-/// Who asks has so long for its request, and for each piece of the answer.
+/// The time limit for a request, and for each piece of the answer.
 const WITHIN: Duration = Duration::from_secs(10);
 
 struct Figures(Source);
@@ -36,7 +36,7 @@ impl fmt::Debug for Figures {
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for Metric { name, help, counter, value } in (self.0)() {
-            // The encoder ends a counter's name by itself.
+            // The encoder appends `_total` to a counter's name.
             let name = name.trim_end_matches("_total");
             if counter {
                 let metric = ConstCounter::new(value);
@@ -55,11 +55,11 @@ impl Collector for Figures {
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl MetricsPage {
-    /// Answers at an address: with what the source gives, each name with `spillway_` before it, and
-    /// with what the instance has stored.
+    /// Starts to serve at an address: the metrics of the source, each name with the prefix
+    /// `spillway_`, and a view of the instance's storage.
     ///
     /// # Errors
-    /// Where the address cannot be had.
+    /// If the address cannot be bound.
     pub fn start(
         address: SocketAddr,
         instance: Instance,
@@ -75,14 +75,14 @@ impl MetricsPage {
         Ok(MetricsPage(answering))
     }
 
-    /// Where it answers.
+    /// The address at which it serves.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 }
 
-const WHERE: &str = "the figures are at /metrics, and what is stored at /inspect\n";
+const WHERE: &str = "metrics are at /metrics, and a view of the storage at /inspect\n";
 
 fn page(asked: &Asked<'_>, registry: &Registry, inspections: &Inspections) -> Reply {
     Reply::Page(match asked.path {

@@ -294,7 +294,7 @@ impl Shared {
             ("sent_bytes_total", "Bytes sent to clients.", true, traffic(&self.traffic.sent)),
             (
                 "answers_together_total",
-                "Answers sent together with those to other clients, by one call if the system has rings.",
+                "Responses sent in a batch with those to other clients, by one call if io_uring is available.",
                 true,
                 self.counters.answers_together.get(),
             ),

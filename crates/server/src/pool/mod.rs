@@ -317,19 +317,19 @@ impl Pool {
         [
             figure(
                 "workers_now",
-                "Threads that serve connections, with those that wait for locks, and those that stay with one.",
+                "Worker threads, including those that wait for locks and those dedicated to one connection.",
                 self.crew.threads(),
             ),
-            figure("stays_now", "Connections that have a thread of their own for now.", stays_now),
+            figure("stays_now", "Connections that have a dedicated worker now.", stays_now),
             Metric {
                 name: "stays_total",
-                help: "Times that a connection had a thread of its own.",
+                help: "Times that a connection got a dedicated worker.",
                 counter: true,
                 value: stays as f64,
             },
             figure(
                 "commits_waiting_now",
-                "Answers to clients that wait until their commit is durable.",
+                "Responses that wait until their commit is durable.",
                 self.commits.waiting(),
             ),
         ]

@@ -200,22 +200,22 @@ const LEVEL_FIGURES: [LevelFigure; 4] = [
             "tiered_level1_payload_bytes",
             "tiered_level2_payload_bytes",
         ],
-        "Keys and values of all versions in this level.",
+        "Bytes of keys and values of all versions in this level.",
         |level| level.payload_bytes,
     ),
     (
         ["tiered_level0_slot_bytes", "tiered_level1_slot_bytes", "tiered_level2_slot_bytes"],
-        "Bytes of extents' slots, as far as they are this level's.",
+        "Bytes of extents' slots that belong to this level.",
         |level| level.slot_bytes,
     ),
     (
         ["tiered_level0_dead_bytes", "tiered_level1_dead_bytes", "tiered_level2_dead_bytes"],
-        "Blocks that no slice needs, in extents of this level.",
+        "Bytes of blocks that no slice needs, in extents of this level.",
         |level| level.dead_bytes,
     ),
     (
         ["tiered_level0_tombstones", "tiered_level1_tombstones", "tiered_level2_tombstones"],
-        "Versions in this level that say that a key is gone.",
+        "Tombstones in this level.",
         |level| level.tombstones,
     ),
 ];
@@ -246,15 +246,39 @@ impl Inner {
         let gauge = |name, help, value: f64| Metric { name, help, counter: false, value };
         let amplification = if newest == 0 { 1.0 } else { on.slot_bytes as f64 / newest as f64 };
         let mut all = vec![
-            gauge("tiered_payload_bytes", "Keys and values of all versions.", payload as f64),
-            gauge("tiered_newest_bytes", "Of those, about the newest versions'.", newest as f64),
-            gauge("tiered_dead_bytes", "Blocks that no slice needs.", on.dead_bytes as f64),
-            gauge("tiered_slack_bytes", "Ends of slots past extents.", on.slack_bytes as f64),
-            gauge("tiered_hot_bytes", "Blocks read more often than others lately.", hot as f64),
-            gauge("tiered_cold_bytes", "Blocks read less often than others lately.", cold as f64),
+            gauge(
+                "tiered_payload_bytes",
+                "Bytes of keys and values of all versions.",
+                payload as f64,
+            ),
+            gauge(
+                "tiered_newest_bytes",
+                "Bytes of keys and values of the newest versions, estimated.",
+                newest as f64,
+            ),
+            gauge(
+                "tiered_dead_bytes",
+                "Bytes of blocks that no slice needs.",
+                on.dead_bytes as f64,
+            ),
+            gauge(
+                "tiered_slack_bytes",
+                "Bytes of slots behind the end of their extents.",
+                on.slack_bytes as f64,
+            ),
+            gauge(
+                "tiered_hot_bytes",
+                "Bytes of blocks that were recently read more often than others.",
+                hot as f64,
+            ),
+            gauge(
+                "tiered_cold_bytes",
+                "Bytes of blocks that were recently read less often than others.",
+                cold as f64,
+            ),
             gauge(
                 "tiered_space_amplification",
-                "Bytes of extents' slots for each of the newest versions'.",
+                "Bytes of extents' slots for each byte of the newest versions.",
                 amplification,
             ),
         ];

@@ -1,4 +1,4 @@
-//! How much of what compactions met they left alone.
+//! Data reuse of compactions: how much of their input they did not rewrite.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +47,7 @@ impl Counts {
         let all = [
             (
                 "tiered_compaction_read_bytes_total",
-                "Bytes of blocks that compactions read, decoded ones as they are in memory.",
+                "Bytes of blocks that compactions read; decoded blocks count with their decoded size.",
                 read,
             ),
             (
@@ -72,32 +72,32 @@ impl Counts {
             ),
             (
                 "tiered_merged_blocks_total",
-                "Blocks that compactions merged anew.",
+                "Blocks that compactions wrote from merged rows.",
                 self.merged_blocks.load(Ordering::Relaxed),
             ),
             (
                 "tiered_merged_bytes_total",
-                "Bytes of blocks that compactions merged anew.",
+                "Bytes of blocks that compactions wrote from merged rows.",
                 self.merged_bytes.load(Ordering::Relaxed),
             ),
             (
                 "tiered_checked_merges_total",
-                "Merges that were done in two ways, which agree.",
+                "Merges that were done in two ways with equal results.",
                 self.checked_tasks.load(Ordering::Relaxed),
             ),
             (
                 "tiered_refused_merges_total",
-                "Merges that were found to be done in two ways that differ, or by nobody else; the processor's outcome was taken.",
+                "Merges that an accelerator refused or did differently; the processor's result was used.",
                 self.refused_tasks.load(Ordering::Relaxed),
             ),
             (
                 "tiered_coded_from_bytes_total",
-                "Bytes of blocks that flushes and compactions compressed, before.",
+                "Bytes of the blocks that flushes and compactions compressed, before compression.",
                 self.coded_from_bytes.load(Ordering::Relaxed),
             ),
             (
                 "tiered_coded_bytes_total",
-                "Bytes of blocks that flushes and compactions compressed, after.",
+                "Bytes of the blocks that flushes and compactions compressed, after compression.",
                 self.coded_bytes.load(Ordering::Relaxed),
             ),
         ];

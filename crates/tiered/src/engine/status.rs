@@ -1,4 +1,4 @@
-//! What the engine tells of itself.
+//! Status and metrics of the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,32 +126,32 @@ impl Inner {
             counter("tiered_flushed_bytes_total", "Bytes flushed.", &counts.flushed_bytes),
             counter(
                 "tiered_straight_flushes_total",
-                "Memtables flushed straight into Level1.",
+                "Memtables flushed directly into Level1.",
                 &counts.straight_flushes,
             ),
             counter(
                 "tiered_scan_tombstones_total",
-                "Tombstones and hidden rows that scans walked over.",
+                "Tombstones and hidden rows that scans passed one by one.",
                 &self.gap_figures.walked,
             ),
             counter(
                 "tiered_gaps_total",
-                "Ranges of tombstones that scans were told to leap over.",
+                "Ranges of tombstones that scans published, so that later scans skip them.",
                 &self.gap_figures.published,
             ),
             counter(
                 "tiered_hidden_slices_total",
-                "Slices that range tombstones hid whole, and that went unread.",
+                "Slices that range tombstones hid completely and that were dropped unread.",
                 &counts.hidden_slices,
             ),
             counter(
                 "tiered_hidden_bytes_total",
-                "Bytes of slices and blocks that went so.",
+                "Bytes of slices and blocks that range tombstones hid and that were dropped unread.",
                 &counts.hidden_bytes,
             ),
             gauge(
                 "tiered_range_tombstones",
-                "Range tombstones over what is in extents.",
+                "Range tombstones over versions in extents.",
                 self.all_parts()
                     .iter()
                     .map(|(_, part)| part.view_now().levels.ranges.len())
@@ -159,12 +159,12 @@ impl Inner {
             ),
             gauge(
                 "tiered_views_to_free",
-                "Old views' metadata that is to be freed beside readers.",
+                "Metadata of old views that waits to be freed in the background.",
                 self.context.garbage.len() as f64,
             ),
             Metric {
                 name: "tiered_views_left_total",
-                help: "Times that a reader let go of an old view and left most of it to be freed beside it.",
+                help: "Old views whose last reader left most of the freeing to the background.",
                 counter: true,
                 value: self.context.garbage.handed_over() as f64,
             },
@@ -182,7 +182,7 @@ impl Inner {
             ),
             counter(
                 "tiered_kept_bytes_total",
-                "Bytes cut off from what went down, and left in Level1 because they were hot.",
+                "Bytes that major compactions left in Level1 because they were hot.",
                 &counts.kept_bytes,
             ),
             Metric {
@@ -217,14 +217,14 @@ impl Inner {
             },
             Metric {
                 name: "tiered_row_cache_misses_total",
-                help: "Point reads that looked into the row cache and did not find their row.",
+                help: "Point reads that did not find their row in the row cache.",
                 counter: true,
                 value: row_misses as f64,
             },
             gauge("tiered_row_cache_bytes", "Bytes of the row cache.", row_bytes as f64),
             gauge(
                 "tiered_row_cache_share",
-                "Of the memory of caches, the share that the row cache may have.",
+                "The share of the cache memory that the row cache may use.",
                 row_share,
             ),
             Metric {
@@ -241,13 +241,13 @@ impl Inner {
             },
             gauge(
                 "tiered_row_cache_sampled",
-                "Whether the row cache looks for one row in sixteen, as hardly any are found.",
+                "1 while the row cache checks only one lookup in sixteen, because it has few hits.",
                 rows_sampled,
             ),
             gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
             gauge(
                 "tiered_cache_free_bytes",
-                "Bytes of memory for blocks in which there is none.",
+                "Bytes of memory for cached blocks that hold none now.",
                 self.context.pages.free_bytes() as f64,
             ),
             gauge(
@@ -258,10 +258,10 @@ impl Inner {
             gauge("tiered_memtable_bytes", "Bytes of memtables.", self.memtables_bytes() as f64),
             gauge(
                 "tiered_data_bytes",
-                "Bytes of data files that have their space on the device.",
+                "Bytes of data files that are allocated on the device.",
                 bytes as f64,
             ),
-            gauge("tiered_data_free_bytes", "Free bytes among those of data files.", free as f64),
+            gauge("tiered_data_free_bytes", "Free bytes in data files.", free as f64),
             gauge("tiered_debt_flush", "Flush debt; 1 is the limit.", debt.flush.max(0.0)),
             gauge("tiered_debt_level0", "Level0 debt; 1 is the limit.", debt.level0),
             gauge("tiered_debt_compaction", "Compaction debt; 1 is the limit.", debt.compaction),
@@ -277,29 +277,25 @@ impl Inner {
         let (begun, shared) = self.context.async_reads.begun_and_shared();
         let parts = self.context.reads_of_parts.load(Ordering::Relaxed);
         let ahead = [
-            (
-                "tiered_part_reads_total",
-                "Parts of blocks that were read for gets in place of the blocks.",
-                parts,
-            ),
+            ("tiered_part_reads_total", "Partial block reads by gets.", parts),
             (
                 "tiered_read_ahead_blocks_total",
-                "Blocks that were read before a scan came to them.",
+                "Blocks that readahead read before a scan reached them.",
                 taken,
             ),
             (
                 "tiered_prefetched_total",
-                "Blocks and indexes that were read for several gets at once.",
+                "Blocks and indexes read together for several gets.",
                 fetched,
             ),
             (
                 "tiered_reads_begun_total",
-                "Blocks and indexes that were read beside statements which needed them.",
+                "Asynchronous reads of blocks and indexes for waiting statements.",
                 begun,
             ),
             (
                 "tiered_reads_shared_total",
-                "Statements that found what they needed being read already.",
+                "Statements that joined an asynchronous read in progress.",
                 shared,
             ),
         ];
@@ -317,7 +313,7 @@ impl Inner {
         let displaced = self.space.displaced_slots() as f64;
         let mut all = vec![Metric {
             name: "tiered_tier_displaced_slots_total",
-            help: "Slots taken on a device of another class than was meant, because that was full.",
+            help: "Slots allocated on a device of another class, because the intended one was full.",
             counter: true,
             value: displaced,
         }];
@@ -355,7 +351,7 @@ impl Inner {
 fn told(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Deletion => {
-            ("tiered_compactions_deletion_total", "Compactions for the sake of what was deleted.")
+            ("tiered_compactions_deletion_total", "Compactions that drop deleted rows.")
         }
         Kind::IntraLevel0 => (
             "tiered_compactions_intra_level0_total",
@@ -369,7 +365,7 @@ fn told(kind: Kind) -> (&'static str, &'static str) {
         Kind::Full => ("tiered_compactions_full_total", "Compactions of a whole table."),
         Kind::Recode => (
             "tiered_compactions_recode_total",
-            "Recompressions of what came down to Level2 as it was above.",
+            "Compactions that recompress slices in Level2 with its coding.",
         ),
     }
 }
