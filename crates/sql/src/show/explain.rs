@@ -27,19 +27,19 @@ pub(crate) fn explain_columns() -> Vec<(&'static str, ColumnType)> {
         .collect()
 }
 
-/// How a query would run.
+/// The rows of EXPLAIN for a query.
 pub(crate) fn explain(plan: &QueryPlan) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     explain_into(plan, 1, "SIMPLE", &mut rows);
     rows
 }
 
-/// How an UPDATE or DELETE finds its rows, and whether it sorts them.
+/// The row of EXPLAIN for an UPDATE or DELETE: how it finds its rows, and whether it sorts them.
 pub(crate) fn explain_change(kind: &str, source: &Source, sorts: bool) -> Vec<Vec<Value>> {
     vec![source_line(1, kind, source, if sorts { &["Using filesort"] } else { &[] })]
 }
 
-/// An INSERT, and the query it takes its rows from.
+/// The rows of EXPLAIN for an INSERT, and for the query that provides its rows.
 pub(crate) fn explain_insert(table: &str, query: Option<&QueryPlan>) -> Vec<Vec<Value>> {
     let mut rows = vec![line(1, "INSERT", text(table), text("ALL"), Value::Null, "")];
     if let Some(plan) = query {

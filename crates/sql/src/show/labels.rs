@@ -12,11 +12,11 @@ use crate::catalog::{CATALOG, Catalog, TableDef};
 use crate::errors::Result;
 use crate::names::printable;
 
-/// Names of key spaces, and how keys are made.
+/// Names of key spaces, and the columns of their keys.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     spaces: HashMap<u32, Label>,
-    /// Those that are no table's of SQL, by what the database calls them.
+    /// Key spaces that belong to no SQL table, by their names in the database.
     others: HashMap<u32, String>,
 }
 
@@ -24,11 +24,11 @@ pub struct Labels {
 struct Label {
     db: String,
     table: String,
-    /// What index it is; `None` for rows.
+    /// The name of the index; `None` for rows.
     index: Option<String>,
     /// The columns of its keys.
     parts: Vec<(ColumnType, Collation)>,
-    /// Whether keys are hidden numbers of rows.
+    /// Whether keys are the rows' hidden numbers.
     numbered: bool,
 }
 
@@ -39,11 +39,11 @@ impl Labels {
         labels
     }
 
-    /// The labels of a database whose catalog has these rows; `others` are the names that the
-    /// database has for its tables.
+    /// The labels of a database whose catalog has these rows; `others` are the names of all key
+    /// spaces in the database.
     ///
     /// # Errors
-    /// 1034 for rows that are no catalog's.
+    /// 1034 for rows that do not form a catalog.
     pub fn of_rows(
         rows: &BTreeMap<Vec<u8>, Vec<u8>>,
         others: &BTreeMap<String, Table>,
@@ -78,8 +78,8 @@ impl Labels {
         self.spaces.insert(table.space, label(None, primary, numbered));
     }
 
-    /// Database, table and index of a key space; `None` where it is none of SQL's. Rows are in the
-    /// primary index.
+    /// Database, table and index of a key space; `None` if it belongs to no SQL table. Rows are in
+    /// the primary index.
     pub(super) fn place_of(&self, table: Table) -> Option<[&str; 3]> {
         let label = self.spaces.get(&table.0)?;
         Some([&label.db, &label.table, label.index.as_deref().unwrap_or("PRIMARY")])
@@ -110,7 +110,7 @@ impl Names for Labels {
 }
 
 impl Label {
-    /// A key's values; `None` where the bytes are no such key.
+    /// The values in a key; `None` if the bytes are not such a key.
     fn read(&self, key: &[u8]) -> Option<String> {
         let mut rest = key;
         let mut out = String::new();
@@ -137,7 +137,7 @@ impl Label {
     }
 }
 
-/// A part of a key, as the value that it was made of where that can be told.
+/// The value from which a part of a key was made, if it can be recovered.
 fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<String> {
     let (null, body) = part.split_first()?;
     if *null == 0 {
@@ -171,7 +171,7 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
         ColumnType::Decimal { .. } => readable(body),
         _ => {
             let bytes = grouped(body);
-            // What a text counts for in comparisons: two bytes for each character, in capitals.
+            // The sort weights of a text: two bytes for each character, in upper case.
             let bytes = match (ty.is_text(), collation) {
                 (true, Collation::GeneralCi) => {
                     let points = bytes.chunks(2).map(|weight| {
@@ -181,7 +181,7 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
                     });
                     return Some(format!("'{}'", points.collect::<String>()));
                 }
-                // Weights of the Unicode Collation Algorithm do not tell their characters.
+                // Weights of the Unicode Collation Algorithm do not reveal their characters.
                 (true, collation) if !collation.is_bytewise() => return Some(readable(&bytes)),
                 _ => bytes,
             };
@@ -193,7 +193,7 @@ fn read_part(part: &[u8], ty: &ColumnType, collation: Collation) -> Option<Strin
     })
 }
 
-/// The bytes of a part that is in groups of 8.
+/// The bytes of a part that is stored in groups of 8.
 fn grouped(mut body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some((group, rest)) = body.split_at_checked(9) {

@@ -26,7 +26,7 @@ use server::{charset_rows, collation_rows, engine_rows, process_rows};
 use status::engine_status;
 use tables::{columns_of, create_table, indexes_of, table_status};
 
-/// What a SHOW statement gives.
+/// The result of a SHOW statement.
 pub(crate) struct Shown {
     pub(crate) columns: Vec<(String, ColumnType)>,
     pub(crate) rows: Vec<Vec<Value>>,
@@ -66,7 +66,7 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n")
 }
 
-/// Keeps the rows whose first column is like the pattern of a LIKE at the end of a statement.
+/// Keeps the rows whose first column matches the pattern of a LIKE at the end of a statement.
 fn keep_like(
     plain: &[Token],
     words: &[String],
@@ -103,7 +103,7 @@ fn named_table(plain: &[Token], words: &[String]) -> Result<Vec<String>> {
     Ok(path)
 }
 
-/// The parts of the name that tokens begin with.
+/// The parts of the name at the start of the tokens.
 fn path_at(tokens: &[Token]) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = tokens.iter();
@@ -116,8 +116,8 @@ fn path_at(tokens: &[Token]) -> Vec<String> {
     parts
 }
 
-/// Refuses what stands behind a SHOW and is neither `FROM name` nor `LIKE 'pattern'`. Those whose
-/// end is read elsewhere pass.
+/// Refuses anything after a SHOW that is neither `FROM name` nor `LIKE 'pattern'`. Statements whose
+/// end is parsed elsewhere pass.
 fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let mut rest = match (at(0), at(1), at(2)) {
@@ -132,7 +132,7 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
         ("show", ..) => 2,
         _ => 1,
     };
-    // DESCRIBE and SHOW CREATE name it without FROM.
+    // DESCRIBE and SHOW CREATE take the name without FROM.
     let mut named = at(0) != "show" || at(1) == "create";
     while rest < plain.len() {
         let from = matches!(at(rest), "from" | "in");
@@ -158,7 +158,7 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     }
 }
 
-/// Refuses what the user may know nothing of.
+/// Refuses databases and tables that the user may not see.
 fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<()> {
     let Some(user) = user else { return Err(SqlError::new(1045, "Access denied")) };
     match table {
@@ -174,7 +174,7 @@ fn check_seen(user: Option<&UserDef>, db: &str, table: Option<&str>) -> Result<(
     }
 }
 
-/// The account that a SHOW names, or the asker's own where it names none.
+/// The account that a SHOW names, or the user's own if it names none.
 fn named_account<'c>(
     catalog: &'c Catalog,
     variables: &Variables,
@@ -199,7 +199,7 @@ fn named_account<'c>(
     })
 }
 
-/// SHOW CREATE USER. Hashes are for those who may change accounts.
+/// SHOW CREATE USER. Only users who may change accounts see hashes.
 fn create_user_row(
     catalog: &Catalog,
     variables: &Variables,
@@ -446,7 +446,7 @@ pub(crate) fn show(
         other => return Err(SqlError::unsupported(format!("SHOW {}", other.to_uppercase()))),
     };
     let pattern = keep_like(&plain, &words, &mut out.rows)?;
-    // Lists of names say what they were asked for.
+    // Lists of names show their pattern in the column name.
     if let (Some(pattern), "tables" | "databases" | "schemas") = (pattern, at(1)) {
         out.columns[0].0 += &format!(" ({pattern})");
     }

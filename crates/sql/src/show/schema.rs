@@ -14,8 +14,7 @@ use super::{TEXT, int, text};
 use crate::catalog::{Catalog, SYSTEM, TableDef};
 use crate::session::{Instance, Variables};
 
-/// The columns of each virtual table: names, with a mark (#) for those that are numbers, and one
-/// (~) for long text.
+/// The columns of each virtual table: names, marked # for numbers and ~ for long text.
 const VIRTUAL: &[(&str, &str)] = &[
     (
         "information_schema.schemata",

@@ -44,7 +44,7 @@ pub(super) fn charset_rows() -> Vec<Vec<Value>> {
 }
 
 pub(super) fn process_rows(instance: &Instance, user: Option<&UserDef>) -> Vec<Vec<Value>> {
-    // Others' statements may hold what is not to be known.
+    // Statements of other users may contain secrets.
     let seen =
         |name: &str| user.is_some_and(|user| user.name == name || user.may_everywhere("PROCESS"));
     let lines = instance.process_lines().into_iter().filter(|line| seen(&line.user));

@@ -1,7 +1,7 @@
 //! SHOW ENGINE TIERED STATUS: a page for finding the cause of a problem.
 //!
-//! First the summary: how far behind the engine is and who waits for what; then the tables, the
-//! commit pipeline by its stages, and all other counters.
+//! The page begins with a summary: how far behind the engine is, and which waits occur. The tables,
+//! the commit pipeline by its stages, and all other counters follow.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,14 +13,14 @@ use super::tiered::Readable;
 use crate::catalog::{Catalog, UserDef};
 use crate::session::Instance;
 
-/// Figures by what they begin with, in the order of the page.
+/// Metrics by the prefix of their names, in the order of the page.
 const SECTIONS: [(&str, &[&str]); 3] = [
     ("COMMIT PIPELINE", &["log_", "commit", "stable_"]),
     ("FLUSHES AND COMPACTIONS", &["tiered_"]),
     ("OTHER FIGURES", &[""]),
 ];
 
-/// Waits, as a page names them, and the name of their figures.
+/// Waits, as the page names them, and the names of their metrics.
 const STALLS: [(&str, &str); 10] = [
     ("throttle, slight: flushes are behind", "throttle_slight_flush"),
     ("throttle, slight: Level0 is deep", "throttle_slight_level0"),
@@ -34,8 +34,7 @@ const STALLS: [(&str, &str); 10] = [
     ("commits", "stall_commit"),
 ];
 
-/// The page, for a user with this sight of the catalog. Messages about damage contain keys
-/// (SIGHT-1).
+/// The page for a user who sees this catalog. Messages about damage contain keys (SIGHT-1).
 pub(super) fn engine_status(
     instance: &Instance,
     catalog: &Catalog,
@@ -46,14 +45,14 @@ pub(super) fn engine_status(
     let readable = Readable::new(user, &labels);
     let mut tables = db.status();
     for table in tables.iter_mut().filter(|table| !readable.is(table.table)) {
-        let hidden = || "which is told with the right to SELECT".to_owned();
+        let hidden = || "details need the SELECT privilege".to_owned();
         table.quarantine = table.quarantine.take().map(|_| hidden());
         table.refused_merge = table.refused_merge.take().map(|_| hidden());
     }
     page(&db.metrics(), &tables, &names) + &space_page(&db.space(), &names)
 }
 
-/// What tables take of the devices, by tier and by level: all figures in MB.
+/// The device space of tables, by tier and by level, in MB.
 fn space_page(tables: &[TableSpace], names: &HashMap<u32, String>) -> String {
     let mut out = String::new();
     let head = [
@@ -101,7 +100,7 @@ fn space_page(tables: &[TableSpace], names: &HashMap<u32, String>) -> String {
     out
 }
 
-/// What the key spaces are called.
+/// The names of the key spaces.
 fn names(catalog: &Catalog) -> HashMap<u32, String> {
     let mut names = HashMap::new();
     for table in catalog.tables.values() {
@@ -115,7 +114,7 @@ fn names(catalog: &Catalog) -> HashMap<u32, String> {
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a text does not fail.
+    // Writing to a string does not fail.
     let _ = writeln!(out, "{text}");
 }
 
@@ -200,7 +199,7 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
             line(&mut out, format_args!("    not compacted any more: {damage}"));
         }
         if let Some(refused) = &table.refused_merge {
-            line(&mut out, format_args!("    a merge was refused, the last one of {refused}"));
+            line(&mut out, format_args!("    a merge was refused; the last one: {refused}"));
         }
     }
 
@@ -304,7 +303,7 @@ mod tests {
             "test.seats                                       1.5      5 of 8         3.0         3.0         3.0",
             "    mostly read: fewer and larger units in Level0",
             "    not compacted any more: block 7 is damaged",
-            "    a merge was refused, the last one of keys from \"a\" to \"b\": they differ",
+            "    a merge was refused; the last one: keys from \"a\" to \"b\": they differ",
             "log_flushes_total                                         12  What it is.",
             "something_new                                           3.25  What it is.",
         ] {

@@ -8,7 +8,7 @@ use crate::errors::Result;
 use crate::grants::quote;
 use crate::session::Instance;
 
-/// The default of a column, as `COLUMN_DEFAULT` has it.
+/// The default of a column, as `COLUMN_DEFAULT` shows it.
 pub(super) fn default_text(column: &ColumnDef) -> Value {
     match &column.default {
         DefaultValue::None | DefaultValue::Null => Value::Null,
@@ -67,7 +67,7 @@ fn parts_text(table: &TableDef, parts: &[IndexPart]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// The statement that makes a table.
+/// The statement that creates a table.
 pub(super) fn create_table(instance: &Instance, table: &TableDef) -> String {
     let mut lines = Vec::new();
     for column in &table.columns {
@@ -211,8 +211,8 @@ pub(super) fn rows_estimate(instance: &Instance, table: &TableDef) -> spillway::
     instance.database().estimate(table.rows(), spillway::KeyRange::ALL)
 }
 
-/// What SHOW TABLE STATUS and `information_schema.tables` both say of a table, from its engine to
-/// its comment.
+/// The columns that SHOW TABLE STATUS and `information_schema.tables` share, from a table's engine
+/// to its comment.
 pub(super) fn status_values(instance: &Instance, table: &TableDef) -> Vec<Value> {
     let mut values = vec![text("TIERED"), int(10), text("Dynamic")];
     values.extend(size_values(instance, table));
@@ -220,15 +220,15 @@ pub(super) fn status_values(instance: &Instance, table: &TableDef) -> Vec<Value>
         Some(_) => int(instance.auto_increment_of(table) as i64),
         None => Value::Null,
     });
-    // When it was created, changed and checked is not kept.
+    // The times of creation, change and check are not stored.
     values.extend([Value::Null, Value::Null, Value::Null]);
     values.extend([text(table.collation.name()), Value::Null, text("")]);
     values.push(text(table.comment.clone()));
     values
 }
 
-/// What is said of a table's size: from its rows to what of its extents
-/// is not in use, the largest size of a table, which nothing bounds, included.
+/// The columns of a table's size, from its rows to the free bytes in its extents. The maximum size
+/// is 0, because there is none.
 fn size_values(instance: &Instance, table: &TableDef) -> [Value; 6] {
     let rows = instance.database().size(table.rows());
     let (mut index_bytes, mut free_bytes) = (0, rows.free_bytes);
@@ -241,7 +241,8 @@ fn size_values(instance: &Instance, table: &TableDef) -> [Value; 6] {
     [rows.rows, average, rows.used_bytes, 0, index_bytes, free_bytes].map(|value| int(value as i64))
 }
 
-/// Each part of each index: its index's name, whether that is unique, its place, and itself.
+/// Each part of each index: the index's name, whether it is unique, the part's position, and the
+/// part.
 pub(super) fn index_parts(table: &TableDef) -> Vec<(&str, bool, usize, &IndexPart)> {
     let mut all = Vec::new();
     for (place, part) in table.primary.iter().enumerate() {
@@ -255,8 +256,8 @@ pub(super) fn index_parts(table: &TableDef) -> Vec<(&str, bool, usize, &IndexPar
     all
 }
 
-/// What SHOW INDEX and `information_schema.statistics` both say of a part of an index, from the
-/// index's name on.
+/// The columns that SHOW INDEX and `information_schema.statistics` share for a part of an index,
+/// from the index's name on.
 pub(super) fn index_values(
     table: &TableDef,
     name: &str,

@@ -1,5 +1,5 @@
-//! How tables are stored, as tables of information_schema: sub-tables and their levels, slices, the
-//! newest compactions, and a picture of all of them.
+//! The storage of tables, as tables of information_schema: sub-tables and their levels, slices, the
+//! latest compactions, and a picture of all of them.
 //!
 //! # Guarantees
 //!
@@ -29,7 +29,7 @@ pub(super) const SLICES: &str = "TABLE_SCHEMA TABLE_NAME INDEX_NAME SUB_TABLE# L
 pub(super) const COMPACTIONS: &str = "NUMBER# KIND TABLE_SCHEMA TABLE_NAME INDEX_NAME SMALLEST_KEY LARGEST_KEY LEVEL# ENDED_UTC TOOK_US# INPUT_SLICES# INPUT_BYTES# RELINKED_SLICES# RELINKED_BYTES# CARRIED_BLOCKS# CARRIED_BYTES# MERGED_BLOCKS# MERGED_BYTES# WRITTEN_EXTENTS# WRITTEN_BYTES#";
 pub(super) const PICTURE: &str = "PICTURE~";
 
-/// Of which key spaces a user may know the keys (SIGHT-1, SIGHT-3).
+/// The key spaces whose keys a user may see (SIGHT-1, SIGHT-3).
 pub(super) struct Readable<'a> {
     user: Option<&'a UserDef>,
     labels: &'a Labels,
@@ -49,16 +49,16 @@ impl<'a> Readable<'a> {
     }
 }
 
-/// What a user may know of how tables are stored.
+/// The part of the storage that a user may see.
 pub(super) struct Stored {
     labels: Labels,
     inspection: Inspection,
-    /// The key spaces whose keys it may not know.
+    /// The key spaces whose keys the user may not see.
     keyless: HashSet<u32>,
 }
 
 impl Stored {
-    /// `catalog` is what of it the user sees.
+    /// `catalog` is the part of the catalog that the user sees.
     pub(super) fn seen_by(
         user: Option<&UserDef>,
         instance: &Instance,
@@ -189,7 +189,7 @@ impl Stored {
     }
 }
 
-/// Keeps the rows of some key spaces.
+/// Keeps the entries of some key spaces.
 fn retain(inspection: &mut Inspection, keep: &mut dyn FnMut(Table) -> bool) {
     inspection.tables.retain(|table| keep(table.space.table));
     if let Some(compactions) = &mut inspection.compactions {
