@@ -101,7 +101,7 @@ fn text(error: Error) -> String {
     error.to_string()
 }
 
-/// Shows how far work has come, in bytes.
+/// Shows the progress in bytes.
 fn watched<T>(
     what: &'static str,
     work: impl FnOnce(&mut dyn FnMut(u64, u64) -> spillway::Result<()>) -> spillway::Result<T>,
@@ -149,7 +149,7 @@ fn create(args: &CreateArgs) -> Result<(), String> {
     if args.verify { verify(&repository, Some(backup.number)) } else { Ok(()) }
 }
 
-/// What there is to say of a backup.
+/// Describes a backup in one line.
 fn line(backup: &Backup) -> String {
     format!(
         "backup {}: {}, up to commit {}; {} extents of {} bytes, {} of them new with {} bytes; {} commits in {} bytes of log",

@@ -1,4 +1,4 @@
-//! `spillway inspect`: shows what is in a folder or in a running server.
+//! `spillway inspect`: shows the storage of a folder or of a running server.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -70,8 +70,8 @@ fn of_folder(args: &InspectArgs) -> Result<String, String> {
         let address = format!("http://{}", args.of.display());
         match error.kind() {
             ErrorKind::InUse => format!(
-                "{error}\nAsk the server that has it open, by the address of its --metrics-addr: \
-                 spillway inspect http://127.0.0.1:9104\nspillway inspect --help tells how one without is asked."
+                "{error}\nInspect the server that has it open, at the address of its --metrics-addr: \
+                 spillway inspect http://127.0.0.1:9104\nFor a server without --metrics-addr, see spillway inspect --help."
             ),
             ErrorKind::InvalidArgument if matches!(Address::of(&address), Some(Ok(_))) => {
                 format!("{error}; write {address} for a server that runs")
@@ -92,7 +92,7 @@ fn of_server(address: &Address, args: &InspectArgs) -> Result<(), String> {
     if let Some(table) = &args.table {
         path.push_str("&table=");
         for byte in table.bytes() {
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             let _ = match byte {
                 b'.' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
                     write!(path, "{}", byte as char)
@@ -105,20 +105,20 @@ fn of_server(address: &Address, args: &InspectArgs) -> Result<(), String> {
     write_to(args.output.as_deref(), |out| answer.copy(out))
 }
 
-/// Has something written to a file, or to the standard output.
+/// Writes to a file, or to standard output.
 fn write_to(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), String> {
     match path {
         None => match write(&mut io::stdout().lock()) {
-            // Who listens has heard enough.
+            // The reader has closed the pipe on purpose.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.to_string()),
             _ => Ok(()),
         },
         Some(path) => {
             let written = match std::fs::metadata(path) {
-                // A pipe or a device, of which there is nothing to keep.
+                // A pipe or a device is written directly.
                 Ok(there) if !there.is_file() => {
                     File::options().write(true).open(path).and_then(|mut file| write(&mut file))
                 }
@@ -129,10 +129,10 @@ fn write_to(
     }
 }
 
-/// Has a file written beside another, whose place it takes once it is whole. What was there stays
+/// Writes a temporary file beside `path`, and renames it once it is complete. The old file stays
 /// until then.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // Where the name is a link's, what it leads to is replaced.
+    // If the path is a link, its target is replaced.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));
@@ -151,7 +151,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     written
 }
 
-/// What tables are called, as far as the folder tells.
+/// The names of tables, as far as the folder has them.
 fn names_of(folder: &ClosedFolder) -> Box<dyn Names> {
     let read = || -> Result<Labels, String> {
         let names = folder.names().map_err(|error| error.to_string())?;
@@ -164,7 +164,9 @@ fn names_of(folder: &ClosedFolder) -> Box<dyn Names> {
     match read() {
         Ok(labels) => Box::new(labels),
         Err(error) => {
-            eprintln!("spillway: tables have numbers, for their names cannot be read: {error}");
+            eprintln!(
+                "spillway: tables are shown by number, because their names cannot be read: {error}"
+            );
             Box::new(Numbered)
         }
     }

@@ -1,37 +1,36 @@
-//! Fetches pages of a running server over HTTP: one request, one answer, and the end of the
-//! connection.
+//! Fetches pages of a running server over HTTP: one request and one answer for each connection.
 //!
-//! Libraries for this bring TLS, redirects, proxies and pools, which this needs none of.
+//! Libraries for this bring TLS, redirects, proxies and pools, none of which it needs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// A server is given so long to be reached, and for each piece of its answer.
+/// The time limit for a connection, and for each piece of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest head of an answer, and what is shown of one that is no page.
+/// The longest head of an answer, and the longest error text that is shown.
 const HEAD_MAX: u64 = 8 << 10;
 
-/// Where a server shows its pages: `http://HOST:PORT`.
+/// The address of a server's pages: `http://HOST:PORT`.
 pub(crate) struct Address(String);
 
 impl Address {
-    /// The address that a text begins as; `None` for one that begins as none.
+    /// Parses the address at the start of a text; `None` if the text is not a URL.
     pub(crate) fn of(text: &str) -> Option<Result<Address, String>> {
         let (scheme, rest) = text.split_once("://")?;
         let named = rest.split(['/', '?']).next().unwrap_or_default();
         let has_port = named.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         Some(match (scheme, has_port) {
             ("http", true) => Ok(Address(named.to_owned())),
-            _ => Err(format!("{text} is no address of a server; write http://HOST:PORT")),
+            _ => Err(format!("{text} is not the address of a server; write http://HOST:PORT")),
         })
     }
 
-    /// Asks for a page.
+    /// Requests a page.
     pub(crate) fn ask(&self, path: &str) -> Result<Answer, String> {
         let answer = self.begin(path).map_err(|error| {
             format!(
-                "{}: {error}\nA server answers there if it runs, and was started with --metrics-addr: \
+                "{}: {error}\nThe server must be running and started with --metrics-addr: \
                  spillway serve --metrics-addr 127.0.0.1:9104",
                 self.0
             )
@@ -40,15 +39,15 @@ impl Address {
             Begun::Answer(answer) => answer,
             Begun::Nothing => {
                 return Err(format!(
-                    "{} has taken the question and ended without an answer, as a server does that stops or has too many asking at \
-                     once; ask again",
+                    "{} closed the connection without an answer: it may be stopping or have too many requests; \
+                     try again",
                     self.0
                 ));
             }
             Begun::Other => {
                 return Err(format!(
-                    "what answers at {} is no page of a server's; its address is the one of --metrics-addr, not the one that \
-                 clients connect to",
+                    "the answer from {} is not a page of a Spillway server; use the address of --metrics-addr, not the one for \
+                 SQL clients",
                     self.0
                 ));
             }
@@ -57,7 +56,7 @@ impl Address {
             let status = answer.status.clone();
             let mut told = [0; HEAD_MAX as usize];
             let mut room = &mut told[..];
-            // As much of it as can be read is shown, as far as there is room.
+            // Shows the part that can be read and fits.
             let _ = answer.copy(&mut room);
             let left = room.len();
             let told = String::from_utf8_lossy(&told[..told.len() - left]).into_owned();
@@ -66,20 +65,20 @@ impl Address {
         Ok(answer)
     }
 
-    /// The beginning of what is answered.
+    /// Sends a request, and reads the head of the answer.
     fn begin(&self, path: &str) -> io::Result<Begun> {
         let mut stream = connect(&self.0)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        // A server that is none of HTTP may have closed already; what it has said before tells
-        // more.
+        // A server that does not speak HTTP may have closed the connection already; its earlier
+        // output is more informative.
         let host = &self.0;
         let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         Answer::begin(BufReader::new(stream))
     }
 }
 
-/// Connects to the first address of a name that answers.
+/// Connects to the first address of a name that accepts.
 fn connect(named: &str) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = named.to_socket_addrs()?.collect();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -92,19 +91,19 @@ fn connect(named: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// What comes when a page was asked for.
+/// The first result of a request.
 enum Begun {
     Answer(Answer),
-    /// The end of the connection.
+    /// The connection was closed.
     Nothing,
-    /// Something that is none of HTTP.
+    /// Bytes that are not HTTP.
     Other,
 }
 
-/// How it is known where a body ends.
+/// How a body ends.
 #[derive(Clone, Copy)]
 enum Ends {
-    /// After so many bytes.
+    /// After this many bytes.
     After(u64),
     /// With its last chunk.
     WithChunks,
@@ -112,7 +111,7 @@ enum Ends {
     WithAll,
 }
 
-/// An answer of which the head is read.
+/// An answer whose head was read.
 pub(crate) struct Answer {
     status: String,
     ends: Ends,
@@ -122,7 +121,7 @@ pub(crate) struct Answer {
 impl Answer {
     fn begin(mut stream: BufReader<TcpStream>) -> io::Result<Begun> {
         let begun = match stream.fill_buf() {
-            // It was closed with something of the question unread.
+            // The server closed the connection without reading the whole request.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 return Ok(Begun::Nothing);
             }
@@ -158,7 +157,7 @@ impl Answer {
         Ok(Begun::Other)
     }
 
-    /// Writes its body somewhere.
+    /// Writes the body to `out`.
     pub(crate) fn copy(mut self, out: &mut dyn Write) -> io::Result<()> {
         let cut = |told: String| Err(io::Error::new(io::ErrorKind::UnexpectedEof, told));
         match self.ends {
@@ -182,12 +181,12 @@ impl Answer {
                         break;
                     }
                 }
-                cut(format!("the answer ended after {all} bytes, before it was whole"))
+                cut(format!("the answer ended after {all} bytes, before it was complete"))
             }
         }
     }
 
-    /// The length of the next chunk; `None` where there is none.
+    /// The length of the next chunk; `None` if there is none.
     fn chunk(&mut self) -> io::Result<Option<u64>> {
         let line = self.line()?;
         let digits = line.split(';').next().unwrap_or_default().trim_end();
@@ -195,7 +194,7 @@ impl Answer {
         Ok(u64::from_str_radix(digits, 16).ok().filter(|_| is_number))
     }
 
-    /// A line of what is between chunks.
+    /// A line between chunks.
     fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         self.body.by_ref().take(HEAD_MAX).read_line(&mut line)?;
@@ -245,9 +244,9 @@ mod tests {
         for (answer, told) in [
             (&b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc"[..], "ended after 3 of 4 bytes"),
             (b"HTTP/1.1 403 Forbidden\r\n\r\nnot here\n", "answers 403 Forbidden: not here"),
-            (b"HTTP/1.1 200 OK\r\nA: b", "is no page of a server's"),
-            (b"J\0\0\0\x0a8.4.0", "is no page of a server's"),
-            (b"", "ended without an answer"),
+            (b"HTTP/1.1 200 OK\r\nA: b", "is not a page of a Spillway server"),
+            (b"J\0\0\0\x0a8.4.0", "is not a page of a Spillway server"),
+            (b"", "without an answer"),
             (b"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nagain, and more", "503 Busy: again"),
             (
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -261,7 +260,10 @@ mod tests {
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+3\r\nabc\r\n0\r\n\r\n",
                 "ended after 0",
             ),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "is no page of a server's"),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+                "is not a page of a Spillway server",
+            ),
         ] {
             let made = made_of(answer).unwrap_err();
             assert!(made.contains(told), "{made}");

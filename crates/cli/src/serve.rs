@@ -72,7 +72,7 @@ pub(crate) struct ServeArgs {
     /// TIERED STATUS shows the last of those. Compactions take about three times the processor time
     #[arg(long)]
     check_merges: bool,
-    /// Seconds without writes to a table after which all of it is compressed as settled data is
+    /// Seconds without writes to a table after which all of it is compressed like settled data
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     settle_after: u64,
     /// The port to listen on; 0 for any free port
@@ -97,8 +97,9 @@ pub(crate) struct ServeArgs {
     /// can write]
     #[arg(long, value_name = "FOLDER")]
     secure_file_priv: Option<PathBuf>,
-    /// Serve metrics for Prometheus at http://ADDRESS/metrics, for example 127.0.0.1:9104, and what
-    /// is stored at http://ADDRESS/inspect over this machine's loopback [default: nowhere]
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics, for example 127.0.0.1:9104, and a
+    /// view of the storage at http://ADDRESS/inspect for clients on this machine's loopback
+    /// [default: off]
     #[arg(long, value_name = "ADDRESS")]
     metrics_addr: Option<SocketAddr>,
     /// The one memory budget, for example 512MiB or 4GiB
@@ -112,12 +113,12 @@ pub(crate) struct ServeArgs {
     /// visible. Sessions may set their own
     #[arg(long, default_value = "commit", value_parser = durability)]
     durability: Durability,
-    /// Clients at once; root may have one more
+    /// The most concurrent clients; root may have one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
     /// Read data files past the system's page cache. Data is then in memory once, within the
-    /// budget, and reads from a device take less processor time. Without it the system caches
-    /// recently read data in free memory
+    /// budget, and reads from a device take less processor time. Without this option the system
+    /// caches recently read data in free memory
     #[arg(long)]
     direct_reads: bool,
     /// Switch these mechanisms off, to measure their effect
@@ -230,7 +231,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     if let Some(folder) = db.refuses_direct_reads() {
         let folder = folder.display();
         eprintln!(
-            "spillway: the file system of {folder} has no way past the page cache; reads go through it"
+            "spillway: the file system of {folder} does not support direct I/O; reads go through the page cache"
         );
     }
     let page =
@@ -262,8 +263,7 @@ fn show_metrics(
     Ok(page)
 }
 
-/// Prints to whoever started the server. A closed output is no reason to stop, or to exit with a
-/// failure.
+/// Prints a line to standard output. A closed output neither stops the server nor makes it fail.
 fn say(line: std::fmt::Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -34,7 +34,7 @@ pub(crate) struct SqlArgs {
     database: String,
 }
 
-/// Prints results: as a table for people, with tabs for programs.
+/// Prints results: as tables on a terminal, tab-separated elsewhere.
 struct Printer {
     table: bool,
     columns: Vec<String>,
@@ -42,7 +42,7 @@ struct Printer {
 }
 
 impl Printer {
-    /// A name or a value, as it is printed. A terminal would obey control characters.
+    /// A name or a value as it is printed. A terminal would interpret control characters.
     fn shown(&self, text: &str) -> String {
         if self.table { printable(text).into_owned() } else { text.to_owned() }
     }
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result<(), String> {
     let db = Database::open(&args.data, settings).map_err(|error| error.to_string())?;
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
     let mut session = instance.session_of_owner(1);
-    // The database to begin in may have been dropped.
+    // The initial database may have been dropped.
     let _ = session.use_database(&args.database);
     let table = std::io::stdout().is_terminal();
     let outcome = match &args.execute {
@@ -130,8 +130,8 @@ fn run_one(session: &mut Session, sql: &str, table: bool) -> Result<(), String> 
     session.query(sql, &mut printer).map_err(|error| error.to_string())
 }
 
-/// Reads statements up to a semicolon at the end of a line. People go on after an error; programs
-/// stop.
+/// Reads statements up to a semicolon at the end of a line. After an error an interactive session
+/// continues, and a script stops.
 fn read_loop(session: &mut Session, table: bool) -> Result<(), String> {
     let people = std::io::stdin().is_terminal();
     let mut statement = String::new();
