@@ -34,7 +34,7 @@ impl IntWidth {
         }
     }
 
-    /// Whether a column of this width that has a sign keeps a number as it is.
+    /// Whether a signed column of this width keeps a number unchanged.
     pub(crate) fn holds(self, number: i64) -> bool {
         let spare = 64 - self.bits();
         number << spare >> spare == number
@@ -55,7 +55,7 @@ pub enum LobSize {
 }
 
 impl LobSize {
-    /// The most bytes.
+    /// The most bytes of a value.
     #[must_use]
     pub fn bytes_max(self) -> u64 {
         match self {
@@ -76,7 +76,7 @@ impl LobSize {
     }
 }
 
-/// The type of a column. Shown, it reads as in SHOW CREATE TABLE.
+/// The type of a column. It displays as in SHOW CREATE TABLE.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ColumnType {
     /// TINYINT to BIGINT.
@@ -101,48 +101,48 @@ pub enum ColumnType {
     Float,
     /// DOUBLE.
     Double,
-    /// BIT of so many bits.
+    /// BIT with this many bits.
     Bit(u8),
-    /// CHAR of so many characters.
+    /// CHAR with this many characters.
     Char(u32),
-    /// VARCHAR of so many characters.
+    /// VARCHAR with this many characters.
     VarChar(u32),
     /// TEXT.
     Text(LobSize),
-    /// BINARY of so many bytes.
+    /// BINARY with this many bytes.
     Binary(u32),
-    /// VARBINARY of so many bytes.
+    /// VARBINARY with this many bytes.
     VarBinary(u32),
     /// BLOB.
     Blob(LobSize),
     /// DATE.
     Date,
-    /// TIME with so many digits of a second.
+    /// TIME with this many fractional digits of a second.
     Time(u8),
-    /// DATETIME with so many digits of a second.
+    /// DATETIME with this many fractional digits of a second.
     DateTime(u8),
-    /// TIMESTAMP with so many digits of a second.
+    /// TIMESTAMP with this many fractional digits of a second.
     Timestamp(u8),
     /// YEAR.
     Year,
-    /// ENUM of these.
+    /// ENUM with these members.
     Enum(Vec<String>),
-    /// SET of these.
+    /// SET with these members.
     Set(Vec<String>),
-    /// JSON, kept as text.
+    /// JSON, stored as text.
     Json,
 }
 
-/// Why a value does not go into a column. The names are those of MySQL's errors.
+/// Why a value does not fit a column. The names are those of MySQL's errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreError {
     /// 1264.
     OutOfRange,
     /// 1265.
     Truncated,
-    /// 1366: what is not the kind named.
+    /// 1366: not a value of the named kind.
     Incorrect(&'static str),
-    /// 1292: a date or time that is none.
+    /// 1292: not a date or time.
     IncorrectTime(&'static str),
     /// 1406.
     TooLong,
@@ -207,15 +207,15 @@ impl ColumnType {
         )
     }
 
-    /// The name without sizes, as `DATA_TYPE` of information_schema has it.
+    /// The name without sizes, as `DATA_TYPE` of information_schema shows it.
     #[must_use]
     pub fn name(&self) -> String {
         let shown = self.to_string();
         shown.split(['(', ' ']).next().unwrap_or_default().to_owned()
     }
 
-    /// What a column of this type holds when a value must be and none is given, outside of strict
-    /// mode.
+    /// The value that a column of this type takes when it needs one and the statement gives none,
+    /// outside of strict mode.
     #[must_use]
     pub fn zero(&self) -> Value {
         match self {
@@ -236,8 +236,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether its figures are within the bounds of types: those of a type that was stored may be
-    /// anything.
+    /// Whether its sizes are within the bounds of types: a stored type may have any sizes.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         match self {
@@ -254,18 +253,17 @@ impl ColumnType {
         }
     }
 
-    /// Whether this column keeps a value just as it is, as far as that is told at a glance: where
-    /// it says so,
-    /// [`ColumnType::store`] gives the same value.
+    /// A quick check that this column keeps a value unchanged: if true, [`ColumnType::store`]
+    /// returns the same value.
     #[must_use]
     pub fn keeps(&self, value: &Value) -> bool {
         match (self, value) {
             (ColumnType::Int { width, unsigned: false, .. }, Value::Int(number)) => {
-                // What is above the sign must be like the sign.
+                // The bits above the sign bit must equal it.
                 let above = number >> (width.bits() - 1);
                 above == 0 || above == -1
             }
-            // A character is a byte at least.
+            // A character takes at least one byte.
             (ColumnType::Char(max), Value::Text(text)) => {
                 text.len() <= *max as usize && !text.ends_with(' ')
             }
@@ -274,11 +272,11 @@ impl ColumnType {
         }
     }
 
-    /// The value as this column keeps it. NULL stays NULL. Where the value does not fit, the error
-    /// comes with the nearest that does, for statements that are not strict.
+    /// The value as this column stores it. NULL stays NULL. If the value does not fit, the error
+    /// includes the nearest value that does, for statements that are not strict.
     ///
     /// # Errors
-    /// Why it does not fit, and the nearest value.
+    /// The reason why it does not fit, and the nearest value.
     pub fn store(&self, value: &Value) -> Result<Value, (StoreError, Value)> {
         if value.is_null() {
             return Ok(Value::Null);
@@ -357,7 +355,7 @@ fn store_int(value: &Value, width: IntWidth, unsigned: bool) -> Result<Value, (S
     {
         return Err((StoreError::Incorrect("integer"), make(held)));
     }
-    // Of a decimal below zero, MySQL takes none into an unsigned column, though it rounds to zero.
+    // MySQL refuses a negative decimal in an unsigned column, even if it rounds to zero.
     let below = unsigned && matches!(value, Value::Decimal(number) if number.is_negative());
     if number == held && !below {
         Ok(make(number))
@@ -440,7 +438,7 @@ fn store_bit(value: &Value, bits: u8) -> Result<Value, (StoreError, Value)> {
             text.bytes().fold(0, |number, byte| number << 8 | i128::from(byte))
         }
         Value::Bytes(_) | Value::Text(_) => i128::MAX,
-        // Other integers take the nearest.
+        // Other numbers convert to the nearest integer.
         Value::Float(_) | Value::Double(_) => {
             to_double(&value.as_ref()).unwrap_or(0.0).trunc() as i128
         }
@@ -496,7 +494,7 @@ fn store_text(value: &Value, max: u64, characters: bool) -> Result<String, (Stor
             .map(|(_, c)| c)
             .collect()
     };
-    // Spaces past the end are dropped without a word.
+    // Trailing spaces past the end are dropped silently.
     if text[cut.len()..].bytes().all(|byte| byte == b' ') {
         return Ok(cut);
     }
@@ -550,7 +548,7 @@ fn store_set(value: &Value, names: &[String]) -> Result<Value, (StoreError, Valu
                 None => clean = false,
             }
         }
-        // Text that names no members may be their bits.
+        // Text without valid members may be a bit mask.
         let bits =
             value.to_text().trim().parse::<u64>().ok().filter(|bits| bits >> names.len() == 0);
         if let (false, Some(bits)) = (clean, bits) {
@@ -618,7 +616,7 @@ impl fmt::Display for ColumnType {
     }
 }
 
-/// The type that a value has by itself.
+/// The type of a value outside of a column.
 #[must_use]
 pub fn type_of(value: &ValueRef<'_>) -> ColumnType {
     match value {

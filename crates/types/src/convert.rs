@@ -1,8 +1,8 @@
-//! Lenient conversions between numbers, text and dates, as MySQL does them in expressions.
+//! Lenient conversions between numbers, text and dates, as in MySQL's expressions.
 
 use crate::{Date, DateTime, Decimal, Time, Value, ValueRef};
 
-/// The number at the front of a text; zero when there is none.
+/// The number at the front of a text; zero if there is none.
 #[must_use]
 pub fn text_to_double(text: &[u8]) -> f64 {
     number_prefix(text).0
@@ -83,7 +83,7 @@ pub fn to_double(value: &ValueRef<'_>) -> Option<f64> {
     }
 }
 
-/// The value as a decimal; `None` for NULL and for what no decimal can hold.
+/// The value as a decimal; `None` for NULL and for values that no decimal can hold.
 #[must_use]
 pub fn to_decimal(value: &ValueRef<'_>) -> Option<Decimal> {
     match *value {
@@ -99,7 +99,7 @@ pub fn to_decimal(value: &ValueRef<'_>) -> Option<Decimal> {
     }
 }
 
-/// The number at the front of a text, zero when there is none; `None` for a number that no decimal
+/// The number at the front of a text, zero if there is none; `None` for a number that no decimal
 /// can hold.
 #[must_use]
 pub fn text_decimal(text: &[u8]) -> Option<Decimal> {
@@ -109,8 +109,8 @@ pub fn text_decimal(text: &[u8]) -> Option<Decimal> {
     }
 }
 
-/// The value as an integer, rounded, held to the range of `i64` (or of `u64` above it); `None` for
-/// NULL.
+/// The value as an integer, rounded, clamped to the range of `i64` (or of `u64` above it); `None`
+/// for NULL.
 #[must_use]
 pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
     match *value {
@@ -125,8 +125,8 @@ pub fn to_i128(value: &ValueRef<'_>) -> Option<i128> {
     }
 }
 
-/// The digits at the front of a text, held to 64 bits; what follows them does not count, a fraction
-/// neither.
+/// The digits at the front of a text, clamped to 64 bits. Anything after them is ignored, including
+/// a fraction.
 fn text_integer(text: &[u8]) -> i128 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.first() {
@@ -141,7 +141,7 @@ fn text_integer(text: &[u8]) -> i128 {
     if negative { (-number).max(i64::MIN.into()) } else { number.min(u64::MAX.into()) }
 }
 
-/// The integer that is nearest to the number at the front of a text, as an integer column takes it.
+/// The integer nearest to the number at the front of a text, as an integer column stores it.
 #[must_use]
 pub fn text_rounded(text: &[u8]) -> i128 {
     match Decimal::parse_prefix(text.trim_ascii_start()) {
@@ -150,7 +150,7 @@ pub fn text_rounded(text: &[u8]) -> i128 {
     }
 }
 
-/// The value as an integer: signed where it fits, else unsigned, else the nearest that does.
+/// The value as an integer: signed if it fits, otherwise unsigned, otherwise the nearest that fits.
 #[must_use]
 pub fn to_integer(value: &ValueRef<'_>) -> Value {
     match to_i128(value) {
@@ -159,7 +159,8 @@ pub fn to_integer(value: &ValueRef<'_>) -> Value {
     }
 }
 
-/// The integer of this size: signed where it fits, else unsigned, else the nearest that does.
+/// The integer with this value: signed if it fits, otherwise unsigned, otherwise the nearest that
+/// fits.
 #[must_use]
 pub fn integer(number: i128) -> Value {
     match i64::try_from(number) {
@@ -181,7 +182,7 @@ pub fn truth(value: &ValueRef<'_>) -> Option<bool> {
     }
 }
 
-/// The value as a date and time; `None` where it is none.
+/// The value as a date and time; `None` if it is not one.
 #[must_use]
 pub fn to_datetime(value: &ValueRef<'_>) -> Option<DateTime> {
     match *value {
@@ -214,7 +215,7 @@ fn pad_date(digits: &str) -> String {
     format!("{}{digits}", "0".repeat(width.max(whole) - whole))
 }
 
-/// The value as a span of time; `None` where it is none.
+/// The value as a span of time; `None` if it is not one.
 #[must_use]
 pub fn to_time(value: &ValueRef<'_>) -> Option<Time> {
     match *value {
@@ -231,7 +232,8 @@ pub fn to_time(value: &ValueRef<'_>) -> Option<Time> {
     }
 }
 
-/// The span at the front of a text that is none as a whole, as `2024-12-31` begins with 00:20:24.
+/// The span at the front of a text that is not a span as a whole, as `2024-12-31` begins with
+/// 00:20:24.
 #[must_use]
 pub fn time_prefix(text: &str) -> Option<Time> {
     let text = text.trim_start();

@@ -63,7 +63,7 @@ impl Decimal {
         self.digits < 0
     }
 
-    /// The number of its digits, those after the point included.
+    /// The number of its digits, including those after the point.
     #[must_use]
     pub fn precision(&self) -> u8 {
         let mut rest = self.digits.unsigned_abs();
@@ -75,8 +75,8 @@ impl Decimal {
         count.max(self.scale).max(1)
     }
 
-    /// The number at the front of a text, and the bytes it takes; `None` when there is none, or it
-    /// has too many digits. An exponent is understood.
+    /// Parses the number at the front of a text, and returns it with its length; `None` if there is
+    /// none, or it has too many digits. Accepts an exponent.
     #[must_use]
     pub fn parse_prefix(text: &[u8]) -> Option<(Decimal, usize)> {
         let mut at = 0;
@@ -98,7 +98,7 @@ impl Decimal {
                 b'0'..=b'9' => {
                     seen += 1;
                     if point && scale >= i32::from(SCALE_MAX) {
-                        // Digits past the largest scale are cut.
+                        // Digits past the largest scale are dropped.
                     } else {
                         digits = digits * 10 + I256::from(byte - b'0');
                         significant += i32::from(digits != 0);
@@ -148,14 +148,14 @@ impl Decimal {
         Some((number, at))
     }
 
-    /// The number that a text is.
+    /// Parses a text that is a number.
     #[must_use]
     pub fn parse(text: &str) -> Option<Decimal> {
         let (number, len) = Decimal::parse_prefix(text.as_bytes())?;
         (len == text.len()).then_some(number)
     }
 
-    /// The nearest decimal of a float; `None` when it is too large or no number.
+    /// The nearest decimal to a float; `None` if it is too large or not a number.
     #[must_use]
     pub fn from_f64(number: f64) -> Option<Decimal> {
         if !number.is_finite() || number.abs() > 1e65 {
@@ -170,7 +170,7 @@ impl Decimal {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    /// Rounded to a scale, halves away from zero.
+    /// Rounds to a scale, halves away from zero.
     #[must_use]
     pub fn round(&self, scale: u8) -> Decimal {
         let scale = scale.min(SCALE_MAX);
@@ -182,7 +182,7 @@ impl Decimal {
         Decimal { digits, scale }
     }
 
-    /// The same number without zeros at its end: equal numbers have equal digits and scales then.
+    /// The same number without trailing zeros, so that equal numbers have equal digits and scales.
     #[must_use]
     pub fn normalized(&self) -> Decimal {
         let mut number = *self;
@@ -192,7 +192,7 @@ impl Decimal {
         number
     }
 
-    /// Cut to a scale.
+    /// Truncates to a scale.
     #[must_use]
     pub fn truncate(&self, scale: u8) -> Decimal {
         if scale >= self.scale {
@@ -201,7 +201,7 @@ impl Decimal {
         Decimal { digits: self.digits / power(self.scale - scale), scale }
     }
 
-    /// The integer it rounds to, if that fits.
+    /// The integer to which it rounds, if that fits.
     #[must_use]
     pub fn to_i128(&self) -> Option<i128> {
         i128::try_from(self.round(0).digits).ok()
@@ -217,20 +217,20 @@ impl Decimal {
         (self.round(scale).digits, other.round(scale).digits, scale)
     }
 
-    /// The sum; `None` past the most digits.
+    /// The sum; `None` if it has too many digits.
     #[must_use]
     pub fn add(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, scale) = self.aligned(other);
         Decimal::checked(a.checked_add(b), scale)
     }
 
-    /// The difference; `None` past the most digits.
+    /// The difference; `None` if it has too many digits.
     #[must_use]
     pub fn sub(&self, other: &Decimal) -> Option<Decimal> {
         self.add(&other.neg())
     }
 
-    /// The product; `None` past the most digits.
+    /// The product; `None` if it has too many digits.
     #[must_use]
     pub fn mul(&self, other: &Decimal) -> Option<Decimal> {
         let product = Decimal {
@@ -255,8 +255,8 @@ impl Decimal {
         Some(Decimal { digits: divide(digits, other.digits), scale })
     }
 
-    /// The quotient with more digits than it is shown with, cut and not rounded, as MySQL carries
-    /// it on: digits come in nines. `None` for a division by zero.
+    /// The quotient with more digits than are shown, truncated and not rounded, as MySQL uses it in
+    /// further arithmetic: digits come in groups of nine. `None` for a division by zero.
     #[must_use]
     pub fn quotient(&self, other: &Decimal) -> Option<Decimal> {
         if other.is_zero() {
@@ -273,20 +273,20 @@ impl Decimal {
         }
     }
 
-    /// The rest of a division; `None` for a division by zero.
+    /// The remainder of a division; `None` for a division by zero.
     #[must_use]
     pub fn rem(&self, other: &Decimal) -> Option<Decimal> {
         let (a, b, scale) = self.aligned(other);
         (b != 0).then(|| Decimal { digits: a % b, scale })
     }
 
-    /// The number with the other sign.
+    /// The negated number.
     #[must_use]
     pub fn neg(&self) -> Decimal {
         Decimal { digits: -self.digits, scale: self.scale }
     }
 
-    /// Sixteen-bit-aligned bytes: the scale, then the digits as 32 little-endian bytes.
+    /// The scale, then the digits as 32 little-endian bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 33] {
         let mut bytes = [0; 33];
@@ -295,7 +295,7 @@ impl Decimal {
         bytes
     }
 
-    /// From [`Decimal::to_bytes`].
+    /// Reads the bytes of [`Decimal::to_bytes`].
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Decimal> {
         let scale = *bytes.first()?;
@@ -303,7 +303,7 @@ impl Decimal {
         (scale <= SCALE_MAX).then_some(Decimal { digits, scale })
     }
 
-    /// Bytes that compare as the numbers do, for numbers of one scale.
+    /// Bytes that compare like the numbers, for numbers of one scale.
     #[must_use]
     pub fn to_ordered_bytes(&self) -> [u8; 32] {
         let mut bytes = self.digits.to_be_bytes();
@@ -311,7 +311,7 @@ impl Decimal {
         bytes
     }
 
-    /// The number of this scale whose [`Decimal::to_ordered_bytes`] these are.
+    /// Reads the bytes of [`Decimal::to_ordered_bytes`] for a number of this scale.
     #[must_use]
     pub fn from_ordered_bytes(bytes: &[u8; 32], scale: u8) -> Decimal {
         let mut bytes = *bytes;

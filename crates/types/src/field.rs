@@ -1,10 +1,9 @@
-//! Values in a compact borrowed form, passed from storage to their writer.
+//! Values in a compact borrowed form, passed from storage to an output.
 
 use crate::{Date, DateTime, Time, ValueRef};
 
-/// A borrowed value, less than half as large as a [`ValueRef`]: of any kind but a decimal, which
-/// alone makes those large. What goes over rows and writes their columns on as they are moves
-/// these.
+/// A borrowed value of any kind but a decimal, less than half as large as a [`ValueRef`], whose
+/// size only the decimal causes. Code that passes columns of rows on unchanged uses fields.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Field<'a> {
     /// NULL.

@@ -1,4 +1,4 @@
-//! The bytes of index keys: they compare as the values do.
+//! The bytes of index keys, which compare like the values.
 //!
 //! Each part begins with a byte: 0 for NULL, which comes first, else 1. Then:
 //!
@@ -10,21 +10,21 @@
 //! date, time   4, 8 or 12 bytes, big-endian, sign flipped
 //! ```
 //!
-//! Every part ends by itself, so a key of the first parts is a prefix of all keys that begin with
-//! those values.
+//! Every part is self-delimiting, so a key of the first parts is a prefix of all keys that begin
+//! with those values.
 //!
-//! Parts of most types are read back as well ([`read_part`]); which, [`is_exact`] says.
+//! [`read_part`] reads parts of most types back; [`is_exact`] says of which.
 
 use crate::{Collation, ColumnType, Date, DateTime, Decimal, Field, Time, Value, ValueRef};
 
 const GROUP: usize = 8;
 
-/// Decimals of so many digits are different doubles where they differ.
+/// Two different decimals with at most this many digits are different doubles.
 const DOUBLE_DIGITS: u8 = 15;
-/// Whole numbers below this are different doubles where they differ.
+/// Two different whole numbers below this are different doubles.
 const DOUBLE_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Appends a part. The value is as the column keeps it.
+/// Appends a part. The value is as the column stores it.
 pub fn write_part(
     value: &ValueRef<'_>,
     column: &ColumnType,
@@ -81,10 +81,10 @@ pub fn write_part(
     }
 }
 
-/// Whether a part of a key tells which value it was made of, to the last bit, so that [`read_part`]
-/// gives that back. It does not where the key has the beginning of a value only, a text's weights,
-/// or a text without the spaces at its end (which a CHAR has not anyway); nor for floats, of which
-/// 0 and -0 have one key.
+/// Whether a part of a key determines the exact value from which it was made, so that [`read_part`]
+/// returns it. It does not if the key has only a prefix of the value, a text's sort weights, or a
+/// text without its trailing spaces (except CHAR, which has none); nor for floats, since 0 and -0
+/// have the same key.
 #[must_use]
 pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) -> bool {
     use ColumnType as T;
@@ -99,29 +99,29 @@ pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) 
     told && prefix.is_none()
 }
 
-/// What a part of a key was made of.
+/// The contents of a part of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'c> {
     /// This value.
     Value(ValueRef<'c>),
-    /// The text that begins at `at` in the room, of `len` bytes.
+    /// The text of `len` bytes at `at` in the buffer.
     Text {
-        /// Bytes before it.
+        /// Its offset.
         at: usize,
-        /// Bytes of it.
+        /// Its length in bytes.
         len: usize,
     },
-    /// The bytes there.
+    /// The bytes of length `len` at `at` in the buffer.
     Bytes {
-        /// Bytes before them.
+        /// Their offset.
         at: usize,
-        /// How many they are.
+        /// Their number.
         len: usize,
     },
 }
 
 impl<'c> Part<'c> {
-    /// The value; `None` when what is in the room is no text.
+    /// The value; `None` if the bytes in the buffer are not valid text.
     #[must_use]
     #[inline]
     pub fn value<'r>(&self, room: &'r [u8]) -> Option<ValueRef<'r>>
@@ -138,8 +138,8 @@ impl<'c> Part<'c> {
     }
 }
 
-/// Reads the part at the front of a key, of a column of whole numbers, and answers what is behind
-/// it. `None` for NULL, and when the bytes are no such part.
+/// Reads the part at the front of a key, for an integer column, and returns it with the rest of the
+/// key. `None` for NULL, and if the bytes are not such a part.
 #[must_use]
 #[inline]
 pub fn read_whole(key: &[u8], unsigned: bool) -> Option<(Field<'static>, &[u8])> {
@@ -153,9 +153,9 @@ fn signed(bits: u64) -> i64 {
     (bits ^ 1 << 63) as i64
 }
 
-/// Reads the part at the front of a key, of a column that [`is_exact`], and answers how long it is.
-/// Texts and bytes, which lie in pieces there, are put together at the end of `room`. `None` when
-/// the bytes are no such part.
+/// Reads the part at the front of a key, for a column that [`is_exact`], and returns its length.
+/// Texts and bytes, which the key holds in groups, are joined at the end of `room`. `None` if the
+/// bytes are not such a part.
 #[inline]
 pub fn read_part<'c>(
     key: &[u8],
@@ -184,7 +184,7 @@ pub fn read_part<'c>(
         }
         ColumnType::Enum(names) => {
             let name = match usize::try_from(eight()?).ok()?.checked_sub(1) {
-                // What is none of the members is stored as this.
+                // The stored value for a text that is no member.
                 None => "",
                 Some(at) => names.get(at)?.as_str(),
             };
@@ -218,7 +218,7 @@ fn read_date(bytes: &[u8]) -> Option<Date> {
     Date::new(u16::from_be_bytes([high, low]), month, day)
 }
 
-/// Puts groups together, and answers how many bytes they take.
+/// Joins groups, and returns the number of bytes that they take.
 fn read_groups(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -238,14 +238,14 @@ fn write_double(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&ordered.to_be_bytes());
 }
 
-/// Makes groups of the bytes from `start` on, in their place: behind each is how many of its bytes
-/// are used, or one more than all where another follows.
+/// Splits the bytes from `start` on into groups, in place. Each group is followed by the number of
+/// its used bytes, or by one more than all if another group follows.
 fn group(out: &mut Vec<u8>, start: usize) {
     let len = out.len() - start;
     let groups = len.div_ceil(GROUP).max(1);
     out.resize(start + groups * (GROUP + 1), 0);
-    // The last first: none is moved to where another still lies, and what the last one lacks are
-    // zeros yet.
+    // From last to first, so that no group overwrites one that is yet to move. The unused bytes of
+    // the last group are still zero.
     for at in (0..groups).rev() {
         let (from, to) = (start + at * GROUP, start + at * (GROUP + 1));
         let mut bytes = [0; GROUP];
@@ -255,22 +255,22 @@ fn group(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Where an index has the values that are equal to another, in a comparison of a column with it.
+/// Where an index has the values that equal a given value.
 #[derive(Clone, Debug)]
 pub enum Lookup {
-    /// At this value, as the column keeps it.
+    /// At this value, as the column stores it.
     At(Value),
-    /// Nowhere: no value of the column is.
+    /// Nowhere: no value of the column equals it.
     Nowhere,
-    /// In places that the index does not tell, as of text compared with a number.
+    /// The index order does not show it, as for text compared with a number.
     Unknown,
 }
 
-/// Where an index of a column has the values that are equal to `value`.
+/// Where an index of a column has the values that equal `value`.
 #[must_use]
 pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
-    // Whether these are compared as exact numbers, so that a value which the column cannot keep is
-    // equal to none.
+    // Whether both are compared as exact numbers, so that a value which the column cannot store
+    // equals none.
     let exact = match (value, column) {
         (Value::Null, _) => return Lookup::At(Value::Null),
         (Value::Int(number), ColumnType::Int { width, unsigned: false, .. })
@@ -321,8 +321,8 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
                 None => Lookup::Unknown,
             };
         }
-        // A column that is a number is compared as a double with a text that is not constant:
-        // others than the text's number are equal to it where doubles cannot tell them apart.
+        // A numeric column is compared as a double with a text that is not constant. Where doubles
+        // cannot distinguish numbers, several numbers equal the text's.
         (Value::Text(text), ColumnType::Int { .. } | ColumnType::Decimal { .. }) => {
             let limit = match column {
                 ColumnType::Decimal { precision, .. } if *precision > DOUBLE_DIGITS => 0.0,
@@ -338,15 +338,15 @@ pub fn lookup(value: &Value, column: &ColumnType) -> Lookup {
         _ => return Lookup::Unknown,
     };
     match column.store(value) {
-        // A value that storing changed would be found where it is not equal.
+        // Storing must not change the value, or the lookup would find values that do not equal it.
         Ok(stored) if same(&stored, value) => Lookup::At(stored),
         _ if exact => Lookup::Nowhere,
         _ => Lookup::Unknown,
     }
 }
 
-/// Whether an index of a column tells where it is equal to another column's values, as far as their
-/// types say.
+/// Whether an index of a column can find the values that equal another column's, as far as their
+/// types decide.
 #[must_use]
 pub fn serves(column: &ColumnType, other: &ColumnType) -> bool {
     use ColumnType as T;
@@ -378,7 +378,7 @@ fn same(stored: &Value, value: &Value) -> bool {
     }
 }
 
-/// The length of the part at the front of a key; `None` when the bytes are no such part.
+/// The length of the part at the front of a key; `None` if the bytes are not such a part.
 #[must_use]
 pub fn part_len(key: &[u8], column: &ColumnType) -> Option<usize> {
     if *key.first()? == 0 {

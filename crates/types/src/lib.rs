@@ -1,12 +1,12 @@
-//! MySQL's value system: the kinds of values, how they are compared, converted and shown, and how
-//! rows and keys of them are stored.
+//! MySQL's value system: the kinds of values, their comparison, conversion and text form, and the
+//! storage of rows and keys.
 //!
-//! - [`value`]: a value, owned or borrowed; [`field`]: a stored value that is passed on;
-//!   [`decimal`], [`temporal`]: values with arithmetic of their own;
-//! - [`mod@column`]: column types, and storing a value into one;
-//! - [`collation`]: how text compares;
+//! - [`value`]: a value, owned or borrowed; [`field`]: a stored value in compact form; [`decimal`],
+//!   [`temporal`]: values with their own arithmetic;
+//! - [`mod@column`]: column types, and storing a value into a column;
+//! - [`collation`]: the comparison of text;
 //! - [`convert`]: conversions between numbers, text and dates;
-//! - [`row`], [`key`]: the bytes that tables and indexes hold.
+//! - [`row`], [`key`]: the bytes of rows and index keys.
 
 pub mod collation;
 pub mod column;

@@ -20,23 +20,22 @@
 //! 10 float      f32            9 datetime    as date, then microseconds of the day, u64
 //! ```
 //!
-//! Any column is read without reading the others. Which of its table's columns the values are, the
-//! schema version says, which means something to the table alone; columns that were added at the
-//! end without a new one are not in older rows. Both are the reader's to know. A value that was
-//! written before its column was given a wider type is made one of the new type by
-//! [`widened`].
+//! Each column can be read without the others. The schema version says to which columns of the
+//! table the values belong; only the table can interpret it. Older rows lack the columns that were
+//! added at the end without a new version. The reader must know both. A value that was written
+//! before its column's type was widened is converted by [`widened`].
 
 use crate::{ColumnType, Date, DateTime, Decimal, Field, Time, ValueRef, text};
 
-/// The row has the schema version 0, and does not say so.
+/// The row has schema version 0, and does not store it.
 const PLAIN: u8 = 1;
-/// The row says its schema version.
+/// The row stores its schema version.
 const VERSIONED: u8 = 2;
 
-/// The bytes are no row; the text says why.
+/// The reason why bytes are not a row.
 pub type RowError = &'static str;
 
-/// Room for a value that is not long.
+/// Memory reserved for a value of usual length.
 const VALUE_BYTES: usize = 16;
 
 /// Appends a row of these values, written under a version of its table's schema.
@@ -66,11 +65,11 @@ pub fn write_row<'a>(
     }
 }
 
-/// Appends a row with other values in some of its columns, ascending, and all else as it is.
+/// Appends a copy of a row with other values in some columns, in ascending order.
 ///
 /// # Errors
-/// When the row's columns do not lie one after another within its bytes, or it does not have one of
-/// these. What was appended then is no row.
+/// If the row's columns are not consecutive within its bytes, or the row lacks one of these
+/// columns. The appended bytes are then not a row.
 pub fn rewrite_row<'a>(
     row: &RowReader<'_>,
     columns: impl Iterator<Item = (usize, ValueRef<'a>)>,
@@ -82,7 +81,7 @@ pub fn rewrite_row<'a>(
     out.reserve(row.bytes.len() + VALUE_BYTES);
     out.extend_from_slice(head);
     let mut columns = columns.peekable();
-    // How far the values have been looked at, and how far they are in the new row.
+    // How many of the old values were passed, and how many of those were copied.
     let (mut seen, mut copied) = (0, 0);
     for column in 0..row.columns() {
         let end_at = row.ends_at as usize + 4 * column;
@@ -140,7 +139,7 @@ fn date_bytes(date: Date) -> [u8; 4] {
 #[derive(Clone, Copy, Debug)]
 pub struct RowReader<'a> {
     bytes: &'a [u8],
-    /// Where in them the nulls begin, the ends and the values.
+    /// The offsets of the null bits, the ends and the values.
     nulls_at: u32,
     ends_at: u32,
     values_at: u32,
@@ -152,7 +151,7 @@ impl<'a> RowReader<'a> {
     /// Reads the head of a row.
     ///
     /// # Errors
-    /// When the bytes are no row.
+    /// If the bytes are not a row.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Result<RowReader<'a>, RowError> {
         let ([version, low, high], rest) =
@@ -174,19 +173,19 @@ impl<'a> RowReader<'a> {
         Ok(RowReader { bytes, nulls_at, ends_at, values_at, columns, schema })
     }
 
-    /// The version of its table's schema that it was written under.
+    /// The version of its table's schema under which it was written.
     #[must_use]
     pub fn schema(&self) -> u16 {
         self.schema
     }
 
-    /// The columns it holds.
+    /// The number of its columns.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns.into()
     }
 
-    /// The bytes of a column that the row has: `None` for NULL.
+    /// The bytes of an existing column: `None` for NULL.
     #[inline(always)]
     fn bytes(&self, column: usize) -> Result<Option<&'a [u8]>, RowError> {
         const OUTSIDE: RowError = "a column lies outside of its row";
@@ -199,7 +198,7 @@ impl<'a> RowReader<'a> {
             let end = self.bytes.get(end_at..).and_then(<[u8]>::first_chunk).ok_or(OUTSIDE)?;
             (0, u32::from_le_bytes(*end))
         } else {
-            // Where it begins and where it ends lie side by side.
+            // Its begin and its end are adjacent.
             let both = self.bytes.get(end_at - 4..).and_then(<[u8]>::first_chunk).ok_or(OUTSIDE)?;
             let both = u64::from_le_bytes(*both);
             (both as u32, (both >> 32) as u32)
@@ -208,8 +207,8 @@ impl<'a> RowReader<'a> {
         self.bytes.get(start..end).map(Some).ok_or(OUTSIDE)
     }
 
-    /// Whether two rows that were written under the same schema version have the same bytes for a
-    /// column, or both lack it.
+    /// Whether two rows of the same schema version have the same bytes for a column, or both lack
+    /// it.
     #[must_use]
     pub fn has_same(&self, other: &RowReader<'_>, column: usize) -> bool {
         match (column < self.columns(), column < other.columns()) {
@@ -220,8 +219,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// A column, where no more has to be known of it than a [`Field`] says: `None` when the row
-    /// does not have it, and for a decimal.
+    /// A column as a compact [`Field`]: `None` if the row lacks it, and for a decimal.
     ///
     /// # Errors
     /// As [`RowReader::get`].
@@ -233,10 +231,10 @@ impl<'a> RowReader<'a> {
         self.bytes(column)?.map_or(Ok(Some(Field::Null)), read_field)
     }
 
-    /// A column; `None` when the row does not have it.
+    /// A column; `None` if the row lacks it.
     ///
     /// # Errors
-    /// When the column's bytes are no value.
+    /// If the column's bytes are not a value.
     #[inline]
     pub fn get(&self, column: usize) -> Result<Option<ValueRef<'a>>, RowError> {
         if column >= self.columns() {
@@ -291,9 +289,9 @@ fn read_date(bytes: &[u8]) -> Result<Date, RowError> {
     Date::new(u16::from_le_bytes([low, high]), month, day).ok_or("a date makes no sense")
 }
 
-/// A value from before its column was given a wider type, as a column of that type keeps it. Every
-/// other value stays what it is. What was wide enough once goes on being so: a value may be from
-/// several types ago.
+/// Converts a value that was written before its column's type was widened to the current type.
+/// Every other value is returned unchanged. Conversions from all earlier types must stay, since a
+/// value may be several types old.
 #[must_use]
 pub fn widened<'a>(value: ValueRef<'a>, ty: &ColumnType) -> ValueRef<'a> {
     match (value, ty) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A calendar date. All zero is MySQL's zero date.
+/// A calendar date. All zeros is MySQL's zero date.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Date {
     /// 0 to 9999.
@@ -22,7 +22,7 @@ pub struct DateTime {
     pub micros: u64,
 }
 
-/// A span of time, up to 838:59:59 either way.
+/// A span of time, up to 838:59:59 in either direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time {
     /// Microseconds, negative for a span backwards.
@@ -60,7 +60,7 @@ fn numbers(text: &str) -> Option<Vec<(u64, usize)>> {
 }
 
 impl Date {
-    /// The date, if there is such a day, or all is zero.
+    /// The date, if it exists or is the zero date.
     #[must_use]
     pub fn new(year: u16, month: u8, day: u8) -> Option<Date> {
         let zero = (year, month, day) == (0, 0, 0);
@@ -87,7 +87,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// The date so many days after 1970-01-01; `None` outside of the years 0 to 9999.
+    /// The date this many days after 1970-01-01; `None` outside of the years 0 to 9999.
     #[must_use]
     pub fn from_days(days: i64) -> Option<Date> {
         let days = days + 719_468;
@@ -102,7 +102,7 @@ impl Date {
         Date::new(u16::try_from(year).ok()?, month as u8, day as u8)
     }
 
-    /// The date of a text: `2024-02-29`, with any separators, or `20240229`.
+    /// Parses a date: `2024-02-29`, with any separators, or `20240229`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Date> {
         DateTime::parse(text).map(|at| at.date)
@@ -121,7 +121,7 @@ impl Date {
         (self.to_days() - first.to_days() + 1) as u16
     }
 
-    /// So many months later, on the last day of the month where the day does not exist.
+    /// The date this many months later, on the last day of the month if the day does not exist.
     #[must_use]
     pub fn add_months(&self, months: i64) -> Option<Date> {
         let total = i64::from(self.year) * 12 + i64::from(self.month) - 1 + months;
@@ -132,8 +132,8 @@ impl Date {
 }
 
 impl DateTime {
-    /// The text's date and time: `2024-02-29 12:34:56.789`, `2024-02-29T12:34`, `20240229123456`,
-    /// or a date alone.
+    /// Parses a date and time: `2024-02-29 12:34:56.789`, `2024-02-29T12:34`, `20240229123456`, or
+    /// a date alone.
     #[must_use]
     pub fn parse(text: &str) -> Option<DateTime> {
         let text = text.trim();
@@ -171,7 +171,7 @@ impl DateTime {
         DateTime::from_micros_of(date, micros as i64)
     }
 
-    /// A date and microseconds from its midnight, which may lie outside of the day.
+    /// A date and microseconds since its midnight, which may be outside of the day.
     #[must_use]
     pub fn from_micros_of(date: Date, micros: i64) -> Option<DateTime> {
         let days = micros.div_euclid(DAY as i64);
@@ -192,7 +192,7 @@ impl DateTime {
         Some(DateTime { date, micros: micros.rem_euclid(DAY as i64) as u64 })
     }
 
-    /// Rounded to so many digits of a second.
+    /// Rounds to this many fractional digits of a second.
     #[must_use]
     pub fn round(&self, digits: u8) -> Option<DateTime> {
         DateTime::from_micros_of(self.date, round_micros(self.micros as i64, digits))
@@ -210,14 +210,14 @@ impl DateTime {
         clock(self.micros)
     }
 
-    /// The text with so many digits of a second.
+    /// The text with this many fractional digits of a second.
     #[must_use]
     pub fn format(&self, digits: u8) -> String {
         let (hour, minute, second, micros) = self.clock();
         format!("{} {hour:02}:{minute:02}:{second:02}{}", self.date, fraction(micros, digits))
     }
 
-    /// The fewest digits that show it whole: 0, or 6.
+    /// The fewest fractional digits that show it exactly: 0 or 6.
     #[must_use]
     pub fn digits(&self) -> u8 {
         if self.micros.is_multiple_of(SECOND) { 0 } else { 6 }
@@ -228,7 +228,7 @@ fn split_clock(number: u64) -> (u64, u64, u64) {
     (number / 10_000, number / 100 % 100, number % 100)
 }
 
-/// Two digits of a year: 70 and later are of the last century.
+/// Expands a two-digit year: 70 and later belong to the last century.
 fn long_year(date: u64) -> u64 {
     if date >= 700_000 { date + 19_000_000 } else { date + 20_000_000 }
 }
@@ -262,7 +262,7 @@ fn round_micros(micros: i64, digits: u8) -> i64 {
 }
 
 impl Time {
-    /// The span of a text: `-12:34:56.7`, `12:34`, `1 02:03:04`, `123456`.
+    /// Parses a span: `-12:34:56.7`, `12:34`, `1 02:03:04`, `123456`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Time> {
         let text = text.trim();
@@ -291,7 +291,7 @@ impl Time {
         Some(Time { micros: if negative { -micros } else { micros } })
     }
 
-    /// Rounded to so many digits of a second.
+    /// Rounds to this many fractional digits of a second.
     #[must_use]
     pub fn round(&self, digits: u8) -> Time {
         Time { micros: round_micros(self.micros, digits) }
@@ -303,13 +303,13 @@ impl Time {
         self.micros.abs() <= TIME_MAX_MICROS
     }
 
-    /// The nearest within MySQL's range.
+    /// The nearest span within MySQL's range.
     #[must_use]
     pub fn held(&self) -> Time {
         Time { micros: self.micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS) }
     }
 
-    /// The text with so many digits of a second.
+    /// The text with this many fractional digits of a second.
     #[must_use]
     pub fn format(&self, digits: u8) -> String {
         let sign = if self.micros < 0 { "-" } else { "" };
@@ -317,7 +317,7 @@ impl Time {
         format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(micros, digits))
     }
 
-    /// The fewest digits that show it whole: 0, or 6.
+    /// The fewest fractional digits that show it exactly: 0 or 6.
     #[must_use]
     pub fn digits(&self) -> u8 {
         if self.micros % SECOND as i64 == 0 { 0 } else { 6 }

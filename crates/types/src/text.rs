@@ -1,9 +1,10 @@
 //! Fast validation of UTF-8.
-#![allow(unsafe_code)] // A leaf: what is ASCII is UTF-8.
+#![allow(unsafe_code)] // A leaf: ASCII is valid UTF-8.
 
 use std::str::Utf8Error;
 
-/// Bytes as text, if they are UTF-8. Most are ASCII, of which the processor looks at many at once.
+/// Converts bytes to text, if they are UTF-8. Most are ASCII, which the processor checks many bytes
+/// at a time.
 ///
 /// # Errors
 /// As [`std::str::from_utf8`].
@@ -16,8 +17,8 @@ pub(crate) fn from_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
     std::str::from_utf8(bytes)
 }
 
-/// Whether all bytes are ASCII. The standard library's looks at the last bytes one by one, which of
-/// texts of a hundred is most of the work.
+/// Whether all bytes are ASCII. The standard library's check handles the last bytes one by one,
+/// which for texts of a hundred bytes is most of the work.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     const WORDS: usize = 4;
@@ -25,7 +26,7 @@ fn is_ascii(bytes: &[u8]) -> bool {
         let (words, _) = chunk.as_chunks::<8>();
         std::array::from_fn(|at| u64::from_ne_bytes(words[at]))
     };
-    // The last ones may be looked at twice.
+    // The last bytes may be checked twice.
     let all = if let Some(last) = bytes.last_chunk() {
         let (chunks, _) = bytes.as_chunks();
         let all = chunks
@@ -43,14 +44,14 @@ fn is_ascii(bytes: &[u8]) -> bool {
     all & NOT_ASCII == 0
 }
 
-/// The bits of eight bytes that those of ASCII do not have.
+/// The bits of eight bytes that are zero in ASCII.
 pub(crate) const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
-/// Eight bytes of ASCII, with capitals for small letters.
+/// Eight bytes of ASCII in upper case.
 #[inline]
 pub(crate) fn capitals(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // The highest bit of each byte: whether it is at or behind `a`, and behind `z`.
+    // The highest bit of each byte: whether it is `a` or above, and whether it is above `z`.
     let from_a = bytes + (0x80 - u64::from(b'a')) * EACH;
     let past_z = bytes + (0x7F - u64::from(b'z')) * EACH;
     bytes - ((from_a & !past_z & NOT_ASCII) >> 2)

@@ -82,7 +82,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// The text that a client is shown; empty for NULL.
+    /// The text that a client sees; empty for NULL.
     #[must_use]
     pub fn to_text(&self) -> String {
         if let Value::Text(text) = self {
@@ -144,7 +144,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Makes `value` the same as this, in the memory that it has where it can.
+    /// Copies this into `value`, and reuses its memory if possible.
     pub fn clone_into(&self, value: &mut Value) {
         match (*self, value) {
             (ValueRef::Text(from), Value::Text(to)) => {
@@ -166,7 +166,7 @@ impl ValueRef<'_> {
     }
 }
 
-/// Appends the text that a client is shown. NULL appends nothing.
+/// Appends the text that a client sees. NULL appends nothing.
 pub fn write_text(value: &ValueRef<'_>, out: &mut Vec<u8>) {
     match *value {
         ValueRef::Null => {}
@@ -193,8 +193,8 @@ pub fn format_float(number: f32) -> String {
     format_double(format!("{number:.5e}").parse().unwrap_or_else(|_| f64::from(number)))
 }
 
-/// A double as MySQL shows it: the shortest digits that mean it, with an exponent only from 1e15 on
-/// and below 1e-15.
+/// A double as MySQL shows it: the shortest digits that identify it, with an exponent only from
+/// 1e15 on and below 1e-15.
 #[must_use]
 pub fn format_double(number: f64) -> String {
     if number == 0.0 {

@@ -1,25 +1,25 @@
 //! The weights of `utf8mb4_general_ci`.
 //!
-//! Each character has one weight of 16 bits: its upper case, without accents where it is a letter
-//! of the Latin, Greek or Cyrillic script. Characters past the basic plane all weigh U+FFFD. MySQL
-//! drew up its table with the cases and the compositions of Unicode 3.0, so letters that later
-//! versions gave a capital weigh as they are.
+//! Each character has one weight of 16 bits: its upper case, without accents for letters of the
+//! Latin, Greek or Cyrillic script. Characters past the basic plane all weigh U+FFFD. MySQL made
+//! its table from the cases and compositions of Unicode 3.0, so letters that received a capital
+//! later weigh as they are.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
-/// The weight of everything past the basic plane.
+/// The weight of every character past the basic plane.
 const SUPPLEMENTARY: u16 = 0xFFFD;
 
 /// Characters below this one have their weights in a table.
 const TABLED: u32 = 0x2000;
 
-/// The weights of the first [`TABLED`] characters: 16 KiB, made at the first use.
+/// The weights of the first [`TABLED`] characters: 16 KiB, computed at the first use.
 static WEIGHTS: LazyLock<Box<[u16]>> = LazyLock::new(|| (0..TABLED).map(tabled).collect());
 
-/// Characters that got their capitals after Unicode 3.0 or have them in other blocks.
+/// Characters that received their capitals after Unicode 3.0 or have them in other blocks.
 const WITHOUT_CAPITAL: &[RangeInclusive<u32>] = &[
     0x180..=0x180,
     0x19A..=0x19B,
@@ -49,7 +49,7 @@ const WITHOUT_CAPITAL: &[RangeInclusive<u32>] = &[
     0x1EFA..=0x1EFF,
 ];
 
-/// Blocks whose letters weigh what they weigh without accents.
+/// Blocks whose letters weigh the same as without accents.
 const WITHOUT_ACCENT: &[RangeInclusive<u32>] =
     &[0xC0..=0x24F, 0x386..=0x3FF, 0x400..=0x4FF, 0x1E00..=0x1FFF];
 
@@ -69,7 +69,7 @@ pub(super) fn weight(c: char) -> u16 {
 }
 
 fn tabled(point: u32) -> u16 {
-    // ASCII is most of what is compared: these must be what `make_ascii_uppercase` gives.
+    // Most compared text is ASCII. Its weights must equal the result of `make_ascii_uppercase`.
     let Some(c) = char::from_u32(point) else { return point as u16 };
     let base = if holds(WITHOUT_ACCENT, point) { base(c) } else { c };
     // 16 bits suffice: no character below U+2000 has a base or a capital past the basic plane.
@@ -85,8 +85,8 @@ fn holds(ranges: &[RangeInclusive<u32>], point: u32) -> bool {
     ranges.iter().any(|range| range.contains(&point))
 }
 
-/// A letter without its accents. The short I of Cyrillic is a letter of its own, and characters
-/// that Unicode only keeps for other sets' sake stay what they are.
+/// A letter without its accents. The Cyrillic short I is a separate letter, and Unicode's
+/// compatibility characters stay as they are.
 fn base(c: char) -> char {
     if matches!(c, 'Й' | 'й') {
         return c;
@@ -97,7 +97,7 @@ fn base(c: char) -> char {
     base.filter(|base| composed && base.is_alphabetic()).unwrap_or(c)
 }
 
-/// The capital of a letter, where that is one character.
+/// The capital of a letter, if it is one character.
 fn capital(c: char) -> char {
     let mut capital = c.to_uppercase();
     match (capital.next(), capital.next()) {

@@ -1,4 +1,4 @@
-//! How text compares.
+//! The comparison of text.
 //!
 //! | collation | compares | trailing spaces |
 //! |---|---|---|
@@ -83,8 +83,8 @@ impl Collation {
 
     /// The collation of this name, or of the character set of this name. Text is always stored as
     /// UTF-8, so the general and binary collations of other character sets name those of `utf8mb4`.
-    /// MariaDB's names for the same orders are known too. `None` for collations that order text
-    /// as one language does.
+    /// MariaDB's names for the same orders are also known. `None` for collations that are tailored
+    /// to one language.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Collation> {
         let name = name.to_ascii_lowercase();
@@ -142,25 +142,25 @@ impl Collation {
         }
     }
 
-    /// Whether it is the one that its character set has by itself.
+    /// Whether it is the default collation of its character set.
     #[must_use]
     pub fn is_default(self) -> bool {
         matches!(self, GeneralCi | Binary)
     }
 
-    /// Whether trailing spaces count for nothing (PAD SPACE).
+    /// Whether trailing spaces are ignored (PAD SPACE).
     #[must_use]
     pub fn pads(self) -> bool {
         matches!(self, GeneralCi | Bin | UnicodeCi | Unicode520Ci)
     }
 
-    /// Whether texts that differ in case only are equal.
+    /// Whether texts that differ only in case are equal.
     #[must_use]
     pub fn ignores_case(self) -> bool {
         matches!(self, GeneralCi | UnicodeCi | Unicode520Ci | Unicode0900AiCi | Unicode0900AsCi)
     }
 
-    /// Whether texts are equal only if their bytes are, but for trailing spaces that do not count.
+    /// Whether texts are equal only if their bytes are, except for ignored trailing spaces.
     #[must_use]
     pub fn is_bytewise(self) -> bool {
         matches!(self, Bin | Binary | Bin0900)
@@ -172,7 +172,7 @@ impl Collation {
         self == finer || finer.is_bytewise() && (self.pads() || !finer.pads())
     }
 
-    /// Which differences count, of a collation by the Unicode Collation Algorithm.
+    /// The level of differences that count, for a collation by the Unicode Collation Algorithm.
     fn level(self) -> Option<Level> {
         match self {
             UnicodeCi | Unicode520Ci | Unicode0900AiCi => Some(Level::Primary),
@@ -190,7 +190,7 @@ impl Collation {
     /// As [`Collation::compared`], for the Unicode Collation Algorithm.
     fn compared_by_algorithm(self, text: &[u8]) -> Cow<'_, [u8]> {
         let text = self.compared(text);
-        // Four bytes of UTF-8 begin with 0xF0 or more.
+        // Characters of four bytes in UTF-8 begin with 0xF0 or more.
         if self != UnicodeCi || text.iter().all(|byte| *byte < 0xF0) {
             return Cow::Borrowed(text);
         }
@@ -215,7 +215,7 @@ impl Collation {
         }
     }
 
-    /// Appends bytes that compare as the texts do.
+    /// Appends bytes that compare like the texts.
     pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
         match self.level() {
             Some(level) => unicode::sort_key(level, &self.compared_by_algorithm(text), out),
@@ -234,8 +234,8 @@ impl Collation {
         }
     }
 
-    /// Appends bytes that are the same for texts that compare equal, and for no others: about as
-    /// many as the text has.
+    /// Appends bytes that are equal exactly for texts that compare equal, about as many as the text
+    /// has.
     pub fn equal_key(self, text: &[u8], out: &mut Vec<u8>) {
         if self != GeneralCi {
             return self.sort_key(text, out);
@@ -248,7 +248,7 @@ impl Collation {
         for weight in weights(&text[ascii..]) {
             match u8::try_from(weight) {
                 Ok(byte) if byte.is_ascii() => out.push(byte),
-                // No byte of the others is this one.
+                // No single-byte weight is 0xFF.
                 _ => {
                     out.push(0xFF);
                     out.extend_from_slice(&weight.to_be_bytes());
@@ -257,8 +257,8 @@ impl Collation {
         }
     }
 
-    /// The beginning of a text as a number: of two texts, that of the lesser is not greater. Equal
-    /// heads say nothing.
+    /// The beginning of a text as a number: the number of a lesser text is not greater. Equal
+    /// numbers decide nothing.
     #[must_use]
     #[inline]
     pub fn head(self, text: &[u8]) -> u64 {
@@ -266,13 +266,13 @@ impl Collation {
         match (self, text.first_chunk().map(|first| u64::from_be_bytes(*first))) {
             (Binary | Bin | Bin0900, Some(first)) => first,
             (GeneralCi, Some(first)) if first & NOT_ASCII == 0 => capitals(first),
-            // The algorithm looks at more than one character at a time.
+            // The algorithm compares more than one character at a time.
             _ if self.level().is_some() => 0,
             _ => self.head_of_any(text),
         }
     }
 
-    /// As [`Collation::head`], of a text without trailing spaces that count for nothing.
+    /// As [`Collation::head`], for a text without ignored trailing spaces.
     fn head_of_any(self, text: &[u8]) -> u64 {
         let mut head = [0; 8];
         let len = text.len().min(8);
@@ -285,7 +285,8 @@ impl Collation {
                 for (byte, weight) in head[ascii..].iter_mut().zip(weights(&text[ascii..])) {
                     *byte = weight.min(0xFF) as u8;
                     if *byte == 0xFF {
-                        // What weighs more than fits is told apart by nobody behind it.
+                        // A clipped weight ends the number: later characters must not distinguish
+                        // texts that it does not.
                         break;
                     }
                 }
