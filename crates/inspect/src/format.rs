@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Format {
     /// Tables of figures, for a terminal.
     Text,
-    /// Everything, single slices too, for programs.
+    /// Everything, including single slices, for programs.
     Json,
     /// A picture, as a self-contained page.
     Html,
@@ -50,6 +50,6 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Format, String> {
         let format = Format::ALL.into_iter().find(|format| format.name() == text);
-        format.ok_or_else(|| format!("{text} is no format; there are text, json and html"))
+        format.ok_or_else(|| format!("{text} is not a format; use text, json or html"))
     }
 }

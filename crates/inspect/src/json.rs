@@ -1,4 +1,4 @@
-//! Writes a report as JSON, for programs. Keys appear in hexadecimal digits and in readable form.
+//! Writes a report as JSON, for programs. Keys appear as hexadecimal digits and in readable form.
 //!
 //! Slices are written one by one: as one value, those of 100,000 extents took 700 MiB of memory.
 
@@ -12,8 +12,8 @@ use spillway::{
 
 use crate::Report;
 
-/// Appends an object that has members, and a list as its last one, each of whose members is written
-/// by itself.
+/// Writes an object with members and a list as its last member, writing the list's elements one by
+/// one.
 fn with_list<T>(
     out: &mut dyn Write,
     object: &Value,
@@ -38,7 +38,7 @@ fn hex(key: &[u8]) -> String {
 }
 
 impl Report<'_> {
-    /// Writes all of it, single slices too, as one JSON document.
+    /// Writes everything, including single slices, as one JSON document.
     pub(crate) fn json(&self, out: &mut dyn Write) -> fmt::Result {
         let of = self.inspection;
         let files = of.files.iter().map(|files| {

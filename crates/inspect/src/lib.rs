@@ -1,7 +1,7 @@
-//! Renders what is in a database: as text, as JSON, and as a picture.
+//! Renders the contents of a database as text, as JSON, or as a picture.
 //!
 //! A [`Report`] is the result of `Database::inspect` or of a closed folder, with names for its
-//! tables and keys. A [`Format`] says how it is rendered: as text, as JSON, or as a picture on a
+//! tables and keys. A [`Format`] selects how it is rendered: as text, as JSON, or as a picture on a
 //! self-contained page.
 
 mod format;
@@ -22,17 +22,17 @@ pub use words::utc;
 
 /// Names of tables and keys.
 pub trait Names {
-    /// What a table is called.
+    /// The name of a table.
     fn table(&self, table: Table) -> String;
 
-    /// A key of a table, so that people can read it.
+    /// A key of a table in readable form.
     fn key(&self, table: Table, key: &[u8]) -> String {
         let _ = table;
         readable(key)
     }
 }
 
-/// Names for a database whose names are unknown: tables have numbers.
+/// Names for a database whose names are unknown: tables are shown by number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbered;
 
@@ -45,7 +45,7 @@ impl Names for Numbered {
 /// A report to render.
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
-    /// What is in the database.
+    /// The contents of the database.
     pub inspection: &'a Inspection,
     /// The names of its tables and keys.
     pub names: &'a dyn Names,
@@ -53,10 +53,10 @@ pub struct Report<'a> {
     pub title: &'a str,
 }
 
-/// Leaves of what there is one table, as `DATABASE.TABLE`, with its indexes.
+/// Keeps only one table, `DATABASE.TABLE`, with its indexes.
 ///
 /// # Errors
-/// What there is, where nothing of that table is in data files.
+/// The list of existing tables, if that table has no data files.
 pub fn keep_only(
     inspection: &mut Inspection,
     names: &dyn Names,
@@ -80,10 +80,10 @@ pub fn keep_only(
     Ok(())
 }
 
-/// Bytes of memory that drawing takes for each slice of a table, at the most.
+/// The most bytes of memory that drawing takes for each slice of a table.
 pub const DRAWN_BYTES: usize = 128;
 
-/// Characters of a key that are shown.
+/// The most characters of a key that are shown.
 const KEY_SHOWN: usize = 28;
 
 impl Report<'_> {
@@ -92,22 +92,21 @@ impl Report<'_> {
         shortened(&self.names.key(table, key))
     }
 
-    /// All of it in a format.
+    /// Renders everything in a format.
     #[must_use]
     pub fn written(&self, format: Format) -> String {
         let mut out = String::new();
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = self.write(format, &mut out);
         out
     }
 
-    /// Writes all of it in a format, piece by piece, of which none grows with the number of slices.
-    /// To draw them takes
-    /// [`DRAWN_BYTES`] of memory for each of a table while it is drawn.
+    /// Writes everything in a format, in pieces whose size does not grow with the number of slices.
+    /// Drawing a table takes [`DRAWN_BYTES`] of memory for each of its slices.
     ///
     /// # Errors
-    /// Where nobody takes it. Formats other than JSON may not tell; what is written then goes
-    /// nowhere.
+    /// If `out` fails. Formats other than JSON may not report it, and discard the rest of their
+    /// output.
     pub fn write(&self, format: Format, out: &mut dyn Write) -> fmt::Result {
         match format {
             Format::Text => self.text(out),
@@ -120,7 +119,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Where a sub-table begins and ends.
+    /// The bounds of a sub-table, as text.
     fn bounds(&self, table: Table, start: &[u8], end: Option<&[u8]>) -> String {
         let start =
             if start.is_empty() { "the first key".to_owned() } else { self.key(table, start) };
@@ -136,7 +135,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A key of which nothing is known: text in quotes where it is text, and else its bytes.
+/// A key of unknown format: quoted if it is printable text, otherwise its bytes.
 #[must_use]
 pub fn readable(key: &[u8]) -> String {
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"';
@@ -145,7 +144,7 @@ pub fn readable(key: &[u8]) -> String {
     }
     let mut out = String::from("0x");
     for byte in key {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(out, "{byte:02x}");
     }
     out

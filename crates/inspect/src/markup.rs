@@ -1,10 +1,9 @@
-//! Elements of a page, written so that nothing in a name or a key becomes markup, and that each is
-//! closed.
+//! Writes elements of a page so that no name or key becomes markup, and every element is closed.
 
 use std::fmt::{Display, Write};
 
-/// A page that is being written. What cannot be written is left out, as is what comes after it: who
-/// takes the page knows of that.
+/// A page that is being written. If the output fails, the rest of the page is dropped; the owner of
+/// the output knows.
 pub(crate) struct Markup<'o>(&'o mut dyn Write);
 
 impl Markup<'_> {
@@ -19,7 +18,7 @@ impl Markup<'_> {
         let _ = self.0.write_str(text);
     }
 
-    /// An element with something in it.
+    /// An element with contents.
     pub(crate) fn element(
         &mut self,
         name: &str,
@@ -34,7 +33,7 @@ impl Markup<'_> {
         self.put(">\n");
     }
 
-    /// An element with text in it, and nothing else.
+    /// An element that contains only text.
     pub(crate) fn line(
         &mut self,
         name: &str,
@@ -44,7 +43,7 @@ impl Markup<'_> {
         self.element(name, attributes, |markup| markup.text(text));
     }
 
-    /// An element with nothing in it.
+    /// An element without contents.
     pub(crate) fn empty(&mut self, name: &str, attributes: &[(&str, &dyn Display)]) {
         self.begin(name, attributes);
         self.put("/>\n");
@@ -55,7 +54,7 @@ impl Markup<'_> {
         let _ = write!(Escaped(&mut *self.0), "{text}");
     }
 
-    /// A style sheet, which is our own.
+    /// A style sheet of this crate.
     pub(crate) fn style(&mut self, sheet: &'static str) {
         self.put("<style>\n");
         self.put(sheet);
@@ -73,13 +72,12 @@ impl Markup<'_> {
     }
 }
 
-/// Writes text so that it means itself, in an element or in an attribute. What XML has no room for
-/// is left out.
+/// Escapes text for an element or an attribute. Characters that XML does not allow are replaced.
 struct Escaped<'a>(&'a mut dyn Write);
 
 impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        // What means itself goes on together.
+        // Writes runs of ordinary characters at once.
         let mut rest = text;
         while let Some(at) = rest.find(is_special) {
             self.0.write_str(&rest[..at])?;

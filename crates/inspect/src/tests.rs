@@ -247,7 +247,7 @@ fn text_and_json_tell_the_same_figures() {
     assert_eq!(json["compactions"][1]["kind"], "self-major");
     let offline = super::tests::inspection(3, 1, None);
     let report = Report { inspection: &offline, ..report };
-    assert!(report.written(Format::Text).contains("compactions: not known: nobody has"));
+    assert!(report.written(Format::Text).contains("compactions: not known: the database"));
     let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
     assert!(json["compactions"].is_null() && json["as_of_unix_s"].is_null());
     // A folder whose engine has put down what it knew.

@@ -10,14 +10,14 @@ use crate::words::{
 };
 use crate::{Report, shortened};
 
-/// Writes a line. What cannot be written is left out, as is what comes after it: who takes the text
-/// knows of that.
+/// Writes a line. If the output fails, this line and all later ones are dropped; the owner of the
+/// output knows.
 fn line(out: &mut dyn Write, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}");
 }
 
 impl Report<'_> {
-    /// Writes all of it but single slices, as text in lines.
+    /// Writes everything but single slices, as lines of text.
     pub(crate) fn text(&self, out: &mut dyn Write) {
         line(out, format_args!("{}", self.summary()));
         for files in &self.inspection.files {
@@ -44,7 +44,7 @@ impl Report<'_> {
         self.compactions_text(out);
     }
 
-    /// What there is, in a sentence.
+    /// A summary in one sentence.
     pub(crate) fn summary(&self) -> String {
         let tables = &self.inspection.tables;
         let parts: usize = tables.iter().map(|table| table.subtables.len()).sum();
@@ -190,7 +190,7 @@ fn memory_of(part: &SubTableInspection) -> u64 {
     part.memtables.iter().map(|memtable| memtable.bytes).sum()
 }
 
-/// How wide the widest of a table's codings is, of which a level may have several.
+/// The width of a table's widest coding text; a level may have several codings.
 fn coding_width_of(table: &TableInspection) -> usize {
     let levels = table.subtables.iter().flat_map(|part| &part.levels);
     levels.map(|level| codings(level).len()).max().unwrap_or_default().max("coding".len())
@@ -231,7 +231,7 @@ fn level_text(name: &str, level: &LevelSpace, coding_width: usize, knows_warmth:
     )
 }
 
-/// What a table has on a tier, beneath what it has in its levels.
+/// A line for a table's data on a tier, below those of its levels.
 fn tier_text(name: &str, on: &ClassSpace) -> String {
     format!(
         "on {name:<15}{:>9}{:>11}{:>11}{:>11}{:>11}{:>11}{:>7}",

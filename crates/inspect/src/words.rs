@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use spillway::{CompactionRecord, Inspection, LevelSpace, TableInspection};
 
-/// Bytes, in the unit that fits.
+/// Bytes, in a suitable unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
@@ -32,12 +32,12 @@ pub(crate) fn count(number: u64) -> String {
     out
 }
 
-/// So many of something.
+/// A count with its noun.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// What share of a whole a part is; 0 of nothing.
+/// The share of a part in a whole; 0 if the whole is 0.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -46,7 +46,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// A duration, to three digits or so.
+/// A duration, with about three digits.
 pub(crate) fn time(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1e3;
     match ms {
@@ -76,7 +76,7 @@ pub fn utc(since: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The parts of a whole that are there, the largest first: `zstd 90 %, none 10 %`.
+/// The existing parts of a whole, the largest first: `zstd 90 %, none 10 %`.
 pub(crate) fn parts<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> String {
     let mut parts: Vec<(&str, u64)> = parts.filter(|(_, bytes)| *bytes > 0).collect();
     let whole: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
@@ -89,21 +89,21 @@ pub(crate) fn parts<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// How a level is coded.
+/// The codings of a level.
 pub(crate) fn codings(level: &LevelSpace) -> String {
     parts(spillway::CODINGS.into_iter().zip(level.coded_bytes))
 }
 
-/// On which devices a level is.
+/// The device classes of a level.
 pub(crate) fn tiers(level: &LevelSpace) -> String {
     let names = spillway::DeviceClass::ALL.map(spillway::DeviceClass::name);
     parts(names.into_iter().zip(level.class_bytes))
 }
 
-/// What was done in a compaction.
+/// The work of a compaction.
 pub(crate) fn done(record: &CompactionRecord) -> String {
     format!(
-        "read {} in {}; {} stayed where it was in {}, {} was copied in {}, {} came out of merges; wrote {} in {}",
+        "read {} in {}; {} relinked in {}, {} copied in {}, {} merged; wrote {} in {}",
         bytes(record.input_bytes),
         counted(record.input_slices, "slice", "slices"),
         bytes(record.relinked_bytes),
@@ -116,9 +116,9 @@ pub(crate) fn done(record: &CompactionRecord) -> String {
     )
 }
 
-/// Why recent compactions are unknown.
+/// The text for unknown recent compactions.
 pub(crate) const NOT_KNOWN: &str =
-    "not known: nobody has the database open, and its last process did not record them";
+    "not known: the database is not open, and its last process did not record them";
 
 /// The text for no recent compactions.
 pub(crate) fn no_compactions(inspection: &Inspection) -> &'static str {
@@ -128,13 +128,13 @@ pub(crate) fn no_compactions(inspection: &Inspection) -> &'static str {
     }
 }
 
-/// When temperatures and compactions were put down, where they are not told of as they are now.
+/// When temperatures and compactions were recorded, if they are not current.
 pub(crate) fn as_of(inspection: &Inspection) -> Option<String> {
     let at = inspection.as_of?;
     Some(format!("temperatures and compactions as of {}", utc(at)))
 }
 
-/// Figures of temperatures, which nobody knows where `is_known` says so.
+/// The bytes of a level by temperature, or that these are unknown.
 pub(crate) fn warmth(level: &LevelSpace, is_known: bool) -> [String; 2] {
     [level.hot_bytes, level.cold_bytes]
         .map(|of| if is_known { bytes(of) } else { "not known".to_owned() })

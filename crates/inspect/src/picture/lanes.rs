@@ -1,4 +1,4 @@
-//! A table's levels: a lane for each, and beside it the space that it takes on the devices.
+//! The levels of a table: a lane for each, and beside it the device space that it takes.
 
 use spillway::{DeviceClass, LevelSpace, SliceInspection, TableInspection};
 
@@ -8,21 +8,21 @@ use crate::Report;
 use crate::markup::Markup;
 use crate::words::{bytes, count, counted, percent, share};
 
-/// Where lanes begin and end; right of them are bars.
+/// The left and right ends of lanes; the bars are to their right.
 const LEFT: f64 = 96.0;
 const RIGHT: f64 = 862.0;
 const BARS: f64 = 882.0;
 const BAR_WIDTH: f64 = 132.0;
-/// Where the first lane is; bounds of sub-tables are named above.
+/// The top of the first lane; the bounds of sub-tables are named above it.
 const TOP: f64 = 40.0;
-/// A box that is narrower is drawn together with its neighbours.
+/// A narrower box is drawn together with its neighbours.
 const BOX_LEAST: f64 = 3.0;
-/// Sub-levels of Level0 with a lane each; what is older shares one.
+/// Sub-levels of Level0 that have their own lane; older ones share one.
 const SUBLEVELS_DRAWN: usize = 10;
-/// Room that the name of a bound needs.
+/// The width that the name of a bound needs.
 const BOUND_ROOM: f64 = 150.0;
 
-/// Where keys are, from left to right: all bounds of slices.
+/// The positions of keys, from left to right: all bounds of slices.
 struct Scale<'a>(Vec<&'a [u8]>);
 
 impl<'a> Scale<'a> {
@@ -40,12 +40,12 @@ impl<'a> Scale<'a> {
         LEFT + (RIGHT - LEFT) * rank as f64 / self.0.len().max(1) as f64
     }
 
-    /// Where a key begins.
+    /// The position where a key begins.
     fn begin(&self, key: &[u8]) -> f64 {
         self.at(self.0.partition_point(|other| *other < key))
     }
 
-    /// Where it ends: even a slice of one key is something to be seen.
+    /// The position where it ends: even a slice of one key is visible.
     fn end(&self, key: &[u8]) -> f64 {
         self.at(self.0.partition_point(|other| *other <= key))
     }
@@ -65,7 +65,7 @@ struct Drawn<'a> {
     last: &'a SliceInspection,
 }
 
-/// Boxes of slices in key order, each wide enough to be seen.
+/// Boxes of slices in key order, each wide enough to be visible.
 fn boxes<'a>(scale: &Scale<'_>, slices: &[&'a SliceInspection]) -> Vec<Drawn<'a>> {
     let mut all: Vec<Drawn<'a>> = Vec::new();
     for slice in slices {
@@ -103,7 +103,7 @@ fn boxes<'a>(scale: &Scale<'_>, slices: &[&'a SliceInspection]) -> Vec<Drawn<'a>
     all
 }
 
-/// A lane: what it is called, its height, and its slices in key order.
+/// A lane: its name, its height, and its slices in key order.
 struct Lane<'a> {
     name: String,
     height: f64,
@@ -181,7 +181,7 @@ impl Report<'_> {
         });
     }
 
-    /// Lines where sub-tables begin, named where there is room.
+    /// Lines at the begins of sub-tables, named if there is room.
     fn bounds_of_parts(
         &self,
         svg: &mut Markup<'_>,
@@ -237,7 +237,7 @@ impl Report<'_> {
         svg.empty("rect", &place);
         for drawn in boxes(scale, &lane.slices) {
             let x = format!("{:.2}", drawn.from);
-            // A line of ground between neighbours, where there is room for it.
+            // Leaves a line of background between neighbours, if there is room.
             let wide = drawn.to - drawn.from;
             let width = format!("{:.2}", if wide > 4.0 { wide - 1.0 } else { wide });
             let stripe = if lane.height > 20.0 { 4.0 } else { 2.0 };
@@ -266,7 +266,7 @@ impl Report<'_> {
         }
     }
 
-    /// What a box is.
+    /// The tooltip of a box.
     fn told(&self, table: spillway::Table, lane: &Lane<'_>, drawn: &Drawn<'_>) -> String {
         let what = match drawn.slices {
             1 => format!(
@@ -329,7 +329,7 @@ fn memory(svg: &mut Markup<'_>, table: &TableInspection, scale: &Scale<'_>) {
     svg.line("text", &[("x", &BARS), ("y", &y), ("class", &"figure")], bytes(all));
 }
 
-/// What a level takes of the devices: what is in use, what is dead, and unused ends.
+/// The device space of a level: used, dead, and unused ends.
 fn bar(svg: &mut Markup<'_>, table: &TableInspection, level: usize, top: f64, lane_height: f64) {
     let most = table.space.levels.iter().map(|level| level.slot_bytes).max().unwrap_or(0).max(1);
     let space: &LevelSpace = &table.space.levels[level];

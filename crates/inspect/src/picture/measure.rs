@@ -2,7 +2,7 @@
 
 use spillway::{CODINGS, DeviceClass, HOT_FROM, SliceInspection, WARM_FROM};
 
-/// What boxes are coloured by.
+/// The measure that colours boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measure {
     Temperature,
@@ -12,7 +12,7 @@ pub(crate) enum Measure {
     Tier,
 }
 
-/// Shares from which on another colour begins.
+/// The least share for each colour.
 const SHARES: [(f64, &str); 5] = [
     (0.0, "none"),
     (1e-9, "up to 5 %"),
@@ -66,11 +66,11 @@ impl Measure {
     }
 }
 
-/// What colours a box, of one slice or of several.
+/// The values that colour a box of one or more slices.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Hue {
     bytes: u64,
-    /// The temperature for each byte, in all.
+    /// The sum of the temperatures of all bytes.
     heat: f64,
     is_known: bool,
     tombstones: u64,
@@ -98,12 +98,12 @@ impl Hue {
         self.is_known.then(|| self.heat / self.bytes.max(1) as f64)
     }
 
-    /// The tier that has the most of it.
+    /// The tier that holds most of it.
     pub(crate) fn tier(&self) -> usize {
         largest(&self.tiers)
     }
 
-    /// The classes that the style sheet colours it by.
+    /// The classes by which the style sheet colours it.
     pub(crate) fn classes(&self) -> String {
         let share = |part: u64, whole: u64| {
             let share = part as f64 / whole.max(1) as f64;

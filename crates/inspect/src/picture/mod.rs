@@ -1,9 +1,9 @@
 //! Renders a report as a picture: a self-contained page for a browser.
 //!
 //! A table is drawn with its keys from left to right and its levels from top to bottom. The scale
-//! of keys is one of rank: two neighbours among all bounds of slices are always the same distance
-//! apart, so that most room is where most data is. If there are more slices than the eye could tell
-//! apart, neighbours are drawn as one box, which says so.
+//! of keys is their rank: two neighbours among all bounds of slices are always the same distance
+//! apart, so that most room goes to where most data is. Slices too many to distinguish are drawn
+//! together as one box, which states their number.
 
 mod lanes;
 mod measure;
@@ -20,7 +20,7 @@ use crate::words::{
 };
 pub(crate) use measure::Measure;
 
-/// How many tables are drawn, the largest; the text has all of them.
+/// The number of tables drawn, the largest first; the text has all of them.
 const TABLES_DRAWN: usize = 40;
 
 /// The width of pictures.
@@ -80,8 +80,8 @@ impl Report<'_> {
         });
     }
 
-    /// What boxes are coloured by, to choose, and what the colours mean. Without a script: what is
-    /// checked is what the style sheet goes by, so these come before all that they change.
+    /// The choice of the measure that colours boxes, and the legend. There is no script: the style
+    /// sheet acts on the checked input, so the inputs come before everything that they change.
     fn controls(&self, body: &mut Markup<'_>) {
         let warm = self.inspection.compactions.is_some();
         let first = if warm { Measure::Temperature } else { Measure::Dead };

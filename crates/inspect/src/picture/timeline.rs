@@ -1,4 +1,4 @@
-//! The newest compactions over time.
+//! The latest compactions over time.
 
 use spillway::CompactionRecord;
 
@@ -10,11 +10,11 @@ use crate::words::{NOT_KNOWN, bytes, count, done, no_compactions, time, utc};
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const LANE: f64 = 24.0;
-/// Compactions that are listed beneath.
+/// The number of compactions that are listed below.
 const LISTED: usize = 20;
 
 impl Report<'_> {
-    /// Draws the newest compactions, a lane for each kind, and lists the last of them.
+    /// Draws the latest compactions, a lane for each kind, and lists the last of them.
     pub(super) fn timeline(&self, main: &mut Markup<'_>) {
         main.element("section", &[], |section| {
             section.line("h2", &[], "Recent compactions");
