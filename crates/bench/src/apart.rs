@@ -1,5 +1,4 @@
-//! Runs in processes of their own, so that one store's use of the machine is not counted for the
-//! next.
+//! Runs in separate processes, so that one store's use of the machine is not counted for the next.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +6,8 @@ use std::process::Command;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Runs this program again, with its own arguments and `--child WORDS.. FILE`, and answers what
-/// that wrote to the file.
+/// Runs this program again, with its own arguments and `--child WORDS.. FILE`, and returns what the
+/// child wrote to the file.
 pub(crate) fn run<T: DeserializeOwned>(dir: &Path, words: &[&str]) -> Result<T, String> {
     std::fs::create_dir_all(dir).map_err(|error| error.to_string())?;
     let file = dir.join("child.json");
@@ -24,7 +23,7 @@ pub(crate) fn run<T: DeserializeOwned>(dir: &Path, words: &[&str]) -> Result<T, 
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-/// Writes what the caller of [`run`] is to get.
+/// Writes the result for the caller of [`run`].
 pub(crate) fn give<T: Serialize>(file: &str, outcome: &T) -> Result<(), String> {
     let text = serde_json::to_string(outcome).map_err(|error| error.to_string())?;
     std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))

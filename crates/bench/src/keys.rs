@@ -1,30 +1,30 @@
-//! The choice of rows to ask for.
+//! The choice of the rows that operations use.
 
 use spillway_base::rng::Rng;
 
 /// A distribution over rows.
 pub(crate) enum Keys {
-    /// All alike.
+    /// All rows equally.
     Uniform(u64),
-    /// Few of them mostly.
+    /// Mostly few of them.
     Zipf(Zipf),
 }
 
 /// Zipf's distribution, of any exponent, drawn after Hörmann and Derflinger, "Rejection-inversion
-/// to generate variates from monotone discrete distributions" (1996); which rows are the popular
-/// ones is scattered.
+/// to generate variates from monotone discrete distributions" (1996). The popular rows are
+/// scattered over all rows.
 pub(crate) struct Zipf {
     rows: u64,
     exponent: f64,
     /// The integral of the density up to the first rank's end and to the last one's.
     first: f64,
     last: f64,
-    /// A rank that is so near is taken without a look at its density.
+    /// A rank this close is accepted without computing its density.
     near: f64,
 }
 
 impl Keys {
-    /// Over so many rows; a skew of 0 is uniform, 0.99 is YCSB's.
+    /// Over this many rows; a skew of 0 is uniform, 0.99 is YCSB's.
     pub(crate) fn new(rows: u64, skew: f64) -> Keys {
         if skew == 0.0 {
             return Keys::Uniform(rows);
@@ -32,7 +32,7 @@ impl Keys {
         Keys::Zipf(Zipf::new(rows, skew))
     }
 
-    /// How popular a row is: 0 is the most popular.
+    /// The popularity rank of a row: 0 is the most popular.
     pub(crate) fn draw_rank(&self, rng: &mut Rng) -> u64 {
         match self {
             Keys::Uniform(rows) => rng.below(*rows),
@@ -72,7 +72,7 @@ impl Zipf {
         if power == 0.0 { area.exp() } else { (1.0 + area * power).powf(power.recip()) }
     }
 
-    /// How popular a row is: 0 is the most popular.
+    /// The popularity rank of a row: 0 is the most popular.
     fn rank(&self, rng: &mut Rng) -> u64 {
         loop {
             let area = self.last + rng.unit() * (self.first - self.last);
@@ -85,7 +85,7 @@ impl Zipf {
     }
 }
 
-/// Where a rank is among the rows.
+/// The row of a rank.
 fn scatter(rank: u64, rows: u64) -> u64 {
     Rng::new(rank).below(rows)
 }

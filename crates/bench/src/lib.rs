@@ -2,18 +2,18 @@
 //!
 //! Every run uses:
 //!
-//! - [`store`]: what a workload needs of a store, and Spillway as one;
+//! - [`store`]: the interface that a workload uses, and its implementation for Spillway;
 //! - [`report`]: medians, spread and ratios of a run, as a table, CSV or JSON;
-//! - [`machine`]: what a process used of the machine, and what machine it was.
+//! - [`machine`]: a process's use of the machine, and a description of the machine.
 //!
 //! The runs, alone as `spillway-bench ...` or beside peers in the `peers` workspace:
 //!
-//! - [`kv`]: the library under db_bench's shapes;
+//! - [`kv`]: the library under db_bench's workloads;
 //! - [`commits`]: durable commits by the number in flight;
-//! - [`lone`]: one durable writer beside raw writes of the same bytes;
-//! - [`extents`]: extents read and written in bulk, through queues and without;
+//! - [`lone`]: one durable writer, and raw writes of the same bytes;
+//! - [`extents`]: bulk reads and writes of extents, with and without queues;
 //! - [`connections`]: a server with thousands of connections that commit;
-//! - [`affinity`]: servers with and without statements at the home cores of their data;
+//! - [`affinity`]: servers with and without statements on the home cores of their data;
 //! - [`homes`]: threads of the library bound to cores and tables;
 //! - [`cold`]: a server whose clients read rows from a device;
 //! - [`wave`]: a load step, second by second;
@@ -23,7 +23,7 @@
 //! - [`metadata`]: the metadata of 1 TB, opened and changed;
 //! - [`queue`]: a table used as a queue;
 //! - [`fill`]: a fill at full speed, second by second;
-//! - [`pressure`]: gets and durable puts beside compactions and without;
+//! - [`pressure`]: gets and durable puts with and without compactions;
 //! - [`skew`]: point reads of data larger than memory, from uniform to very skewed;
 //! - [`moving`]: reads whose hot rows change suddenly;
 //! - [`scan`]: scans in both directions, and gets of many keys at once;

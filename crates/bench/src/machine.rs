@@ -1,4 +1,4 @@
-//! What a process has used of the machine, and what machine it is, from Linux's `/proc`.
+//! A process's use of the machine, and a description of the machine, from Linux's `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 /// `USER_HZ` of every Linux that Rust runs on.
 const TICKS_PER_S: u64 = 100;
 
-/// Processor time of a process, all its threads.
+/// Processor time of a process, over all its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cpu {
-    /// Of its own code.
+    /// In its own code.
     pub user: Duration,
-    /// Of the kernel on its behalf.
+    /// In the kernel on its behalf.
     pub system: Duration,
 }
 
 impl Cpu {
-    /// What a process has used so far; nothing where it is gone.
+    /// The time that a process has used so far; zero if it no longer exists.
     #[must_use]
     pub fn of(process: u32) -> Cpu {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name, in parentheses, may hold anything; what follows are numbers.
+        // The name, in parentheses, may contain any character; numbers follow it.
         let numbers = stat.rsplit_once(')').map_or("", |(_, numbers)| numbers);
         let ticks = |place: usize| {
             let ticks: u64 = numbers.split_whitespace().nth(place)?.parse().ok()?;
@@ -32,13 +32,13 @@ impl Cpu {
         Cpu { user: ticks(11).unwrap_or_default(), system: ticks(12).unwrap_or_default() }
     }
 
-    /// What this process has used so far.
+    /// The time that this process has used so far.
     #[must_use]
     pub fn own() -> Cpu {
         Cpu::of(std::process::id())
     }
 
-    /// What was used since an earlier look.
+    /// The time used since an earlier sample.
     #[must_use]
     pub fn since(self, earlier: Cpu) -> Cpu {
         Cpu {
@@ -47,22 +47,22 @@ impl Cpu {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn total(self) -> Duration {
         self.user + self.system
     }
 }
 
-/// Processor time of this process, of all its threads, to the nanosecond.
+/// Processor time of this process, over all its threads, to the nanosecond.
 #[must_use]
 pub fn own_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Processor time of the calling thread, to a few milliseconds; nothing where the system does not
-/// tell.
+/// Processor time of the calling thread, to a few milliseconds; zero if the system does not report
+/// it.
 #[must_use]
 pub fn thread_time() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -70,23 +70,22 @@ pub fn thread_time() -> Duration {
     Duration::from_nanos(ns.unwrap_or_default())
 }
 
-/// What a process has read and written, in bytes, all its threads.
+/// The bytes that a process has read and written, over all its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Io {
-    /// By calls that read, from the page cache or a device. Reads through an `io_uring` are not
-    /// counted.
+    /// By read calls, from the page cache or a device. Reads through an `io_uring` are not counted.
     pub read_calls_bytes: u64,
-    /// By calls that write, likewise.
+    /// By write calls, likewise.
     pub write_calls_bytes: u64,
-    /// From devices, whatever the way.
+    /// From devices, by any method.
     pub device_read_bytes: u64,
-    /// To devices: what went past the page cache, and what of it was made dirty, by pieces of it
-    /// that may be much larger than what was written.
+    /// To devices: direct writes, and dirtied parts of the page cache, in units that may be much
+    /// larger than the write.
     pub device_written_bytes: u64,
 }
 
 impl Io {
-    /// What this process has read and written so far.
+    /// The bytes that this process has read and written so far.
     #[must_use]
     pub fn own() -> Io {
         let text = fs::read_to_string("/proc/self/io").unwrap_or_default();
@@ -102,7 +101,7 @@ impl Io {
         }
     }
 
-    /// What was read and written since an earlier look.
+    /// The bytes read and written since an earlier sample.
     #[must_use]
     pub fn since(self, earlier: Io) -> Io {
         Io {
@@ -114,7 +113,7 @@ impl Io {
     }
 }
 
-/// Memory of this process that is in the machine's memory, in bytes.
+/// The resident memory of this process, in bytes.
 #[must_use]
 pub fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -123,15 +122,15 @@ pub fn resident_bytes() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Processes that want a processor, on average over the last minute: above what a run itself wants,
-/// others ran beside it.
+/// The number of runnable processes, averaged over the last minute: if it exceeds those of the run,
+/// other programs ran beside it.
 #[must_use]
 pub fn load_average() -> String {
     let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("?").to_owned()
 }
 
-/// The machine in a line: processor, cores, memory, kernel, and the file system of a folder.
+/// The machine in one line: processor, cores, memory, kernel, and the file system of a folder.
 #[must_use]
 pub fn describe(folder: &Path) -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -154,7 +153,7 @@ pub fn describe(folder: &Path) -> String {
     )
 }
 
-/// The file system that a folder is in, by the longest mount point above it.
+/// The file system of a folder, by the longest mount point above it.
 fn file_system(folder: &Path, mounts: &str) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let mount = mounts

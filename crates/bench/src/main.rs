@@ -1,4 +1,4 @@
-//! The `spillway-bench` command: every benchmark of this crate, alone.
+//! The `spillway-bench` command: every benchmark of this crate, without peers.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ use spillway_bench::temperature::TemperatureArgs;
 use spillway_bench::wave::WaveArgs;
 use tikv_jemallocator::Jemalloc;
 
-/// The allocator of the server, so that figures are those of its process.
+/// The allocator of the server, so that the figures apply to its process.
 #[global_allocator]
 static HEAP: Jemalloc = Jemalloc;
 

@@ -11,7 +11,7 @@ use spillway_base::rng::Rng;
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 16;
 
-/// The key of a number: keys are ordered as their numbers.
+/// The key of a number: keys have the order of their numbers.
 pub(crate) fn key(number: u64) -> [u8; KEY_BYTES] {
     let mut key = [b'0'; KEY_BYTES];
     key[8..].copy_from_slice(&number.to_be_bytes());
@@ -28,21 +28,21 @@ pub(crate) fn quantile_us(latency_ns: &Histogram<u64>, quantile: f64) -> f64 {
     latency_ns.value_at_quantile(quantile) as f64 / 1e3
 }
 
-/// The upper median; not a number where there is no value.
+/// The upper median; NaN if there is no value.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// How many rows of a key of 16 bytes and a value are so many times the memory.
+/// The number of rows with a key of 16 bytes and a value that take this many times the memory.
 pub(crate) fn rows_of(memory_mib: usize, data_times: f64, value_bytes: usize) -> u64 {
     let row_bytes = value_bytes as f64 + 16.0;
     ((memory_mib << 20) as f64 * data_times / row_bytes) as u64
 }
 
-/// Does something with each of several, so many times; the order turns with each round, so that
-/// none is always first.
+/// Calls a function for each element, this many times; the order rotates each round, so that none
+/// is always first.
 pub(crate) fn in_turns<T>(
     rounds: usize,
     all: &[T],
@@ -56,21 +56,21 @@ pub(crate) fn in_turns<T>(
     Ok(())
 }
 
-/// A bar of this many steps, shown where a person looks on.
+/// A progress bar of this many steps, shown on a terminal.
 pub(crate) fn progress(steps: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}");
     ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Makes an empty folder, whatever was there.
+/// Creates an empty folder, and removes an existing one.
 pub(crate) fn fresh_folder(folder: &Path) -> Result<(), String> {
     remove_folder(folder)?;
-    // A database takes no folder that other users can read.
+    // A database refuses a folder that other users can read.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-/// Removes a folder with all that is in it; it need not be there.
+/// Removes a folder with its contents, if it exists.
 pub(crate) fn remove_folder(folder: &Path) -> Result<(), String> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -80,13 +80,13 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Bytes of a file that are asked for at once where it is read whole.
+/// The size of a read, when a file is read as a whole.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Reads all files of a folder from begin to end, so that the system's page cache has them as it
-/// has what was read or written in order: in large pieces. Of what comes in by reads here and there
-/// it has single pages, and a later read of 16 KiB takes half as long again; then what is measured
-/// would hang on how a store wrote its files, past the page cache or not.
+/// Reads all files of a folder from start to end, so that the page cache holds them in large pages,
+/// as after sequential reads or writes. Random reads leave single pages, and a later read of 16 KiB
+/// then takes half as long again. The measurement would otherwise depend on how a store wrote its
+/// files, through the page cache or past it.
 pub(crate) fn read_through(folder: &Path) -> Result<(), String> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut read = || -> std::io::Result<()> {
@@ -100,7 +100,7 @@ pub(crate) fn read_through(folder: &Path) -> Result<(), String> {
                 }
                 let mut file = match std::fs::File::open(entry.path()) {
                     Ok(file) => file,
-                    // What nobody needs any more goes beside this.
+                    // Files that are no longer needed are removed concurrently.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(error) => return Err(error),
                 };
@@ -112,18 +112,18 @@ pub(crate) fn read_through(folder: &Path) -> Result<(), String> {
     read().map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-/// Values are cut from this many bytes.
+/// Values are slices of this many bytes.
 const POOL_BYTES: usize = 1 << 20;
 
-/// What values are cut from, so that making one takes no time.
+/// The bytes from which values are cut, so that a value costs no time to make.
 pub(crate) struct Values {
     bytes: Vec<u8>,
     value_bytes: usize,
 }
 
 impl Values {
-    /// Values of this size, of which every second hundred bytes repeat one, as db_bench's default
-    /// compression ratio has it.
+    /// Values of this size, in which every second hundred bytes repeat, as in db_bench's default
+    /// compression ratio.
     pub(crate) fn new(seed: u64, value_bytes: usize) -> Values {
         let mut bytes = vec![0; POOL_BYTES + value_bytes];
         let mut rng = Rng::new(seed);

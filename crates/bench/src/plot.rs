@@ -1,4 +1,4 @@
-//! Shares of a hundred over time, as a picture.
+//! Percentages over time, as a picture.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use plotters::prelude::*;
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 181), RGBColor(220, 50, 32), RGBColor(230, 159, 0), RGBColor(90, 90, 90)];
 
-/// Where what was seen window by window goes.
+/// The files for the results of every window.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SeriesArgs {
     /// Write every window of each run to this file
@@ -21,7 +21,7 @@ pub struct SeriesArgs {
 }
 
 impl SeriesArgs {
-    /// Writes the files that are wanted: comma-separated values, and a picture of lines.
+    /// Writes the requested files: comma-separated values, and a picture of lines.
     pub(crate) fn write(
         &self,
         text: impl FnOnce() -> String,
@@ -38,7 +38,7 @@ impl SeriesArgs {
     }
 }
 
-/// Draws lines into an SVG file: each a name, and what it was window by window.
+/// Draws lines into an SVG file, each with a name and its values window by window.
 pub(crate) fn draw(heading: &str, lines: &[(String, Vec<f64>)], path: &Path) -> Result<(), String> {
     chart(heading, lines, path).map_err(|error| format!("{}: {error}", path.display()))
 }

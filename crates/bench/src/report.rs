@@ -16,20 +16,20 @@ pub struct Figure {
     pub decimals: usize,
 }
 
-/// One subject under one case, once.
+/// The figures of one subject under one case, once.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// What was measured, a value for each of the report's cases.
+    /// The case, a value for each of the report's case columns.
     pub case: Vec<String>,
-    /// Whose figures they are.
+    /// The subject of the figures.
     pub subject: String,
     /// A value for each of the report's figures.
     pub figures: Vec<f64>,
 }
 
-/// The rows of a run. Shown, it gives for each case and subject the median over the rounds of every
-/// figure, the lowest and highest of the first, and how many times each subject's median of the
-/// first figure goes into that of the first subject.
+/// The rows of a run. Displayed, it shows for each case and subject the median over the rounds of
+/// every figure, the lowest and highest of the first, and the ratio of the first subject's median
+/// of the first figure to that subject's.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     settings: Vec<(String, String)>,
@@ -46,7 +46,7 @@ impl Report {
         Report { cases: cases.to_vec(), figures: figures.to_vec(), ..Report::default() }
     }
 
-    /// Notes what it was run with.
+    /// Records a setting of the run.
     pub fn set(&mut self, name: impl Into<String>, value: impl ToString) {
         self.settings.push((name.into(), value.to_string()));
     }
@@ -54,13 +54,13 @@ impl Report {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has not a value for each case and figure.
+    /// If it lacks a value for a case or figure.
     pub fn add(&mut self, row: Row) {
         assert_eq!((row.case.len(), row.figures.len()), (self.cases.len(), self.figures.len()));
         self.rows.push(row);
     }
 
-    /// Adds a sentence that stands under the table.
+    /// Adds a sentence under the table.
     pub fn note(&mut self, sentence: String) {
         self.notes.push(sentence);
     }
@@ -77,19 +77,19 @@ impl Report {
         &self.rows
     }
 
-    /// Whose figures there are, the first one first.
+    /// All subjects, in order of their first row.
     #[must_use]
     pub fn subjects(&self) -> Vec<String> {
         self.distinct(|row| row.subject.clone())
     }
 
-    /// What was measured, a value for each of the cases.
+    /// All cases, with a value for each of the case columns.
     #[must_use]
     pub fn cases(&self) -> Vec<Vec<String>> {
         self.distinct(|row| row.case.clone())
     }
 
-    /// The median of a figure, by its place, over the rounds.
+    /// The median of a figure, by its index, over the rounds.
     #[must_use]
     pub fn median(&self, case: &[String], subject: &str, figure: usize) -> f64 {
         median(self.of(case, subject).map(|row| row.figures[figure]))
@@ -136,7 +136,7 @@ impl Report {
         let mut line = case.to_vec();
         line.push(subject.to_owned());
         for (place, figure) in self.figures.iter().enumerate() {
-            // What a subject does not tell of itself has no value.
+            // A figure that a subject does not report has no value.
             let show = |value: f64| match value.is_finite() {
                 true => format!("{value:.*}", figure.decimals),
                 false => "-".to_owned(),
@@ -152,7 +152,7 @@ impl Report {
         line
     }
 
-    /// Every row as comma-separated values, under a line of names.
+    /// Every row as comma-separated values, under a header line.
     #[must_use]
     pub fn csv(&self) -> String {
         let names = self.cases.iter().copied().chain(["of"]);
@@ -217,7 +217,7 @@ impl fmt::Display for Report {
             let mut text = String::new();
             for (column, cell) in line.iter().enumerate() {
                 let width = width(column);
-                // Words are on the left, figures on the right.
+                // Words are aligned left, figures right.
                 if column < words {
                     write!(text, "| {cell:width$} ")?;
                 } else {
@@ -240,7 +240,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What every run over stores has.
+/// The options that every run over stores has.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
     /// Seed of all random choices
@@ -254,7 +254,7 @@ pub struct CommonArgs {
     pub output: OutputArgs,
 }
 
-/// Where a report goes besides the terminal.
+/// The outputs of a report besides the terminal.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OutputArgs {
     /// Write settings and every row to this file as JSON
@@ -266,19 +266,19 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Prints a report and writes the files that are wanted.
+    /// Prints a report and writes the requested files.
     ///
     /// # Errors
-    /// A file that cannot be written, in words.
+    /// An error that prevents writing a file, as text.
     pub fn give(&self, report: &Report) -> Result<(), String> {
         print!("{report}");
         self.write(report)
     }
 
-    /// Writes the files that are wanted.
+    /// Writes the requested files.
     ///
     /// # Errors
-    /// A file that cannot be written, in words.
+    /// An error that prevents writing a file, as text.
     pub fn write(&self, report: &Report) -> Result<(), String> {
         let write = |path: &Path, text: String| {
             std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))

@@ -11,7 +11,7 @@ use crate::machine;
 use crate::measure::progress;
 use crate::report::{Figure, Report, Row};
 
-/// What the report gives.
+/// The figures of the report.
 const FIGURES: Figures = Figures {
     rate: "statements/s",
     quantiles: &[("p50 ms", 0.5), ("p99 ms", 0.99)],
@@ -19,31 +19,31 @@ const FIGURES: Figures = Figures {
     us_decimals: 2,
 };
 
-/// What a statement does with its row.
+/// The kind of a statement.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Statement {
-    /// Selects it by its key.
+    /// Selects a row by its key.
     Select,
-    /// Updates it by its key, and commits.
+    /// Updates a row by its key, and commits.
     Update,
 }
 
-/// Whose rows a connection asks for.
+/// Which rows a connection uses.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Of {
     /// Those of one table.
     Own,
-    /// Those of any table, another with each statement.
+    /// Those of any table, a random one for each statement.
     Any,
 }
 
-/// Servers with and without statements at the home cores of their data.
+/// Servers with and without statements on the home cores of their data.
 #[derive(Args, Clone, Debug)]
 pub struct AffinityArgs {
     /// The kinds of statements
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["select", "update"])]
     pub kinds: Vec<Statement>,
-    /// The tables whose rows a connection asks for
+    /// The tables whose rows a connection uses
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["own", "any"])]
     pub of: Vec<Of>,
     /// Connections
@@ -61,10 +61,10 @@ pub struct AffinityArgs {
 }
 
 impl AffinityArgs {
-    /// Runs the load on each server and gives the report.
+    /// Runs the load on each server and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self) -> Result<(), String> {
         if self.rows == 0 || self.tables == 0 {
             return Err("a run needs a table and a row".to_owned());
@@ -94,7 +94,7 @@ impl AffinityArgs {
         self.turns.output.give(&report)
     }
 
-    /// One kind of statement, in turns.
+    /// Measures one kind of statement, in turns.
     fn measure(
         &self,
         kind: Statement,
@@ -171,7 +171,7 @@ impl AffinityArgs {
     }
 }
 
-/// What a server counts of statements and where their data is at home; nothing where it does not.
+/// A server's counts of statements by where they ran; zero if it does not report them.
 #[derive(Clone, Copy)]
 struct AtHome {
     at_home: u64,
@@ -189,7 +189,8 @@ impl AtHome {
         Ok(AtHome { at_home, all: at_home + count("away")? + count("spread")? })
     }
 
-    /// The share of those since an earlier look that ran at home; no number where none was counted.
+    /// The share of the statements since an earlier sample that ran at home; NaN if none was
+    /// counted.
     fn share_since(self, earlier: AtHome) -> f64 {
         (self.at_home - earlier.at_home) as f64 / (self.all - earlier.all) as f64
     }

@@ -1,5 +1,5 @@
-//! Servers whose workers keep to cores and whose statements keep to their data, beside servers
-//! without that.
+//! Compares servers whose workers are bound to cores and whose statements run near their data with
+//! servers without that.
 //!
 //! Rows are in several tables, each of one sub-table. Each connection has one statement in flight:
 //! a select or an update of one random row by its key. Either each connection keeps to one table

@@ -49,7 +49,7 @@ pub struct AmplificationArgs {
     /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::Reuse, Mechanism::LargeLevel0, Mechanism::AdaptiveShare])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
@@ -58,18 +58,17 @@ pub struct AmplificationArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its
-    /// own
+    /// Run this store alone and write its results to a file; used for the process of each run
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "SYNC", "FILE"])]
     pub child: Vec<String>,
 }
 
 impl AmplificationArgs {
-    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives
-    /// the report.
+    /// Runs the stores, and Spillway without the given mechanisms, in separate processes, and
+    /// prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.quick {
             (self.memory_mib, self.operations, self.rounds) = (32, 20_000, 1);
@@ -168,7 +167,7 @@ impl AmplificationArgs {
         }
     }
 
-    /// What share of each other store's bytes the first one writes and reads.
+    /// Notes the share of each other store's bytes that the first one writes and reads.
     fn compare(&self, report: &mut Report) {
         let (cases, subjects) = (report.cases(), report.subjects());
         for case in &cases {
@@ -192,7 +191,7 @@ impl AmplificationArgs {
     }
 }
 
-/// Places of figures.
+/// Indexes of figures.
 const WRITTEN: usize = 1;
 const DEVICE_WRITTEN: usize = 5;
 const READ: usize = 7;

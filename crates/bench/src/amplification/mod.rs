@@ -1,10 +1,10 @@
 //! Bytes for each operation, after figure 20 of the X-Engine paper.
 //!
-//! Rows of several times the memory are loaded and merged into one level. Then threads work through
-//! a mix of gets, gets of ranges, updates and inserts, which mostly ask for rows that were inserted
-//! lately and for a hot set. At the end the store flushes its memory and does the compactions that
-//! are due, so that none gains by putting them off. Everything that the store and its process read
-//! and wrote meanwhile is divided by the operations. Each run is a process of its own.
+//! The run loads rows of several times the memory and merges them into one level. Then threads
+//! execute a mix of gets, gets of ranges, updates and inserts, most of which use recently inserted
+//! rows and a hot set. At the end the store flushes its memory and does the compactions that are
+//! due, so that none gains by deferring them. Everything that the store and its process read and
+//! wrote meanwhile is divided by the number of operations. Each run is a separate process.
 
 mod command;
 mod work;

@@ -11,7 +11,7 @@ use crate::machine::{self, Io};
 use crate::measure::{Values, fresh_folder, key, progress, remove_folder};
 use crate::store::{Store, Stores, Traffic, by_threads, load};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rows: u64,
@@ -19,18 +19,18 @@ pub(crate) struct Plan {
     pub(crate) memory_bytes: usize,
     pub(crate) operations: u64,
     pub(crate) threads: u64,
-    /// Of so many: gets, gets of ranges, updates, inserts.
+    /// The shares of gets, gets of ranges, updates and inserts.
     pub(crate) mix: [u64; 4],
     pub(crate) skew: f64,
-    /// Of a hundred, how many ask for rows that were inserted lately.
+    /// The percentage of operations that use recently inserted rows.
     pub(crate) recent_percent: u64,
-    /// Each thread waits for every one of so many of its writes to be durable; 0 for none.
+    /// Each thread waits for every Nth of its writes to be durable; 0 for none.
     pub(crate) sync_every: u64,
     pub(crate) seed: u64,
 }
 
 impl Plan {
-    /// The plan, if it makes sense.
+    /// Checks the plan.
     pub(crate) fn checked(self) -> Result<Plan, String> {
         let all: u64 = self.mix.iter().sum();
         if self.rows < 2 || self.threads == 0 || self.operations == 0 || all == 0 {
@@ -43,12 +43,12 @@ impl Plan {
     }
 }
 
-/// The shares of a mix, as they are given.
+/// The shares of a mix, from the arguments.
 pub(crate) fn mix_of(shares: &[u64]) -> Result<[u64; 4], String> {
     shares.try_into().map_err(|_| "the mix has four shares".to_owned())
 }
 
-/// What a run on one store gave.
+/// The results of a run on one store.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Ran {
     pub(super) seconds: f64,
@@ -61,9 +61,9 @@ pub(super) struct Ran {
 
 /// Rows of a get of a range.
 const RANGE_ROWS: usize = 20;
-/// Lately inserted is among so many.
+/// A recently inserted row is one of the last this many.
 const RECENT_ROWS: u64 = 100_000;
-/// Operations that a thread tells of at once.
+/// Operations after which a thread reports its progress.
 const TOLD: u64 = 256;
 
 /// Runs the plan on a store in a fresh folder, which is removed.
@@ -124,13 +124,13 @@ impl<'a> Mix<'a> {
         self.store.compact()
     }
 
-    /// Does all operations, and tells now and then how many more are done. Answers how many of them
-    /// were writes.
+    /// Executes all operations, and reports the number done from time to time. Returns the number
+    /// of writes.
     pub(crate) fn work(&self, told: &(dyn Fn(u64) + Sync)) -> Result<u64, String> {
         by_threads(self.plan.threads, |thread| self.work_of(thread, told))
     }
 
-    /// One thread's share of the operations; answers how many of them were writes.
+    /// One thread's share of the operations; returns the number of writes.
     fn work_of(&self, thread: u64, told: &dyn Fn(u64)) -> Result<u64, String> {
         let plan = self.plan;
         let mut rng = Rng::new(plan.seed ^ ((thread + 1) << 32));
@@ -173,12 +173,12 @@ impl<'a> Mix<'a> {
         Ok(writes)
     }
 
-    /// The row that a thread inserts after so many others: threads take turns past what was loaded.
+    /// The row of a thread's insert with this number: threads take turns behind the loaded rows.
     fn own_row(&self, thread: u64, number: u64) -> u64 {
         self.plan.rows + number * self.plan.threads + thread
     }
 
-    /// A row of those that were loaded, or that this thread has inserted.
+    /// A loaded row, or one that this thread has inserted.
     fn draw(&self, thread: u64, inserted: u64, rng: &mut Rng) -> u64 {
         if rng.chance(self.plan.recent_percent, 100) {
             let ago = self.recent.draw_rank(rng);

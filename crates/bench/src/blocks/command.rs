@@ -12,7 +12,7 @@ use crate::machine;
 use crate::measure::{Values, progress};
 use crate::report::{Figure, OutputArgs, Report, Row};
 
-/// Data blocks beside blocks of prefixes and restarts.
+/// Compares data blocks with blocks of prefixes and restarts.
 #[derive(Args, Clone, Debug)]
 pub struct BlocksArgs {
     /// Kinds of keys [default: all]
@@ -49,7 +49,7 @@ const BLOCK_BYTES: usize = 16 << 10;
 /// Rows of one commit.
 const COMMIT_ROWS: usize = 100;
 
-/// Rows of one kind, as one subject has them.
+/// The rows of one kind in the format of one subject.
 struct Laid {
     subject: Subject,
     frames: [Vec<Vec<u8>>; Coded::ALL.len()],
@@ -57,7 +57,7 @@ struct Laid {
     far: AnyBlocks,
 }
 
-/// Rows, and how many each block has.
+/// Rows, and the number of rows in each block.
 struct Case {
     keys: Keys,
     value_bytes: usize,
@@ -83,7 +83,7 @@ impl Case {
         Case { keys, value_bytes, rows, cuts }
     }
 
-    /// Keys of some of the first so many blocks, and the blocks.
+    /// Random keys of the first `blocks` blocks, with their blocks.
     fn wanted(&self, blocks: usize, count: usize, rng: &mut Rng) -> Vec<(usize, &[u8])> {
         let mut begins = Vec::with_capacity(blocks);
         let mut begin = 0;
@@ -104,7 +104,7 @@ impl Case {
         Row { case, subject: subject.to_owned(), figures: figures.to_vec() }
     }
 
-    /// Of so many bytes for all rows.
+    /// A row of the report for a size of all rows.
     fn bytes(&self, task: &str, subject: &str, bytes: usize) -> Row {
         let each = bytes as f64 / self.rows.len() as f64;
         self.row(task, subject, [1024.0 / each, each])
@@ -112,10 +112,10 @@ impl Case {
 }
 
 impl BlocksArgs {
-    /// Runs all cases, and gives the report.
+    /// Runs all cases, and returns the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or a block that is read wrongly, in words.
+    /// Invalid arguments, or a block that is read wrongly, as text.
     pub fn run(&self) -> Result<(), String> {
         self.output.give(&self.compare()?)
     }
@@ -163,7 +163,7 @@ impl BlocksArgs {
         Ok(report)
     }
 
-    /// The blocks of a subject, and what they take.
+    /// Builds the blocks of a subject, and reports their sizes.
     fn lay(&self, case: &Case, subject: Subject, report: &mut Report) -> Result<Laid, String> {
         let frames = Coded::ALL.map(|coded| subject.frames(&case.rows, &case.cuts, coded));
         let mut opener = subject.opener(&case.rows);
@@ -178,7 +178,7 @@ impl BlocksArgs {
         Ok(Laid { subject, frames, near, far })
     }
 
-    /// Each task by each subject, in an order that turns.
+    /// Runs each task on each subject, in rotating order.
     fn round(
         &self,
         case: &Case,
@@ -192,7 +192,7 @@ impl BlocksArgs {
         let wanted_near = case.wanted(near, self.seeks, &mut rng);
         let wanted_far = case.wanted(far, self.seeks, &mut rng);
         let rows_near: usize = case.cuts[..near].iter().sum();
-        // Short turns are made longer, so that the clock's steps do not show.
+        // Short turns are repeated, so that the clock's resolution does not matter.
         let times = (case.rows.len() / rows_near / 8).max(1);
         let again = |walk: &dyn Fn() -> u64| {
             (0..times).fold(0, |sum: u64, _| sum.rotate_left(1) ^ black_box(walk()))
@@ -209,7 +209,8 @@ impl BlocksArgs {
             let mut expected = None;
             for place in 0..laid.len() {
                 let laid = &laid[(place + round) % laid.len()];
-                // Once before, so that all meet caches as they left them themselves.
+                // Run once before, so that every subject meets caches in the state in which it left
+                // them.
                 let sum = work(laid);
                 let ns = timed(count, || black_box(work(laid)));
                 if *expected.get_or_insert(sum) != sum {
@@ -224,7 +225,7 @@ impl BlocksArgs {
                 let laid = &laid[(place + round) % laid.len()];
                 let mut opener = laid.subject.opener(&case.rows);
                 let few = &laid.frames[at][..near];
-                // As in a cache that is full: each block comes in where one went.
+                // As in a full cache: each block takes the place of one that was evicted.
                 let mut blocks = opener.open(few)?;
                 let times = (self.seeks / 100 / near).max(1);
                 let mut outcome = Ok(());
@@ -246,7 +247,7 @@ impl BlocksArgs {
     }
 }
 
-/// What of keys a search compares, in words.
+/// Describes how much of keys a search compares.
 fn compared_note(case: &Case) -> String {
     let (mut rest, mut counts) = (&case.rows[..], [0, 0]);
     for cut in &case.cuts[..case.cuts.len().min(256)] {
@@ -266,7 +267,7 @@ fn compared_note(case: &Case) -> String {
     )
 }
 
-/// Nanoseconds of processor time for each of so many.
+/// Nanoseconds of processor time for each of `count` operations.
 fn timed<T>(count: usize, work: impl FnOnce() -> T) -> f64 {
     let before = machine::own_time();
     drop(black_box(work()));

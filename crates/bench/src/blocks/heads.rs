@@ -1,5 +1,5 @@
-//! How many keys a search of two layers compares whole, by the width of heads: computed from the
-//! keys alone.
+//! The number of whole keys that a two-layer search compares, by the width of heads: computed from
+//! the keys alone.
 
 /// Keys of a leaf.
 const LEAF: usize = 8;
@@ -8,13 +8,13 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Keys that halving compares to find a place among so many that look alike, at the most.
+/// The most keys that a binary search compares to find a place among `ties` equal heads.
 fn halvings(ties: usize) -> u32 {
     usize::BITS - ties.leading_zeros()
 }
 
-/// Keys that searches of each of a block's keys compare before they know its place, in all, where
-/// heads are so many bytes behind what all keys begin with alike.
+/// The total number of keys that searches for each of a block's keys compare before they know its
+/// place, if heads are this many bytes behind the common prefix.
 pub(super) fn compared(keys: &[&[u8]], head_bytes: usize) -> u64 {
     let prefix = keys.first().zip(keys.last()).map_or(0, |(first, last)| shared(first, last));
     let head = |key: &[u8]| {
@@ -28,8 +28,8 @@ pub(super) fn compared(keys: &[&[u8]], head_bytes: usize) -> u64 {
         let wanted = &heads[key];
         let below = begins.partition_point(|begin| *begin < wanted);
         let upto = begins.partition_point(|begin| *begin <= wanted);
-        // Of leaves that begin with this head, the last that begins with a key below: the keys are
-        // in order.
+        // Among the leaves that begin with this head, the last that begins with a smaller key: the
+        // keys are in order.
         let begun = (below..upto).take_while(|leaf| leaf * LEAF < key).count();
         let Some(leaf) = (below + begun).checked_sub(1) else { return halvings(upto - below) };
         let in_leaf = &heads[leaf * LEAF..heads.len().min((leaf + 1) * LEAF)];

@@ -1,5 +1,5 @@
-//! A plain block of prefixes and restarts, as LevelDB and RocksDB have it by default: what
-//! Spillway's layout is held against.
+//! A plain block of prefixes and restarts, as LevelDB and RocksDB use by default: the baseline for
+//! Spillway's layout.
 //!
 //! ```text
 //! body   entries, each: bytes of the key that it shares with the one before, bytes of the rest, bytes of the value (varints),
@@ -9,10 +9,10 @@
 //! frame  coding u8, bytes of the body u32, CRC32C of what follows u32, the body as it is coded
 //! ```
 //!
-//! A key ends with the commit that wrote it, in some bytes: eight there, and no more than needed
-//! for a comparison of the layouts alone. A search halves restarts and goes on entry by entry; a
-//! step forward makes the key out of the one before; one backward goes to the restart before and
-//! keeps all that follow it, as RocksDB does, so that a step looks at each entry once.
+//! A key ends with the CSN that wrote it: in eight bytes there, and in no more than needed if only
+//! the layouts are compared. A search halves the restarts and continues entry by entry. A step
+//! forward builds the key from the one before. A step backward goes to the restart before and keeps
+//! all entries that follow it, as RocksDB does, so that each step visits an entry once.
 
 use std::ops::Range;
 
@@ -21,14 +21,14 @@ use spillway_base::codec::put_varint;
 use spillway_tiered::blocks::RowOf;
 use zstd_safe::DCtx;
 
-/// Entries from a restart to the next.
+/// Entries between two restarts.
 const RESTART_EVERY: usize = 16;
 const WORD: usize = 4;
 const FRAME_BYTES: usize = 1 + 2 * WORD;
 /// Bytes of the largest body.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// How a body is coded.
+/// The coding of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Coding {
     Stored,
@@ -37,7 +37,7 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// A body of these rows, whose commits take so many bytes.
+/// The body of these rows, with CSNs of this many bytes.
 pub(super) fn body<'a>(rows: impl IntoIterator<Item = RowOf<'a>>, csn_bytes: usize) -> Vec<u8> {
     let (mut body, mut restarts) = (Vec::new(), Vec::new());
     let (mut last, mut key): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
@@ -97,8 +97,7 @@ pub(super) struct RestartBlock {
 }
 
 impl RestartBlock {
-    /// Checks a frame as a whole, and nothing of its entries, and decodes it. `None` where it is
-    /// damaged.
+    /// Checks a frame as a whole, without its entries, and decodes it. `None` if it is damaged.
     pub(super) fn open(
         frame: &[u8],
         csn_bytes: usize,
@@ -134,7 +133,7 @@ impl RestartBlock {
         u32::from_le_bytes(bytes) as usize
     }
 
-    /// The lengths of the entry that begins here, and where its key does.
+    /// The lengths of the entry at this offset, and where its key begins.
     #[inline]
     fn lengths(&self, at: usize) -> ([usize; 3], usize) {
         let bytes = &self.bytes[at..self.restarts_at];
@@ -160,7 +159,7 @@ impl RestartBlock {
     }
 }
 
-/// What cursors use one after another.
+/// Buffers that cursors reuse.
 #[derive(Default)]
 pub(super) struct Room {
     key: Vec<u8>,
@@ -179,13 +178,13 @@ struct Kept {
 pub(super) struct RestartCursor<'a> {
     block: &'a RestartBlock,
     room: &'a mut Room,
-    /// Where the entry begins, and the one behind it.
+    /// The offsets of the entry and of the one behind it.
     at: usize,
     next: usize,
-    /// Where the key is in the block, if it is there whole; in the room otherwise.
+    /// Where the key is in the block, if it is there as a whole; otherwise it is in the buffer.
     key_at: Option<Range<usize>>,
     value: Range<usize>,
-    /// Of those kept, which it stands on.
+    /// The index of the current entry among the kept ones.
     kept: Option<usize>,
 }
 
@@ -194,7 +193,7 @@ impl<'a> RestartCursor<'a> {
         RestartCursor { block, room, at: 0, next: 0, key_at: None, value: 0..0, kept: None }
     }
 
-    /// The key, without its commit, and the value.
+    /// The key, without its CSN, and the value.
     #[inline]
     pub(super) fn row(&self) -> (&[u8], &[u8]) {
         (self.key(), &self.block.bytes[self.value.clone()])
@@ -210,7 +209,7 @@ impl<'a> RestartCursor<'a> {
         &whole[..whole.len() - self.block.csn_bytes]
     }
 
-    /// Goes to the entry that comes next in the block.
+    /// Moves to the next entry in the block.
     #[inline]
     fn parse(&mut self) -> bool {
         if self.next >= self.block.restarts_at {
@@ -240,7 +239,7 @@ impl<'a> RestartCursor<'a> {
         self.room.key.clear();
     }
 
-    /// Goes to the first entry at or past a key; `false` where there is none.
+    /// Moves to the first entry at or past a key; `false` if there is none.
     pub(super) fn seek(&mut self, key: &[u8]) -> bool {
         let (mut low, mut high) = (0, self.block.restarts);
         while low < high {
@@ -264,24 +263,24 @@ impl<'a> RestartCursor<'a> {
         false
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     pub(super) fn first(&mut self) -> bool {
         self.go_to(0);
         self.parse()
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub(super) fn last(&mut self) -> bool {
         self.at = self.block.restarts_at;
         self.kept = None;
         self.backward()
     }
 
-    /// Goes to the next entry; `false` where there is none.
+    /// Moves to the next entry; `false` if there is none.
     #[inline]
     pub(super) fn forward(&mut self) -> bool {
         if self.kept.take().is_some() {
-            // Where it turns, the key that the next one is made of is the one it stands on.
+            // When the direction turns, the next key is built from the current one.
             let place = self.at;
             self.seek_place(place);
         }
@@ -295,7 +294,7 @@ impl<'a> RestartCursor<'a> {
         while self.parse() && self.at < place {}
     }
 
-    /// Goes to the entry before; `false` where there is none.
+    /// Moves to the previous entry; `false` if there is none.
     #[inline]
     pub(super) fn backward(&mut self) -> bool {
         if let Some(before) = self.kept.and_then(|kept| kept.checked_sub(1)) {

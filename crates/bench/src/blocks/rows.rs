@@ -3,26 +3,27 @@
 use clap::ValueEnum;
 use spillway_base::rng::Rng;
 
-/// What keys are.
+/// The kind of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Keys {
     /// Sixteen random bytes
     Random,
-    /// Eight bytes that count
+    /// An eight-byte counter
     Counters,
-    /// Four bytes of a table, and four that count, with gaps
+    /// Four bytes of a table and a four-byte counter, with gaps
     Table,
-    /// A long text that all begin with, and a number in digits
+    /// A long text that all share, and a number in digits
     Texts,
-    /// An index's entries: four bytes of a value that some hundred rows have, and eight of the row
+    /// An index's entries: four bytes of a value that some hundred rows have, and eight bytes of
+    /// the row
     Index,
 }
 
-/// Rows of a value of the index.
+/// Rows with the same value in the index.
 const TOGETHER: u64 = 100;
 
 impl Keys {
-    /// All there are.
+    /// All of them.
     pub(super) const ALL: [Keys; 5] =
         [Keys::Random, Keys::Counters, Keys::Table, Keys::Texts, Keys::Index];
 
@@ -36,7 +37,7 @@ impl Keys {
         }
     }
 
-    /// So many keys, in order, no two alike.
+    /// This many different keys, in order.
     pub(super) fn keys(self, count: usize, seed: u64) -> Vec<Vec<u8>> {
         let mut rng = Rng::new(seed);
         let mut number = 1_000_000;

@@ -6,7 +6,7 @@ use zstd_safe::DCtx;
 
 use super::restarts::{self, Coding, RestartBlock, RestartCursor, Room};
 
-/// How blocks of this run are compressed.
+/// The compression of blocks in this run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Coded {
     Stored,
@@ -26,15 +26,15 @@ impl Coded {
     }
 }
 
-/// A way to lay out, open and search blocks.
+/// A way to build, open and search blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
     Spillway(Search),
-    /// Prefixes and restarts, with commits of so many bytes; none: as few as Spillway needs.
+    /// Prefixes and restarts, with CSNs of this many bytes; `None` for as few as Spillway needs.
     Restarts(Option<usize>),
 }
 
-/// A row whose bytes are its own.
+/// A row that owns its bytes.
 pub(super) struct OwnRow {
     pub(super) key: Vec<u8>,
     pub(super) csn: u64,
@@ -47,7 +47,7 @@ impl OwnRow {
     }
 }
 
-/// How many rows full blocks of Spillway's have, of these.
+/// The number of rows in each of Spillway's full blocks, for these rows.
 pub(super) fn cuts(rows: &[OwnRow]) -> Vec<usize> {
     bodies(rows.iter().map(OwnRow::lent)).into_iter().map(|(_, rows)| rows).collect()
 }
@@ -76,7 +76,7 @@ impl Subject {
         (u64::BITS - most.leading_zeros()).div_ceil(8) as usize
     }
 
-    /// The frames of blocks that have so many rows each.
+    /// The frames of blocks with these numbers of rows.
     pub(super) fn frames(self, rows: &[OwnRow], cuts: &[usize], coded: Coded) -> Vec<Vec<u8>> {
         match self {
             Subject::Spillway(_) => {
@@ -108,7 +108,7 @@ impl Subject {
         }
     }
 
-    /// What opens them.
+    /// The opener for this subject.
     pub(super) fn opener(self, rows: &[OwnRow]) -> AnyOpener {
         match self {
             Subject::Spillway(search) => AnyOpener::Spillway(Opener::new(search)),
@@ -120,7 +120,7 @@ impl Subject {
     }
 }
 
-/// What opens a subject's blocks.
+/// An opener of a subject's blocks.
 pub(super) enum AnyOpener {
     Spillway(Opener),
     Restarts { csn_bytes: usize, zstd: DCtx<'static> },
@@ -133,7 +133,7 @@ pub(super) enum AnyBlocks {
 }
 
 impl AnyOpener {
-    /// Opens blocks, which are whole.
+    /// Opens blocks from whole frames.
     pub(super) fn open(&mut self, frames: &[Vec<u8>]) -> Result<AnyBlocks, String> {
         match self {
             AnyOpener::Spillway(opener) => {
@@ -150,7 +150,7 @@ impl AnyOpener {
     }
 }
 
-/// A sum that tells rows apart, over what was read of each.
+/// Mixes the bytes read of a row into a sum that depends on the row.
 fn mix(sum: u64, (key, value): (&[u8], &[u8])) -> u64 {
     let end = key.last().copied().unwrap_or_default();
     let begin = value.first().copied().unwrap_or_default();
@@ -165,7 +165,7 @@ impl AnyBlocks {
         }
     }
 
-    /// Seeks keys, each in a block, where each is.
+    /// Seeks each key in its block.
     pub(super) fn seek(&self, wanted: &[(usize, &[u8])]) -> u64 {
         let mut sum = 0;
         match self {
@@ -188,7 +188,7 @@ impl AnyBlocks {
         sum
     }
 
-    /// Walks blocks from begin to end.
+    /// Walks blocks from start to end.
     pub(super) fn forward(&self) -> u64 {
         let mut sum = 0;
         match self {
@@ -216,7 +216,7 @@ impl AnyBlocks {
         sum
     }
 
-    /// Walks blocks from end to begin.
+    /// Walks blocks from end to start.
     pub(super) fn backward(&self) -> u64 {
         let mut sum = 0;
         match self {

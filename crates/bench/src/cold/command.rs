@@ -18,10 +18,10 @@ use crate::machine;
 use crate::measure::progress;
 use crate::report::{Figure, Report, Row};
 
-/// How often what the system has of the data files is dropped.
+/// How often the data files are dropped from the page cache.
 const DROP_EVERY: Duration = Duration::from_millis(100);
 
-/// What the report gives.
+/// The figures of the report.
 const FIGURES: Figures = Figures {
     rate: "reads/s",
     quantiles: &[("p50 ms", 0.5), ("p99 ms", 0.99)],
@@ -29,21 +29,21 @@ const FIGURES: Figures = Figures {
     us_decimals: 1,
 };
 
-/// What a statement asks for.
+/// What a statement reads.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// One random row.
     Row,
-    /// Several, by a list of their primary keys.
+    /// Several rows, by a list of their primary keys.
     List,
-    /// Several, by a range of an index that has them in no order.
+    /// Several rows, by a range of an index whose order is unrelated to theirs.
     Range,
 }
 
-/// Random rows that are on a device only, one statement in flight on each connection.
+/// Random rows that are only on a device, with one statement in flight on each connection.
 #[derive(Args, Clone, Debug)]
 pub struct ColdArgs {
-    /// Folders of their data files, whose pages are dropped from the page cache all the time
+    /// Folders of the servers' data files, whose pages are dropped from the page cache all the time
     #[arg(long, value_name = "FOLDER")]
     pub folder: Vec<PathBuf>,
     /// Connections
@@ -52,14 +52,14 @@ pub struct ColdArgs {
     /// Rows
     #[arg(long, default_value_t = 2_000_000)]
     pub rows: u64,
-    /// What a statement asks for; lists and ranges use the same table, single rows one without an
+    /// What a statement reads; lists and ranges use the same table, single rows one without an
     /// index
     #[arg(long, value_enum, default_value_t = Kind::Row)]
     pub kind: Kind,
     /// Rows of a list, or of a range on average
     #[arg(long, default_value_t = 50)]
     pub many: u64,
-    /// Bytes of a row's value, which compresses little
+    /// Bytes of a row's value, which hardly compresses
     #[arg(long, default_value_t = 400)]
     pub value_bytes: usize,
     /// Use the rows of an earlier run
@@ -71,15 +71,15 @@ pub struct ColdArgs {
 }
 
 impl ColdArgs {
-    /// Runs the reads on each server and gives the report.
+    /// Runs the reads on each server and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self) -> Result<(), String> {
         if self.rows == 0 {
             return Err("a run needs a row".to_owned());
         }
-        // Before anything is made for it.
+        // Checked before anything is created.
         self.turns.time()?;
         for (name, socket) in self.turns.servers.iter().filter(|_| !self.loaded) {
             let loaded = Client::connect(socket).and_then(|mut client| self.load(&mut client));
@@ -156,8 +156,8 @@ impl ColdArgs {
     }
 }
 
-/// The statement about a row, or about several, of which the first is that one, or is found where
-/// that one would be by the index.
+/// The statement for a row, or for several: the list or the index range begins with that row's
+/// number.
 pub(super) fn statement(kind: Kind, id: u64, many: u64, rows: u64) -> String {
     match kind {
         Kind::Row => format!("SELECT v FROM bench.cold WHERE id = {id}"),
@@ -174,14 +174,14 @@ pub(super) fn statement(kind: Kind, id: u64, many: u64, rows: u64) -> String {
     }
 }
 
-/// Characters of which none says much of the next.
+/// Characters that do not predict each other.
 pub(super) fn value(rng: &mut Rng, bytes: usize) -> String {
     const CHARACTERS: &[u8; 64] =
         b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     (0..bytes).map(|_| char::from(CHARACTERS[rng.below(64) as usize])).collect()
 }
 
-/// The data files in folders, and in those below them.
+/// The data files in folders and their subfolders.
 pub(super) fn data_files(folders: &[PathBuf]) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
     let mut left = folders.to_vec();
@@ -200,7 +200,7 @@ pub(super) fn data_files(folders: &[PathBuf]) -> Result<Vec<File>, String> {
 }
 
 fn drop_cached(files: &[File]) {
-    // A system that keeps them shows in what the device reads.
+    // If the system keeps them, the report's device reads show it.
     for file in files {
         let _ = fadvise(file, 0, None, Advice::DontNeed);
     }

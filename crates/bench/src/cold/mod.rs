@@ -1,12 +1,12 @@
-//! Reads of rows on a device through servers.
+//! Reads of rows on a device, through servers.
 //!
-//! Each connection asks for one random row after another. A few times a second the pages that the
-//! servers have read are dropped from the system's page cache, so that nearly each read needs the
-//! device, and as many reads are in flight as there are connections. `scripts/bench-cold` measures
-//! beside it what the device does for as many reads of a block at once.
+//! Each connection reads one random row after another. Several times a second the pages that the
+//! servers have read are dropped from the system's page cache. So nearly every read needs the
+//! device, and as many reads are in flight as there are connections. `scripts/bench-cold` also
+//! measures how many block reads the device does with as many in flight.
 //!
-//! Servers take turns. The report also shows what the reads took of the device: a row that was in
-//! memory after all took nothing.
+//! Servers take turns. The report also shows the bytes read from the device: a row that was still
+//! in memory read none.
 
 mod command;
 #[cfg(test)]

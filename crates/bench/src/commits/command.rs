@@ -19,7 +19,7 @@ pub struct CommitsArgs {
     /// Rows of each transaction
     #[arg(long, value_delimiter = ',', default_values_t = [1, 4])]
     pub rows: Vec<usize>,
-    /// Threads that keep asynchronous commits in flight, at most, and as many that wait for each
+    /// The most threads that keep asynchronous commits in flight, and the number that wait for each
     #[arg(long, value_delimiter = ',', default_values_t = [2])]
     pub threads: Vec<usize>,
     /// Numbers of lanes to measure besides the default [default: 1, or 4 if 1 is the default]
@@ -52,15 +52,15 @@ pub struct CommitsArgs {
 }
 
 impl CommitsArgs {
-    /// Runs the subjects and gives the report.
+    /// Runs the subjects and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self, subjects: &[Subject<'_>]) -> Result<(), String> {
         self.common.output.give(&self.compare(subjects)?)
     }
 
-    /// Spillway's kinds to measure: as by default, and with each other number of lanes.
+    /// The variants of Spillway to measure: the default, and each other number of lanes.
     #[must_use]
     pub fn spillways(&self) -> Vec<SpillwayStores> {
         let usual = SpillwayStores::default();
@@ -108,7 +108,7 @@ impl CommitsArgs {
             for &rows in &self.rows {
                 for &in_flight in &self.in_flight {
                     for place in 0..subjects.len() {
-                        // The order turns with each round, so that none is always first.
+                        // The order rotates each round, so that none is always first.
                         let subject = subjects[(place + round) % subjects.len()];
                         bar.set_message(format!("{}, {in_flight} in flight", subject.name()));
                         let measured = measure(subject, &plan, in_flight, rows, &self.common.dir)

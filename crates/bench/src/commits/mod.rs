@@ -1,12 +1,12 @@
 //! Durable commits per second by the number in flight.
 //!
-//! A cell is one subject with N commits in flight on a store of its own. A store whose commits do
-//! not block their thread has N from few threads; any other, and the same store for comparison, has
-//! one from each of N threads. Every commit is durable when it counts. The subjects take turns cell
+//! A cell is one subject with N commits in flight on its own store. A store whose commits do not
+//! block their thread has N from few threads. Any other store, and the same store for comparison,
+//! has one from each of N threads. A commit counts once it is durable. The subjects take turns cell
 //! by cell, in another order each round.
 //!
-//! At the end of a cell the last rows of each thread are read back, to check that what was counted
-//! was done.
+//! At the end of a cell the last rows of each thread are read back, to check that the counted
+//! commits happened.
 
 mod command;
 mod notes;
@@ -27,15 +27,15 @@ use crate::machine::own_time;
 use crate::measure::{Values, fresh_folder, histogram, remove_folder};
 use crate::store::{Completions, SpillwayStores, Store, Stores};
 
-/// How the commits of a subject are kept in flight.
+/// How a subject keeps its commits in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// One from each of as many threads, which wait for them.
     Waiting,
-    /// One from each of this many threads at most, which wait for them: what as many asynchronous
-    /// ones are compared with.
+    /// One from each of at most this many threads, which wait for them: the baseline for as many
+    /// asynchronous threads.
     Few(usize),
-    /// Spread over this many threads at most, which go on meanwhile.
+    /// Spread over at most this many threads, which do not wait.
     Asynchronous(usize),
 }
 
@@ -48,8 +48,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Each of these stores, asynchronous from each of these numbers of threads, from as many that
-    /// wait, and with a thread for each commit.
+    /// Each of these stores in all styles: asynchronous from each of these numbers of threads, from
+    /// as many waiting threads, and with a thread for each commit.
     #[must_use]
     pub fn in_all_styles(stores: &'a [SpillwayStores], threads: &[usize]) -> Vec<Subject<'a>> {
         let asynchronous = threads.iter().map(|threads| Style::Asynchronous(*threads));
@@ -82,17 +82,17 @@ impl Subject<'_> {
     }
 }
 
-/// What one cell gave.
+/// The results of one cell.
 pub(crate) struct Measured {
     pub(crate) latency_ns: Histogram<u64>,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
     pub(crate) threads: usize,
-    /// Syncs of the log, and the seconds that they took.
+    /// The number of log syncs, and their total seconds.
     pub(crate) syncs: (u64, f64),
 }
 
-/// What all cells have in common.
+/// The parameters that all cells share.
 pub(crate) struct Plan {
     pub(crate) keys: u64,
     pub(crate) value_bytes: usize,
@@ -124,7 +124,7 @@ pub(crate) fn measure(
         let (store, values) = (&*store, &values);
         let work = |thread: usize| {
             let work = Work::new(values, plan.keys, plan.seed.wrapping_add(thread as u64), rows);
-            // N are in flight over all threads.
+            // N commits are in flight over all threads.
             let own = in_flight / threads + usize::from(thread < in_flight % threads);
             (work.bounded(measure_from, until, plan.extent.share(thread, threads)), own)
         };
@@ -159,7 +159,7 @@ pub(crate) fn measure(
     Ok(Measured { latency_ns, elapsed, cpu, threads, syncs })
 }
 
-/// Keeps commits of `work` on their way until there is no more, and answers their latencies.
+/// Keeps commits of `work` in flight until there are no more, and returns their latencies.
 pub(crate) fn drive(
     store: &dyn Store,
     style: Style,

@@ -4,15 +4,14 @@
 use super::{Style, Subject};
 use crate::report::Report;
 
-/// Places of figures in a row.
+/// Indexes of figures in a row.
 const COMMITS: usize = 0;
 const P50_US: usize = 1;
 const CPU_US: usize = 5;
 const SYNC_US: usize = 7;
 
-/// What `in_flight` commits come to a second where all of them are made by so many threads at once,
-/// at `cpu_us` each, then synced, and so on in turn. More is to be had only by making some while
-/// others are synced.
+/// The rate if `in_flight` commits are made by `threads` threads at once, at `cpu_us` each, then
+/// synced, and so on in turn. A higher rate needs commits that are made while others are synced.
 pub(super) fn in_turn(in_flight: f64, threads: f64, cpu_us: f64, sync_us: f64) -> f64 {
     in_flight * 1e6 / (sync_us + in_flight * cpu_us / threads)
 }
@@ -41,7 +40,7 @@ fn note(report: &Report, case: &[String], subject: &Subject<'_>, threads: usize)
     let over = |style, of: &str| {
         let other = Subject { stores: subject.stores, style }.name();
         let ratio = own(COMMITS) / report.median(case, &other, COMMITS);
-        // Those that were not asked for have no median.
+        // Subjects that were not selected have no median.
         ratio.is_finite().then(|| format!("{ratio:.1} times {of}"))
     };
     let ratios: Vec<String> = [

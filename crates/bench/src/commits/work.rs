@@ -9,17 +9,17 @@ use spillway_base::rng::Rng;
 use crate::measure::{KEY_BYTES, Values, key};
 use crate::store::{Pair, Store};
 
-/// How long a cell goes on.
+/// The length of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Extent {
-    /// For this long, after a fifth of it that is not measured.
+    /// This long, after a fifth of it that is not measured.
     Time(Duration),
     /// For this many commits, over all threads.
     Commits(u64),
 }
 
 impl Extent {
-    /// When measuring begins and when work ends, of a cell that begins now.
+    /// When measuring begins and when work ends, for a cell that begins now.
     pub(super) fn moments(self, begin: Duration) -> (Duration, Duration) {
         match self {
             Extent::Time(time) => (begin + time / 5, begin + time / 5 + time),
@@ -27,7 +27,7 @@ impl Extent {
         }
     }
 
-    /// The commits of one of so many threads, at most.
+    /// The most commits of one of `threads` threads.
     pub(super) fn share(self, thread: usize, threads: usize) -> u64 {
         match self {
             Extent::Time(_) => u64::MAX,
@@ -39,7 +39,7 @@ impl Extent {
     }
 }
 
-/// Rows of one transaction at most.
+/// The most rows of one transaction.
 pub(crate) const ROWS_MAX: usize = 8;
 
 /// The rows of one transaction.
@@ -58,7 +58,7 @@ impl<'a> Deref for Rows<'a> {
 
 /// Transactions of one thread, one after the other, over random keys.
 pub(crate) struct Work<'a> {
-    /// Commits begun before are not measured.
+    /// Commits that began earlier are not measured.
     pub(super) measure_from: Duration,
     until: Duration,
     left: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Work<'a> {
     numbers: [u64; ROWS_MAX],
     encoded: [[u8; KEY_BYTES]; ROWS_MAX],
     count: usize,
-    /// Whether there was a transaction.
+    /// Whether a transaction was begun.
     begun: bool,
 }
 
@@ -89,13 +89,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Measuring from one moment, ending at another, or after so many.
+    /// Limits measuring to these times, and the number of transactions to `left`.
     pub(crate) fn bounded(mut self, measure_from: Duration, until: Duration, left: u64) -> Self {
         (self.measure_from, self.until, self.left) = (measure_from, until, left);
         self
     }
 
-    /// The next transaction and the moment of its begin.
+    /// The next transaction, and the time at which it begins.
     pub(crate) fn next(&mut self) -> Option<(Duration, Rows<'_>)> {
         let now = clock::now();
         if self.left == 0 || now >= self.until {
@@ -105,7 +105,7 @@ impl<'a> Work<'a> {
         self.begun = true;
         let numbers = &mut self.numbers[..self.count];
         numbers.fill_with(|| self.rng.below(self.keys));
-        // In one order everywhere, so that no two transactions wait for each other's locks.
+        // In the same order everywhere, so that no two transactions wait for each other's locks.
         numbers.sort_unstable();
         for (encoded, number) in self.encoded.iter_mut().zip(numbers) {
             *encoded = key(*number);

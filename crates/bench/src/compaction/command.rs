@@ -48,7 +48,7 @@ pub struct CompactionArgs {
     pub common: CommonArgs,
 }
 
-/// What one compaction gave.
+/// The results of one compaction.
 struct Compacted {
     seconds: f64,
     cpu_seconds: f64,
@@ -56,10 +56,10 @@ struct Compacted {
 }
 
 impl CompactionArgs {
-    /// Runs the stores and gives the report.
+    /// Runs the stores and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn RunsStores]) -> Result<(), String> {
         if self.quick {
             (self.upper, self.lower, self.rounds) = (20_000, 200_000, 1);
@@ -81,7 +81,7 @@ impl CompactionArgs {
         for round in 0..self.rounds {
             for (distinct, runs) in &cases {
                 for place in 0..stores.len() {
-                    // The order turns with each round, so that none is always first.
+                    // The order rotates each round, so that none is always first.
                     let kind = stores[(place + round) % stores.len()];
                     let name = kind.name();
                     bar.set_message(format!("{name}, {distinct} %, groups of {}", runs.keys));
@@ -106,7 +106,7 @@ impl CompactionArgs {
         Ok(report)
     }
 
-    /// What is run: the share of new keys, and the runs.
+    /// The cases to run: the share of new keys, and the runs.
     fn cases(&self) -> Result<Vec<(u64, Runs)>, String> {
         let mut cases = Vec::new();
         for &keys in &self.group {

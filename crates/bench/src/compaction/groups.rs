@@ -1,8 +1,8 @@
-//! The places of the keys of two runs.
+//! The positions of the keys of two runs.
 
 use spillway_base::rng::Rng;
 
-/// Key numbers are below this, about.
+/// The approximate limit of key numbers.
 const SPACE: u64 = 1 << 62;
 
 /// Two runs of groups of consecutive keys.
@@ -12,7 +12,7 @@ pub(super) struct Runs {
     pub(super) lower: u64,
     /// Groups that only the upper run has.
     pub(super) new: u64,
-    /// Groups of the lower run that the upper run has, too.
+    /// Groups of the lower run that the upper run also has.
     pub(super) again: u64,
     /// Keys of a group.
     pub(super) keys: u64,
@@ -28,8 +28,8 @@ pub(super) struct Row {
 }
 
 impl Runs {
-    /// So many rows in each run, as far as groups go in; `distinct_percent` of the upper run's
-    /// groups are new.
+    /// Runs with about these numbers of rows, in whole groups; `distinct_percent` of the upper
+    /// run's groups are new.
     pub(super) fn new(
         rows: (u64, u64),
         keys: u64,
@@ -50,14 +50,14 @@ impl Runs {
         (self.new + self.again) * self.keys
     }
 
-    /// Rows of both together.
+    /// The number of rows of both together.
     pub(super) fn rows(&self) -> u64 {
         (self.lower + self.new) * self.keys
     }
 
-    /// Every row in key order. From group to group it is as far as between points that are
-    /// uniformly random, which needs no memory of them; which of them are whose is drawn as it
-    /// goes, so that the counts come out even.
+    /// Every row in key order. The distances between groups are those of uniformly random points,
+    /// which needs no memory for the points. The run of each group is drawn on the way, such that
+    /// the counts come out exactly.
     pub(super) fn iter(&self) -> impl Iterator<Item = Row> {
         let (mut lower, mut new, mut again) = (self.lower, self.new, self.again);
         let mut rng = Rng::new(self.seed);

@@ -2,9 +2,10 @@
 //!
 //! The lower run is in the bottom level, with nothing above it. The upper run is flushed above it.
 //! Then one compaction merges them, and only that is measured. Keys come in groups of consecutive
-//! keys, whose places are uniformly random. Some of the upper run's groups are new and lie between
-//! the lower run's, the others are groups of the lower run written again. How much of the runs can
-//! be reused follows from both: in groups of one key all blocks interleave, whatever is distinct.
+//! keys, whose positions are uniformly random. Some of the upper run's groups are new and lie
+//! between the lower run's; the others are groups of the lower run written again. Both determine
+//! how much of the runs can be reused: in groups of one key all blocks interleave, whatever is
+//! distinct.
 //!
 //! Afterwards every row is compared with what was written, and some are read by their keys.
 
@@ -20,9 +21,9 @@ use std::path::Path;
 pub use self::command::CompactionArgs;
 pub use self::spillway::SpillwayRuns;
 
-/// Takes rows.
+/// Receives rows.
 pub type Put<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), String> + 'a;
-/// Gives rows in key order.
+/// Passes rows in key order.
 pub type Rows<'a> = dyn Fn(&mut Put<'_>) -> Result<(), String> + 'a;
 
 /// Opens stores of one kind, which hold two runs.
@@ -30,75 +31,75 @@ pub trait RunsStores {
     /// The name in the report.
     fn name(&self) -> String;
 
-    /// What it is set to, in words.
+    /// Its settings, as text.
     fn settings(&self) -> String;
 
-    /// Opens an empty store in an empty folder, for so many rows in its upper run.
+    /// Opens an empty store in an empty folder, for this many rows in its upper run.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn open(&self, dir: &Path, upper_rows: u64) -> Result<Box<dyn RunsStore>, String>;
 }
 
-/// Holds two runs. It does nothing on its own.
+/// A store of two runs without background work.
 pub trait RunsStore {
     /// Puts rows into the bottom level of an empty store.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn lower(&mut self, rows: &Rows<'_>) -> Result<(), String>;
 
     /// Puts rows into one run above the bottom level.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn upper(&mut self, rows: &Rows<'_>) -> Result<(), String>;
 
-    /// Brings the runs together in the bottom level, durable when this returns.
+    /// Merges the runs in the bottom level, durably.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn compact(&mut self) -> Result<(), String>;
 
-    /// What compactions did since the store was opened.
+    /// The work of compactions since the store was opened.
     fn work(&self) -> Work;
 
-    /// Reads `key` into `value`; answers whether it is there.
+    /// Reads `key` into `value`; returns whether it exists.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
 
     /// Visits every row, in key order.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn scan(&self, visit: &mut Put<'_>) -> Result<(), String>;
 }
 
-/// What compactions did.
+/// The work of compactions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Work {
     /// Bytes that they read.
     pub read_bytes: f64,
     /// Bytes that they wrote.
     pub written_bytes: f64,
-    /// What they left alone, where a store does.
+    /// The data reuse, if the store does it.
     pub reuse: Option<Reuse>,
 }
 
-/// What compactions left alone, and what not.
+/// How much data compactions reused, and how much they rewrote.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Reuse {
     /// Slices that stayed where they are.
     pub relinked_slices: f64,
     /// Their bytes.
     pub relinked_bytes: f64,
-    /// Blocks that were copied as they are.
+    /// Blocks that were copied without being decoded.
     pub carried_blocks: f64,
     /// Their bytes.
     pub carried_bytes: f64,
-    /// Blocks that came out of merges.
+    /// Blocks written from merged rows.
     pub merged_blocks: f64,
     /// Their bytes.
     pub merged_bytes: f64,
@@ -127,7 +128,7 @@ impl Reuse {
         }
     }
 
-    /// Bytes of all that came out.
+    /// The bytes of the whole output.
     fn bytes(&self) -> f64 {
         self.relinked_bytes + self.carried_bytes + self.merged_bytes
     }

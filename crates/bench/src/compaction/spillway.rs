@@ -1,4 +1,4 @@
-//! The tiered engine, holding two runs.
+//! The tiered engine with two runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use spillway_tiered::{Compression, TieredEngine, TieredSettings};
 use super::{Put, Reuse, Rows, RunsStore, RunsStores, Work};
 use crate::store::metrics_sum;
 
-/// Opens the tiered engine by itself, without a log.
+/// Opens the tiered engine without a log.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillwayRuns {
-    /// Whether its compactions leave alone what they can.
+    /// Whether its compactions reuse data.
     pub data_reuse: bool,
     /// Whether they read and write while they merge.
     pub overlapped: bool,
 }
 
 impl SpillwayRuns {
-    /// As it is, and with each of these and both left out.
+    /// The default, and without each of these and both.
     pub const ALL: [SpillwayRuns; 4] = [
         SpillwayRuns { data_reuse: true, overlapped: true },
         SpillwayRuns { data_reuse: true, overlapped: false },
@@ -33,7 +33,7 @@ impl SpillwayRuns {
     ];
 }
 
-/// For caches; memtables are as large as the runs need them.
+/// The memory for caches; memtables are as large as the runs need.
 const MEMORY_BYTES: usize = 256 << 20;
 /// A row in a memtable takes less.
 const MEMTABLE_ROW_BYTES: u64 = 256;
@@ -69,7 +69,7 @@ impl RunsStores for SpillwayRuns {
 
     fn open(&self, dir: &Path, upper_rows: u64) -> Result<Box<dyn RunsStore>, String> {
         let horizon = Arc::new(Newest::default());
-        // The lower run is made in the same way in all cases, so that only the compaction differs.
+        // The lower run is built in the same way in all cases, so that only the compaction differs.
         let first = settings(upper_rows.max(CHUNK_ROWS));
         let then = TieredSettings {
             data_reuse: self.data_reuse,
@@ -89,11 +89,11 @@ impl RunsStores for SpillwayRuns {
 fn settings(memtable_rows: u64) -> TieredSettings {
     let memtable_bytes = (memtable_rows * MEMTABLE_ROW_BYTES) as usize;
     TieredSettings {
-        // It is switched when a run is complete, and not before.
+        // The memtable is switched only when a run is complete.
         memtable_bytes,
         memtables_bytes: 4 * memtable_bytes,
         dynamic_level0: false,
-        // The upper run is to lie above the lower one.
+        // The upper run must stay above the lower one.
         straight_flush: false,
         hot_compression: Compression::None,
         cold_compression: Compression::None,
@@ -110,7 +110,7 @@ fn open(
     TieredEngine::open(Arc::new(RealDisk), dir, settings, horizon.clone(), budget).map_err(in_words)
 }
 
-/// Everything that is installed is stable, and nobody reads an older snapshot.
+/// Everything installed is stable, and no reader has an older snapshot.
 #[derive(Default)]
 struct Newest(AtomicU64);
 
@@ -135,7 +135,7 @@ fn table() -> TableId {
 
 struct SpillwayRunsStore {
     dir: PathBuf,
-    /// The settings once the lower run is there.
+    /// The settings after the lower run is built.
     then: TieredSettings,
     engine: TieredEngine,
     horizon: Arc<Newest>,
@@ -149,7 +149,7 @@ impl SpillwayRunsStore {
         self.horizon.0.store(self.csn.0, Ordering::Release);
     }
 
-    /// Installs rows and flushes them, so many at a time; answers how many there were.
+    /// Installs rows and flushes them in chunks; returns their number.
     fn load(&mut self, rows: &Rows<'_>, chunk: u64) -> Result<u64, String> {
         let (mut batch, mut loaded) = (WriteBatch::new(), 0);
         rows(&mut |key, value| {
@@ -169,7 +169,8 @@ impl SpillwayRunsStore {
         Ok(loaded)
     }
 
-    /// Whether Level0 is one sub-level of so many rows, or none, and all others are in Level2.
+    /// Checks that Level0 is one sub-level of this many rows, or empty, and all other rows are in
+    /// Level2.
     fn check(&self, level0_rows: u64) -> Result<(), String> {
         let status = self.engine.status();
         let table = status.first().ok_or("the table is gone")?;

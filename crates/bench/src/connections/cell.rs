@@ -12,33 +12,33 @@ use super::client::Client;
 use crate::machine::Cpu;
 use crate::measure::histogram;
 
-/// What is to be run.
+/// The parameters of a cell.
 pub(crate) struct Plan<'a> {
     /// Where the server listens.
     pub(crate) socket: &'a Path,
-    /// Whether what is measured goes by TCP, to the port that the server says it has.
+    /// Whether the measured connections use TCP, to the port that the server reports.
     pub(crate) tcp: bool,
     pub(crate) connections: usize,
-    /// Each statement is about a random one of these.
+    /// Each statement uses a random one of these.
     pub(crate) rows: u64,
     /// How long it is measured, after a fifth of that.
     pub(crate) time: Duration,
-    /// So many statements, in place of a time.
+    /// The number of statements, instead of a time.
     pub(crate) statements: Option<u64>,
     pub(crate) seed: u64,
-    /// The statement of a connection, by its place among them, about this row.
+    /// The statement of a connection, by its index, for this row.
     pub(crate) statement: &'a dyn Fn(usize, u64) -> String,
 }
 
-/// What was seen.
+/// The results of a cell.
 pub(crate) struct Measured {
     pub(crate) latency_ns: Histogram<u64>,
     pub(crate) elapsed: Duration,
     pub(crate) server: Cpu,
     pub(crate) client: Cpu,
-    /// Bytes that the server had its devices read.
+    /// Bytes that the server read from devices.
     pub(crate) read_bytes: u64,
-    /// Statements that were answered, those included that were not measured.
+    /// Answered statements, including those that were not measured.
     pub(crate) told: u64,
 }
 
@@ -47,20 +47,20 @@ pub(crate) fn run(plan: &Plan<'_>) -> Result<Measured, String> {
     Cell::open(plan)?.run()
 }
 
-/// Bytes that a process had its devices read; none where the system does not tell.
+/// Bytes that a process has read from devices; 0 if the system does not report them.
 fn read_bytes(process: u32) -> u64 {
     let io = std::fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
     let line = io.lines().find_map(|line| line.strip_prefix("read_bytes: "));
     line.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// A number of connections to one server, and what is under way on them.
+/// Connections to one server, and their statements in flight.
 struct Cell<'a> {
     plan: &'a Plan<'a>,
     /// The server's process.
     server: u32,
     clients: Vec<Client>,
-    /// When the statement under way was sent.
+    /// When the statement in flight was sent.
     sent: Vec<Duration>,
     rng: Rng,
     /// Statements sent, and those that the server has answered.
@@ -149,7 +149,7 @@ impl Cell<'_> {
         })
     }
 
-    /// Sends the next statement, unless there were enough.
+    /// Sends the next statement, unless the limit is reached.
     fn send(&mut self, place: usize, limit: u64) -> Result<bool, String> {
         if self.begun == limit {
             return Ok(false);

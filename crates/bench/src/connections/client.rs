@@ -1,4 +1,4 @@
-//! A minimal MySQL client for the run.
+//! A minimal MySQL client for benchmarks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// How a connection's bytes travel.
+/// The transport of a connection.
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
@@ -50,13 +50,13 @@ impl Write for Stream {
     }
 }
 
-/// A connection on which one statement at a time is under way.
+/// A connection with at most one statement in flight.
 pub(crate) struct Client {
     stream: Stream,
-    /// What has come and was not looked at.
+    /// Received bytes that were not parsed.
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Of the answer under way, if it has rows: ends of columns and of rows that are still to come.
+    /// For a result with rows: the end markers, of columns and of rows, that are still to come.
     ends_left: Option<u8>,
 }
 
@@ -72,14 +72,14 @@ const ERR: u8 = 0xff;
 const END: u8 = 0xfe;
 
 impl Client {
-    /// Connects as root, who has no password.
+    /// Connects as root, which has no password.
     pub(crate) fn connect(socket: &Path) -> Result<Client, String> {
         let stream = UnixStream::connect(socket)
             .map_err(|error| format!("{}: {error}", socket.display()))?;
         Client::log_in(Stream::Unix(stream))
     }
 
-    /// The same, by TCP, to a server of this machine.
+    /// The same by TCP, to a server on this machine.
     pub(crate) fn connect_tcp(port: u16) -> Result<Client, String> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
             .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
@@ -92,7 +92,7 @@ impl Client {
         let (sequence, greeting) = client.packet()?;
         check(&greeting)?;
         let mut hello = (PROTOCOL_41 | SECURE_CONNECTION).to_le_bytes().to_vec();
-        // The largest packet, the character set (utf8mb4) and what is reserved; the name; no
+        // The largest packet, the character set (utf8mb4) and the reserved bytes; the name; no
         // password.
         hello.extend_from_slice(&(1_u32 << 24).to_le_bytes());
         hello.push(45);
@@ -109,12 +109,12 @@ impl Client {
         Ok(client)
     }
 
-    /// From here on, an answer that is not there yet is not waited for.
+    /// Makes the socket non-blocking.
     pub(crate) fn set_nonblocking(&mut self) -> Result<(), String> {
         self.stream.set_nonblocking().map_err(|error| error.to_string())
     }
 
-    /// The process that serves this connection, which is by a Unix socket.
+    /// The server's process, for a connection by a Unix socket.
     pub(crate) fn server(&self) -> Option<u32> {
         let peer = rustix::net::sockopt::socket_peercred(self.stream.fd()).ok()?;
         u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
@@ -124,12 +124,12 @@ impl Client {
         self.stream.fd()
     }
 
-    /// Sends a statement. There is room for it in the socket, as none other is under way.
+    /// Sends a statement. The socket has room for it, since no other is in flight.
     pub(crate) fn query(&mut self, sql: &[u8]) -> Result<(), String> {
         self.send(0, &[&[QUERY], sql])
     }
 
-    /// The outcome of a statement, if it has come to its end.
+    /// The outcome of a statement, if it has been received completely.
     pub(crate) fn outcome(&mut self) -> Result<Option<()>, String> {
         let mut bytes = [0; 1024];
         match self.stream.read(&mut bytes) {
@@ -141,7 +141,7 @@ impl Client {
         while let Some((_, packet)) = self.take() {
             let is_end = packet.first() == Some(&END) && packet.len() < 9;
             match self.ends_left.take() {
-                // How many columns its rows have: theirs and the rows' ends follow.
+                // The number of columns: the ends of the columns and of the rows follow.
                 None if matches!(packet[..], [1..=250]) => self.ends_left = Some(2),
                 None => return check(&packet).map(Some),
                 Some(_) if packet.first() == Some(&ERR) => return check(&packet).map(Some),
@@ -159,8 +159,8 @@ impl Client {
         check(&answer).map_err(|error| format!("{sql}: {error}"))
     }
 
-    /// Makes a table with this number of rows. `row` writes the values of the row of a number, and
-    /// `told` gets the number of rows that are added.
+    /// Creates a table with this number of rows. `row` writes the values of a row by its number,
+    /// and `told` receives the number of rows added.
     pub(crate) fn make_table(
         &mut self,
         (table, columns): (&str, &str),
@@ -200,7 +200,7 @@ impl Client {
         text.parse().map_err(|_| format!("{sql}: {text:?} is no number"))
     }
 
-    /// A figure of SHOW GLOBAL STATUS, if the server has one of this name.
+    /// A value of SHOW GLOBAL STATUS, if the server has one of this name.
     pub(crate) fn status(&mut self, name: &str) -> Result<Option<String>, String> {
         self.query(format!("SHOW GLOBAL STATUS LIKE '{name}'").as_bytes())?;
         let (_, columns) = self.packet()?;
@@ -213,7 +213,7 @@ impl Client {
             if packet.first() == Some(&END) && packet.len() < 9 {
                 ends += 1;
             } else if ends == 1 {
-                // Two short texts: the name and the figure.
+                // Two short texts: the name and the value.
                 let value = packet.get(2 + name.len()..).unwrap_or_default();
                 figure = Some(String::from_utf8_lossy(value).into_owned());
             }
@@ -230,7 +230,7 @@ impl Client {
         self.stream.write_all(&self.output).map_err(|error| error.to_string())
     }
 
-    /// A whole packet of what has come: its number and its payload.
+    /// The next complete packet: its number and its payload.
     fn take(&mut self) -> Option<(u8, Vec<u8>)> {
         let head = self.input.first_chunk::<4>()?;
         let length = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
@@ -257,7 +257,7 @@ impl Client {
     }
 }
 
-/// Whether a packet is no error.
+/// Checks that a packet is not an error.
 fn check(packet: &[u8]) -> Result<(), String> {
     match packet.split_first() {
         Some((&ERR, error)) => {

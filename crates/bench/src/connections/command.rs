@@ -13,7 +13,7 @@ use crate::machine;
 use crate::measure::progress;
 use crate::report::{Report, Row};
 
-/// What the report gives.
+/// The figures of the report.
 const FIGURES: Figures = Figures {
     rate: "commits/s",
     quantiles: &[("p50 ms", 0.5), ("p95 ms", 0.95), ("p99 ms", 0.99)],
@@ -36,15 +36,15 @@ pub struct ConnectionsArgs {
 }
 
 impl ConnectionsArgs {
-    /// Runs the load on each server and gives the report.
+    /// Runs the load on each server and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self) -> Result<(), String> {
         if self.rows == 0 {
             return Err("a run needs a row".to_owned());
         }
-        // Before anything is made for it.
+        // Checked before anything is created.
         self.turns.time()?;
         for (name, socket) in &self.turns.servers {
             self.prepare(&mut Client::connect(socket)?)

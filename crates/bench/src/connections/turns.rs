@@ -1,4 +1,4 @@
-//! The options that runs against servers share: which servers, for how long, how often.
+//! The options that runs against servers share: the servers, the time, and the rounds.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,19 +35,19 @@ pub struct TurnsArgs {
     pub output: OutputArgs,
 }
 
-/// A server, as it is written in arguments.
+/// Parses a server argument.
 pub(crate) fn server(text: &str) -> Result<(String, PathBuf), String> {
     let (name, socket) = text.split_once('=').ok_or("write NAME=SOCKET")?;
     Ok((name.to_owned(), socket.into()))
 }
 
 impl TurnsArgs {
-    /// How long a cell is measured, unless it has so many statements.
+    /// How long a cell is measured, unless the number of statements limits it.
     pub(crate) fn time(&self) -> Result<Duration, String> {
         Duration::try_from_secs_f64(self.seconds).map_err(|error| error.to_string())
     }
 
-    /// How long a cell is, in words.
+    /// The length of a cell, as text.
     pub(crate) fn extent(&self) -> String {
         let by = if self.tcp { "by TCP, " } else { "" };
         match self.statements {
@@ -56,7 +56,7 @@ impl TurnsArgs {
         }
     }
 
-    /// Measures a server: statements about random ones of so many rows, as [`Plan`] has it.
+    /// Measures a server with statements for random ones of these rows, as [`Plan`] describes.
     pub(crate) fn measure(
         &self,
         (_, socket): &(String, PathBuf),
@@ -69,7 +69,7 @@ impl TurnsArgs {
         run(&Plan { socket, tcp, connections, rows, time, statements, seed, statement })
     }
 
-    /// Measures each server with each number of connections, in turns. `cell` is given a server, a
+    /// Measures each server with each number of connections, in turns. `cell` receives a server, a
     /// number of connections and a seed.
     pub(crate) fn run(
         &self,
@@ -98,19 +98,19 @@ impl TurnsArgs {
     }
 }
 
-/// What a report gives of each cell: statements a second, quantiles of their latency, and processor
-/// time for each.
+/// The figures of a cell in a report: statements a second, quantiles of their latency, and
+/// processor time for each.
 pub(crate) struct Figures {
-    /// What the statements are called.
+    /// The name of the rate.
     pub(crate) rate: &'static str,
-    /// By their names, of milliseconds.
+    /// Quantiles in milliseconds, by their names.
     pub(crate) quantiles: &'static [(&'static str, f64)],
     pub(crate) ms_decimals: usize,
     pub(crate) us_decimals: usize,
 }
 
 impl Figures {
-    /// Their columns.
+    /// The columns of the figures.
     pub(crate) fn columns(&self) -> Vec<Figure> {
         let figure = |name, decimals| Figure { name, decimals };
         let quantiles = self.quantiles.iter().map(|(name, _)| figure(*name, self.ms_decimals));
@@ -119,7 +119,7 @@ impl Figures {
         std::iter::once(figure(self.rate, 0)).chain(quantiles).chain(times).collect()
     }
 
-    /// What was seen, in the order of the columns.
+    /// The figures, in the order of the columns.
     pub(crate) fn of(&self, measured: &Measured) -> Vec<f64> {
         let statements = measured.latency_ns.len() as f64;
         let ms = |(_, quantile): &(_, f64)| quantile_us(&measured.latency_ns, *quantile) / 1e3;

@@ -11,10 +11,10 @@ use crate::report::{CommonArgs, Figure, Report, Row};
 /// Hit rates of eviction policies, over traces.
 #[derive(Args, Clone, Debug)]
 pub struct EvictionArgs {
-    /// All blocks
+    /// The number of different blocks
     #[arg(long, default_value_t = 100_000)]
     pub blocks: u64,
-    /// Percent of the blocks that fit
+    /// Percent of the blocks that fit into the cache
     #[arg(long, value_delimiter = ',', default_values_t = [10, 2])]
     pub fit_percent: Vec<u64>,
     /// Reads of a trace; hits are counted in its second half
@@ -29,10 +29,10 @@ pub struct EvictionArgs {
 }
 
 impl EvictionArgs {
-    /// Runs all traces, and gives the report.
+    /// Runs all traces, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, in words.
+    /// Invalid arguments, as text.
     pub fn run(&self) -> Result<(), String> {
         self.common.output.give(&self.compare()?)
     }

@@ -1,9 +1,9 @@
 //! Hit rates of published eviction policies, and of the tiered engine's cache, over the same
 //! traces.
 //!
-//! A trace is a sequence of numbers of blocks; no data is read. There are Zipf's distribution and
+//! A trace is a sequence of block numbers; no data is read. The traces are Zipf's distribution and
 //! the uniform one, alone and beside a scan of all blocks, and a hot set of a hundredth of the
-//! blocks that jumps ten times. Reads of the scan count for what they evict, and not as reads that
+//! blocks that jumps ten times. Reads of the scan evict blocks, but do not count as reads that
 //! could have hit.
 
 mod command;

@@ -1,16 +1,16 @@
-//! The eviction policies, each over numbers of blocks.
+//! The eviction policies, over block numbers.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use spillway_tiered::eviction::CacheTrace;
 
-/// A cache that is told what is read.
+/// A simulated cache.
 pub(super) trait Policy {
-    /// Reads a block, and answers whether it was there.
+    /// Reads a block, and returns whether it was cached.
     fn read(&mut self, block: u64) -> bool;
 }
 
-/// A policy by its name, and one for so many of all blocks.
+/// A policy's name, and its constructor from a capacity and the number of all blocks.
 pub(super) type Maker = (&'static str, fn(u64, u64) -> Box<dyn Policy>);
 
 /// All of them.
@@ -28,7 +28,7 @@ impl Policy for CacheTrace {
     }
 }
 
-/// The least recently used goes.
+/// Evicts the least recently used block.
 pub(super) struct Lru {
     capacity: usize,
     now: u64,
@@ -94,11 +94,11 @@ impl Policy for Clock {
     }
 }
 
-/// Zhang, Yang, Yue, Vigfusson, Rashmi, "SIEVE is simpler than LRU" (NSDI 2024): a queue in which
-/// what was read keeps its place, and a hand that goes through it from the oldest to the newest.
+/// Zhang, Yang, Yue, Vigfusson, Rashmi, "SIEVE is simpler than LRU" (NSDI 2024): a queue in which a
+/// read block keeps its place, and a hand that moves from the oldest to the newest.
 pub(super) struct Sieve {
     capacity: usize,
-    /// By when they came in.
+    /// Blocks in order of insertion.
     queue: BTreeMap<u64, (u64, bool)>,
     came: HashMap<u64, u64>,
     now: u64,
@@ -150,7 +150,7 @@ pub(super) struct S3Fifo {
     capacity: usize,
     small: VecDeque<u64>,
     main: VecDeque<u64>,
-    /// Reads of what is in a queue, up to three.
+    /// The read counts of blocks in a queue, up to three.
     reads: HashMap<u64, u8>,
     ghosts: HashSet<u64>,
     ghost_order: VecDeque<u64>,

@@ -10,10 +10,10 @@ const JUMPS: u64 = 10;
 /// A kind of trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Kind {
-    /// A distribution of this skew, and of four reads one that is a scan's, or none.
+    /// A distribution with this skew; with `scan`, one read in four belongs to a scan.
     Zipf { skew: f64, scan: bool },
-    /// Ninety-nine reads of a hundred are of a hundredth of the blocks, which is another one after
-    /// a tenth of all reads.
+    /// Ninety-nine reads in a hundred are of a hundredth of the blocks, which changes after each
+    /// tenth of all reads.
     Moving,
 }
 
@@ -34,13 +34,13 @@ impl Kind {
     }
 }
 
-/// A read: of a block, and whether it is a scan's.
+/// A read: the block, and whether it belongs to a scan.
 pub(super) struct Read {
     pub(super) block: u64,
     pub(super) scan: bool,
 }
 
-/// Gives each read of a trace.
+/// Visits each read of a trace.
 pub(super) fn each(kind: Kind, blocks: u64, reads: u64, seed: u64, visit: &mut dyn FnMut(Read)) {
     let mut rng = Rng::new(seed);
     match kind {

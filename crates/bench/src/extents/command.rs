@@ -8,7 +8,7 @@ use crate::machine;
 use crate::measure::{fresh_folder, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 
-/// Extents read and written in bulk, through queues and without.
+/// Bulk reads and writes of extents, with and without queues.
 #[derive(Args, Clone, Debug)]
 pub struct ExtentsArgs {
     /// Extents of 2 MiB that each subject moves in each round
@@ -20,7 +20,7 @@ pub struct ExtentsArgs {
     /// Depths of the queues
     #[arg(long, value_delimiter = ',', default_value = "1,4,8")]
     pub depths: Vec<usize>,
-    /// Checksums over each extent, in place of a compaction's work on it
+    /// Checksums over each extent, instead of a compaction's work on it
     #[arg(long, default_value_t = 16)]
     pub passes: u32,
     /// Seed, folder and report
@@ -29,10 +29,10 @@ pub struct ExtentsArgs {
 }
 
 impl ExtentsArgs {
-    /// Runs all subjects, and gives the report.
+    /// Runs all subjects, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self) -> Result<(), String> {
         self.common.output.give(&self.compare()?)
     }
@@ -52,7 +52,7 @@ impl ExtentsArgs {
             for task in Task::ALL {
                 let mut sums = Vec::new();
                 for place in 0..ways.len() {
-                    // The order turns with each round, so that none is always first.
+                    // The order rotates each round, so that none is always first.
                     let way = ways[(place + round) % ways.len()];
                     bar.set_message(format!("{} {}", task.name(), way.name()));
                     let (sum, row) = self.turn(&movers, task, way)?;

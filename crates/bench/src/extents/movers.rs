@@ -1,4 +1,4 @@
-//! The ways to move extents.
+//! The methods to move extents.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -19,11 +19,11 @@ pub(super) const EXTENT_BYTES: usize = 2 << 20;
 /// What is done to the extents of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
-    /// Each is read.
+    /// Reads each.
     Read,
-    /// Each is written, and all are synced.
+    /// Writes each, and syncs them all.
     Write,
-    /// Each is read, worked on and written to another file, which is synced.
+    /// Reads each, works on it and writes it to another file, which is synced.
     Copy,
 }
 
@@ -40,17 +40,17 @@ impl Task {
     }
 }
 
-/// How it is done.
+/// How the extents are moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// One `pread` or `pwrite` after the other.
+    /// One `pread` or `pwrite` after another.
     Blocking,
     /// Through a queue.
     Queue(Means, QueueSettings),
 }
 
 impl Way {
-    /// All that the system has, with queues of these depths.
+    /// All methods that the system has, with queues of these depths.
     pub(super) fn all(depths: &[usize]) -> Vec<Way> {
         let mut ways = vec![Way::Blocking];
         for means in Means::ALL.into_iter().filter(|means| means.is_there()) {
@@ -91,7 +91,7 @@ pub(super) struct Movers {
 }
 
 impl Movers {
-    /// Makes both files, with all blocks on the disk.
+    /// Creates both files, with all blocks allocated.
     pub(super) fn new(folder: &Path, extents: u64, passes: u32, seed: u64) -> Result<Movers> {
         let mut rng = Rng::new(seed);
         let mut extent = vec![0; EXTENT_BYTES];
@@ -111,7 +111,7 @@ impl Movers {
         Ok(Movers { source, target, paths, extents, passes })
     }
 
-    /// Has the system forget what it has of both files in its page cache.
+    /// Drops both files from the page cache.
     pub(super) fn drop_cache(&self) -> std::io::Result<()> {
         for path in &self.paths {
             fadvise(OpenOptions::new().read(true).open(path)?, 0, None, Advice::DontNeed)?;
@@ -119,8 +119,8 @@ impl Movers {
         Ok(())
     }
 
-    /// Does a task to all extents. Gives the sum of the checksums of what was read, or is in the
-    /// target by now.
+    /// Executes a task on all extents. Returns the sum of the checksums of the extents read, or of
+    /// those in the target afterwards.
     pub(super) fn run(&self, task: Task, way: Way) -> Result<u64> {
         match way {
             Way::Blocking => self.block(task),
@@ -130,7 +130,7 @@ impl Movers {
         }
     }
 
-    /// The work on an extent; a read alone is only looked at.
+    /// The work on an extent; a plain read only touches it.
     fn work(&self, task: Task, bytes: &[u8]) -> u64 {
         match task {
             Task::Copy => (0..self.passes).fold(0, |_, _| u64::from(crc32c(bytes))),
@@ -159,7 +159,7 @@ impl Movers {
 
     fn queue(&self, task: Task, queue: &mut dyn IoQueue) -> Result<u64> {
         let mut moving = Moving { queue, inputs: BTreeMap::new(), spare: Vec::new() };
-        // Half of the queue is for what is written.
+        // Half of the queue is for writes.
         let ahead = match task {
             Task::Read => moving.queue.depth(),
             Task::Write | Task::Copy => (moving.queue.depth() / 2).max(1),
@@ -197,19 +197,19 @@ impl Movers {
     }
 }
 
-/// The bit that tells a write's tag.
+/// The bit that marks a write's tag.
 const WRITE: u64 = 1 << 63;
 
-/// A queue at work.
+/// The state of a run with a queue.
 struct Moving<'a> {
     queue: &'a mut dyn IoQueue,
-    /// Extents that have been read, by their places.
+    /// Extents that were read, by their index.
     inputs: BTreeMap<u64, AlignedBuffer>,
     spare: Vec<AlignedBuffer>,
 }
 
 impl Moving<'_> {
-    /// Takes what is done next.
+    /// Takes the next completion.
     fn take(&mut self) -> Result<()> {
         let done = self.queue.wait().expect("something is in flight");
         done.outcome?;
@@ -221,7 +221,7 @@ impl Moving<'_> {
         Ok(())
     }
 
-    /// The extent at this place, with so many read ahead.
+    /// The extent at this index, with this many read ahead.
     fn input(
         &mut self,
         place: u64,

@@ -37,7 +37,7 @@ pub struct FillArgs {
     /// Fill 100 MiB with 32 MiB of memory once, to check that it works
     #[arg(long)]
     pub quick: bool,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::LargeLevel0])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
@@ -46,16 +46,15 @@ pub struct FillArgs {
     /// Seed, folder and report; the files get every second of every run
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its
-    /// own
+    /// Run this store alone and write its results to a file; used for the process of each run
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "ORDER", "FILE"])]
     pub child: Vec<String>,
 }
 
-/// In which order rows come.
+/// The order of the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Order {
-    /// In none
+    /// Random
     Random,
     /// In key order, a part of the keys for each thread
     Sequential,
@@ -71,10 +70,10 @@ impl Order {
 }
 
 impl FillArgs {
-    /// Fills the stores, in processes of their own, and gives the report.
+    /// Fills the stores, in separate processes, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.quick {
             (self.gib, self.memory_mib, self.rounds) = (0.1, 32, 1);

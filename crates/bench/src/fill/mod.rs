@@ -1,9 +1,9 @@
 //! A fill at full speed, far past the memory, second by second.
 //!
-//! Threads put rows as fast as the store takes them, in random order and, as another line, in key
-//! order; no put is waited for to be durable. The lowest second, and how long the store compacts
-//! after the last row, show what it sustains. Some rows are read back. Each run is a process of its
-//! own.
+//! Threads put rows as fast as the store accepts them, in random order and, as a separate case, in
+//! key order, without waiting for durability. The slowest second, and how long the store compacts
+//! after the last row, show the rate that it sustains. Some rows are read back. Each run is a
+//! separate process.
 
 mod command;
 mod work;

@@ -16,14 +16,14 @@ use crate::measure::{
 };
 use crate::store::{Store, Stores};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
     pub(super) threads: u64,
-    /// Whether rows come in key order; each thread has a part of the keys then.
+    /// Whether rows come in key order; each thread then has a part of the keys.
     pub(super) in_order: bool,
     /// Rows that are read back.
     pub(super) gets: u64,
@@ -40,21 +40,21 @@ pub(super) struct Second {
     pub(super) resident_bytes: u64,
 }
 
-/// What the fill of one store gave.
+/// The results of one store's fill.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Ran {
     pub(super) fill_seconds: f64,
-    /// Seconds until no compaction was due, after the last put.
+    /// Seconds from the last put until no compaction was due.
     pub(super) settle_seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
     pub(super) longest_us: f64,
-    /// Seconds that writers were made to wait, over all of them.
+    /// Seconds that writers had to wait, over all of them.
     pub(super) waited_seconds: f64,
-    /// Bytes written by the store, its log included, once it has settled.
+    /// Bytes written by the store, including its log, once it has settled.
     pub(super) written_bytes: f64,
-    /// Those that were whole.
+    /// The complete seconds.
     pub(super) seconds: Vec<Second>,
 }
 
@@ -75,8 +75,8 @@ struct Fill<'a> {
     store: &'a dyn Store,
     plan: &'a Plan,
     values: Values,
-    /// What all threads measured, by the second, and the memory when the first of them was through
-    /// it.
+    /// The measurements of all threads, by second, and the memory when the first thread completed
+    /// the second.
     seconds: Mutex<Vec<(Histogram<u64>, u64)>>,
 }
 
@@ -125,7 +125,7 @@ impl Fill<'_> {
         if self.plan.in_order {
             return index;
         }
-        // The generator's first number is another for each seed.
+        // The generator's first number differs for each seed.
         Rng::new(self.plan.seed ^ index).next_u64()
     }
 
@@ -149,7 +149,7 @@ impl Fill<'_> {
         Ok(())
     }
 
-    /// Adds what one thread measured in a second.
+    /// Adds one thread's measurements of a second.
     fn put_down(&self, second: usize, latency_ns: &mut Histogram<u64>) {
         let mut seconds = self.seconds.lock();
         while seconds.len() <= second {

@@ -34,11 +34,11 @@ pub struct FiltersArgs {
 /// Entries of a block of an index.
 const INDEX_ENTRIES: u64 = 520;
 
-/// What a filter is of, and asked for.
+/// The keys of a filter, and the keys that are looked up.
 #[derive(Clone, Copy)]
 enum Case {
     Keys(u64),
-    /// So many entries have the same value, which is asked for.
+    /// This many entries have the same value, which is looked up.
     Index(u64),
 }
 
@@ -50,7 +50,7 @@ impl Case {
         }
     }
 
-    /// Keys of a filter.
+    /// The number of keys of a filter.
     fn entries(self) -> u64 {
         match self {
             Case::Keys(keys) => keys,
@@ -58,8 +58,8 @@ impl Case {
         }
     }
 
-    /// The hashes that the filter of this number is built of: those of its keys, and of an index
-    /// those of its values as well.
+    /// The hashes from which the filter of this number is built: those of its keys, and for an
+    /// index also those of its values.
     fn hashes(self, filter: u64) -> Vec<u64> {
         let entries = filter * self.entries()..(filter + 1) * self.entries();
         match self {
@@ -74,7 +74,7 @@ impl Case {
         }
     }
 
-    /// What is asked of a filter: of each pair the first is there, the other is not.
+    /// The hashes to look up in a filter: the first of each pair exists, the other does not.
     fn asked(self, filter: u64, rng: &mut Rng) -> [u64; 2] {
         let number = filter * self.entries() + rng.below(self.entries());
         let number = match self {
@@ -86,10 +86,10 @@ impl Case {
 }
 
 impl FiltersArgs {
-    /// Runs all cases, and gives the report.
+    /// Runs all cases, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or a filter that misses a key, in words.
+    /// Invalid arguments, or a filter that misses a key, as text.
     pub fn run(&self) -> Result<(), String> {
         self.common.output.give(&self.compare()?)
     }
@@ -141,8 +141,8 @@ impl FiltersArgs {
         let (filters, building) =
             timed(|| hashes.iter().map(|hashes| build(kind, hashes)).collect::<Vec<_>>());
         let mut rng = Rng::new(self.common.seed + round);
-        // One filter after another: what is measured is the asking, and not where filters lie in
-        // memory.
+        // One filter after another, so that the lookups are measured, and not the location of
+        // filters in memory.
         let asked: Vec<(usize, [u64; 2])> = (0..self.all)
             .map(|number| {
                 let filter = number * count / self.all;
@@ -184,7 +184,7 @@ impl FiltersArgs {
     }
 }
 
-/// What comes out of it, and its processor time.
+/// The result of the work, and its processor time.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let before = machine::own_time();
     let outcome = work();

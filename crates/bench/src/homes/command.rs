@@ -9,19 +9,19 @@ use crate::measure::{fresh_folder, in_turns, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::SpillwayStores;
 
-/// Threads with and without cores and tables of their own.
+/// Threads with and without their own cores and tables.
 #[derive(Args, Clone, Debug)]
 pub struct HomesArgs {
     /// Tables
     #[arg(long, default_value_t = 32)]
     pub tables: u64,
-    /// Rows of each, of 16-byte keys; by default all of them take some hundred MiB
+    /// Rows of each, with 16-byte keys; by default all of them take some hundred MiB
     #[arg(long, default_value_t = 100_000)]
     pub rows: u64,
     /// Bytes of each value
     #[arg(long, default_value_t = 8)]
     pub value_bytes: usize,
-    /// Threads [default: as many as cores]
+    /// Threads [default: the number of cores]
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<u64>,
     /// Gets of a turn, all threads together
@@ -42,7 +42,7 @@ impl HomesArgs {
     /// Runs the gets and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self) -> Result<(), String> {
         self.common.output.give(&self.compare()?)
     }
@@ -63,7 +63,7 @@ impl HomesArgs {
         let mut report = self.empty();
         let bar = progress((self.rounds * Way::ALL.len() * threads.len()) as u64);
         for &threads in &threads {
-            // Into memory, and what is in memory by itself.
+            // This reads everything into memory first.
             tables.get(Way::ALL[0], threads, self.gets, seed)?;
             let mut turns = 0;
             in_turns(self.rounds, &Way::ALL, |&way| {

@@ -15,14 +15,14 @@ const COMMIT_ROWS: u64 = 100;
 /// How threads run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Way {
-    /// Whether each keeps to a core.
+    /// Whether each is bound to a core.
     pub(super) bound: bool,
-    /// Whether each keeps to its tables.
+    /// Whether each uses only its own tables.
     pub(super) own: bool,
 }
 
 impl Way {
-    /// The first is what the others are compared with.
+    /// The first is the baseline.
     pub(super) const ALL: [Way; 4] = [
         Way { bound: false, own: false },
         Way { bound: true, own: false },
@@ -40,13 +40,13 @@ impl Way {
     }
 }
 
-/// What was seen of a turn.
+/// The results of a turn.
 pub(super) struct Turn {
     pub(super) gets_per_s: f64,
     pub(super) cpu_ns: f64,
 }
 
-/// The database, and its tables.
+/// The database and its tables.
 pub(super) struct Tables {
     pub(super) db: Database,
     pub(super) tables: Vec<Table>,
@@ -55,7 +55,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Makes tables with rows, and brings each into one run.
+    /// Creates tables with rows, and brings each into one run.
     pub(super) fn fill(
         db: Database,
         tables: u64,
@@ -87,7 +87,7 @@ impl Tables {
         Ok(Tables { db, tables, rows, value_bytes })
     }
 
-    /// Gets so many rows, all threads together.
+    /// Gets this many rows, with all threads together.
     pub(super) fn get(&self, way: Way, threads: u64, gets: u64, seed: u64) -> Result<Turn, String> {
         let cores = sched_getaffinity(None).map_err(|error| error.to_string())?;
         let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| cores.is_set(core)).collect();

@@ -35,7 +35,7 @@ pub struct KvArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 1024)]
     pub memory_mib: usize,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
@@ -50,7 +50,7 @@ impl KvArgs {
     /// Runs the workloads over these stores and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.keys < 2 || self.rounds == 0 || self.threads.contains(&0) {
             return Err("a run needs two keys, one round and one thread at the least".to_owned());

@@ -22,9 +22,9 @@ pub struct Row {
     pub latency_p99_us: f64,
     /// Processor time of the whole process, for each operation.
     pub cpu_us: f64,
-    /// Puts beside the reads of `readwhilewriting`; zero of the others.
+    /// Puts beside the reads of `readwhilewriting`; zero for the others.
     pub written_per_s: f64,
-    /// Of everything read; equal for equal seeds.
+    /// The checksum of everything read; equal for equal seeds.
     pub checksum: u64,
 }
 

@@ -19,15 +19,16 @@ use crate::store::{Store, Stores};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum Workload {
-    /// Puts in key order, not waiting for durability.
+    /// Puts in key order, without waiting for durability.
     FillSeq,
-    /// Puts in random order, not waiting for durability.
+    /// Puts in random order, without waiting for durability.
     FillRandom,
     /// Puts in random order, each durable before the next of its thread.
     FillSync,
     /// Gets of random keys that exist.
     ReadRandom,
-    /// Gets of keys that are not there, each right behind one that is; all rows are in data files.
+    /// Gets of keys that do not exist, each directly behind one that does; all rows are in data
+    /// files.
     ReadMissing,
     /// Seeks to random keys, reading ten pairs from each.
     SeekRandom,
@@ -66,7 +67,7 @@ impl Workload {
     }
 }
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The workloads, in order.
@@ -94,7 +95,7 @@ const SEEK_PAIRS: usize = 10;
 /// Runs the plan over every kind of store, interleaved, in folders under `dir`.
 ///
 /// # Errors
-/// The first failure of a store, or two stores that did not read the same, in words.
+/// The first failure of a store, or two stores that read different data, as text.
 pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     let cells = plan.value_bytes.len() * plan.threads.len() * plan.workloads.len();
@@ -106,7 +107,7 @@ pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Vec<Ro
                     let cell = Cell::new(plan, workload, value_bytes, threads);
                     let mut checksum = None;
                     for kind in 0..stores.len() {
-                        // The order turns with each round, so that none is always first.
+                        // The order rotates each round, so that none is always first.
                         let kind = stores[(kind + round) % stores.len()];
                         bar.set_message(format!("{} {}", kind.name(), workload.name()));
                         let row = cell.run(kind, dir)?;
@@ -133,7 +134,7 @@ struct Cell<'a> {
     workload: Workload,
     value_bytes: usize,
     threads: usize,
-    /// Between one key and the next of a random order: without a common divisor with their number.
+    /// The step between keys of a random order: coprime to their number.
     step: u64,
     values: Values,
 }
@@ -189,8 +190,8 @@ impl<'a> Cell<'a> {
         Ok(())
     }
 
-    /// Runs all threads to their end; the workload's time is that of the slowest. Answers also how
-    /// many puts another thread made meanwhile.
+    /// Runs all threads to their end; the workload's time is that of the slowest. Also returns the
+    /// number of puts by another thread meanwhile.
     fn drive(&self, store: &dyn Store) -> Result<(Duration, Tally, u64), String> {
         let done = AtomicBool::new(false);
         let background = AtomicU64::new(0);
@@ -293,7 +294,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// A key behind that of a number, and before the next one's.
+/// A key between that of a number and the next one's.
 fn behind(number: u64) -> [u8; KEY_BYTES + 1] {
     let mut behind = [0; KEY_BYTES + 1];
     behind[..KEY_BYTES].copy_from_slice(&key(number));

@@ -13,7 +13,7 @@ use crate::measure::{Values, fresh_folder, histogram, progress, quantile_us, rem
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{Store, Stores};
 
-/// One durable writer beside raw writes of the same bytes.
+/// One durable writer, and raw writes of the same bytes.
 #[derive(Args, Clone, Debug)]
 pub struct LoneArgs {
     /// Commits of each subject in each round
@@ -31,14 +31,14 @@ pub struct LoneArgs {
     /// Bytes of each raw write [default: what Spillway writes to its log for a commit]
     #[arg(long)]
     pub raw_bytes: Option<usize>,
-    /// Bytes of each raw writer's file, which is written over and over, in MiB
+    /// Size of each raw writer's file, which is overwritten again and again, in MiB
     #[arg(long, default_value_t = 64)]
     pub raw_file_mib: u64,
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 256)]
     pub memory_mib: usize,
-    /// Put the logs, and the raw writers' files, under this folder instead: of another disk, or of
-    /// /dev/shm
+    /// Put the logs and the raw writers' files under this folder instead, for example on another
+    /// disk or in /dev/shm
     #[arg(long, value_name = "FOLDER")]
     pub log_dir: Option<PathBuf>,
     /// Seed, folder and report
@@ -46,18 +46,18 @@ pub struct LoneArgs {
     pub common: CommonArgs,
 }
 
-/// Who writes.
+/// A writer.
 enum Writer {
     Store(Box<dyn Store>),
     Raw(Box<RawLog>),
 }
 
 impl LoneArgs {
-    /// Runs these stores and the raw writers, and gives the report. The first store says how many
-    /// bytes the raw writers write.
+    /// Runs these stores and the raw writers, and prints the report. The first store determines how
+    /// many bytes the raw writers write.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
         self.common.output.give(&self.compare(stores)?)
     }
@@ -77,7 +77,7 @@ impl LoneArgs {
         let bar = progress((self.rounds * writers.len()) as u64);
         for round in 0..self.rounds {
             for place in 0..writers.len() {
-                // The order turns with each round, so that none is always first.
+                // The order rotates each round, so that none is always first.
                 let place = (place + round) % writers.len();
                 let (name, writer) = &mut writers[place];
                 bar.set_message(name.clone());
@@ -108,7 +108,7 @@ impl LoneArgs {
         Ok(report)
     }
 
-    /// Where logs are, if not with their stores.
+    /// The folder of the logs, if they are not with their stores.
     fn logs(&self) -> Option<PathBuf> {
         self.log_dir.as_ref().map(|dir| dir.join("spillway-bench-lone"))
     }
@@ -119,7 +119,7 @@ impl LoneArgs {
         self.logs().map(|logs| logs.join(store))
     }
 
-    /// Opens all, and measures what the first store writes to its log for a commit.
+    /// Opens all, and measures how many bytes the first store writes to its log for a commit.
     fn writers(
         &self,
         stores: &[&dyn Stores],

@@ -1,6 +1,6 @@
 //! Raw durable writes.
 
-// A ring reads memory that is named to it, which the compiler cannot check.
+// A ring reads memory through pointers, which the compiler cannot check.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ pub(super) enum Sync {
     Fdatasync,
     /// `pwritev2` with `RWF_DSYNC`: one call.
     Dsync,
-    /// A write and an fdatasync linked to it, handed to `io_uring` and waited for in one call.
+    /// A write and a linked fdatasync, submitted to `io_uring` and waited for in one call.
     Ring,
 }
 
@@ -38,12 +38,12 @@ impl Sync {
     }
 }
 
-/// Whether the system lets this process have a ring.
+/// Whether the system allows this process a ring.
 pub(super) fn has_rings() -> bool {
     IoUring::new(2).is_ok()
 }
 
-/// A file of zeros whose blocks are on the disk, written from its begin to its end and over again.
+/// A file of zeros whose blocks are allocated, written from start to end again and again.
 pub(super) struct RawLog {
     file: File,
     path: PathBuf,
@@ -55,7 +55,7 @@ pub(super) struct RawLog {
 }
 
 impl RawLog {
-    /// Makes the file, for writes of so many bytes.
+    /// Creates the file, for writes of this many bytes.
     pub(super) fn new(
         path: &Path,
         sync: Sync,
@@ -142,7 +142,7 @@ fn write_by_ring(ring: &mut IoUring, file: &File, at: u64, bytes: &[u8]) -> std:
 
 impl Drop for RawLog {
     fn drop(&mut self) {
-        // A run that fails otherwise has told so.
+        // A run that fails otherwise has reported its error.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -16,22 +16,22 @@ use crate::measure::{fresh_folder, median, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::{apart, machine};
 
-/// What the metadata of very much data costs.
+/// The cost of the metadata of very much data.
 #[derive(Args, Clone, Debug)]
 pub struct MetadataArgs {
-    /// Extents of 2 MiB that the manifest tells of: 500,000 are 1 TB
+    /// Extents of 2 MiB in the manifest: 500,000 are 1 TB
     #[arg(long, default_value_t = 500_000)]
     pub extents: u64,
-    /// Tables that they are shared out among
+    /// Tables among which they are divided
     #[arg(long, default_value_t = 4)]
     pub tables: u32,
-    /// Sub-tables of each table, one case each; 32 in all are the most with 512 MiB of memory
+    /// Sub-tables of each table, one case each; 512 MiB of memory allow 32 in all
     #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
     pub subtables: Vec<u64>,
-    /// Changes of a slice's level, of which the median is told
+    /// Changes of a slice's level; the report gives their median
     #[arg(long, default_value_t = 21)]
     pub edits: usize,
-    /// Slices from all over that are changed while a reader keeps its view
+    /// Slices all over the tables that are changed while a reader keeps its view
     #[arg(long, default_value_t = 1000)]
     pub changed: usize,
     /// Memory of the engine that opens it, in MiB
@@ -43,30 +43,30 @@ pub struct MetadataArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// What a process of its own is to do
+    /// The task of a child process
     #[arg(long, hide = true, num_args = 2)]
     pub child: Vec<String>,
 }
 
-/// What an opening and what follows took.
+/// The results of an opening and of the changes after it.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Taken {
     pub(super) slices: u64,
     pub(super) open_s: f64,
     pub(super) open_cpu_s: f64,
-    /// What the process has in memory for it.
+    /// The resident memory that it adds to the process.
     pub(super) resident_bytes: u64,
     pub(super) record_ms: f64,
     pub(super) install_ms: f64,
     pub(super) list_ms: f64,
     pub(super) rewrite_ms: f64,
-    /// The longest change: with nothing else going on, and while the manifest is written anew,
-    /// beside changes or with changes waiting for it.
+    /// The longest change: without other work, and while the manifest is rewritten, in the
+    /// background or with changes waiting for it.
     pub(super) alone_ms: f64,
     pub(super) beside_ms: f64,
     pub(super) held_ms: f64,
-    /// For a reader to let go of an old view: with most of it left to others, what those take for
-    /// it, and where it frees all that it alone has.
+    /// The time to release an old view: for a reader that leaves most of the freeing to the
+    /// background, for the background, and for a reader that frees everything itself.
     pub(super) leave_ms: f64,
     pub(super) later_ms: f64,
     pub(super) free_ms: f64,
@@ -77,14 +77,14 @@ fn in_words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// What a rewrite of the manifest took, and the longest change meanwhile.
+/// The time of a rewrite of the manifest, and of the longest change during it.
 struct Rewritten {
     took: Duration,
     bytes: u64,
     edit_max: Duration,
 }
 
-/// Writes the manifest anew while a slice's level is changed, again and again.
+/// Rewrites the manifest while a slice's level is changed again and again.
 fn rewrite(engine: &TieredEngine, beside: bool) -> Result<Rewritten, String> {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -109,10 +109,10 @@ fn rewrite(engine: &TieredEngine, beside: bool) -> Result<Rewritten, String> {
 }
 
 impl MetadataArgs {
-    /// Makes the folders, opens each in a process of its own, and gives the report.
+    /// Creates the folders, opens each in a separate process, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure, in words.
+    /// Invalid arguments, or the first failure, as text.
     pub fn run(&self) -> Result<(), String> {
         if let [folder, file] = &self.child[..] {
             return apart::give(file, &self.open(Path::new(folder))?);
@@ -157,7 +157,7 @@ impl MetadataArgs {
         Ok(report)
     }
 
-    /// Opens a folder, changes a slice's level now and then, and writes the manifest anew.
+    /// Opens a folder, changes a slice's level several times, and rewrites the manifest.
     pub(super) fn open(&self, folder: &Path) -> Result<Taken, String> {
         let before = machine::resident_bytes();
         let (begin, cpu) = (clock::now(), machine::own_time());

@@ -19,15 +19,14 @@ use crate::plot::SeriesArgs;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, load, mechanisms};
 
-/// So many points below what was usual before a jump is as good as before.
+/// A hit rate at most this many points below the usual one counts as recovered.
 const POINTS: f64 = 5.0;
 
-/// Reads whose hot rows become others all of a sudden: how long until they are found in memory
-/// again.
+/// Reads whose hot rows change suddenly, and how long until the new ones are found in memory.
 #[derive(Args, Clone, Debug)]
 pub struct MovingArgs {
-    /// A server as NAME=SOCKET, to read from servers and not from stores within this process; its
-    /// root has no password. May be given more than once
+    /// A server as NAME=SOCKET, to read from servers instead of stores in this process; its root
+    /// has no password. May be given more than once
     #[arg(long = "server", value_name = "NAME=SOCKET", value_parser = server)]
     pub servers: Vec<(String, PathBuf)>,
     /// Memory budget of each store, in MiB; servers have what they were started with
@@ -39,13 +38,13 @@ pub struct MovingArgs {
     /// Bytes of each value
     #[arg(long, default_value_t = 200)]
     pub value_bytes: usize,
-    /// Of a thousand rows, how many are hot at a time
+    /// How many rows in a thousand are hot at a time
     #[arg(long, default_value_t = 10)]
     pub hot_permille: u64,
-    /// Of a hundred reads, how many are of hot rows
+    /// How many reads in a hundred are of hot rows
     #[arg(long, default_value_t = 95)]
     pub hot_percent: u64,
-    /// Where hot rows are
+    /// Where the hot rows are
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["together", "scattered"])]
     pub place: Vec<Where>,
     /// Seconds from one jump of the hot set to the next
@@ -57,10 +56,10 @@ pub struct MovingArgs {
     /// Milliseconds of a window
     #[arg(long, default_value_t = 100)]
     pub window_ms: u64,
-    /// Threads, each with one read under way
+    /// Threads, each with one read in flight
     #[arg(long, default_value_t = 2)]
     pub threads: u64,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::RowCache])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
@@ -72,7 +71,7 @@ pub struct MovingArgs {
     /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
-    /// Files for every window
+    /// Files for the results of every window
     #[command(flatten)]
     pub windows: SeriesArgs,
     /// Seed, folder and report
@@ -80,14 +79,14 @@ pub struct MovingArgs {
     pub common: CommonArgs,
 }
 
-/// A run: its round, where hot rows were, of what, and what it gave.
+/// A run: its round, the place of the hot rows, the subject, and the results.
 type Ran = (usize, Where, String, Series);
 
 impl MovingArgs {
-    /// Runs the reads on each store, or server, and gives the report.
+    /// Runs the reads on each store, or server, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.quick {
             (self.memory_mib, self.every, self.jumps, self.rounds) = (16, 0.3, 1, 1);
@@ -160,7 +159,7 @@ impl MovingArgs {
         Ok(ran)
     }
 
-    /// All places of hot rows, one after the other.
+    /// Runs all places of hot rows, one after another.
     fn places(
         &self,
         subject: &dyn Subject,
@@ -252,12 +251,12 @@ impl MovingArgs {
     }
 }
 
-/// Where hot rows are, as reports have it.
+/// The name of a place of hot rows in reports.
 fn word(place: Where) -> String {
     format!("{place:?}").to_lowercase()
 }
 
-/// Gives each run its round: a subject's runs come so many to a round.
+/// Numbers the rounds of runs: each round of a subject has `places` runs.
 fn number(mut runs: Vec<Ran>, places: usize) -> Vec<Ran> {
     let mut seen = std::collections::BTreeMap::new();
     for (round, _, name, _) in &mut runs {

@@ -1,10 +1,10 @@
 //! Reads whose hot rows change suddenly.
 //!
-//! Nearly all reads ask for a hundredth of the rows, uniformly; after some seconds it is another
-//! hundredth, and so on. The hot rows are neighbours ("together", so that a cache of blocks can
-//! hold them) or anywhere ("scattered", so that each is in a block of cold rows). The run reports
-//! the share of the reads that found their row in memory, window by window, and how long after a
-//! jump it is what it was before.
+//! Nearly all reads use a hundredth of the rows, uniformly; after some seconds another hundredth
+//! becomes hot, and so on. The hot rows are neighbours ("together", so that a block cache can hold
+//! them) or random rows ("scattered", so that each is in a block of cold rows). The run reports the
+//! share of reads that found their row in memory, window by window, and how long after a jump it
+//! takes until that share is what it was before.
 //!
 //! Reads go to stores within the process, or to servers, through SQL.
 

@@ -2,15 +2,15 @@
 
 use crate::measure::median;
 
-/// Of the windows before a jump, the part that says what is usual: the last of so many.
+/// The last 1 in this many windows before a jump determine what is usual.
 const USUAL_PART: usize = 4;
 
 /// One window.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Window {
-    /// Which hot set it was of, from 0.
+    /// The hot set of the window, from 0.
     pub(super) set: usize,
-    /// When it ended, in seconds since that set became the hot one.
+    /// When it ended, in seconds since that set became hot.
     pub(super) since_s: f64,
     pub(super) seconds: f64,
     pub(super) reads: f64,
@@ -18,7 +18,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Of a hundred reads, those that had nothing read for them.
+    /// The percentage of reads that read nothing from a device.
     pub(super) fn hits(&self) -> f64 {
         100.0 * (self.reads - self.missed).max(0.0) / self.reads.max(1.0)
     }
@@ -29,15 +29,15 @@ impl Window {
 pub(super) struct Series(pub(super) Vec<Window>);
 
 impl Series {
-    /// The hits of a set once it has been the hot one for a while.
+    /// The hit rate of a set once it has been hot for a while.
     fn usual(&self, set: usize) -> f64 {
         let windows: Vec<_> = self.of(set).collect();
         let from = windows.len() - windows.len().div_ceil(USUAL_PART);
         median(windows[from..].iter().map(|window| window.hits()))
     }
 
-    /// For each jump, after how many seconds hits were no more than so many points below what they
-    /// were before it; infinite where that was not before the next jump.
+    /// For each jump, the seconds until the hit rate was at most this many points below the one
+    /// before; infinite if that did not happen before the next jump.
     pub(super) fn recovered(&self, points: f64) -> Vec<f64> {
         let after = |set: usize| {
             let usual = self.usual(set - 1);
@@ -47,12 +47,12 @@ impl Series {
         (1..self.sets()).map(after).collect()
     }
 
-    /// The median over the sets of what is usual.
+    /// The median over the sets of the usual hit rate.
     pub(super) fn usual_hits(&self) -> f64 {
         median((0..self.sets()).map(|set| self.usual(set)))
     }
 
-    /// The median over the jumps of the hits of the first window after it.
+    /// The median over the jumps of the hit rate of the first window.
     pub(super) fn hits_after_jump(&self) -> f64 {
         median((1..self.sets()).filter_map(|set| self.of(set).next()).map(|first| first.hits()))
     }
@@ -65,7 +65,7 @@ impl Series {
         reads / seconds
     }
 
-    /// The median over the jumps of the reads a second of the window after it that had the fewest.
+    /// The median over the jumps of the lowest reads a second in a window after it.
     pub(super) fn lowest_reads_per_s(&self) -> f64 {
         let rate = |window: &Window| window.reads / window.seconds;
         let lowest = |set| self.of(set).map(rate).fold(f64::INFINITY, f64::min);

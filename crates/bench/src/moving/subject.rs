@@ -7,16 +7,15 @@ use crate::connections::Client;
 use crate::measure::{key, progress};
 use crate::store::Store;
 
-/// Reads a row; made by the thread that has it.
+/// Reads a row; created by the thread that uses it.
 pub(super) type Reader<'a> = Box<dyn FnMut(u64) -> Result<(), String> + 'a>;
 
-/// What reads go to. Its rows are there.
+/// The target of the reads, already filled with rows.
 pub(super) trait Subject: Sync {
-    /// What one thread reads with.
+    /// The reader of one thread.
     fn reader(&self) -> Result<Reader<'_>, String>;
 
-    /// Blocks, or pages, that it has read because they were not in its memory, since it was
-    /// started.
+    /// The blocks or pages that it has read because they were not in memory, since it was started.
     fn missed(&self) -> Result<f64, String>;
 }
 
@@ -43,16 +42,17 @@ impl Subject for Within<'_> {
     }
 }
 
-/// A server, by the socket it listens on.
+/// A server, with the socket on which it listens.
 pub(super) struct Server {
     pub(super) socket: PathBuf,
 }
 
-/// What servers call the figure: Spillway, InnoDB.
+/// The names of that counter: Spillway, InnoDB.
 const MISSED: [&str; 2] = ["Spillway_tiered_block_cache_misses_total", "Innodb_buffer_pool_reads"];
 
 impl Server {
-    /// Makes the table, of so many rows with a number and a text of so many characters.
+    /// Creates the table with this many rows, each with a number and a text of this many
+    /// characters.
     pub(super) fn load(&self, rows: u64, value_bytes: usize) -> Result<(), String> {
         let mut client = Client::connect(&self.socket)?;
         let bar = progress(rows);

@@ -14,20 +14,20 @@ use crate::store::by_threads;
 /// Where the hot rows are.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Where {
-    /// Next to each other.
+    /// Neighbours.
     Together,
-    /// Anywhere.
+    /// Random rows.
     Scattered,
 }
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
     pub(super) hot_rows: u64,
-    /// Of a hundred reads, how many are of hot rows.
+    /// How many reads in a hundred are of hot rows.
     pub(super) hot_percent: u64,
-    /// How long a set of hot rows is that.
+    /// How long a set of rows is hot.
     pub(super) every: Duration,
     pub(super) jumps: usize,
     pub(super) window: Duration,
@@ -36,12 +36,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// A row to be read while a set is the hot one.
+    /// A row to read while a set is hot.
     pub(super) fn draw(&self, set: u64, place: Where, rng: &mut Rng) -> u64 {
         if rng.below(100) >= self.hot_percent {
             return rng.below(self.rows);
         }
-        // Sets lie apart, so that none has rows of the one before; or hardly any, where they are
+        // Sets are apart, so that none shares rows with the one before, or hardly any if they are
         // scattered.
         let first = set * (self.rows / (self.jumps as u64 + 1));
         let row = first + rng.below(self.hot_rows);
@@ -52,7 +52,7 @@ impl Plan {
     }
 }
 
-/// Reads until the last set of hot rows has had its time; `bar` moves by a window.
+/// Reads until the time of the last hot set is over; `bar` advances by one for each window.
 pub(super) fn run(
     subject: &dyn Subject,
     plan: &Plan,
@@ -65,7 +65,7 @@ pub(super) fn run(
             let read = by_threads(plan.threads, |thread| {
                 read(subject, plan, place, thread, (&set, &reads, &ended))
             });
-            // Whoever looks on is not to wait for what will not come.
+            // The watching thread must not wait for reads that will not come.
             ended.store(true, Ordering::Relaxed);
             read
         });
@@ -76,8 +76,8 @@ pub(super) fn run(
     })
 }
 
-/// What readers and the one who watches share: the set that is hot, reads so far, and whether it is
-/// over.
+/// The state that readers and the watching thread share: the hot set, the number of reads, and the
+/// end flag.
 type Shared<'a> = (&'a AtomicU64, &'a AtomicU64, &'a AtomicBool);
 
 fn read(
@@ -98,7 +98,7 @@ fn read(
     Ok(done)
 }
 
-/// Looks on, window by window, and has the hot set jump.
+/// Measures window by window, and moves the hot set.
 fn watch(
     subject: &dyn Subject,
     plan: &Plan,

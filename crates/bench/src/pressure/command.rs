@@ -13,7 +13,7 @@ use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores, mechanisms};
 
-/// Gets and durable puts at a fixed rate, with compactions in the background and without.
+/// Gets and durable puts at a fixed rate, with and without background compactions.
 #[derive(Args, Clone, Debug)]
 pub struct PressureArgs {
     /// Memory budget of each store, in MiB
@@ -37,13 +37,13 @@ pub struct PressureArgs {
     /// Threads that put
     #[arg(long, default_value_t = 4)]
     pub put_threads: u64,
-    /// Rows a second that the fill puts beside
+    /// Rows a second that the background fill puts
     #[arg(long, default_value_t = 30_000.0)]
     pub fill: f64,
     /// Seconds of a window
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// Times that each kind of window comes in a run
+    /// Windows of each kind in a run
     #[arg(long, default_value_t = 3)]
     pub windows: usize,
     /// Times to run everything, the stores in turn; the report gives medians over them and their
@@ -53,7 +53,7 @@ pub struct PressureArgs {
     /// Run a little of everything once, to check that it works
     #[arg(long)]
     pub quick: bool,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::Pacing])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
@@ -62,18 +62,17 @@ pub struct PressureArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its
-    /// own
+    /// Run this store alone and write its results to a file; used for the process of each run
     #[arg(long, hide = true, num_args = 2, value_names = ["STORE", "FILE"])]
     pub child: Vec<String>,
 }
 
 impl PressureArgs {
-    /// Runs the stores, and Spillway without what is named, in processes of their own, and gives
-    /// the report.
+    /// Runs the stores, and Spillway without the given mechanisms, in separate processes, and
+    /// prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.quick {
             (self.memory_mib, self.seconds, self.windows, self.rounds) = (32, 1.0, 1, 1);
@@ -95,7 +94,7 @@ impl PressureArgs {
         let bar = progress((self.rounds * stores.len()) as u64);
         for round in 0..self.rounds {
             for place in 0..stores.len() {
-                // The order turns with each round, so that none is always first.
+                // The order rotates each round, so that none is always first.
                 let name = stores[(place + round) % stores.len()].name();
                 bar.set_message(name.clone());
                 let ran: Result<Vec<Latency>, _> = apart::run(&self.common.dir, &[&name]);
@@ -161,7 +160,7 @@ impl PressureArgs {
     }
 }
 
-/// How many times the quiet latency it is with a compaction, and with a fill, beside.
+/// Notes the ratios of the latencies during a compaction and during a fill to the quiet latency.
 pub(super) fn compare(report: &mut Report) {
     for subject in report.subjects() {
         for what in [GETS, PUTS] {
@@ -184,7 +183,7 @@ pub(super) fn compare(report: &mut Report) {
 
 const GETS: &str = "gets";
 const PUTS: &str = "durable puts";
-/// Places of figures.
+/// Indexes of figures.
 const MEDIAN: usize = 1;
 const P99: usize = 2;
 

@@ -1,8 +1,8 @@
-//! Where the time of slow operations went, by the system's accounts of each thread.
+//! The waits within slow operations, from the system's accounting of each thread.
 //!
-//! An operation that was due while the one before it was in flight has waited for that one, whose
-//! time is counted already. So shares are of the time in which each was its thread's only
-//! operation. Otherwise all that queued behind a long wait would count it.
+//! An operation that was due while the previous one was in flight waited for it, and that time is
+//! already counted. So shares refer to the time in which each operation was its thread's only one.
+//! Otherwise every operation that queued behind a long wait would count it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What time went into, as shares of it. The rest are waits for devices and for others.
+/// How time was spent, as shares of it. The rest is waits for devices and for other threads.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Shares {
     /// Waiting for a processor.
     pub(super) queued: f64,
-    /// On one.
+    /// Running.
     pub(super) ran: f64,
 }
 

@@ -13,7 +13,7 @@ use super::waits::{Account, Shares, Taken, shares_of_slowest};
 use crate::measure::{Values, fresh_folder, histogram, key, progress, quantile_us, remove_folder};
 use crate::store::{Store, Stores};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
@@ -24,16 +24,16 @@ pub(super) struct Plan {
     pub(super) puts_per_s: f64,
     pub(super) get_threads: u64,
     pub(super) put_threads: u64,
-    /// Of a window, but for the compaction's.
+    /// The length of a window, except the compaction's.
     pub(super) window: Duration,
-    /// Times that each kind of window comes.
+    /// Windows of each kind.
     pub(super) windows: usize,
     /// Rows a second that the fill puts.
     pub(super) fill_per_s: f64,
     pub(super) seed: u64,
 }
 
-/// What goes on in the background.
+/// The background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Beside {
     Quiet,
@@ -63,16 +63,16 @@ pub(super) struct Latency {
     pub(super) p99_us: f64,
     pub(super) p999_us: f64,
     pub(super) longest_us: f64,
-    /// What the time of the slowest hundredth went into, where the system tells.
+    /// How the slowest hundredth spent its time, if the system reports it.
     pub(super) slow: Option<Shares>,
     pub(super) seconds: f64,
-    /// What compactions wrote in the window.
+    /// Bytes that compactions wrote in the window.
     pub(super) compacted_bytes: f64,
 }
 
 /// Rows of a commit of the load and of the fill.
 const BATCH_ROWS: u64 = 100;
-/// Of the rows, one in so many is put anew before a compaction is asked for.
+/// One row in this many is rewritten before a compaction is requested.
 const ANEW: u64 = 4;
 
 /// Runs the plan on a store in a fresh folder, which is removed.
@@ -108,7 +108,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Puts rows a batch at a time, not waiting for them to be durable.
+    /// Puts rows in batches, without waiting for durability.
     fn put_all(
         &self,
         numbers: std::ops::Range<u64>,
@@ -134,7 +134,7 @@ impl Work<'_> {
         self.store.commit(&rows, false)
     }
 
-    /// A row of those that were loaded: any.
+    /// A random loaded row.
     fn any(&self, number: u64) -> u64 {
         Rng::new(self.plan.seed.wrapping_add(number)).below(self.plan.rows)
     }
@@ -203,7 +203,7 @@ impl Work<'_> {
         Ok([latency(true, &gets), latency(false, &puts)])
     }
 
-    /// What goes on until the window is over.
+    /// The background work until the window is over.
     fn background(&self, beside: Beside, seed: u64, begin: Duration) -> Result<(), String> {
         let end = begin + self.plan.window;
         match beside {
@@ -223,7 +223,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// One operation after the other, each due so long after the one before.
+    /// One operation after another, each due a fixed time after the one before.
     fn operate(
         &self,
         gets: bool,
@@ -251,7 +251,7 @@ impl Work<'_> {
             let (latency, own) = (end.saturating_sub(due), end.saturating_sub(due.max(free)));
             taken.push(Taken { latency, own, spent: account.next() });
             due += apart;
-            // To look at the account is nobody's time.
+            // The time to read the account counts for no operation.
             free = clock::now();
         }
         Ok(taken)

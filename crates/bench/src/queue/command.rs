@@ -11,11 +11,11 @@ use crate::measure::{in_turns, progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Stores};
 
-/// A table used as a queue: how long it takes to find its first rows, after some inserts and
-/// deletes and after many.
+/// A table used as a queue: how long it takes to find its first rows, after few and after many
+/// inserts and deletes.
 #[derive(Args, Clone, Debug)]
 pub struct QueueArgs {
-    /// Inserts and deletes, as many of each, after which polls are measured
+    /// Numbers of inserts, and of as many deletes, after which polls are measured
     #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 50_000_000])]
     pub after: Vec<u64>,
     /// Rows in the queue
@@ -24,25 +24,25 @@ pub struct QueueArgs {
     /// Rows of each commit, of inserts and of deletes
     #[arg(long, default_value_t = 100)]
     pub batch: u64,
-    /// Rows that come and go in a second, at the most; 0 for as many as can be
+    /// The most rows that come and go in a second; 0 for no limit
     #[arg(long, default_value_t = 0)]
     pub rate: u64,
     /// Bytes of each value
     #[arg(long, default_value_t = 100)]
     pub value_bytes: usize,
-    /// First rows that a poll asks for
+    /// First rows that a poll requests
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10])]
     pub limit: Vec<usize>,
-    /// Polls of each measurement at rest, at the most
+    /// The most polls of each measurement at rest
     #[arg(long, default_value_t = 10_000)]
     pub polls: u64,
-    /// Seconds that it lasts at the most
+    /// The most seconds of each measurement at rest
     #[arg(long, default_value_t = 10)]
     pub poll_seconds: u64,
     /// Milliseconds between polls while rows come and go
     #[arg(long, default_value_t = 5)]
     pub pause_ms: u64,
-    /// Threads that poll meanwhile
+    /// Threads that poll while rows come and go
     #[arg(long, default_value_t = 1)]
     pub pollers: usize,
     /// Memory budget of each store, in MiB
@@ -63,10 +63,10 @@ pub struct QueueArgs {
 }
 
 impl QueueArgs {
-    /// Runs the queue on each store, and on Spillway without gaps, and gives the report.
+    /// Runs the queue on each store, and on Spillway without gaps, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.quick {
             (self.after, self.polls, self.rounds) = (vec![10_000, 50_000], 100, 1);
@@ -148,7 +148,7 @@ impl QueueArgs {
         })
     }
 
-    /// How much longer polls take after the most changes than after the fewest.
+    /// Notes the ratio of poll times after the most and after the fewest changes.
     fn compare(&self, report: &mut Report) {
         let (Some(first), Some(last)) = (self.after.first(), self.after.last()) else { return };
         for subject in report.subjects() {
@@ -170,7 +170,7 @@ impl QueueArgs {
 }
 
 const AT_REST: &str = "at rest";
-/// Places of figures.
+/// Indexes of figures.
 const MEDIAN: usize = 1;
 const P99: usize = 2;
 

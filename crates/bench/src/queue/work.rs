@@ -11,27 +11,27 @@ use spillway_base::clock::{self, Clock};
 use crate::measure::{Values, fresh_folder, histogram, key, remove_folder};
 use crate::store::{Store, Stores};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Inserts and deletes, as many of each, after which polls are measured: ascending.
+    /// Numbers of inserts, and of as many deletes, after which polls are measured: ascending.
     pub(super) after: Vec<u64>,
     /// Rows in the queue.
     pub(super) length: u64,
     /// Rows of a commit.
     pub(super) batch: u64,
-    /// Rows that come and go in a second, at the most; as many as can be if it is 0.
+    /// The most rows that come and go in a second; no limit if it is 0.
     pub(super) rate: u64,
     pub(super) value_bytes: usize,
-    /// First rows that are asked for.
+    /// Numbers of first rows that polls request.
     pub(super) limits: Vec<usize>,
-    /// Polls of a measurement at rest, at the most.
+    /// The most polls of a measurement at rest.
     pub(super) polls: u64,
-    /// How long it lasts at the most, but for the poll in hand.
+    /// The most time of such a measurement, apart from the poll in progress.
     pub(super) polls_time: Duration,
-    /// Between polls meanwhile.
+    /// The pause between polls during changes.
     pub(super) pause: Duration,
-    /// Threads that poll meanwhile.
+    /// Threads that poll during changes.
     pub(super) pollers: usize,
     pub(super) memory_bytes: usize,
     pub(super) seed: u64,
@@ -41,15 +41,15 @@ pub(super) struct Plan {
 pub(super) struct Polls {
     pub(super) after: u64,
     pub(super) limit: usize,
-    /// Whether the queue was at rest.
+    /// Whether no rows came or went.
     pub(super) at_rest: bool,
     pub(super) latency_ns: Histogram<u64>,
-    /// Inserts and deletes a second before or meanwhile.
+    /// Inserts and deletes a second, before or during the polls.
     pub(super) changes_per_s: f64,
 }
 
-/// Runs the plan on a store in a fresh folder, which is removed; `bar` moves by the rows that have
-/// gone through the queue.
+/// Runs the plan on a store in a fresh folder, which is removed; `bar` advances by the rows that
+/// have passed through the queue.
 pub(super) fn run(
     stores: &dyn Stores,
     plan: &Plan,
@@ -108,7 +108,7 @@ impl Queue<'_> {
         self.store.delete(&keys, false)
     }
 
-    /// Inserts and deletes so many while other threads poll, with each limit in turn.
+    /// Inserts and deletes this many rows while other threads poll, with each limit in turn.
     fn pass_through(&mut self, count: u64) -> Result<Vec<Histogram<u64>>, String> {
         let (store, plan, over) = (self.store, self.plan, AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -168,7 +168,7 @@ impl Queue<'_> {
     }
 }
 
-/// Asks for the first rows of the table; answers how many there are, and the first one's key.
+/// Requests the first rows of the table; returns their number and the first one's key.
 fn poll(
     store: &dyn Store,
     limit: usize,

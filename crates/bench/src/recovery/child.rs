@@ -12,7 +12,7 @@ use crate::machine::Cpu;
 use crate::measure::{Values, key};
 use crate::store::Store;
 
-/// What is committed: one row each, with keys from 0 on, scattered.
+/// The rows to commit: one in each commit, with scattered keys from number 0 on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) log_bytes: u64,
@@ -20,10 +20,10 @@ pub(super) struct Load {
     pub(super) seed: u64,
 }
 
-/// Of every so many rows, one is read back after an opening.
+/// One row in this many is read back after an opening.
 const CHECKED: u64 = 1009;
 
-/// What an opening says.
+/// The result of an opening.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Opened {
     pub(super) seconds: f64,
@@ -31,15 +31,15 @@ pub(super) struct Opened {
 }
 
 fn row(number: u64) -> [u8; 16] {
-    // Odd, so that no two numbers give one key.
+    // Odd, so that different numbers have different keys.
     key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// After so many rows, a process that writes says how far it is.
+/// A writing process reports its progress after this many rows.
 const TOLD: u64 = 1 << 16;
 
-/// Commits until the log is as long as it is to be, and tells `told` now and then how many rows
-/// there are of how many; answers how many are durable.
+/// Commits until the log has its length, and reports rows done and their total to `told` from time
+/// to time; returns the number of durable rows.
 pub(super) fn write(
     store: &dyn Store,
     load: Load,
@@ -51,13 +51,13 @@ pub(super) fn write(
         if number % TOLD == 0 {
             told(number, rows);
         }
-        // The last is waited for, and with it all before.
+        // Waiting for the last commit covers all before it.
         store.commit(&[(&row(number), values.of(number))], number + 1 == rows)?;
     }
     Ok(rows)
 }
 
-/// Opens the store and looks for the rows.
+/// Opens the store and checks the rows.
 pub(super) fn reopen(
     stores: &dyn Recoverable,
     dir: &Path,
@@ -81,7 +81,7 @@ pub(super) fn reopen(
     Ok((opened, store))
 }
 
-/// In a process of its own: does what `what` says, tells its parent, and waits to be killed.
+/// In a child process: executes the task `what`, reports to its parent, and waits to be killed.
 pub(super) fn serve(
     what: &str,
     stores: &dyn Recoverable,
@@ -102,16 +102,16 @@ pub(super) fn serve(
     };
     println!("{line}");
     std::io::stdout().flush().map_err(|error| error.to_string())?;
-    // Until the parent kills this process, or is gone.
+    // Until the parent kills this process, or exits.
     let _ = std::io::stdin().read(&mut [0]);
     drop(store);
     Ok(())
 }
 
-/// What a line begins with that says how far a process is: of how many steps.
+/// The prefix of a progress line, which has the steps done and their total.
 const SO_FAR: &str = "so far";
 
-/// The share that is done, if a line says it.
+/// The share that is done, if the line is a progress line.
 fn so_far(line: &str) -> Option<f64> {
     let mut steps = line.strip_prefix(SO_FAR)?.split_whitespace();
     let mut step = || steps.next()?.parse::<f64>().ok();
@@ -129,8 +129,8 @@ impl Drop for Doomed {
     }
 }
 
-/// Runs this program again, with the same arguments and those given, until it says what it was to
-/// find out, and kills it. `told` hears the share that is done, now and then.
+/// Runs this program again, with the same arguments and `more`, until it reports its result, and
+/// kills it. `told` receives the share that is done from time to time.
 pub(super) fn run_and_kill(more: &[&str], told: impl Fn(f64)) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

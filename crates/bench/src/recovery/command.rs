@@ -34,13 +34,13 @@ pub struct RecoveryArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Write or open this store and wait to be killed: what the processes do that are
+    /// Write or open this store and wait to be killed: the task of the processes that are
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "MIB", "WHAT"])]
     pub child: Vec<String>,
 }
 
 impl RecoveryArgs {
-    /// Spillway as these arguments want it.
+    /// The variants of Spillway that these arguments select.
     #[must_use]
     pub fn spillway(&self) -> SpillwayRecovery {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -55,10 +55,10 @@ impl RecoveryArgs {
         SpillwayRecovery { lanes: self.lanes.unwrap_or(lanes), threads }
     }
 
-    /// Runs the stores and gives the report.
+    /// Runs the stores and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self, stores: &[&dyn Recoverable]) -> Result<(), String> {
         if self.rounds == 0 || self.log_mib.contains(&0) || self.threads.contains(&0) {
             return Err("a run needs a round, a MiB of log and a thread".to_owned());

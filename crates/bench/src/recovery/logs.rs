@@ -1,4 +1,4 @@
-//! The files of a log, read by themselves.
+//! Reads the files of a log directly.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,10 +14,10 @@ const READ_BYTES: usize = 4 << 20;
 /// Readers at once, so that the disk always has a read to work on.
 const READERS: usize = 2;
 
-/// The files directly in a folder whose name passes.
+/// The files directly in a folder whose name matches.
 ///
 /// # Errors
-/// A folder that cannot be listed, in words.
+/// An error that prevents listing the folder, as text.
 pub fn files_in(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
     let mut files = Vec::new();
@@ -31,7 +31,7 @@ pub fn files_in(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf
     Ok(files)
 }
 
-/// Leaves nothing of the files in the page cache.
+/// Drops the files from the page cache.
 pub(super) fn forget(files: &[PathBuf]) -> Result<(), String> {
     for path in files {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -42,7 +42,7 @@ pub(super) fn forget(files: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the files from their begin to their end; answers their bytes and how long that took.
+/// Reads the files from start to end; returns their bytes and the time.
 pub(super) fn read(files: &[PathBuf]) -> Result<(u64, Duration), String> {
     let begin = clock::now();
     let (next, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Spillway, left with its log alone.
+//! Spillway with only its log.
 
 use std::path::{Path, PathBuf};
 
@@ -31,10 +31,10 @@ impl Recoverable for SpillwayRecovery {
 
     fn open(&self, dir: &Path, log_bytes: u64, threads: usize) -> Result<Box<dyn Store>, String> {
         let mut settings = Settings::default();
-        // A quarter of the budget is for memtables, which take more than the log of the same rows.
+        // Memtables may use a quarter of the budget, and take more than the log of the same rows.
         settings.memory_bytes = (log_bytes as usize).saturating_mul(8).max(64 << 20);
         settings.log_bytes_max = u64::MAX;
-        // Several segments also of a small log.
+        // Several segments even for a small log.
         settings.log_segment_bytes = settings.log_segment_bytes.min(log_bytes / 4).max(64 << 10);
         settings.log_lanes = Some(self.lanes);
         settings.recovery_threads = threads;

@@ -44,23 +44,24 @@ pub struct ScanArgs {
     /// Memory budget of each store, in MiB
     #[arg(long, default_value_t = 2048)]
     pub memory_mib: usize,
-    /// Drop the store's files from the page cache before each turn; use less memory than rows, too
+    /// Drop the store's files from the page cache before each turn; use less memory than the rows
+    /// need
     #[arg(long)]
     pub cold: bool,
-    /// Run Spillway with reads past the system's page cache as well, as "spillway direct"
+    /// Also run Spillway with reads past the system's page cache, as "spillway direct"
     #[arg(long)]
     pub direct: bool,
-    /// Turns of each task in a round. If there are several, the first one fills caches and is not
-    /// counted
+    /// Turns of each task in a round. If there are several, the first one fills caches and does not
+    /// count
     #[arg(long, default_value_t = 2)]
     pub turns: usize,
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub without: Vec<Mechanism>,
-    /// Run Spillway without the first of these as well, without the first two, and so on to all of
+    /// Also run Spillway without the first of these, without the first two, and so on to all of
     /// them
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub one_after_another: Vec<Mechanism>,
@@ -76,7 +77,7 @@ impl ScanArgs {
     /// Runs the tasks over these stores and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
         self.common.output.give(&self.compare(stores)?)
     }
@@ -111,7 +112,7 @@ impl ScanArgs {
                 for &layout in &self.layouts {
                     let mut expected = HashMap::new();
                     for place in 0..stores.len() {
-                        // The order turns with each round, so that none is always first.
+                        // The order rotates each round, so that none is always first.
                         let kind = stores[(place + round) % stores.len()];
                         bar.set_message(format!("{} {}", kind.name(), layout.name()));
                         for (what, row, checksum) in
@@ -135,8 +136,8 @@ impl ScanArgs {
         Ok(report)
     }
 
-    /// A row of the report for each task, by how many threads and how much at once, and a checksum
-    /// of what was read.
+    /// A row of the report for each task, by the number of threads and of keys at once, and a
+    /// checksum of the data read.
     fn measure(
         &self,
         kind: &dyn Stores,
@@ -159,7 +160,8 @@ impl ScanArgs {
         });
         for (at, task, threads, at_once) in runs {
             (plan.threads, plan.at_once) = (threads, at_once);
-            // What the system is to have forgotten, the store may have kept: others are asked for.
+            // The store may have kept rows that were dropped from the page cache, so each turn uses
+            // others.
             let others = if self.cold { threads << 48 | (at_once as u64) << 24 } else { 0 };
             plan.seed = self.common.seed + others;
             let mut took = run(&*store, &folder, task, &plan)?;

@@ -2,8 +2,8 @@
 //! [`Store`](crate::store::Store).
 //!
 //! The rows lie in one level, or in several with newer versions of some of them above. They are in
-//! memory, or on the device and in no cache, the system's included. Stores take turns in rounds,
-//! and every store must read the same.
+//! memory, or only on the device and in no cache, including the system's. Stores take turns in
+//! rounds, and every store must read the same data.
 
 mod command;
 #[cfg(test)]

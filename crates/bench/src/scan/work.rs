@@ -14,7 +14,7 @@ use crate::machine::{self, Io};
 use crate::measure::{Values, key};
 use crate::store::{Store, load};
 
-/// What is measured.
+/// The measured operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "kebab-case")]
 pub enum Task {
@@ -50,13 +50,13 @@ impl Task {
     }
 }
 
-/// Where rows lie.
+/// Where the rows lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "kebab-case")]
 pub enum Layout {
     /// All in one level
     One,
-    /// Three tenths of them written once more since
+    /// Three tenths of them were written again since
     Layers,
 }
 
@@ -70,7 +70,7 @@ impl Layout {
     }
 }
 
-/// How much is read.
+/// The parameters of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
@@ -81,27 +81,27 @@ pub(super) struct Plan {
     /// Keys to get in a turn, and how many of them at once.
     pub(super) gets: u64,
     pub(super) at_once: usize,
-    /// Who gets them.
+    /// The threads that get them.
     pub(super) threads: u64,
-    /// Whether the system is to have nothing of the store's files in its memory before a turn.
+    /// Whether the store's files are dropped from the page cache before a turn.
     pub(super) cold: bool,
     pub(super) seed: u64,
 }
 
-/// What a turn took.
+/// The results of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
-    /// Rows that were read.
+    /// Rows read.
     pub(super) rows: u64,
     pub(super) elapsed_s: f64,
-    /// Of the threads that read.
+    /// Processor time of the reading threads.
     pub(super) cpu_s: f64,
-    /// That devices read meanwhile.
+    /// Bytes that devices read during the turn.
     pub(super) device_bytes: u64,
     pub(super) checksum: u64,
 }
 
-/// Puts the rows in their place.
+/// Writes the rows in their layout.
 pub(super) fn lay(
     store: &dyn Store,
     name: &str,
@@ -118,7 +118,7 @@ pub(super) fn lay(
                 let number = rng.below(plan.rows);
                 store.commit(&[(&key(number), newer.of(number))], false)?;
             }
-            // The last is left where it is.
+            // The last layer stays where it is.
             if layer < 2 {
                 store.settle()?;
             }
@@ -127,7 +127,7 @@ pub(super) fn lay(
     Ok(())
 }
 
-/// Has the system forget what it has of a store's files.
+/// Drops a store's files from the page cache.
 pub(super) fn drop_cache(folder: &Path) -> Result<(), String> {
     let of = |error: std::io::Error| format!("{}: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(of)? {
@@ -135,7 +135,7 @@ pub(super) fn drop_cache(folder: &Path) -> Result<(), String> {
         if path.is_dir() {
             drop_cache(&path)?;
         } else if let Ok(file) = File::open(&path) {
-            // What was not written yet would stay.
+            // Dirty pages would stay.
             file.sync_all()
                 .and_then(|()| Ok(fadvise(file, 0, None, Advice::DontNeed)?))
                 .map_err(of)?;
@@ -181,7 +181,7 @@ pub(super) fn run(
     Ok(Took { rows, elapsed_s, cpu_s, device_bytes, checksum: u64::from(checksum) })
 }
 
-/// What is read of a row: little, so that it is the store that is measured.
+/// The data used of a row: little, so that the store is measured.
 struct Seen {
     rows: u64,
     sum: u64,
@@ -196,7 +196,7 @@ impl Seen {
     }
 }
 
-/// What is measured, and nothing else: `valgrind --toggle-collect` is given its name
+/// Only the measured code: `valgrind --toggle-collect` uses its name
 /// (`scripts/bench-scan-instructions`).
 #[inline(never)]
 fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<Seen, String> {

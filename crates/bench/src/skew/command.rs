@@ -25,16 +25,16 @@ pub struct SkewArgs {
     /// Exponents of Zipf distributions of the rows asked for; 0 for uniform
     #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.6, 0.8, 0.99, 1.2])]
     pub skew: Vec<f64>,
-    /// Reads before those that are measured, over all threads
+    /// Reads before the measurement, over all threads
     #[arg(long, default_value_t = 1_000_000)]
     pub warm: u64,
-    /// Reads that are measured, over all threads
+    /// Measured reads, over all threads
     #[arg(long, default_value_t = 1_000_000)]
     pub reads: u64,
     /// Threads
     #[arg(long, default_value_t = 2)]
     pub threads: u64,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',', default_values_t = [Mechanism::PartReads, Mechanism::RowCache, Mechanism::AdaptiveShare, Mechanism::RowSample])]
     pub without: Vec<Mechanism>,
     /// Only stores of these names
@@ -52,10 +52,10 @@ pub struct SkewArgs {
 }
 
 impl SkewArgs {
-    /// Runs the reads on each store and gives the report.
+    /// Runs the reads on each store and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self, stores: &[&dyn Stores]) -> Result<(), String> {
         if self.quick {
             (self.memory_mib, self.warm, self.reads, self.rounds) = (16, 20_000, 20_000, 1);

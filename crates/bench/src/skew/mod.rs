@@ -1,8 +1,8 @@
 //! Point reads of data larger than memory, from uniform to very skewed (X-Engine, figure 18).
 //!
-//! Popular rows are anywhere among the rows, so that a block with one of them has many unpopular
-//! ones. How many reads are answered from memory then depends on whether rows or blocks are cached.
-//! Before each measurement the same reads run for a while and are not counted.
+//! Popular rows are random rows, so that a block with one of them has many unpopular ones. The
+//! share of reads answered from memory then depends on whether rows or blocks are cached. Before
+//! each measurement the same reads run for a while without being counted.
 
 mod command;
 mod work;

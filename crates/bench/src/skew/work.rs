@@ -11,19 +11,18 @@ use crate::machine::{self, Cpu};
 use crate::measure::{Values, fresh_folder, key, read_through, remove_folder};
 use crate::store::{CacheHits, Store, Stores, by_threads, load};
 
-/// Reads after a jump that are looked at together, as a part of those that are measured.
+/// The reads of one step after a jump, as a fraction of the measured reads.
 const STEP_SHARE: u64 = 50;
-/// Other rows are as good as those before once so many times as many blocks are read for them at
-/// the most.
+/// The caches have recovered once at most this many times as many blocks are read for the new rows.
 const RECOVERED: f64 = 1.1;
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
-    /// Reads of each skew before those that are measured, and of these.
+    /// The unmeasured and the measured reads of each skew.
     pub(super) warm: u64,
     pub(super) reads: u64,
     pub(super) threads: u64,
@@ -36,21 +35,22 @@ pub(super) struct Ran {
     pub(super) skew: f64,
     pub(super) reads_per_s: f64,
     pub(super) cpu_us: f64,
-    /// Of that, the kernel's.
+    /// The kernel's part of that.
     pub(super) kernel_us: f64,
-    /// Of the reads, and of the blocks that were looked for, the shares that were in memory, where
-    /// the store tells.
+    /// The shares of the reads, and of the requested blocks, that were in memory, if the store
+    /// reports them.
     pub(super) rows_hit: Option<f64>,
     pub(super) blocks_hit: Option<f64>,
-    /// Blocks read from the device for each read, where the store tells.
+    /// Blocks read from the device for each read, if the store reports them.
     pub(super) device_reads: Option<f64>,
-    /// Reads after all popular rows were exchanged for others at once until the caches are as good
-    /// as before; infinite where as many reads as were measured did not do. Where the store tells
-    /// of its caches, and some rows are more popular than others.
+    /// After all popular rows are exchanged for others at once: the reads until the caches are as
+    /// good as before; infinite if the measured number of reads did not suffice. `None` if the
+    /// store does not report its caches, or no rows are more popular than others.
     pub(super) recovered_after: Option<f64>,
 }
 
-/// Runs the plan on a store in a fresh folder, which is removed; `bar` moves by a read.
+/// Runs the plan on a store in a fresh folder, which is removed; `bar` advances by one for each
+/// read.
 pub(super) fn run(
     stores: &dyn Stores,
     plan: &Plan,
@@ -100,8 +100,8 @@ fn measure(store: &dyn Store, plan: &Plan, skew: f64, bar: &ProgressBar) -> Resu
     })
 }
 
-/// The popular rows are others from now on: how many reads it takes until no more blocks are read
-/// for each than `before`, about.
+/// Exchanges the popular rows, and returns the number of reads until about `before` blocks are read
+/// for each again.
 fn recover(
     store: &dyn Store,
     plan: &Plan,
@@ -122,7 +122,7 @@ fn recover(
     Ok(f64::INFINITY)
 }
 
-/// So many reads, over all threads, of rows that are drawn, and then taken for others.
+/// This many reads, over all threads, of drawn rows that are then mapped to others.
 fn read(
     store: &dyn Store,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Waiting for commits.
+//! Waits for commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use spillway_base::clock;
 
 use crate::measure::histogram;
 
-/// The commits that one thread has on their way, and what became of those that ended.
+/// The commits in flight of one thread, and the outcomes of those that ended.
 ///
-/// That thread alone waits; any thread tells.
+/// Only that thread waits; any thread reports.
 pub struct Completions {
     in_flight: AtomicUsize,
     /// The thread that sleeps until fewer are in flight.
@@ -23,25 +23,25 @@ pub struct Completions {
 
 struct Ended {
     latency_ns: Histogram<u64>,
-    /// Commits begun before this moment are not recorded.
+    /// Commits that began before this moment are not recorded.
     from: Duration,
     failure: Option<String>,
 }
 
-/// Who learns of commits.
+/// A receiver of outcomes.
 pub trait Sink: Send + Sync {
-    /// One that began at this moment has ended.
+    /// A commit that began at this moment has ended.
     fn end(&self, begun: Duration, outcome: Result<(), String>);
 }
 
-/// Tells of one commit. Dropping it untold counts as a failure.
+/// Reports the outcome of one commit. Dropping it without a report counts as a failure.
 pub struct Done {
     begun: Duration,
     sink: Option<Arc<dyn Sink>>,
 }
 
 impl Completions {
-    /// None on their way yet, all from the calling thread. Those begun before `from` are not
+    /// An empty set of commits of the calling thread. Those that begin before `from` are not
     /// recorded.
     #[must_use]
     pub fn new(from: Duration) -> Arc<Completions> {
@@ -53,31 +53,31 @@ impl Completions {
         })
     }
 
-    /// One more is on its way, since `begun`.
+    /// Adds a commit in flight, since `begun`.
     #[must_use]
     pub fn one_more(self: &Arc<Self>, begun: Duration) -> Done {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         Done::new(begun, self.clone())
     }
 
-    /// How many are on their way.
+    /// The number of commits in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// Waits until fewer than `limit` are on their way. `lead` may do a piece of what they wait
-    /// for, and answers whether it did.
+    /// Waits until fewer than `limit` are in flight. `lead` may do a part of the work that they
+    /// wait for, and returns whether it did.
     pub fn wait_below(&self, limit: usize, mut lead: impl FnMut() -> bool) {
         while self.in_flight() >= limit {
             if !lead() && self.in_flight() >= limit {
-                // Whoever ends one unparks this thread after counting it.
+                // A thread that ends a commit counts it and then unparks this thread.
                 std::thread::park();
             }
         }
     }
 
-    /// The latencies of those that ended.
+    /// The latencies of the ended commits.
     ///
     /// # Errors
     /// The first failure of one of them.
@@ -116,7 +116,7 @@ impl Done {
         Done { begun, sink: Some(sink) }
     }
 
-    /// Tells the outcome.
+    /// Reports the outcome.
     pub fn tell(mut self, outcome: Result<(), String>) {
         if let Some(sink) = self.sink.take() {
             sink.end(self.begun, outcome);

@@ -27,7 +27,7 @@ pub(crate) fn load(
     Ok(())
 }
 
-/// Does work by so many threads at once; the sum of what each answers, or the first failure.
+/// Runs work on this many threads at once; returns the sum of their results, or the first failure.
 pub(crate) fn by_threads(
     threads: u64,
     work: impl Fn(u64) -> Result<u64, String> + Sync,

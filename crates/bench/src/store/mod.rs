@@ -1,4 +1,4 @@
-//! What a workload needs of a store, so that peers are measured by the same code in the same run.
+//! The interface that a workload uses, so that the same code measures peers in the same run.
 
 mod done;
 mod load;
@@ -17,40 +17,40 @@ pub(crate) use self::spillway::{mechanisms, metrics_sum};
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// What a workload needs of a store. Methods may be called from several threads.
+/// The operations that a workload uses. Methods may be called from several threads.
 pub trait Store: Send + Sync {
-    /// Gives keys their values, all or none: durable when this returns if `durable`, else visible.
+    /// Sets the values of keys atomically: durable on return if `durable`, otherwise visible.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn commit(&self, rows: &[Pair<'_>], durable: bool) -> Result<(), String>;
 
-    /// Begins a durable commit and goes on; `done` is told when it is durable. Only for stores that
-    /// [`Stores::asynchronous`].
+    /// Begins a durable commit without waiting; `done` is called when it is durable. Only for
+    /// stores that are [`Stores::asynchronous`].
     ///
     /// # Errors
-    /// Whatever kept it from beginning, in words.
+    /// The error that prevented it from beginning, as text.
     fn begin(&self, rows: &[Pair<'_>], done: Done) -> Result<(), String> {
         done.tell(self.commit(rows, true));
         Ok(())
     }
 
-    /// Works on the commits that have begun, for a caller that has nothing else to do; `false` when
-    /// there was nothing to do.
+    /// Works on the commits that have begun, for an otherwise idle caller; `false` if there was
+    /// nothing to do.
     fn lead(&self) -> bool {
         false
     }
 
-    /// Reads `key` into `value`; answers whether it is there.
+    /// Reads `key` into `value`; returns whether it exists.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, String>;
 
-    /// Visits up to `count` pairs from the first key at or past `key`; answers how many there were.
+    /// Visits up to `count` pairs from the first key at or past `key`; returns their number.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn seek(
         &self,
         key: &[u8],
@@ -58,11 +58,11 @@ pub trait Store: Send + Sync {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize, String>;
 
-    /// Visits up to `count` pairs in a direction: from the first key at or past `from`, or the last
-    /// at or before it; all, without it. Answers how many there were.
+    /// Visits up to `count` pairs in a direction: from the first key at or past `from`, or from the
+    /// last at or before it; without `from`, from the end of the table. Returns their number.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn scan(
         &self,
         from: Option<&[u8]>,
@@ -74,11 +74,11 @@ pub trait Store: Send + Sync {
         Err("this store is not for scans".to_owned())
     }
 
-    /// Reads several keys at once; `visit` is given each one's place among them, in any order, and
+    /// Reads several keys at once; `visit` receives each one's index among them, in any order, and
     /// its value.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn multi_get(
         &self,
         keys: &[&[u8]],
@@ -92,46 +92,46 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Takes keys and their values away, all or none, as [`Store::commit`] gives them.
+    /// Removes keys atomically, with the durability of [`Store::commit`].
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn delete(&self, keys: &[&[u8]], durable: bool) -> Result<(), String> {
         let _ = (keys, durable);
         Err("this store is for commits".to_owned())
     }
 
-    /// Writes all that is in memory to data files, and waits until no compaction is due.
+    /// Flushes all memtables, and waits until no compaction is due.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn settle(&self) -> Result<(), String> {
         Err("this store is for commits".to_owned())
     }
 
-    /// Brings everything together in one level.
+    /// Merges everything into one level.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn compact(&self) -> Result<(), String> {
         Err("this store is for commits".to_owned())
     }
 
-    /// How it stands with memory and writers.
+    /// The memory use and the waits of writers.
     fn pressure(&self) -> Pressure;
 
-    /// What its caches have answered, where it tells.
+    /// The hits of its caches, if it reports them.
     fn cache_hits(&self) -> Option<CacheHits> {
         None
     }
 
-    /// What it has written and read on its own account, where it tells.
+    /// The bytes that it has written and read itself, if it reports them.
     fn traffic(&self) -> Option<Traffic> {
         None
     }
 }
 
-/// What the caches of a store have answered since it was opened.
+/// The hits of a store's caches since it was opened.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct CacheHits {
     /// Reads that found their row in a cache of rows.
@@ -143,7 +143,7 @@ pub struct CacheHits {
 }
 
 impl CacheHits {
-    /// What they have answered since an earlier look.
+    /// The hits since an earlier sample.
     #[must_use]
     pub fn since(self, earlier: CacheHits) -> CacheHits {
         CacheHits {
@@ -154,7 +154,7 @@ impl CacheHits {
     }
 }
 
-/// What a store has written and read since it was opened, in bytes.
+/// The bytes that a store has written and read since it was opened.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Traffic {
     /// Written to the log.
@@ -165,12 +165,12 @@ pub struct Traffic {
     pub compaction_written_bytes: f64,
     /// Read by compactions.
     pub compaction_read_bytes: f64,
-    /// Read by no calls that the kernel counts ([`crate::machine::Io::read_calls_bytes`]).
+    /// Read without calls that the kernel counts ([`crate::machine::Io::read_calls_bytes`]).
     pub uncounted_read_bytes: f64,
 }
 
 impl Traffic {
-    /// What was written and read since an earlier look.
+    /// The bytes written and read since an earlier sample.
     #[must_use]
     pub fn since(self, earlier: Traffic) -> Traffic {
         Traffic {
@@ -183,23 +183,23 @@ impl Traffic {
         }
     }
 
-    /// All that was written.
+    /// All bytes written.
     #[must_use]
     pub fn written_bytes(self) -> f64 {
         self.log_bytes + self.flushed_bytes + self.compaction_written_bytes
     }
 }
 
-/// How a store stands with memory and writers.
+/// The memory use and the waits of writers.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Pressure {
-    /// Memory that the store counts as its own, in bytes.
+    /// Memory that the store accounts for, in bytes.
     pub memory_bytes: u64,
-    /// Seconds that writers were made to wait since it was opened, over all of them.
+    /// Seconds that writers had to wait since it was opened, over all of them.
     pub waited_s: f64,
-    /// Bytes written to the log since it was opened, where the store tells.
+    /// Bytes written to the log since it was opened, if the store reports them.
     pub log_bytes: u64,
-    /// Syncs of the log since it was opened, and the seconds that they took, where the store tells.
+    /// Syncs of the log since it was opened, and their total seconds, if the store reports them.
     pub syncs: u64,
     /// See `syncs`.
     pub sync_s: f64,
@@ -210,10 +210,10 @@ pub trait Stores: Sync {
     /// The name in the report.
     fn name(&self) -> String;
 
-    /// What it is set to, in words, besides its memory.
+    /// Its settings, as text, besides its memory.
     fn settings(&self) -> String;
 
-    /// Whether one thread of it keeps many commits on their way.
+    /// Whether one thread can keep many commits in flight.
     fn asynchronous(&self) -> bool {
         false
     }
@@ -221,6 +221,6 @@ pub trait Stores: Sync {
     /// Opens an empty store in an empty folder, with a memory budget in bytes.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     fn open(&self, dir: &Path, memory_bytes: usize) -> Result<Box<dyn Store>, String>;
 }

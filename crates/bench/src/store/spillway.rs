@@ -15,22 +15,22 @@ use spillway_storage::queue::Means;
 
 use super::{CacheHits, Done, Pair, Pressure, Store, Stores, Traffic};
 
-/// Opens Spillway with its default settings, but for what is named here.
+/// Opens Spillway with its default settings, except those named here.
 #[derive(Clone, Debug)]
 pub struct SpillwayStores {
     /// The name in the report.
     pub name: String,
-    /// Where the log is, if not in the store's folder.
+    /// The log's folder, if not in the store's folder.
     pub log_dir: Option<PathBuf>,
-    /// Lanes of the log, if not as many as by default.
+    /// Lanes of the log, if not the default number.
     pub lanes: Option<usize>,
-    /// What is switched off.
+    /// Mechanisms that are switched off.
     pub without: Vec<Mechanism>,
     /// Whether reads go past the system's page cache.
     pub direct: bool,
 }
 
-/// Parses a mechanism, and tells of all there are.
+/// Parses a mechanism, and lists all of them.
 pub(crate) fn mechanisms() -> impl TypedValueParser<Value = Mechanism> {
     let names = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name));
     names.map(|name| name.parse().expect("a name of one"))
@@ -49,20 +49,20 @@ impl Default for SpillwayStores {
 }
 
 impl SpillwayStores {
-    /// With this many lanes of the log, which its name tells.
+    /// With this many lanes of the log, which its name states.
     #[must_use]
     pub fn with_lanes(lanes: usize) -> SpillwayStores {
         let name = format!("spillway {lanes} {}", if lanes == 1 { "lane" } else { "lanes" });
         SpillwayStores { name, lanes: Some(lanes), ..SpillwayStores::default() }
     }
 
-    /// With something switched off, which its name tells.
+    /// With a mechanism switched off, which its name states.
     #[must_use]
     pub fn without(mechanism: Mechanism) -> SpillwayStores {
         SpillwayStores::without_all(&[mechanism])
     }
 
-    /// The same with reads that go past the system's page cache, which its name tells.
+    /// The same with reads past the system's page cache, which its name states.
     #[must_use]
     pub fn directly(self) -> SpillwayStores {
         let name = self.name.replacen("spillway", "spillway direct", 1);
@@ -89,7 +89,7 @@ impl SpillwayStores {
             .collect()
     }
 
-    /// Stores with these among them, right behind the first.
+    /// The given stores, with these inserted behind the first.
     pub(crate) fn among<'a>(
         these: &'a [SpillwayStores],
         stores: &[&'a dyn Stores],
@@ -108,16 +108,16 @@ impl SpillwayStores {
         settings.log_lanes = self.lanes;
         settings.without.extend(&self.without);
         settings.direct_reads = self.direct;
-        // Peers are run without it, too.
+        // Peers also run without compression.
         settings.hot_compression = spillway::Compression::None;
         settings.cold_compression = spillway::Compression::None;
         settings
     }
 
-    /// Opens the store in a folder that has one, or makes it.
+    /// Opens the store in a folder, or creates it.
     ///
     /// # Errors
-    /// Whatever went wrong, in words.
+    /// The error, as text.
     pub fn open_with(&self, dir: &Path, settings: Settings) -> Result<SpillwayStore, String> {
         let open = || {
             let db = Database::open(dir, settings)?;
@@ -164,7 +164,7 @@ pub struct SpillwayStore {
 }
 
 impl SpillwayStore {
-    /// A session that does not wait for durability reads what it wrote, durable or not.
+    /// A session that does not wait for durability reads its own writes, durable or not.
     fn reads() -> TransactionOptions {
         TransactionOptions::new().read_only(true).durability(Durability::Relaxed)
     }
@@ -208,7 +208,7 @@ impl SpillwayStore {
     }
 }
 
-/// The sum of metrics, each of which there must be: a benchmark that finds none would say that
+/// The sum of metrics, each of which must exist: a benchmark that finds none would report that
 /// nothing happened.
 pub(crate) fn metrics_sum(metrics: &[Metric], names: &[&str]) -> f64 {
     let value = |name: &&str| {
@@ -311,8 +311,7 @@ impl Store for SpillwayStore {
 
     fn traffic(&self) -> Option<Traffic> {
         let compaction_read_bytes = self.sum_of(&["tiered_compaction_read_bytes_total"]);
-        // Compactions read through a queue of the system where it has one, and the kernel counts
-        // calls.
+        // Compactions read through a ring if the system has one, and the kernel counts only calls.
         let uncounted = if Means::Ring.is_there() { compaction_read_bytes } else { 0.0 };
         Some(Traffic {
             log_bytes: self.sum_of(&["log_flushed_bytes_total"]),

@@ -10,7 +10,7 @@ use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::SpillwayStores;
 
-/// The effect of tracking how often extents are read: reads of devices, and bytes written, with and
+/// The effect of tracking how often extents are read: device reads and bytes written, with and
 /// without.
 #[derive(Args, Clone, Debug)]
 pub struct TemperatureArgs {
@@ -35,10 +35,10 @@ pub struct TemperatureArgs {
     /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Neighbours that are hot together, for the lines that have such
+    /// Neighbours that are hot together, in the cases with such
     #[arg(long, default_value_t = 10_000)]
     pub together: u64,
-    /// Which of them to run
+    /// Which cases to run
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Case::ALL)]
     pub case: Vec<Case>,
     /// Times to run everything; the report gives medians over them
@@ -50,20 +50,19 @@ pub struct TemperatureArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this line alone and write its results to a file; each run does so in a process of its
-    /// own
+    /// Run this case alone and write its results to a file; used for the process of each run
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "CASE", "FILE"])]
     pub child: Vec<String>,
 }
 
-/// Where what is hot lies.
+/// Where the hot rows lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Case {
     /// Neighbours are hot together
     Together,
-    /// Hot rows are anywhere
+    /// Hot rows are random rows
     Scattered,
-    /// As together, with a fast tier and a slow one
+    /// Neighbours are hot together, with a fast tier and a slow one
     Tiers,
 }
 
@@ -90,10 +89,10 @@ pub(super) fn subjects() -> [SpillwayStores; 2] {
 }
 
 impl TemperatureArgs {
-    /// Runs with and without it, in processes of their own, and gives the report.
+    /// Runs with and without it, in separate processes, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(mut self) -> Result<(), String> {
         if self.quick {
             (self.memory_mib, self.operations, self.rounds) = (32, 20_000, 1);

@@ -1,10 +1,10 @@
 //! The effect of counting how often extents are read.
 //!
-//! Rows of several times the memory are loaded and merged into one level. Then threads get and
-//! update rows of a hot set, and insert others. Neighbours are hot together, or hot rows are
+//! The run loads rows of several times the memory and merges them into one level. Then threads get
+//! and update rows of a hot set, and insert others. Neighbours are hot together, or hot rows are
 //! scattered over all keys. The engine learns from the first half of the operations. The second
-//! half measures what was found in the cache, from what class of device the rest came, and what was
-//! written. Each run is a process of its own.
+//! half measures the cache hits, the device class of the other reads, and the bytes written. Each
+//! run is a separate process.
 
 mod command;
 mod work;

@@ -12,7 +12,7 @@ use crate::machine;
 use crate::measure::{Values, fresh_folder, key, progress, remove_folder};
 use crate::store::{SpillwayStore, SpillwayStores, Store, by_threads, load, metrics_sum};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
@@ -21,30 +21,30 @@ pub(super) struct Plan {
     /// Operations of each half.
     pub(super) operations: u64,
     pub(super) threads: u64,
-    /// Of so many: gets, updates, inserts.
+    /// The shares of gets, updates and inserts.
     pub(super) mix: [u64; 3],
     pub(super) skew: f64,
-    /// Neighbours that are as hot as each other.
+    /// The number of neighbours that are equally hot.
     pub(super) together: u64,
     /// Whether there is a fast device and a slow one.
     pub(super) tiers: bool,
     pub(super) seed: u64,
 }
 
-/// What the second half of a run gave.
+/// The results of the second half of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Ran {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) gets: f64,
-    /// Blocks that were found in the cache, and that were read.
+    /// Blocks found in the cache, and blocks read.
     pub(super) hits: f64,
     pub(super) reads: f64,
-    /// Of those, from the fast device.
+    /// Those read from the fast device.
     pub(super) fast_reads: f64,
     pub(super) written_bytes: f64,
     pub(super) moved_bytes: f64,
-    /// Of the bytes of extents, those that are on the fast device in the end.
+    /// The share of extents' bytes that are on the fast device at the end.
     pub(super) fast_share: f64,
 }
 
@@ -132,7 +132,7 @@ impl Work<'_> {
         })
     }
 
-    /// All threads' share of one half of the operations; answers how many of them were gets.
+    /// One half of the operations, with all threads; returns the number of gets.
     fn half(&self, half: u64) -> Result<u64, String> {
         let plan = self.plan;
         let bar = progress(plan.operations);
@@ -156,7 +156,7 @@ impl Work<'_> {
                     return Err(format!("row {row} is missing"));
                 }
             } else {
-                // Inserts are past all rows, a place for each operation.
+                // Inserts are behind all rows, with a place for each operation.
                 let insert = what >= plan.mix[0] + plan.mix[1];
                 let row = if insert { plan.rows + half * plan.operations + place } else { row };
                 self.store.commit(&[(&key(row), self.values.of(row ^ place << 32))], false)?;
@@ -168,7 +168,7 @@ impl Work<'_> {
         Ok(gets)
     }
 
-    /// A row of a group that is hot, any of them alike.
+    /// A random row of a hot group.
     fn draw(&self, rng: &mut Rng) -> u64 {
         let together = self.plan.together;
         (self.hot.draw(rng) * together + rng.below(together)).min(self.plan.rows - 1)

@@ -23,7 +23,7 @@ pub struct WaveArgs {
     /// Size of the data, as a multiple of the memory
     #[arg(long, default_value_t = 4.0)]
     pub data_times: f64,
-    /// Rows, instead
+    /// The number of rows, instead
     #[arg(long)]
     pub rows: Option<u64>,
     /// Bytes of each value
@@ -32,7 +32,7 @@ pub struct WaveArgs {
     /// Skew of the rows asked for: 0 for uniform, 0.99 for YCSB's Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub skew: f64,
-    /// Reads of a hundred operations; the others are durable writes
+    /// Percent of the operations that are reads; the others are durable writes
     #[arg(long, default_value_t = 50)]
     pub reads_percent: u64,
     /// Seconds of the closed loop before the step
@@ -44,10 +44,10 @@ pub struct WaveArgs {
     /// The step's rate, as a multiple of the rate before
     #[arg(long, default_value_t = 122.0)]
     pub step: f64,
-    /// Operations a second in the step [default: a share of what the first store sustains]
+    /// Operations a second in the step [default: a share of the rate that the first store sustains]
     #[arg(long)]
     pub rate: Option<f64>,
-    /// That share of what the first store sustains in a closed loop
+    /// The share of the rate that the first store sustains in a closed loop
     #[arg(long, default_value_t = 0.6)]
     pub share: f64,
     /// Seconds of that closed loop, of which the later half counts
@@ -65,7 +65,7 @@ pub struct WaveArgs {
     /// Times to run everything, the stores in turn
     #[arg(long, default_value_t = 1)]
     pub rounds: usize,
-    /// Run Spillway without these as well, each by itself
+    /// Also run Spillway without each of these
     #[arg(long, value_parser = mechanisms(), value_delimiter = ',')]
     pub without: Vec<Mechanism>,
     /// Only stores whose name contains one of these
@@ -77,17 +77,16 @@ pub struct WaveArgs {
     /// Seed, folder and report
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Run this store alone and write its results to a file; each run does so in a process of its
-    /// own
+    /// Run this store alone and write its results to a file; used for the process of each run
     #[arg(long, hide = true, num_args = 3, value_names = ["STORE", "RATE", "FILE"])]
     pub child: Vec<String>,
 }
 
 impl WaveArgs {
-    /// Runs the wave on each store, in processes of their own, and gives the report.
+    /// Runs the wave on each store, in separate processes, and prints the report.
     ///
     /// # Errors
-    /// What is wrong with the arguments, or the first failure of a run, in words.
+    /// Invalid arguments, or the first failure of a run, as text.
     pub fn run(&self, stores: &[&dyn Stores]) -> Result<(), String> {
         let mut plan = self.plan()?;
         let without: Vec<_> =
@@ -111,7 +110,7 @@ impl WaveArgs {
         let mut runs: Vec<Run> = Vec::new();
         for round in 0..self.rounds {
             for place in 0..names.len() {
-                // The order turns with each round; the very first says how much it bears.
+                // The order rotates each round; the very first run determines the rate.
                 let name = &names[(place + round) % names.len()];
                 let rate = runs.first().map(|first| first.rates.1);
                 let rate = self.rate.or(rate).map_or(String::new(), |rate| rate.to_string());

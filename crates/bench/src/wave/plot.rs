@@ -30,7 +30,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Draws the runs into an SVG file. Those of one store are of one colour.
+/// Draws the runs into an SVG file. Those of one store have the same colour.
 pub(super) fn draw(runs: &[Run], path: &Path) -> Result<(), String> {
     let panels = || -> Result<(), Box<dyn Error>> {
         let area = SVGBackend::new(path, (1000, 1100)).into_drawing_area();
@@ -59,7 +59,7 @@ fn draw_panel(
     chart.caption(heading, ("sans-serif", 15)).margin(8);
     chart.x_label_area_size(24).y_label_area_size(64);
     let time = 0.0..(seconds as f64);
-    // The two scales are two types of chart.
+    // The two scales have different chart types.
     macro_rules! draw_on {
         ($scale:expr) => {{
             let mut chart = chart.build_cartesian_2d(time, $scale)?;

@@ -1,4 +1,4 @@
-//! Operations of a run as they end.
+//! Records operations of a run as they end.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ struct Cell {
 }
 
 impl Recorder {
-    /// For so many seconds from `start`.
+    /// For this many seconds from `start`.
     pub(super) fn new(start: Duration, seconds: usize) -> Recorder {
         let cell = |_| Cell { ended: AtomicU64::new(0), latency_ns: Mutex::new(histogram()) };
         Recorder {
@@ -41,7 +41,7 @@ impl Recorder {
         self.seconds.get(moment.saturating_sub(self.start).as_secs() as usize)
     }
 
-    /// One has begun whose end will be told.
+    /// Records the begin of an operation whose end will be reported.
     pub(super) fn begin(&self) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
     }
@@ -50,7 +50,7 @@ impl Recorder {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// One that should have begun at `due` has ended.
+    /// Records the end of an operation that should have begun at `due`.
     pub(super) fn ended(&self, due: Duration) {
         let now = clock::now();
         if let Some(cell) = self.cell(now) {
@@ -59,7 +59,7 @@ impl Recorder {
         self.waited(due, now);
     }
 
-    /// One that should have begun at `due` has waited until `now`.
+    /// Records an operation that should have begun at `due` and has waited until `now`.
     pub(super) fn waited(&self, due: Duration, now: Duration) {
         if let Some(cell) = self.cell(due) {
             let waited = now.saturating_sub(due).as_nanos() as u64;

@@ -15,7 +15,7 @@ use crate::machine::resident_bytes;
 use crate::measure::{Values, fresh_folder, key, median, progress, remove_folder};
 use crate::store::{Completions, Done, Pressure, Store, Stores, load};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) rows: u64,
@@ -25,7 +25,7 @@ pub(super) struct Plan {
     pub(super) reads_percent: u64,
     pub(super) before_s: usize,
     pub(super) step_s: usize,
-    /// How many times the quiet rate the step is.
+    /// The rate of the step, as a multiple of the quiet rate.
     pub(super) times: f64,
     pub(super) rate: Rate,
     /// Threads of stores whose commits do not block their thread, and of others.
@@ -41,11 +41,11 @@ pub(super) struct Plan {
 pub(super) enum Rate {
     /// Operations a second.
     Fixed(f64),
-    /// A share of what the store bears, measured for so long.
+    /// A share of the rate that the store sustains, measured for this long.
     Share(f64, Duration),
 }
 
-/// Commits that one store may have on its way before operations wait for their turn.
+/// The most commits in flight on one store; further operations wait.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 /// How long a leader of flushes sleeps when there is nothing to flush.
 const IDLE: Duration = Duration::from_micros(100);
@@ -113,7 +113,7 @@ impl Wave<'_> {
         if self.asynchronous { self.plan.threads } else { self.plan.waiting_threads }
     }
 
-    /// Operations a second in a closed loop with all hands: the median second of its later half.
+    /// Operations a second in a closed loop with all threads: the median second of its later half.
     fn capacity(&self, time: Duration) -> Result<f64, String> {
         let until = clock::now() + time;
         let ended = AtomicU64::new(0);
@@ -147,9 +147,9 @@ impl Wave<'_> {
         Ok(median(seconds.split_off(seconds.len() / 2)))
     }
 
-    /// One operation after the other, each ended before the next begins. With a pace, no sooner
-    /// than so long after the one before began; else a store that can keeps many commits on its
-    /// way.
+    /// One operation after another, each ended before the next begins. With a pace, each begins at
+    /// least that long after the one before began; without one, an asynchronous store keeps many
+    /// commits in flight.
     fn closed_loop(
         &self,
         thread: u64,
@@ -219,7 +219,7 @@ impl Wave<'_> {
         });
         let mut series: Vec<_> = series.collect();
         if let Some(first) = series.first_mut() {
-            // It has what was waited for during the load.
+            // It includes the waits during the load.
             first.waited_s = 0.0;
         }
         Ok(Run {
@@ -235,7 +235,7 @@ impl Wave<'_> {
         })
     }
 
-    /// How the store stands at the end of each second.
+    /// Samples the store at the end of each second.
     fn monitor(&self, start: Duration, seconds: usize) -> Vec<(Pressure, u64)> {
         let bar = progress(seconds as u64);
         bar.set_message("seconds of quiet and wave");
@@ -276,7 +276,7 @@ impl Wave<'_> {
         })
     }
 
-    /// The open loop; answers how many operations were due before its end and had not begun.
+    /// The open loop; returns how many operations were due before its end and had not begun.
     fn step(&self, recorder: &Arc<Recorder>, start: Duration, rate: f64) -> Result<u64, String> {
         let threads = self.threads();
         let until = start + Duration::from_secs(self.plan.step_s as u64);
@@ -348,5 +348,5 @@ impl Wave<'_> {
     }
 }
 
-/// Commits that a thread keeps on their way where it is asked for as many as it can.
+/// Commits that a thread keeps in flight if there is no limit.
 const IN_FLIGHT_OF_A_THREAD: usize = 64;

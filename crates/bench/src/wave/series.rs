@@ -13,10 +13,10 @@ pub(super) struct Second {
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
     pub(super) p999_us: f64,
-    /// Memory that the store counts, and that the process has.
+    /// Memory that the store accounts for, and the resident memory of the process.
     pub(super) memory_bytes: u64,
     pub(super) resident_bytes: u64,
-    /// Seconds that writers were made to wait in it, over all of them.
+    /// Seconds that writers had to wait in it, over all of them.
     pub(super) waited_s: f64,
 }
 
@@ -59,7 +59,7 @@ impl Run {
         ended().fold(f64::INFINITY, f64::min) / median(ended())
     }
 
-    /// What the wave did to it, in lines.
+    /// The effect of the wave on the store, in lines of text.
     pub(super) fn verdict(&self) -> Vec<String> {
         let most = |of: fn(&Second) -> u64| self.seconds.iter().map(of).max().unwrap_or(0);
         let budget = self.budget_bytes as f64;
