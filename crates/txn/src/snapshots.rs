@@ -372,7 +372,8 @@ mod tests {
 mod loom_tests {
     use super::*;
 
-    /// H2: what a collector does not count as live does not come to life below its smallest.
+    /// H2: a CSN that a collector does not count as live does not become a snapshot below its
+    /// smallest.
     #[test]
     fn loom_no_snapshot_escapes_the_collector() {
         loom::model(|| {
@@ -382,7 +383,7 @@ mod loom_tests {
                 let snapshots = snapshots.clone();
                 loom::thread::spawn(move || {
                     let read = || snapshots.stable_csn();
-                    // It stays.
+                    // It stays registered.
                     snapshots.register(read).csn()
                 })
             };

@@ -1,6 +1,5 @@
-//! The lock queue, model-checked: everybody in a line is served, a cycle has one victim, and
-//! nothing is left behind, whatever the order of asking, looking, granting, giving up and going to
-//! sleep.
+//! The lock queue, model-checked: every waiter is served, a cycle has one victim, and nothing is
+//! left behind, in every order of requesting, searching, granting, giving up and falling asleep.
 
 use spillway_base::EngineKind;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
@@ -40,13 +39,14 @@ impl Bench {
         self.locks.acquire(owner, table, KEYS[key], mode, LockWait::Wait, timeout)
     }
 
-    /// Alone with a key.
+    /// Uses a key exclusively.
     fn work(&self, key: usize) {
         assert_eq!(self.inside[key].fetch_add(1, Ordering::SeqCst), 0);
         self.inside[key].fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Takes a lock alone and gives everything back, whether it was served or chosen as the victim.
+    /// Takes a lock exclusively and releases everything, whether the owner was served or chosen as
+    /// the victim.
     fn pass(&self, owner: &LockOwner, key: usize) {
         match self.take(owner, key, LONG) {
             Ok(_) => self.work(key),
@@ -59,7 +59,7 @@ impl Bench {
     }
 }
 
-/// Lets each owner pass the key of its number in a thread of its own; the last in this one.
+/// Each owner passes the key of its number in its own thread; the last in this one.
 fn race<const N: usize>(bench: &LoomArc<Bench>, owners: [(LockOwner, usize); N]) {
     let mut owners = Vec::from(owners);
     let last = owners.pop().unwrap();
@@ -134,8 +134,8 @@ fn loom_a_wait_that_is_cancelled_leaves_nothing_behind() {
     });
 }
 
-/// The lock is handed to one whose time is up: it either has the lock or is out of the line, and
-/// whoever stands behind is served in both cases.
+/// The lock is handed to an owner whose wait times out: the owner either has the lock or has left
+/// the line, and the waiter behind is served in both cases.
 #[test]
 fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
     model(3, || {
@@ -165,8 +165,8 @@ fn loom_a_hand_over_to_one_whose_time_is_up_is_not_lost() {
     });
 }
 
-/// The waker of a wait comes late, when its owner has found the lock granted as its time was up,
-/// and waits for another: that wait is not ended by it.
+/// The waker of a wait comes late, after its owner has found the lock granted at its timeout, and
+/// waits for another lock: the waker does not end that wait.
 #[test]
 fn loom_a_late_wake_does_not_end_the_next_wait() {
     model(3, || {
@@ -194,7 +194,7 @@ fn loom_a_late_wake_does_not_end_the_next_wait() {
     });
 }
 
-/// Tells a thread that it was called.
+/// Notifies a thread of the call.
 struct Call(LoomArc<(crate::sync::Mutex<bool>, crate::sync::Condvar)>);
 
 impl std::task::Wake for Call {
@@ -204,8 +204,8 @@ impl std::task::Wake for Call {
     }
 }
 
-/// Whoever left its wait is called for every grant, also where the call of an earlier wait comes
-/// late.
+/// An owner whose wait does not block is called for every grant, even if the call of an earlier
+/// wait comes late.
 #[test]
 fn loom_a_wait_that_is_left_behind_is_called() {
     model(3, || {
@@ -243,8 +243,8 @@ fn loom_a_wait_that_is_left_behind_is_called() {
     });
 }
 
-/// A fold beside requests for keys that it comes to cover, one of which its owner holds: nobody is
-/// let in beside anybody.
+/// A fold runs beside requests for keys that it comes to cover, one of which its owner holds: no
+/// two owners get one key.
 #[test]
 fn loom_a_fold_lets_nobody_in() {
     model(3, || {
@@ -269,8 +269,8 @@ fn loom_a_fold_lets_nobody_in() {
     });
 }
 
-/// Two owners fold spans that overlap, and then want the same key between: it is one's or the
-/// other's, by a range or a row.
+/// Two owners fold spans that overlap, and then want the same key between them: one of them gets
+/// it, by a range or a row.
 #[test]
 fn loom_two_folds_divide_what_they_cover() {
     model(3, || {
@@ -280,7 +280,7 @@ fn loom_two_folds_divide_what_they_cover() {
             bench.take(owner, *key, LONG).unwrap();
         }
         let work = |bench: &Bench, owner: &LockOwner, key: usize| {
-            // The third key makes a span of two keys, where nobody else has it.
+            // The third key makes a span of two keys, if no other owner has it.
             let third = bench.take(owner, BETWEEN, LONG).is_ok();
             bench.locks.fold(owner);
             bench.work(key);

@@ -1,4 +1,4 @@
-//! Range locks. Each test names the guarantees of `ranges` that it is about.
+//! Range locks. Each test names the guarantees of `ranges` that it checks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +16,7 @@ fn key(number: u32) -> [u8; 4] {
 }
 
 impl Bench {
-    /// Locks every second key from `from` to before `to` for an owner, and folds what it holds.
+    /// Locks every second key from `from` to before `to` for an owner, and folds its locks.
     fn fold(&self, owner: &LockOwner, numbers: std::ops::Range<u32>, mode: LockMode) {
         for number in numbers.step_by(2) {
             assert_eq!(self.take(owner, &key(number), mode).unwrap(), Acquired::New, "{number}");
@@ -76,8 +76,8 @@ fn a_range_stands_for_all_keys_between_its_bounds() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-2: those who wait for a covered key stand in one line, and are served in order once the
-/// range goes.
+/// LOCK-2: waiters for a covered key form one line, and are served in order once the range is
+/// released.
 #[test]
 fn waiters_of_a_range_stand_in_line_and_are_woken_by_its_release() {
     let bench = Bench::new();
@@ -102,7 +102,7 @@ fn waiters_of_a_range_stand_in_line_and_are_woken_by_its_release() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-4: a line that a wait made goes with the wait.
+/// LOCK-4: a line that a wait created goes with the wait.
 #[test]
 fn a_wait_that_ends_leaves_no_line_in_a_range() {
     let bench = Bench::new();
@@ -121,7 +121,7 @@ fn a_wait_that_ends_leaves_no_line_in_a_range() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-2: a range and a row are a deadlock as two rows are, whoever comes first.
+/// LOCK-2: a range and a row can form a deadlock like two rows, in either order.
 #[test]
 fn a_deadlock_across_a_range_and_a_row_is_found() {
     for range_waits_first in [true, false] {
@@ -142,7 +142,7 @@ fn a_deadlock_across_a_range_and_a_row_is_found() {
     }
 }
 
-/// LOCK-2: so are two ranges.
+/// LOCK-2: so can two ranges.
 #[test]
 fn a_deadlock_between_two_ranges_is_found() {
     let bench = Bench::new();
@@ -156,8 +156,8 @@ fn a_deadlock_between_two_ranges_is_found() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-3: shared ranges overlap, take no lines for it, and keep writers out until the last one
-/// goes.
+/// LOCK-3: shared ranges overlap without lines, and keep writers out until the last one is
+/// released.
 #[test]
 fn shared_ranges_go_together() {
     let bench = Bench::new();
@@ -168,7 +168,7 @@ fn shared_ranges_go_together() {
     assert!(bench.may(&c, 50, S) && !bench.may(&c, 51, X));
     bench.release(&c);
     assert_eq!(bench.locks.lines(), 0, "LOCK-4");
-    // An upgrade waits for the other share, and a second one is a deadlock.
+    // An upgrade waits for the other shared lock, and a second upgrade is a deadlock.
     assert!(!bench.may(&a, 50, X));
     let upgrade = bench.take_later(a, &[0, 0, 0, 50], X);
     assert_eq!(kind(bench.take(&b, &key(50), X)), ErrorKind::Deadlock);
@@ -180,7 +180,7 @@ fn shared_ranges_go_together() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-1: a lock that is stronger than the range over its key stays, and may come later.
+/// LOCK-1: a lock that is stronger than the range over its key stays, and may also come later.
 #[test]
 fn an_owner_strengthens_what_its_shared_range_covers() {
     let bench = Bench::new();
@@ -202,7 +202,7 @@ fn an_owner_strengthens_what_its_shared_range_covers() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-3: a fold leaves out what others hold or wait for.
+/// LOCK-3: a fold leaves out keys that others hold or wait for.
 #[test]
 fn a_fold_leaves_out_what_others_hold() {
     let bench = Bench::new();
@@ -216,7 +216,7 @@ fn a_fold_leaves_out_what_others_hold() {
     assert!(bench.at_once(&b, 11, X).is_ok() && bench.at_once(&c, 31, S).is_ok());
     assert!(!bench.may(&a, 11, X) && !bench.may(&a, 31, X) && bench.may(&a, 33, X));
     bench.release(&b);
-    // What was left out is not covered, but may be locked.
+    // A left-out key is not covered, but may be locked.
     assert!(bench.may(&c, 11, X));
     bench.release(&c);
     assert!(bench.may(&a, 11, X) && bench.may(&a, 31, X));
@@ -226,7 +226,7 @@ fn a_fold_leaves_out_what_others_hold() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-3: a fold takes the part of its span that no other range is in the way of.
+/// LOCK-3: a fold takes the part of its span that no other range blocks.
 #[test]
 fn a_range_ends_where_another_begins() {
     let bench = Bench::new();
@@ -255,7 +255,7 @@ fn a_range_ends_where_another_begins() {
     assert!(bench.is_empty());
 }
 
-/// LOCK-1: spans far apart stay apart as long as there are few.
+/// LOCK-1: spans far apart stay separate while there are few.
 #[test]
 fn an_owner_has_few_spans() {
     let bench = Bench::new();
@@ -266,7 +266,7 @@ fn an_owner_has_few_spans() {
     assert!(bench.may(&b, 500, X) && bench.may(&b, 6500, X) && !bench.may(&b, 6050, S));
     bench.fold(&a, 8000..8100, X);
     assert!(bench.may(&b, 5500, X) && !bench.may(&b, 7500, X), "the last two are joined");
-    // However many tables there are.
+    // This holds for any number of tables.
     for table in 2..100 {
         let table = TableId::new(EngineKind::Tiered, table);
         for number in 0..10 {
@@ -286,7 +286,7 @@ fn an_owner_has_few_spans() {
 }
 
 /// LOCK-1, LOCK-8: the locks of one owner, in order or not, take no more memory than a fold leaves,
-/// also where two owners share them.
+/// even if two owners share them.
 #[test]
 fn locks_of_many_rows_take_bounded_memory() {
     const LOCKS: u32 = 300_000;
@@ -315,7 +315,7 @@ fn locks_of_many_rows_take_bounded_memory() {
     }
 }
 
-/// What owners hold by the calls that were granted.
+/// The locks that owners hold by granted requests.
 #[derive(Default)]
 struct Model {
     held: FxHashMap<(u64, u32), LockMode>,
@@ -328,8 +328,8 @@ impl Model {
     }
 }
 
-/// LOCK-6 against a model: what is granted is held, by a line or a range, until its owner ends, and
-/// nobody else has it in conflict; what is refused is held by another. LOCK-2 to LOCK-4 hold at
+/// LOCK-6 against a model: a granted lock is held, by a line or a range, until its owner ends, and
+/// no other owner has it in conflict; a refused lock is held by another. LOCK-2 to LOCK-4 hold at
 /// every step.
 #[test]
 fn random_folds_agree_with_a_model() {
@@ -384,7 +384,7 @@ fn random_folds_agree_with_a_model() {
     }
 }
 
-/// LOCK-6 between threads: locks, waits, folds, times out, is cancelled and breaks deadlocks at
+/// LOCK-6 between threads that lock, wait, fold, time out, are cancelled and break deadlocks at
 /// random.
 #[test]
 fn nobody_is_let_in_beside_the_owner_of_a_range() {

@@ -18,7 +18,7 @@ pub(super) struct Bench {
     pub(super) locks: Arc<Locks>,
 }
 
-/// One that waits, or waited, in a thread of its own.
+/// A request that waits, or waited, in its own thread.
 pub(super) struct Asking {
     pub(super) wait: Arc<Wait>,
     told: mpsc::Receiver<(LockOwner, Result<Acquired>)>,
@@ -26,7 +26,7 @@ pub(super) struct Asking {
 
 impl Asking {
     pub(super) fn is_over(&self) -> bool {
-        // What came is put back by nobody, so this is asked only where nothing should have come.
+        // A received result is not put back, so this is called only if none should have come.
         self.told.try_recv().is_ok()
     }
 
@@ -51,7 +51,7 @@ impl Bench {
         self.locks.acquire(owner, table(), key, mode, LockWait::Wait, LONG)
     }
 
-    /// Asks in another thread, and returns once the owner stands in line and has looked for a
+    /// Requests in another thread, and returns once the owner is in line and has searched for a
     /// deadlock.
     pub(super) fn take_later(
         &self,
@@ -129,12 +129,12 @@ fn the_line_is_served_in_order() {
     assert_eq!(bench.locks.lines(), 0);
 }
 
-/// A release wakes the one who is next and nobody else, however long the line is.
+/// A release wakes the next waiter and no other, however long the line is.
 #[test]
 fn a_release_wakes_exactly_whom_it_grants() {
     let mut line = Line::new(Target::new(table(), b"hot"), 0, LockMode::Exclusive);
     let waits: Vec<Arc<Wait>> = (0..500).map(|_| Arc::default()).collect();
-    // The last three share.
+    // The last three are shared.
     let mode = |id| if id < 498 { LockMode::Exclusive } else { LockMode::Shared };
     for (id, wait) in (1..).zip(&waits) {
         line.wait(id, mode(id), wait.clone());
@@ -184,7 +184,7 @@ impl Calls {
         self.0.swap(0, Ordering::SeqCst)
     }
 
-    /// One that leaves its waits behind, and the calls for it.
+    /// An owner whose waits do not block, and the counter of its calls.
     fn owner(id: u64) -> (LockOwner, Arc<Calls>) {
         let (owner, calls) = (owner(id), Arc::new(Calls::default()));
         owner.wait().set_waker(calls.clone().into());
@@ -244,7 +244,7 @@ fn a_wait_that_is_left_behind_ends_in_every_way() {
     let (gone, calls) = Calls::owner(3);
     leave(&gone, LONG);
     bench.locks.release_all(&gone);
-    // It has got the lock when it goes.
+    // It has been granted the lock when it ends.
     let (lucky, lucky_calls) = Calls::owner(4);
     leave(&lucky, LONG);
     bench.locks.release_all(&holder);
@@ -328,7 +328,7 @@ fn a_cycle_through_a_line_is_found() {
     bench.take(&holder, b"k", LockMode::Shared).unwrap();
     bench.take(&behind, b"other", LockMode::Exclusive).unwrap();
     let _ahead = bench.take_later(owner(2), b"k", LockMode::Exclusive);
-    // `behind` could share `k` with its holder, but stands behind `ahead`.
+    // `behind` could share `k` with its holder, but is in line behind `ahead`.
     let behind = bench.take_later(behind, b"k", LockMode::Shared);
     let victim = bench.take(&holder, b"other", LockMode::Exclusive).unwrap_err();
     assert_eq!(victim.kind(), ErrorKind::Deadlock);
@@ -336,7 +336,7 @@ fn a_cycle_through_a_line_is_found() {
     assert!(!behind.is_over());
 }
 
-/// However long the line, who joins it looks at the holder, and at what that one waits for.
+/// However long the line, a new waiter checks only the holder and the key that it waits for.
 #[test]
 fn a_look_for_deadlocks_is_no_longer_behind_a_line_of_hundreds() {
     let bench = Bench::new();
@@ -358,7 +358,7 @@ fn a_look_for_deadlocks_is_no_longer_behind_a_line_of_hundreds() {
     assert_eq!((bench.edges(), bench.locks.lines()), (503, 0));
 }
 
-/// A wait stays published until its thread has woken; it leads nowhere once it is granted.
+/// A wait stays published until its thread has woken; a granted wait is no edge.
 #[test]
 fn a_wait_that_was_granted_is_no_edge() {
     let bench = Bench::new();
@@ -371,8 +371,8 @@ fn a_wait_that_was_granted_is_no_edge() {
     let key = LockKey::new(Target::new(table(), b"k"));
     bench.locks.detector.lock().waiting.insert(b.id, key);
     bench.take(&c, b"third", LockMode::Exclusive).unwrap();
-    // It waits for `b`, which waits for nobody; were `b` thought to wait for `a`, this would be a
-    // cycle.
+    // It waits for `b`, which waits for no owner; if `b` still counted as waiting for `a`, this
+    // would be a cycle.
     let a = bench.take_later(a, b"other", LockMode::Exclusive);
     bench.locks.release_all(&b);
     bench.locks.release_all(&a.granted());
@@ -395,7 +395,7 @@ fn a_wait_ends_by_time_or_by_order_and_leaves_nothing_behind() {
     assert_eq!(bench.locks.lines(), 0);
 }
 
-/// Who gives up lets those pass who could not be served behind it.
+/// A waiter that gives up lets those behind pass that could not be served before.
 #[test]
 fn a_wait_that_ends_serves_those_behind() {
     let bench = Bench::new();
@@ -410,7 +410,7 @@ fn a_wait_that_ends_serves_those_behind() {
     assert_eq!(bench.locks.lines(), 0);
 }
 
-/// Two keys are two locks, also where nothing that finds their lines tells them apart.
+/// Two keys are two locks, even if their lines have the same hash.
 #[test]
 fn keys_that_share_a_hash_are_apart() {
     let bench = Bench::new();
@@ -448,7 +448,7 @@ fn a_key_is_compared_whole_whatever_its_length() {
     assert_eq!(bench.locks.lines(), 0);
 }
 
-/// What a large transaction made the table grow by is given back.
+/// The table's growth for a large transaction is released.
 #[test]
 fn the_table_shrinks_after_a_large_transaction() {
     let bench = Bench::new();
@@ -481,8 +481,8 @@ fn hundreds_in_one_line_never_overlap() {
     assert_eq!((passed.into_inner(), bench.locks.lines()), (4000, 0));
 }
 
-/// Locks, upgrades, times out, is cancelled and breaks deadlocks at random: nobody is let in beside
-/// an exclusive holder, and no lock outlives its transaction.
+/// Locks, upgrades, times out, is cancelled and breaks deadlocks at random: no owner gets a lock
+/// beside an exclusive holder, and no lock outlives its transaction.
 #[test]
 fn no_lock_outlives_its_transaction() {
     const KEYS: [&[u8]; 4] = [b"0", b"1", b"2", b"3"];

@@ -1,5 +1,5 @@
-//! The pipeline's protocols, model-checked: every commit is acknowledged whatever the order of
-//! ordering, installing, flushing and going to sleep.
+//! The pipeline's protocols, model-checked: every commit is acknowledged in every order of
+//! ordering, installing, flushing and falling asleep.
 
 use std::task::{Wake, Waker};
 
@@ -8,7 +8,7 @@ use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
 use super::*;
 
-/// A log that takes everything, and counts the frames that are not synced.
+/// A log that accepts everything, and counts the frames that are not synced.
 #[derive(Default)]
 struct FakePlog(Counter);
 
@@ -44,7 +44,7 @@ impl Plog for FakePlog {
         None
     }
 
-    /// Of frames that a crash takes.
+    /// The number of frames that a crash would lose.
     fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -116,7 +116,7 @@ fn loom_pipe_2_a_commit_is_acknowledged_beside_a_truncation() {
     });
 }
 
-/// Whoever found the turn taken by a thread that only looks through the segments is woken (PIPE-2).
+/// A thread that found the turn taken by a thread which only reads the segments is woken (PIPE-2).
 #[test]
 fn loom_pipe_2_a_commit_is_acknowledged_beside_a_look_at_segments() {
     model(3, || {
@@ -135,7 +135,7 @@ fn loom_pipe_2_a_commit_is_acknowledged_beside_a_look_at_segments() {
     });
 }
 
-/// Whoever found the turn taken by a thread that only makes room is woken to sync.
+/// A thread that found the turn taken by a thread which only makes room is woken to sync.
 #[test]
 fn loom_a_commit_is_acknowledged_beside_a_write_for_room() {
     model(3, || {
@@ -196,7 +196,7 @@ fn loom_a_task_is_woken() {
     });
 }
 
-/// Two lanes, and a commit in each: neither is told of before both are durable, and both are.
+/// Two lanes, and a commit in each: neither is acknowledged before both are durable, and both are.
 #[test]
 fn loom_commits_of_two_lanes_are_acknowledged() {
     model(2, || {
@@ -217,14 +217,14 @@ fn loom_commits_of_two_lanes_are_acknowledged() {
     });
 }
 
-/// Whoever says "durable through" has seen every place that was reserved before.
+/// A thread that reports "durable through" has seen every place that was reserved before.
 #[test]
 fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
     model(2, || {
         let pipeline = with(2, &[]);
         let other = {
             let pipeline = pipeline.clone();
-            // Ordered and installed, and not flushed by anybody.
+            // Ordered and installed, and not flushed by any thread.
             loom::thread::spawn(move || {
                 let csn = order_on(&pipeline, 1);
                 pipeline.installed(csn);
@@ -240,8 +240,8 @@ fn loom_a_lane_does_not_claim_what_it_has_not_flushed() {
     });
 }
 
-/// A flusher that stands by and stops doing so, as its queue is empty, beside a commit that relies
-/// on it.
+/// A flusher that stands by and stops, because its queue is empty, beside a commit that relies on
+/// it.
 #[test]
 fn loom_a_flusher_stands_by_for_every_commit() {
     model(3, || {

@@ -336,7 +336,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// What is taken out is what was put in, whole, also where a place is used a second time.
+    /// Entries are taken out complete, even if their place is used a second time.
     #[test]
     fn loom_what_is_taken_is_whole() {
         spillway_base::sync::model(3, || {

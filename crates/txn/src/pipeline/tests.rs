@@ -1,4 +1,4 @@
-//! The pipeline over logs that the test can hold up and fill.
+//! The pipeline over logs that the test can block and fill.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::record::NOTE_BYTES;
 use crate::sync::Mutex;
 use crate::transaction::SOON;
 
-/// A hang is a failure, not a test that never ends.
+/// A hang fails the test instead of blocking it.
 const HANG: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 struct LogState {
     closed: bool,
-    /// Appends begun.
+    /// The number of appends begun.
     arrived: usize,
     used: u64,
-    /// Of those used, bytes that a crash leaves.
+    /// The used bytes that survive a crash.
     durable: u64,
     syncs: usize,
     claimed: u64,
-    /// Bytes of the largest frame.
+    /// The bytes of the largest frame.
     largest: usize,
     capacity: Option<u64>,
     panics: bool,
@@ -37,7 +37,7 @@ struct LogState {
 struct Log {
     state: Mutex<LogState>,
     changed: Condvar,
-    /// Called once, when segments are given back.
+    /// Called once, when segments are released.
     cuts: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -212,7 +212,7 @@ fn a_flush_is_handed_to_one_that_needs_it() {
     pipeline.installed(second);
     let second = wait_later(&pipeline, second);
     until_waiting(&pipeline, 1);
-    // While the next one leads a flush, another gets in line behind it.
+    // While the next commit leads a flush, another one waits behind it.
     log.close();
     let third = order(&pipeline);
     pipeline.installed(third);
@@ -270,7 +270,7 @@ fn room_that_was_admitted_is_not_admitted_again() {
             .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
             .unwrap();
         pipeline.installed(csn);
-        // The bytes of a flush under way count until they are in the log.
+        // The bytes of a flush in progress count until they are in the log.
         pipeline.flush().unwrap();
     }
     assert_eq!(admit().err().map(|error| error.kind()), Some(ErrorKind::DiskFull));
@@ -348,7 +348,7 @@ fn a_commit_is_stable_once_every_lane_has_those_before_it() {
     assert!(pipeline.known(first).is_none() && pipeline.known(second).is_none());
     pipeline.flush_lane(0, Task::Flush);
     assert_eq!(stable(), second);
-    // A lane with nothing queued holds nobody up.
+    // An empty lane blocks no commit.
     let third = on(1);
     pipeline.wait(third).unwrap();
     assert_eq!((stable(), logs[0].state.lock().arrived), (third, 1));
@@ -357,7 +357,7 @@ fn a_commit_is_stable_once_every_lane_has_those_before_it() {
 #[test]
 fn a_queue_that_is_full_is_emptied_by_whoever_comes() {
     let (pipeline, logs) = pipeline(1, Vec::new());
-    // Two are too large for the queue, and kept beside it.
+    // Two batches are too large for the queue, and kept beside it.
     let sizes = [3000, 3000, 60_000, 3000, 3000, 3000, 3000, 60_000, 3000];
     for bytes in sizes {
         let batch = batch(&vec![7; bytes]);
@@ -375,7 +375,7 @@ fn a_queue_that_is_full_is_emptied_by_whoever_comes() {
     assert_eq!(state.claimed, NOTE_BYTES as u64);
 }
 
-/// Room in the queue costs no sync, and what was only written is not called durable.
+/// Room in the queue costs no sync, and entries that were only written do not count as durable.
 #[test]
 fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
     let (pipeline, logs) = pipeline(1, Vec::new());
@@ -385,7 +385,7 @@ fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
     };
     let batch = batch(&[7; 3000]);
     let mut last = Csn::ZERO;
-    // More than the queue takes.
+    // More than the queue holds.
     for _ in 0..30 {
         let room = pipeline.admit(batch.as_bytes().len()).unwrap();
         last = pipeline
@@ -399,15 +399,15 @@ fn d2_what_is_written_for_room_is_stable_once_it_is_synced() {
     assert!(bytes > 30 * 3000);
     assert_eq!((log(), pipeline.snapshots.stable_csn()), ((true, 0, 0), Csn::ZERO));
     assert!(pipeline.known(last).is_none() && pipeline.has_unflushed());
-    // Nothing is left to be written, and one sync is for all.
+    // Nothing is left to write, and one sync covers everything.
     pipeline.wait(last).unwrap();
     assert_eq!((log(), pipeline.snapshots.stable_csn()), ((true, bytes, 1), last));
     pipeline.flush().unwrap();
     assert_eq!(log().2, 1);
 }
 
-/// A flusher that stands by lets others flush, is not called again while there is something in the
-/// queue, and flushes what nobody did.
+/// A flusher that stands by lets others flush, is not woken again while the queue is not empty, and
+/// flushes entries that no other thread flushed.
 #[test]
 fn a_flusher_that_stands_by_flushes_what_nobody_does() {
     let (pipeline, _logs) = pipeline(1, Vec::new());
@@ -421,24 +421,24 @@ fn a_flusher_that_stands_by_flushes_what_nobody_does() {
     assert_eq!((task(at(0)), pipeline.stands_by(0)), (None, false));
     commit(at(0));
     assert_eq!((task(at(0)), pipeline.stands_by(0)), (None, true));
-    // Others flush the first, and not yet the second.
+    // Others flush the first commit, and not yet the second.
     pipeline.flush().unwrap();
     commit(at(0));
     assert_eq!((task(at(1)), pipeline.stands_by(0)), (None, true));
     assert_eq!((task(at(2)), pipeline.stands_by(0)), (Some(Task::Flush), false));
     pipeline.flush_lane(0, Task::Flush);
     assert!(!pipeline.has_unflushed());
-    // Nothing is left when it looks.
+    // Nothing is left when it checks.
     commit(at(2));
     pipeline.flush().unwrap();
     assert_eq!((task(at(3)), pipeline.stands_by(0)), (None, false));
-    // Who asks for a flush gets one.
+    // A request for a flush leads to one.
     commit(at(3));
     pipeline.flush_by(Urgency::Now, || at(3));
     assert_eq!((task(at(3)), task(at(9)), pipeline.stands_by(0)), (Some(Task::Flush), None, false));
 }
 
-/// Of the lanes that nobody writes for, the one that holds the stable CSN back goes first.
+/// Among the lanes without a waiting thread, the one that holds the stable CSN back goes first.
 #[test]
 fn the_lane_that_is_furthest_behind_is_flushed_first() {
     let (pipeline, _logs) = pipeline(4, Vec::new());
@@ -450,7 +450,7 @@ fn the_lane_that_is_furthest_behind_is_flushed_first() {
             .enqueue(room, &batch, Terms::new([table(1)].into_iter(), &[]), |_| ())
             .unwrap();
         pipeline.installed(csn);
-        // A lane that was flushed once has come further than one that was not.
+        // A lane that was flushed once is further along than one that was not.
         pipeline.flush_lane(lane, Task::Flush);
         let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
         let csn = pipeline
@@ -491,7 +491,7 @@ fn commits_of_many_threads_become_stable() {
     assert_eq!(pipeline.snapshots.stable_csn(), Csn((threads * each) as u64));
 }
 
-/// What an opening discarded goes before anything that tells that it was.
+/// Discarded commits are cut before any segment that proves that they were discarded.
 #[test]
 fn a_log_is_cut_only_once_nothing_discarded_is_left() {
     let (pipeline, _logs) = pipeline(2, Vec::new());
@@ -518,8 +518,8 @@ fn a_log_is_cut_only_once_nothing_discarded_is_left() {
     assert_eq!((left(0), left(1)), (vec![4, 9], vec![]));
 }
 
-/// No more is asked of the engines than brings the logs down to their limit: the oldest segments of
-/// all lanes go first.
+/// The engines are asked only for as much as brings the logs down to their limit: the oldest
+/// segments of all lanes go first.
 #[test]
 fn engines_are_asked_for_the_oldest_segments_only() {
     let (pipeline, logs) = pipeline(2, Vec::new());
@@ -540,8 +540,8 @@ fn engines_are_asked_for_the_oldest_segments_only() {
     );
 }
 
-/// A commit that meets the failure of another lane's log goes without filling its place: whoever
-/// waits for that goes too.
+/// A commit that meets the failure of another lane's log leaves without filling its place: threads
+/// that wait for the place leave too.
 #[test]
 fn d6_a_place_that_is_never_filled_holds_nobody_up() {
     let (pipeline, _logs) = pipeline(2, Vec::new());
@@ -556,7 +556,7 @@ fn d6_a_place_that_is_never_filled_holds_nobody_up() {
         let _ = tell.send(());
     })
     .unwrap();
-    // It has taken what is before, and waits.
+    // It has taken the entries before, and waits.
     while !pipeline.lanes[1].has_taken(1) {
         std::thread::yield_now();
     }
@@ -594,8 +594,8 @@ fn pipe_1_a_close_waits_for_every_place_that_is_reserved() {
     assert_eq!(state.durable, state.used);
 }
 
-/// A lane goes on to another segment between the look at it and its cut, beside a cut that wrote a
-/// note and beside one that had nothing to write it for.
+/// A lane moves on to another segment between the check and its cut, once beside a cut that wrote a
+/// note and once beside one that needed none.
 #[test]
 fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
     let filled = |segment, newest| Filled {
@@ -632,7 +632,7 @@ fn pipe_3_a_cut_removes_no_more_than_it_looked_at() {
     }
 }
 
-/// Runs what panics in a thread of its own.
+/// Runs a panicking closure in its own thread.
 fn panics(name: &str, body: impl FnOnce() + Send + 'static) {
     let thread = spillway_base::thread::spawn(name, body).unwrap();
     assert!(thread.join().is_err(), "{name} panics");
@@ -672,7 +672,7 @@ fn pipe_4_those_behind_an_install_that_panics_are_told() {
     assert_eq!(pipeline.snapshots.stable_csn(), Csn::ZERO);
 }
 
-/// The place is reserved, and nobody will fill it.
+/// The place is reserved, and will never be filled.
 #[test]
 fn pipe_4_a_panic_before_the_csn_stops_commits() {
     let (pipeline, _log) = new();
@@ -690,7 +690,8 @@ fn pipe_4_a_panic_before_the_csn_stops_commits() {
     assert_stopped(in_time(move || pipeline.close()), "ordering a commit");
 }
 
-/// What was taken out of the queue and not written is not called durable by the next flush.
+/// Entries that were taken out of the queue and not written are not reported durable by the next
+/// flush.
 #[test]
 fn pipe_4_a_panic_in_a_flush_loses_nothing_that_is_acknowledged() {
     let (pipeline, log) = new();

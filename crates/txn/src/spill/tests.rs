@@ -1,4 +1,4 @@
-//! What only this module can see; histories over both engines are in `spillway`'s tests.
+//! Tests of private functions; histories over both engines are in `spillway`'s tests.
 
 use spillway_base::rng::Rng;
 

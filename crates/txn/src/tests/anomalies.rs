@@ -1,4 +1,4 @@
-//! What each isolation level promises (DESIGN, D12), by the names of Adya and of Hermitage.
+//! The promises of each isolation level (DESIGN, D12), by the names of Adya and of Hermitage.
 
 use spillway_base::{Direction, ErrorKind, KeyRange};
 
@@ -7,7 +7,7 @@ use Isolation::{ReadCommitted, RepeatableRead, Serializable};
 
 const ALL: [Isolation; 3] = [ReadCommitted, RepeatableRead, Serializable];
 
-/// Runs `body` with a lock that must not be waited for.
+/// Whether a lock is granted without a wait.
 fn locked(txn: &Transaction, key: &str) -> bool {
     let wait = LockWait::NoWait;
     match txn.lock(TABLE, key.as_bytes(), LockMode::Exclusive, wait) {
@@ -139,7 +139,7 @@ fn g_single_a_read_does_not_skew() {
     }
 }
 
-/// Two transactions each read what the other writes. Answers whether both committed.
+/// Two transactions each read the row that the other writes. Returns whether both committed.
 fn skew(level: Isolation, read: fn(&Transaction, &str) -> Result<()>) -> bool {
     let db = new();
     db.set("x", "0");
@@ -166,7 +166,7 @@ fn g2_item_writes_skew_below_serializable_only() {
     assert!(!skew(Serializable, read));
 }
 
-/// Of two that cannot both commit, one can.
+/// Of two transactions that cannot both commit, one can.
 #[test]
 fn a_skew_that_was_undone_refuses_nobody() {
     let db = new();
@@ -224,22 +224,22 @@ fn a_read_only_transaction_can_expose_a_skew_and_is_then_refused() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::SerializationFailure);
 }
 
-/// The first keys of all, in a direction; the scan is let go then.
+/// The first keys of all, in a direction; the scan is then dropped.
 fn first(txn: &Transaction, direction: Direction, count: usize) -> Vec<String> {
     let scan = txn.scan(TABLE, KeyRange::ALL, direction).unwrap();
     scan.take(count).map(|row| String::from_utf8(row.unwrap().0).unwrap()).collect()
 }
 
-/// A scan that stops has read up to the row that it gave last, and no further: of two that read so
-/// and write, one is refused if each wrote into what the other read, and none if one wrote behind
-/// that, whichever came first of read and write.
+/// A scan that stops has read up to the last row that it returned, and no further. Of two
+/// transactions that read so and write, one is refused if each wrote into the range that the other
+/// read, and none if one wrote behind it, in either order of read and write.
 #[test]
 fn what_a_scan_did_not_come_to_is_no_phantom() {
     for direction in [Direction::Forward, Direction::Backward] {
         for write_first in [false, true] {
             for (key, skews) in [("a", true), ("b", true), ("bb", true), ("c", true), ("cc", false)]
             {
-                // Backward, keys lie behind the scan the other way round.
+                // Backward, the keys behind the scan are the lower ones.
                 let (read, key) = match direction {
                     Direction::Forward => (["b", "c"], key.to_owned()),
                     Direction::Backward => {
@@ -274,8 +274,8 @@ fn what_a_scan_did_not_come_to_is_no_phantom() {
     }
 }
 
-/// What a scan finds out only when it is let go refuses its transaction at its next step: here the
-/// one that wrote was refused by nobody and is committed.
+/// A conflict that a scan finds only when it is dropped refuses its transaction at the next step.
+/// Here the writer was not refused and is committed.
 #[test]
 fn a_scan_that_is_let_go_may_refuse_its_transaction() {
     let db = new();
@@ -283,7 +283,7 @@ fn a_scan_that_is_let_go_may_refuse_its_transaction() {
     let (report, one, two) =
         (db.begin(Serializable), db.begin(Serializable), db.begin(Serializable));
     report.take_snapshot();
-    // `two` reads what `one` writes, and is committed after it; `report` sees neither.
+    // `two` reads the row that `one` writes, and is committed after it; `report` sees neither.
     get(&two, "m").unwrap();
     put(&two, "b", "2").unwrap();
     put(&one, "m", "1").unwrap();
@@ -319,11 +319,11 @@ fn what_was_read_before_a_start_over_does_not_count() {
     late.commit().wait().unwrap();
 }
 
-/// One reads y and writes x, and is committed before the other, whose snapshot is older, has read
-/// anything.
+/// One transaction reads y and writes x, and is committed before the other, whose snapshot is
+/// older, has read anything.
 #[test]
 fn a_snapshot_counts_before_anything_is_read_at_it() {
-    // Where the first commit is not durable yet, the other's snapshot is older also when it begins
+    // If the first commit is not durable yet, the other's snapshot is older even if it begins
     // later.
     for (taken_first, durable) in [(true, true), (true, false), (false, false)] {
         let db = new();
@@ -339,7 +339,8 @@ fn a_snapshot_counts_before_anything_is_read_at_it() {
         let early = early.commit();
         if durable {
             early.wait().unwrap();
-            // The end of another has what nobody runs beside any more forgotten.
+            // The end of another transaction makes the tracker forget members without concurrent
+            // transactions.
             let other = db.begin(Serializable);
             get(&other, "z").unwrap();
             other.commit().wait().unwrap();
@@ -362,7 +363,7 @@ fn what_serializable_remembers_goes_with_its_readers() {
         put(&txn, &format!("k{round}"), "1").unwrap();
         txn.commit().wait().unwrap();
         drop(db.begin(Serializable));
-        // The last one was not durable yet, and so might have had another beside it.
+        // The last one was not durable yet, and so might have had a concurrent one.
         assert!(db.manager.0.serializable.members() <= 1);
     }
     let last = db.begin(Serializable);
@@ -519,8 +520,8 @@ fn scans_overlay_own_writes_in_both_directions() {
     assert!(!scan.advance().unwrap());
 }
 
-/// C2: what the transaction writes meanwhile is seen behind the rows that were taken together, and
-/// among them it is not.
+/// C2: the transaction sees its concurrent writes behind the rows that were fetched together, and
+/// not among them.
 #[test]
 fn own_writes_come_behind_rows_that_were_taken_together() {
     let db = new();
@@ -552,7 +553,7 @@ fn own_writes_come_behind_rows_that_were_taken_together() {
     assert_eq!((scan.advance_rows(9).unwrap(), taken(&scan)), (0, Vec::new()));
 }
 
-/// Under SERIALIZABLE what was taken counts as read, and nothing behind it.
+/// Under SERIALIZABLE only fetched rows count as read.
 #[test]
 fn rows_behind_those_that_were_asked_for_do_not_count_as_read() {
     for (written, is_read) in [("a", true), ("b", false)] {
@@ -652,8 +653,8 @@ fn concurrent_increments_add_up_at_every_level() {
     }
 }
 
-/// Else one that sees the commit would be taken for one that ran beside it, and refused for
-/// nothing.
+/// Otherwise a transaction that sees the commit would count as concurrent, and be refused
+/// needlessly.
 #[test]
 fn a_serializable_commit_has_its_number_before_it_is_seen() {
     let db = new();
@@ -663,7 +664,7 @@ fn a_serializable_commit_has_its_number_before_it_is_seen() {
         let known = manager.upgrade().unwrap().serializable.numbers();
         told.send((known, vec![csn])).unwrap();
     });
-    // One beside it, for whose sake it is remembered.
+    // A concurrent transaction, because of which it is remembered.
     let beside = db.begin(Serializable);
     get(&beside, "x").unwrap();
     let txn = db.begin(Serializable);

@@ -35,7 +35,7 @@ fn d2_d3_locks_go_before_durability_and_acknowledgement_does_not() {
     let mut context = Context::from_waker(&waker);
     let mut first = Box::pin(write(&db, "x", "1"));
     assert!(matches!(first.as_mut().poll(&mut context), Poll::Pending));
-    // Nobody but the writer after it sees a commit that is not durable.
+    // Only the next writer sees a commit that is not durable.
     assert_eq!(db.value("x"), None);
     let second = db.begin(Isolation::RepeatableRead);
     let mut value = Vec::new();
@@ -82,7 +82,7 @@ fn d2_a_read_waits_only_for_commits_that_it_rests_on() {
         reader.commit().wait().unwrap();
         assert_eq!(db.value("y"), None, "{isolation:?}");
     }
-    // A key that is gone is such a commit's doing.
+    // A deleted key is the work of such a commit.
     let txn = db.begin(Isolation::RepeatableRead);
     txn.delete(TABLE, b"x").unwrap();
     let gone = txn.commit();
@@ -127,13 +127,14 @@ fn d2_a_duplicate_is_told_once_the_row_that_is_there_is_durable() {
     unflushed.wait().unwrap();
 }
 
-/// What another is installing holds up nobody who changes one row by its key, nor a relaxed reader.
+/// An install in progress blocks neither a transaction that changes one row by its key nor a
+/// relaxed reader.
 #[test]
 fn changes_by_key_and_relaxed_reads_wait_for_nobodys_install() {
     let db = new();
     db.set("x", "1");
     db.set("y", "1");
-    // A commit that was ordered, and whose thread has not come to installing it.
+    // A commit that was ordered, and whose thread has not installed it yet.
     let mut batch = WriteBatch::new();
     batch.push(Op::Put { table: TABLE, key: b"slow", value: b"1" });
     let pipeline = &db.manager.0.pipeline;
@@ -155,7 +156,7 @@ fn changes_by_key_and_relaxed_reads_wait_for_nobodys_install() {
     assert_eq!(get(&db.manager.begin(relaxed), "x").unwrap().as_deref(), Some("2"));
 }
 
-/// A transaction's snapshot shows the rows that it had locked and read before it took one.
+/// A transaction's snapshot shows the rows that it locked and read before it took the snapshot.
 #[test]
 fn a_snapshot_shows_every_row_that_was_locked_before_it() {
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]
@@ -172,7 +173,7 @@ fn a_snapshot_shows_every_row_that_was_locked_before_it() {
         let rows = txn.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap();
         let rows: Vec<_> = rows.map(Result::unwrap).collect();
         assert!(rows.contains(&(b"x".to_vec(), b"1".to_vec())), "{isolation:?}: {rows:?}");
-        // What is written blindly and undone is there again as it was.
+        // A row that was written blindly and undone is back as it was.
         let before = txn.savepoint();
         txn.put(TABLE, b"y", b"mine").unwrap();
         txn.rollback_to(before);
@@ -235,7 +236,7 @@ fn commits_whose_threads_went_on_are_acknowledged_by_calls() {
     db.manager.close().unwrap();
 }
 
-/// Without a flusher nobody could lead later, so this thread waits.
+/// Without a flusher no thread could lead later, so this thread waits.
 #[test]
 fn a_call_is_made_also_where_nobody_flushes_later() {
     let db = new();
@@ -294,8 +295,7 @@ fn d6_after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
     assert!(db.manager.health().is_err());
     disk.crash();
     disk.restart();
-    // What became of the refused commits is decided by the device; what is there of them is a
-    // prefix.
+    // The device decides which of the refused commits survive; those that do are a prefix.
     let db = open(&disk).unwrap();
     let after = (db.value("x"), db.value("y"));
     let values = (after.0.as_deref(), after.1.as_deref());
@@ -319,7 +319,7 @@ fn d6_a_full_disk_refuses_commits_and_they_resume() {
     });
     assert_eq!(refused.unwrap().kind(), ErrorKind::DiskFull);
     assert!(db.manager.health().is_ok());
-    // A restart finds the disk full too.
+    // A restart also finds the disk full.
     disk.kill();
     let db = open(&disk).unwrap();
     assert_eq!(db.value("x").as_ref(), Some(&value));
@@ -329,9 +329,9 @@ fn d6_a_full_disk_refuses_commits_and_they_resume() {
     assert_eq!(db.value("x").as_deref(), Some("after"));
 }
 
-/// Many commit at once while others fill the disk, and it empties again: each commit is
-/// acknowledged or refused, none stops the log, and all go on once there is space. What was
-/// acknowledged is there after a crash.
+/// Many threads commit at once while others fill the disk, and it empties again: each commit is
+/// acknowledged or refused, none stops the log, and all continue once there is space. Acknowledged
+/// commits survive a crash.
 #[test]
 fn d6_commits_meet_a_full_disk_before_the_log_does() {
     let disk = SimDisk::new(7);
@@ -392,8 +392,8 @@ fn work_on_a_lane(db: &Db, rng: &mut Rng, lanes: usize) {
     db.manager.0.pipeline.flush_lane(rng.below(lanes as u64) as usize, task);
 }
 
-/// Runs a seeded history until the disk stops it, its commits dealt to so many lanes in turn.
-/// Answers the states after each commit that was ordered, and how many of them were acknowledged.
+/// Runs a seeded history until the disk stops it, its commits dealt to this many lanes in turn.
+/// Returns the number of acknowledged commits; `states` gets the state after each ordered commit.
 fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) -> usize {
     let mut acknowledged = states.len() - 1;
     let Ok(db) = open_with(disk, &log(lanes)) else { return acknowledged };
@@ -426,7 +426,7 @@ fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) 
         states.push(state.clone());
         if rng.chance(1, 2) {
             waiting.push((states.len() - 1, future));
-            // A lane may be ahead of the others, and lose another tail.
+            // A lane may be ahead of the others, and lose a different tail.
             if rng.chance(1, 3) {
                 work_on_a_lane(&db, &mut rng, lanes);
             }
@@ -446,9 +446,9 @@ fn history(disk: &SimDisk, seed: u64, lanes: usize, states: &mut Vec<Contents>) 
     acknowledged
 }
 
-/// D5: crashed at every operation of a history, and again in what follows the recovery, the
-/// database holds the state after a prefix of the commits, and every acknowledged one is in it.
-/// Each life may have another number of lanes.
+/// D5: after a crash at every operation of a history, and another one in the work after the
+/// recovery, the database has the state after a prefix of the commits, and every acknowledged
+/// commit is in it. Each life may have another number of lanes.
 fn crash_everywhere(lanes: [usize; 3]) {
     let whole = SimDisk::new(0);
     history(&whole, 11, lanes[0], &mut vec![Contents::new()]);
@@ -489,10 +489,9 @@ fn d5_lanes_may_come_and_go() {
     crash_everywhere([4, 1, 2]);
 }
 
-/// D6: whichever operation on the device fails, at whatever point of a history over several lanes,
-/// and whether it did nothing, half of it, or met a full disk: nothing is acknowledged that is
-/// lost, reads go on, and once a write or a sync of the log has failed every later commit is told
-/// so.
+/// D6: any operation on the device fails, at any point of a history over several lanes, by doing
+/// nothing, half of it, or meeting a full disk. Nothing acknowledged is lost, reads continue, and
+/// once a write or a sync of the log has failed, every later commit fails with that cause.
 #[test]
 fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
     let whole = SimDisk::new(0);
@@ -523,8 +522,8 @@ fn d6_whichever_operation_fails_nothing_acknowledged_is_lost() {
     assert!(stopped > 10, "{stopped} histories were stopped by a fault");
 }
 
-/// D6: after a failed write of one lane the others acknowledge nothing either, and what was visible
-/// stays readable.
+/// D6: after a failed write of one lane the others acknowledge nothing either, and visible rows
+/// stay readable.
 #[test]
 fn d6_a_lane_that_fails_stops_all() {
     for fault in [Fault::Io, Fault::ShortWrite] {
@@ -548,8 +547,8 @@ fn d6_a_lane_that_fails_stops_all() {
     }
 }
 
-/// The segments of a lane that is used no more go once they are not needed, while other lanes still
-/// begin with their first: a note says why commits are missing.
+/// The segments of a lane that is no longer used are deleted once they are not needed, while other
+/// lanes still begin with their first: a note explains why commits are missing.
 #[test]
 fn d5_a_lane_that_was_given_up_is_not_missed() {
     let disk = SimDisk::new(4);
@@ -570,7 +569,7 @@ fn d5_a_lane_that_was_given_up_is_not_missed() {
         assert!(disk.files().iter().all(|(path, _)| !path.to_string_lossy().contains("/01-")));
         for number in 0..9 {
             let txn = db.begin(Isolation::RepeatableRead);
-            // The model has forgotten by the next opening what it claimed to keep.
+            // By the next opening the model has forgotten the rows that it claimed to keep.
             if number == 0 {
                 txn.create_table(TableId(2)).unwrap();
             }
@@ -584,8 +583,8 @@ fn d5_a_lane_that_was_given_up_is_not_missed() {
     assert_eq!(late, 9);
 }
 
-/// What one recovery discarded comes back in no later one, also where that recovery itself was cut
-/// short and the log was cut behind it.
+/// Commits that one recovery discarded come back in no later one, even if that recovery itself was
+/// interrupted and the log was cut behind it.
 #[test]
 fn d5_what_was_discarded_never_comes_back() {
     let mut discards = 0;
@@ -608,7 +607,7 @@ fn d5_what_was_discarded_never_comes_back() {
         disk.crash();
         disk.restart();
         drop((futures, db));
-        // An opening that is cut short, then one that is not.
+        // An opening that is interrupted, then one that is not.
         disk.fail_operation(disk.operations() + rng.below(20), Fault::Crash);
         drop(open_with(&disk, &log(lanes)));
         disk.crash();
@@ -617,7 +616,7 @@ fn d5_what_was_discarded_never_comes_back() {
             let db = open_with(&disk, &log(lanes)).unwrap();
             let kept = contents(&db);
             discards += 12 - kept.len();
-            // Other commits take the numbers of the discarded ones.
+            // Other commits take the CSNs of the discarded ones.
             for number in 0..rng.below(40) {
                 write(&db, &format!("late{number}"), "kept").wait().unwrap();
             }
@@ -656,7 +655,7 @@ fn a_log_that_begins_too_late_is_corruption() {
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains("commit 1 is missing"), "{error}");
 
-    // What the last opening found is missed also when all of it is gone.
+    // Commits that the last opening found are missed even if all of them are gone.
     let disk = whole;
     drop(open(&disk).unwrap());
     let mut files = disk.files();
@@ -670,7 +669,7 @@ fn a_log_that_begins_too_late_is_corruption() {
     assert!(error.to_string().contains("commit 1 is missing"), "{error}");
 }
 
-/// The frames of one lane say what was durable in all.
+/// The frames of one lane state which commits were durable in all.
 #[test]
 fn a_lane_that_is_gone_is_missed() {
     let disk = SimDisk::new(5);
@@ -721,7 +720,7 @@ fn a_log_is_cut_also_when_its_next_segment_cannot_be_made() {
 }
 
 /// Commits after an install that panicked are refused, whatever their durability, and the database
-/// says why (PIPE-4).
+/// reports why (PIPE-4).
 #[test]
 fn pipe_4_a_panic_in_an_install_stops_the_database() {
     let db = Arc::new(new());
@@ -738,7 +737,7 @@ fn pipe_4_a_panic_in_an_install_stops_the_database() {
         for durability in [Durability::Commit, Durability::Relaxed] {
             let options = TransactionOptions::new().durability(durability);
             let txn = other.manager.begin(options);
-            // Where the row is read at the newest snapshot, nobody waits for the install.
+            // If the row is read at the newest snapshot, no thread waits for the install.
             let mut value = Vec::new();
             let _ = txn.get_locked(TABLE, b"x", LockMode::Exclusive, LockWait::NoWait, &mut value);
             let wrote = txn.put(TABLE, b"y", b"1");

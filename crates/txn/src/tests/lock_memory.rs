@@ -1,5 +1,5 @@
-//! What locks take of the memory budget: LOCK-5 and LOCK-8 as transactions see them; and what
-//! SERIALIZABLE transactions read (SSI-2).
+//! The memory of locks: LOCK-5 and LOCK-8 as transactions see them; and of the reads of
+//! SERIALIZABLE transactions (SSI-2).
 
 use spillway_base::ErrorKind;
 use spillway_base::budget::{Budget, Use};
@@ -37,8 +37,8 @@ fn refused(db: &Db, number: u32, mode: LockMode) -> bool {
     }
 }
 
-/// LOCK-8: 131,072 locks would take 18 MiB. They fit 8 MiB, with others' use of it, in any order
-/// and mode.
+/// LOCK-8: 131,072 locks would take 18 MiB. They fit 8 MiB, beside other uses, in any order and
+/// mode.
 #[test]
 fn a_transaction_locks_more_rows_than_the_budget_has_room_for_one_by_one() {
     let budget = Budget::new(8 << 20);
@@ -67,7 +67,7 @@ fn a_transaction_locks_more_rows_than_the_budget_has_room_for_one_by_one() {
     }
 }
 
-/// LOCK-1: a transaction of a few thousand rows holds those and no other, however little memory
+/// LOCK-1: a transaction of a few thousand rows locks those and no others, however little memory
 /// there is.
 #[test]
 fn a_few_thousand_rows_are_locked_one_by_one() {
@@ -82,8 +82,8 @@ fn a_few_thousand_rows_are_locked_one_by_one() {
     }
 }
 
-/// LOCK-8: a request that finds no room fails and takes nothing. What was locked before stays, and
-/// goes with the transaction.
+/// LOCK-8: a request that finds no room fails and locks nothing. Earlier locks stay until the
+/// transaction ends.
 #[test]
 fn a_lock_that_memory_has_no_room_for_is_refused() {
     let budget = Budget::new(4 << 20);
@@ -108,7 +108,7 @@ fn a_lock_that_memory_has_no_room_for_is_refused() {
     assert!(!refused(&db, 0, LockMode::Exclusive));
 }
 
-/// LOCK-8: where memory is short, a transaction folds its locks before it is refused.
+/// LOCK-8: if memory is short, a transaction folds its locks before it is refused.
 #[test]
 fn locks_are_folded_before_one_is_refused() {
     let budget = Budget::new(1 << 30);
@@ -121,8 +121,7 @@ fn locks_are_folded_before_one_is_refused() {
     assert!(budget.used() <= budget.limit());
 }
 
-/// LOCK-5: a row that a range has come to cover is compared with the snapshot when it is first
-/// asked for.
+/// LOCK-5: a row that a range has come to cover is compared with the snapshot at its first request.
 #[test]
 fn a_covered_row_is_compared_with_the_snapshot() {
     let db = db(&Budget::new(16 << 20));
@@ -142,7 +141,7 @@ fn a_covered_row_is_compared_with_the_snapshot() {
     assert!(refused(&db, 777, LockMode::Shared), "the range covers it");
     assert_eq!(lock(777).unwrap_err().kind(), ErrorKind::WriteConflict);
     assert_eq!(txn.put(TABLE, &key(777), b"own").unwrap_err().kind(), ErrorKind::WriteConflict);
-    // Where nothing has changed, it may be written as any row that was locked.
+    // If nothing has changed, it may be written like any locked row.
     let mut value = Vec::new();
     assert!(!txn.get_to_change(TABLE, &key(778), false, &mut value).unwrap());
     txn.put_locked(TABLE, &key(778), Some(b"own")).unwrap();
@@ -152,8 +151,7 @@ fn a_covered_row_is_compared_with_the_snapshot() {
     assert!(reads.get(TABLE, &key(778), &mut value).unwrap() && value == b"own");
 }
 
-/// SSI-2: notes of 131,072 reads would take 30 MiB. They fit 8 MiB, in any order, and are given
-/// back.
+/// SSI-2: notes of 131,072 reads would take 30 MiB. They fit 8 MiB, in any order, and are released.
 #[test]
 fn ssi_2_a_transaction_reads_more_than_the_budget_has_notes_for() {
     let budget = Budget::new(8 << 20);
@@ -169,7 +167,7 @@ fn ssi_2_a_transaction_reads_more_than_the_budget_has_notes_for() {
             most = most.max(budget.used_for(Use::Transactions));
         }
         assert!(most > 1 << 20 && most < 5 << 20, "{most}");
-        // What was folded counts: each reads what the other writes.
+        // Folded notes count: each transaction reads a row that the other writes.
         assert!(!writer.get(TABLE, b"x", &mut value).unwrap());
         writer.put(TABLE, &long(77), b"1").unwrap();
         let refused = reader.put(TABLE, b"x", b"1").unwrap_err();
@@ -179,13 +177,13 @@ fn ssi_2_a_transaction_reads_more_than_the_budget_has_notes_for() {
         let clean = db.begin(Isolation::ReadCommitted);
         clean.delete(TABLE, &long(77)).unwrap();
         clean.commit().wait().unwrap();
-        // What has committed is forgotten with the next that ends.
+        // A committed transaction is forgotten when the next one ends.
         db.begin(Isolation::Serializable).take_snapshot();
         assert_eq!(budget.used(), before);
     }
 }
 
-/// SSI-2: a read that memory has no room for is refused, and the transaction goes on.
+/// SSI-2: a read that memory has no room for is refused, and the transaction continues.
 #[test]
 fn ssi_2_a_read_that_memory_has_no_room_for_is_refused() {
     let budget = Budget::new(4 << 20);

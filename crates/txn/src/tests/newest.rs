@@ -19,8 +19,8 @@ fn locked(txn: &Transaction, key: &str) -> Option<String> {
     found.then(|| String::from_utf8(value).unwrap())
 }
 
-/// NEWEST-1, NEWEST-4: changes and locking reads act on what is newest, plain reads on the snapshot
-/// and what was written.
+/// NEWEST-1, NEWEST-4: changes and locking reads act on the newest versions, plain reads on the
+/// snapshot and the transaction's own writes.
 #[test]
 fn newest_versions_are_changed_and_snapshots_are_read() {
     let db = new();
@@ -61,8 +61,8 @@ fn only_plain_reads_take_the_snapshot() {
     assert_eq!(get(&txn, "b").unwrap().unwrap(), "1");
 }
 
-/// NEWEST-2: a scan of rows to lock is behind once the transaction has looked at something newer
-/// than it reads.
+/// NEWEST-2: a scan of rows to lock is behind once the transaction has read something newer than
+/// the scan's state.
 #[test]
 fn a_scan_of_rows_to_lock_tells_when_it_is_behind() {
     let db = new();
@@ -87,8 +87,8 @@ fn a_scan_of_rows_to_lock_tells_when_it_is_behind() {
     }
 }
 
-/// NEWEST-4: what the snapshot has of a row that has changed since; nothing where it has the
-/// newest, or there is none.
+/// NEWEST-4: the snapshot's version of a row that has changed since; nothing if it has the newest
+/// version, or there is none.
 #[test]
 fn what_a_change_replaces_in_the_snapshot_is_told() {
     let db = new();
@@ -115,8 +115,8 @@ fn what_a_change_replaces_in_the_snapshot_is_told() {
     assert_eq!(strict.get_replaced(TABLE, b"b", &mut value).unwrap(), None);
 }
 
-/// NEWEST-4: a range of many rows hides none that others have deleted, from the transaction's own
-/// reads, between its own.
+/// NEWEST-4: a range of many rows does not hide rows between them that others have deleted from the
+/// transaction's own reads.
 #[test]
 fn a_large_deletion_leaves_the_snapshot_what_others_deleted() {
     let db = new();

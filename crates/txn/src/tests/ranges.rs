@@ -14,7 +14,7 @@ fn name(number: u64) -> String {
     format!("{number:04}")
 }
 
-/// Deletes from a number on up to another; answers how many rows were there.
+/// Deletes the rows of a range of numbers; returns how many there were.
 fn delete(txn: &Transaction, from: u64, to: u64) -> Result<u64> {
     let (start, end) = (name(from), name(to));
     let range = KeyRange::new(start.as_bytes(), Some(end.as_bytes()));
@@ -72,7 +72,7 @@ fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
                 let (from, count) = (rng.below(300), 1 + rng.below(200));
                 match rng.below(8) {
                     6..8 => {
-                        // All but a few, here and there.
+                        // All but a few, at various places.
                         let stays = |number: u64| number % 97 == seed % 5 || number == from + 3;
                         let (start, end) = (name(from), name(from + count));
                         let range = KeyRange::new(start.as_bytes(), Some(end.as_bytes()));
@@ -161,7 +161,7 @@ fn d1_d2_rows_are_shown_and_locked() {
     assert_eq!(delete(&txn, 10, 10).unwrap(), 0);
 }
 
-/// D3: what was put in after the snapshot stays, committed before the deletion or after it.
+/// D3: rows inserted after the snapshot stay, whether committed before the deletion or after it.
 #[test]
 fn d3_rows_that_it_does_not_see_stay() {
     let db = with_rows(0..100);
@@ -209,8 +209,8 @@ fn d5_whoever_comes_second_is_refused() {
     }
 }
 
-/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts as it is
-/// when it is locked, and what is ahead as it is then.
+/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts in the
+/// version at its locking, and rows ahead in theirs.
 #[test]
 fn d1_read_committed_deletes_what_is_there() {
     for gone in [false, true] {
@@ -247,7 +247,7 @@ fn d1_read_committed_deletes_what_is_there() {
     }
 }
 
-/// D6: a reader that a deletion passed by is a pivot as with single deletions.
+/// D6: a reader that a deletion overtook is a pivot, as with single deletions.
 #[test]
 fn d6_serializable_transactions_see_each_others_ranges() {
     for at_once in [40, 100] {
@@ -266,7 +266,7 @@ fn d6_serializable_transactions_see_each_others_ranges() {
     }
 }
 
-/// D8: what a failed deletion had in hand is not written.
+/// D8: the pending rows of a failed deletion are not written.
 #[test]
 fn d8_a_failed_deletion_deletes_nothing() {
     let db = with_rows(0..100);
@@ -286,7 +286,7 @@ fn d8_a_failed_deletion_deletes_nothing() {
     assert_eq!((rows(&db).len(), db.value(&name(3)).as_deref()), (100, Some("own")));
 }
 
-/// A table of the transaction's own has nothing that others could see.
+/// A table that the transaction created has nothing that others could see.
 #[test]
 fn d4_a_new_table_is_emptied_row_by_row() {
     let db = new();
@@ -305,7 +305,7 @@ fn d4_a_new_table_is_emptied_row_by_row() {
     assert_eq!(left, 50);
 }
 
-/// D7: many runs of rows that go are few ranges, and hide what they should all the same.
+/// D7: many successions of deleted rows become few ranges, and all rows are hidden.
 #[test]
 fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
     const ROWS: u64 = 65 * 40;
@@ -326,7 +326,7 @@ fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
     assert!(left.len() as u64 == ROWS / 65 && left.iter().all(|key| stays(key.as_bytes())));
 }
 
-/// D9: rows that no operation names take their locks' memory.
+/// D9: rows without an operation of their own take their locks' memory.
 #[test]
 fn d9_more_rows_than_memory_has_locks_for_are_refused() {
     for level in LEVELS {
@@ -347,7 +347,7 @@ fn d9_more_rows_than_memory_has_locks_for_are_refused() {
         assert_eq!(refused.kind(), ErrorKind::LockTableFull);
         assert!(!txn.has_writes());
         drop(txn);
-        // A part of it is no more than there is room for.
+        // A part of it fits the memory.
         let txn = db.begin(level);
         assert_eq!(txn.delete_range(TABLE, KeyRange::new(b"", Some(b"003000"))).unwrap(), 3_000);
         txn.commit().wait().unwrap();

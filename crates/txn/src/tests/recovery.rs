@@ -1,4 +1,4 @@
-//! How an opening reads the logs and installs what they hold: by several threads, within its
+//! How an opening reads the logs and installs their commits: with several threads, within its
 //! memory.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ fn by(threads: usize) -> LogSettings {
     LogSettings { recovery_threads: threads, ..log(2) }
 }
 
-/// A database whose log has this many commits of a few rows each, of about so many keys and a hot
+/// A database whose log has this many commits of a few rows each, of about `keys` keys and a hot
 /// one if that is few, each commit durable before the next unless `at_once`.
 fn written(disk: &SimDisk, commits: u64, keys: u64, at_once: bool) -> Contents {
     let db = open(disk).unwrap();
@@ -72,7 +72,7 @@ fn many_threads_find_what_one_does() {
     }
 }
 
-/// What an opening replays of a log: of each key the CSNs, in the order they came.
+/// The CSNs that an opening replays of a log for each key, in order of replay.
 fn replayed(disk: &SimDisk, threads: usize) -> BTreeMap<(TableId, Vec<u8>), Vec<Csn>> {
     let seen: Arc<Mutex<BTreeMap<_, Vec<Csn>>>> = Arc::default();
     let engine = ModelEngine::new();
@@ -95,8 +95,8 @@ fn the_versions_of_a_key_come_in_order_and_those_that_nobody_needs_do_not() {
         let seen = replayed(&disk.fork(), threads);
         assert!(seen.values().all(|csns| csns.is_sorted_by(|a, b| a < b)));
         let hot = &seen[&(TABLE, b"0".to_vec())];
-        // One of each window, of which there are few, and what was durable for certain only once
-        // all was read.
+        // One of each window, of which there are few, and those whose durability was certain only
+        // after everything was read.
         assert!((1..20).contains(&hot.len()), "{} versions", hot.len());
         assert!(wanted.keys().all(|key| seen.contains_key(&(TABLE, key.clone()))));
     }
@@ -109,12 +109,12 @@ fn what_may_be_lost_yet_is_installed_in_full() {
     let txn = db.begin(Isolation::ReadCommitted);
     txn.create_table(TABLE).unwrap();
     txn.commit().wait().unwrap();
-    // One flush of the lanes has them all, so no frame says that any is durable.
+    // One flush of the lanes writes them all, so no frame states that any is durable.
     let mut futures = Vec::new();
     for number in 0..40 {
         let txn = db.begin(Isolation::ReadCommitted);
         put(&txn, "key", &number.to_string()).unwrap();
-        // A later write of the same commit takes the place of this one.
+        // A later write of the same commit replaces this one.
         put(&txn, "key", &number.to_string()).unwrap();
         futures.push(txn.commit());
     }
@@ -125,8 +125,8 @@ fn what_may_be_lost_yet_is_installed_in_full() {
     }
 }
 
-/// DESIGN, D7: what is read ahead and installed from is charged, and bounded, however large
-/// segments are.
+/// DESIGN, D7: the memory that is read ahead and installed from is charged, and bounded, however
+/// large segments are.
 #[test]
 fn d7_a_log_is_read_within_the_budget() {
     const BUDGET: usize = 8 << 20;
@@ -152,7 +152,7 @@ fn d7_a_log_is_read_within_the_budget() {
         assert_eq!(db.value("last").as_deref(), Some("one"));
         let peak = peak.load(Ordering::Relaxed);
         assert!((100 << 10..BUDGET / 8).contains(&peak), "{peak} bytes with {threads} threads");
-        // The threads that read are done, but may not be gone.
+        // The reading threads are done, but may not have exited.
         while budget.used_for(Use::Recovery) > 0 {
             std::thread::yield_now();
         }

@@ -1,12 +1,12 @@
-//! Snapshots that move forward in place of a conflict (REFRESH-1 to REFRESH-7).
+//! Snapshots that move forward instead of a conflict (REFRESH-1 to REFRESH-7).
 
 use spillway_base::{Direction, ErrorKind, KeyRange, Result};
 
 use super::{Db, TABLE, get, new, put};
 use crate::*;
 
-/// A database with a few keys, and a transaction on it that has read what `read` reads, before
-/// another has changed what `change` says.
+/// A database with a few keys, and a transaction on it that has executed `read` before another
+/// transaction executed `change`.
 fn after(read: impl FnOnce(&Transaction), change: impl FnOnce(&Transaction)) -> (Db, Transaction) {
     let db = new();
     for key in ["a", "b", "c", "m", "x"] {
@@ -50,7 +50,7 @@ fn puts(key: &'static str, value: &'static str) -> impl FnOnce(&Transaction) {
     move |txn| put(txn, key, value).unwrap()
 }
 
-/// Rows of a range, so many at most.
+/// Scans at most this many rows of a range.
 fn scans(start: &'static str, direction: Direction, most: usize) -> impl FnOnce(&Transaction) {
     move |txn| {
         let range = KeyRange::new(start.as_bytes(), Some(b"n"));
@@ -80,7 +80,7 @@ fn keys_that_were_read_decide() {
     assert!(!is_refused(&after(snapshot_alone, puts("a", "1")).1));
 }
 
-/// REFRESH-2, REFRESH-3: so is a range, as far as a scan came through it: rows that come and go are
+/// REFRESH-2, REFRESH-3: so is a range, as far as a scan passed it: added and removed rows are
 /// changes.
 #[test]
 fn ranges_that_were_read_decide() {
@@ -107,7 +107,7 @@ fn ranges_that_were_read_decide() {
     assert!(is_refused(&after(all, puts("y", "1")).1));
 }
 
-/// REFRESH-2: what was read under a lock, or written, does not count.
+/// REFRESH-2: reads under a lock and own writes do not count.
 #[test]
 fn own_rows_do_not_count() {
     let own = |txn: &Transaction| {
@@ -125,8 +125,8 @@ fn own_rows_do_not_count() {
     assert!(is_refused(&txn));
 }
 
-/// REFRESH-1: after a refresh the transaction reads at the newer snapshot, and what it reads there
-/// counts.
+/// REFRESH-1: after a refresh the transaction reads at the newer snapshot, and its reads there
+/// count.
 #[test]
 fn the_newer_snapshot_is_read_at_and_counts() {
     let (db, txn) = after(reads("a"), puts("b", "1"));
@@ -138,8 +138,8 @@ fn the_newer_snapshot_is_read_at_and_counts() {
     assert_eq!(put(&txn, "c", "3").unwrap_err().kind(), ErrorKind::WriteConflict);
 }
 
-/// REFRESH-3: columns that were not read make no difference. The model's rows have their columns
-/// one byte each.
+/// REFRESH-3: columns that were not read make no difference. The model's rows have one-byte
+/// columns.
 #[test]
 fn only_columns_that_were_read_count() {
     fn same(read: &ColumnsRead, old: &[u8], new: &[u8]) -> bool {
@@ -174,7 +174,7 @@ fn only_columns_that_were_read_count() {
     assert!(is_refused(&txn));
 }
 
-/// REFRESH-4: beyond what is kept nothing is refreshed.
+/// REFRESH-4: beyond the limits there is no refresh.
 #[test]
 fn what_is_not_kept_is_a_conflict() {
     let many = |keys: usize| {
@@ -186,7 +186,7 @@ fn what_is_not_kept_is_a_conflict() {
     assert!(!is_refused(&after(same, puts("b", "1")).1), "one key, again and again");
 }
 
-/// REFRESH-5: those that keep their snapshots, and SERIALIZABLE.
+/// REFRESH-5: transactions that keep their snapshots, and SERIALIZABLE.
 #[test]
 fn some_keep_their_snapshots() {
     for options in [
@@ -203,7 +203,7 @@ fn some_keep_their_snapshots() {
     }
 }
 
-/// REFRESH-7: an open scan goes on at the snapshot.
+/// REFRESH-7: an open scan continues at the snapshot.
 #[test]
 fn an_open_scan_keeps_the_snapshot() {
     let (_db, txn) = after(reads("a"), puts("b", "1"));
@@ -216,7 +216,7 @@ fn an_open_scan_keeps_the_snapshot() {
     assert!(!txn.refresh().unwrap(), "the scan has read b");
 }
 
-/// What nobody was told of and will be read again is forgotten.
+/// Reads that no client has seen and that will be repeated are forgotten.
 #[test]
 fn reads_since_a_mark_are_forgotten() {
     let (_db, txn) = after(

@@ -1,4 +1,4 @@
-//! The disk space that is kept for commits which free space ([`crate::reserve`]).
+//! The disk space that is reserved for commits which free space ([`crate::reserve`]).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,7 +41,7 @@ fn try_drop(db: &Db, table: TableId) -> Result<Csn> {
     txn.commit().wait()
 }
 
-/// Writes until the disk, which holds no more than it does now, is full.
+/// Writes until the disk, whose capacity is set to its present use, is full.
 fn fill(disk: &SimDisk, db: &Db) {
     disk.set_capacity(Some(disk.used()));
     // Until a commit of any size is refused, in both lanes.
@@ -78,7 +78,7 @@ fn reserve_1_takes_a_part_of_the_free_space_within_bounds() {
         assert!(made.is_whole(), "{free:?}");
         let file = disk.open(Path::new(NAME), spillway_storage::OpenMode::Write).unwrap();
         assert_eq!(file.len().unwrap(), kept, "{free:?}");
-        // Another opening keeps it as it is, with less free space.
+        // Another opening keeps its size, although there is less free space.
         drop(crate::reserve::Reserve::open(disk.clone(), Path::new("/log"), SEGMENT));
         assert_eq!(file.len().unwrap(), kept, "{free:?}");
     }
@@ -92,14 +92,13 @@ fn reserve_2_lets_nobody_write_but_those_who_free_space() {
     fill(&disk, &db);
     try_delete(&db, "000").unwrap();
     assert!(reserve_bytes(&disk) < SEGMENT);
-    // There may be room in the segment that was made, and is not for this one.
+    // There may be room in the segment that was made, but not for this commit.
     assert_eq!(try_set(&db, "small", "").unwrap_err().kind(), ErrorKind::DiskFull);
     let txn = db.begin(Isolation::ReadCommitted);
     txn.delete(TABLE, b"001").unwrap();
     put(&txn, "small", "").unwrap();
     assert_eq!(txn.commit().wait().unwrap_err().kind(), ErrorKind::DiskFull);
-    // What was committed is there after a kill, on the full disk, and the reserve is not taken for
-    // a whole one.
+    // Commits survive a kill on the full disk, and the reserve is not taken for a whole one.
     disk.kill();
     let db = open(&disk).unwrap();
     assert_eq!(db.value("000"), None);
@@ -166,7 +165,7 @@ fn reserve_5_others_wait_for_what_was_freed_and_not_for_ever() {
     try_delete(&db, "000").unwrap();
     assert_eq!(try_set(&db, "small", "").unwrap_err().kind(), ErrorKind::DiskFull);
     assert!((HOPE..HOPE + HOPE / 100).contains(&clock.now()), "{:?}", clock.now());
-    // The engine is asked to give space back, and has it after a while.
+    // The engine is asked to release space, and does so after a while.
     let asked = Arc::new(AtomicUsize::new(0));
     let (counted, emptied) = (asked.clone(), disk.clone());
     db.engine.watch_giving(move || {
@@ -181,8 +180,8 @@ fn reserve_5_others_wait_for_what_was_freed_and_not_for_ever() {
     db.manager.close().unwrap();
 }
 
-/// The engine has rows in memory that it cannot write out: whoever frees something need not wait
-/// for that.
+/// The engine has rows in memory that it cannot flush: a commit that frees space need not wait for
+/// that.
 #[test]
 fn reserve_2_takes_a_commit_that_an_engine_has_no_room_for() {
     let disk = SimDisk::new(7);
@@ -210,7 +209,7 @@ fn reserve_6_is_no_loss_where_it_cannot_be_made_cut_or_kept() {
         db.set("a", "b");
         fill(&disk, &db);
         let freed = try_delete(&db, "a");
-        // Without a reserve there is its size in the file at most.
+        // Without a reserve the file contains at most its size.
         assert!(freed.is_ok() || reserve_bytes(&disk) < 4096, "operation {operation}: {freed:?}");
         disk.set_capacity(None);
         db.set("c", "d");
@@ -218,7 +217,7 @@ fn reserve_6_is_no_loss_where_it_cannot_be_made_cut_or_kept() {
         let db = open(&disk).unwrap();
         assert_eq!(db.value("c").as_deref(), Some("d"), "operation {operation}");
     }
-    // A file that was removed, or is damaged, is made again.
+    // A removed or damaged file is made again.
     let disk = SimDisk::new(9);
     let db = open(&disk).unwrap();
     create(&db, TABLE);

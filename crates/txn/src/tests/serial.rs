@@ -1,9 +1,10 @@
 //! Random histories of a few SERIALIZABLE transactions, each of which must have a serial order that
-//! explains all that its clients were told: values, absent keys, duplicates, whether a row was
-//! there to change, counts (SSI-1).
+//! explains everything that its clients learned: values, absent keys, duplicates, whether a row to
+//! change existed, counts (SSI-1).
 //!
-//! Steps of several transactions take turns on one thread, so a seed is one history. Who would have
-//! to wait for a lock gives up. So few transactions commit that all their orders are tried.
+//! Steps of several transactions take turns on one thread, so a seed is one history. A transaction
+//! that would have to wait for a lock gives up. Few transactions commit, so all their orders are
+//! tried.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ type Rows = BTreeMap<u8, u8>;
 enum Step {
     Get(u8),
     Insert(u8, u8),
-    /// Taken back at once, by a savepoint.
+    /// Undone at once by a savepoint.
     InsertInVain(u8, u8),
     Update(u8, u8),
     Delete(u8),
@@ -26,7 +27,7 @@ enum Step {
     Count(u8, u8),
 }
 
-/// What a client is told of a step.
+/// The result of a step for its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Told {
     Done,
@@ -52,7 +53,7 @@ impl Step {
         }
     }
 
-    /// What it does to rows that nobody else changes.
+    /// The result of a step on rows that no other transaction changes.
     fn alone(self, rows: &mut Rows) -> Told {
         match self {
             Step::Get(key) => Told::Value(rows.get(&key).copied()),
@@ -131,7 +132,7 @@ impl Step {
 
 type Seen = Vec<(Step, Told)>;
 
-/// Whether the transactions, in some order, have told what they did and left these rows.
+/// Whether some order of the transactions explains their results and these final rows.
 fn has_an_order(rows: &Rows, left: &[Seen], end: &Rows) -> bool {
     if left.is_empty() {
         return rows == end;
@@ -145,7 +146,7 @@ fn has_an_order(rows: &Rows, left: &[Seen], end: &Rows) -> bool {
     })
 }
 
-/// Answers what those that have committed were told.
+/// Returns the results of the committed transactions.
 fn history(db: &Db, seed: u64) -> Vec<Seen> {
     let mut rng = Rng::new(seed);
     let name = seed.to_be_bytes();

@@ -9,13 +9,13 @@ use spillway_base::{Direction, Error, ErrorKind, KeyRange};
 use super::*;
 use Isolation::RepeatableRead;
 
-/// Three of these are past a transaction's share in these tests.
+/// Three of these exceed a transaction's share in these tests.
 fn long(text: &str) -> String {
     text.repeat(400 << 10)
 }
 
 fn fold_all(db: &Db) {
-    // What is to be deleted for good waits for the log.
+    // Final deletions wait for the log.
     loop {
         db.manager.flush().unwrap();
         if !db.manager.fold_step().unwrap() {
@@ -30,8 +30,8 @@ fn put_rows(txn: &Transaction, value: &str) {
     }
 }
 
-/// SPILL-1, SPILL-2, SPILL-7, SPILL-8: before its commit nobody else sees it, after it everybody
-/// does, folded or not.
+/// SPILL-1, SPILL-2, SPILL-7, SPILL-8: before its commit no other transaction sees the writes,
+/// after it every one does, folded or not.
 #[test]
 fn spilled_writes_are_seen_by_their_transaction_then_by_all() {
     let db = new();
@@ -62,7 +62,8 @@ fn spilled_writes_are_seen_by_their_transaction_then_by_all() {
     assert_eq!((db.manager.overlays(), db.value("c")), (0, Some(long("n"))));
 }
 
-/// SPILL-7: who began before the commit meets it as a conflict, and who began after meets no fold.
+/// SPILL-7: a transaction that began before the commit meets it as a conflict, and one that began
+/// after it meets no fold.
 #[test]
 fn a_fold_is_no_conflict_and_the_commit_is_one() {
     let db = new();
@@ -88,7 +89,7 @@ fn a_fold_is_no_conflict_and_the_commit_is_one() {
     assert_eq!((db.value("c"), db.manager.overlays()), (Some(long("n")), 0));
 }
 
-/// A spill that cannot be written whole leaves nothing: the statement fails, and is undone.
+/// A spill that cannot be written completely leaves nothing: the statement fails, and is undone.
 #[test]
 fn a_spill_that_fails_midway_is_undone_with_its_statement() {
     for allowed in 2..12 {
@@ -121,8 +122,8 @@ fn a_spill_that_fails_midway_is_undone_with_its_statement() {
     }
 }
 
-/// SPILL-6: ranges that were deleted at once beside an overlay hide what they are about and nothing
-/// else.
+/// SPILL-6: ranges that were deleted as one operation beside an overlay hide their rows and no
+/// others.
 #[test]
 fn ranges_beside_overlays_are_deleted_row_by_row() {
     let db = new();

@@ -17,13 +17,13 @@ fn transactions_of_all_threads_have_numbers_of_their_own() {
     assert_eq!(all.lock().len(), 4 * 3000);
 }
 
-/// Has a transaction leave its waits to a waker that does nothing.
+/// Makes a transaction's waits non-blocking, with a waker that does nothing.
 fn leave_waits(txn: &Transaction) {
     txn.cancel_handle().set_waker(Waker::noop().clone());
     txn.leave_waits(true);
 }
 
-/// D7: what a transaction writes is charged, but for the first of it.
+/// D7: a transaction's writes are charged, except the first bytes.
 #[test]
 fn d7_a_transaction_is_charged_for_what_it_writes() {
     let db = new();
@@ -40,9 +40,8 @@ fn d7_a_transaction_is_charged_for_what_it_writes() {
     assert_eq!(used(), before);
 }
 
-/// A statement that met a locked row and was left behind finds, when it runs again, the newest
-/// version and a snapshot that sees it; a row that it then leaves alone is not mistaken for one
-/// that it has looked at.
+/// A statement that met a locked row without blocking finds, when it runs again, the newest version
+/// and a snapshot that sees it. If it then leaves the row alone, the row does not count as read.
 #[test]
 fn a_wait_that_was_left_behind_is_gone_on_with() {
     let db = new();
@@ -67,7 +66,7 @@ fn a_wait_that_was_left_behind_is_gone_on_with() {
         let newest: &[u8] = if again == "hot" { b"2" } else { b"1" };
         assert_eq!(update(again).unwrap(), newest);
         assert_eq!(txn.waits_until(), None);
-        // The snapshot, whichever row it was taken for, is of a time with this row's newest
+        // The snapshot, for whichever row it was taken, is of a time with this row's newest
         // version.
         let mut hot = Vec::new();
         txn.get(TABLE, b"hot", &mut hot).unwrap();
@@ -78,8 +77,8 @@ fn a_wait_that_was_left_behind_is_gone_on_with() {
     }
 }
 
-/// One that goes while it stands in line stands there no more, and one that was served meanwhile
-/// gives the lock back.
+/// A transaction that ends while in line leaves the line, and one that was served meanwhile
+/// releases the lock.
 #[test]
 fn a_transaction_that_goes_leaves_the_line() {
     let db = new();
@@ -100,8 +99,8 @@ fn a_transaction_that_goes_leaves_the_line() {
     }
 }
 
-/// A share that was waited for is no more than that: whoever then wants the row alone waits for
-/// those who share it.
+/// A shared lock that was waited for is only shared: a request for an exclusive lock then waits for
+/// its other holders.
 #[test]
 fn a_share_that_was_left_behind_is_not_taken_for_more() {
     let db = new();
@@ -120,7 +119,8 @@ fn a_share_that_was_left_behind_is_not_taken_for_more() {
     txn.commit().wait().unwrap();
 }
 
-/// Nothing of what one has done is found by the next, and nothing stays charged or locked.
+/// The next transaction finds nothing of the previous one's state, and nothing stays charged or
+/// locked.
 #[test]
 fn a_transaction_begins_in_the_place_of_one_that_has_ended() {
     let db = new();
@@ -157,8 +157,8 @@ fn a_transaction_begins_in_the_place_of_one_that_has_ended() {
     }
 }
 
-/// One handle cancels waits of transactions that come one after another; what met no wait of one
-/// meets the next one's, unless it is taken back.
+/// One handle cancels waits of consecutive transactions; a cancellation that met no wait of one
+/// ends the next one's, unless it is withdrawn.
 #[test]
 fn a_handle_reaches_one_transaction_after_another() {
     let db = new();
@@ -183,7 +183,7 @@ fn a_handle_reaches_one_transaction_after_another() {
     assert!(!txn.is_cancelled());
     leave_waits(&txn);
     assert_eq!(txn.put(TABLE, b"k", b"2").unwrap_err().kind(), ErrorKind::WouldBlock);
-    // It ends while it stands in line; what it was to be given is not given to the next.
+    // It ends while in line; its grant does not go to the next transaction.
     txn.rollback();
     holder.rollback();
     let holder = db.begin(Isolation::ReadCommitted);
@@ -197,8 +197,8 @@ fn a_handle_reaches_one_transaction_after_another() {
     assert_eq!(db.value("k").unwrap(), "4");
 }
 
-/// What a transaction writes while a scan is open is seen where the scan has not come yet, and not
-/// where it was: also when the table was untouched until the scan had come to its end.
+/// A scan sees concurrent writes of its transaction ahead of its position, and not behind it, even
+/// if the table was untouched until the scan had reached its end.
 #[test]
 fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile() {
     for (direction, ahead, behind) in
@@ -220,9 +220,8 @@ fn a_scan_goes_on_behind_what_it_passed_where_its_transaction_writes_meanwhile()
     }
 }
 
-/// Nobody has looked at a row whose look-up failed after it was locked: it is compared with the
-/// snapshot when it is locked again, and a snapshot that is taken later is not taken for one that
-/// sees it.
+/// A row whose lookup failed after it was locked is unchecked: it is compared with the snapshot
+/// when it is locked again, and a later snapshot is not assumed to see it.
 #[test]
 fn a_row_that_could_not_be_read_is_not_taken_for_checked() {
     let db = new();
@@ -245,8 +244,8 @@ fn a_row_that_could_not_be_read_is_not_taken_for_checked() {
     assert_eq!(value, b"2");
 }
 
-/// A change that is alone reads what is newest and takes no snapshot, unless others must know what
-/// was read; any other compares the row with the snapshot that there is.
+/// A change on its own reads the newest version and takes no snapshot, unless other transactions
+/// must know about the read; any other change compares the row with the existing snapshot.
 #[test]
 fn a_change_that_is_alone_takes_no_snapshot() {
     let db = new();

@@ -14,7 +14,7 @@ fn range_of(rng: &mut Rng) -> (Vec<u8>, Option<Vec<u8>>) {
     (bound(rng), rng.chance(1, 2).then(|| bound(rng)))
 }
 
-/// What the buffer must find, from all rows.
+/// The write that the buffer must find, computed from all rows.
 fn expected<'r>(
     rows: &'r Rows,
     table: TableId,
@@ -37,7 +37,7 @@ fn expected<'r>(
     }
 }
 
-/// Writes, reads, savepoints and undoing, against a map, with few writes and with many.
+/// Writes, reads, savepoints and undo against a map, with few writes and with many.
 #[test]
 fn a_buffer_is_a_map_that_can_be_undone() {
     for seed in 0..400 {
@@ -76,7 +76,7 @@ fn a_buffer_is_a_map_that_can_be_undone() {
             assert_eq!(buffer.untouched(at), !rows.keys().any(|(table, _)| *table == at));
             let (start, end) = range_of(&mut rng);
             let range = KeyRange::new(&start, end.as_deref());
-            // A scan has come to a key of its range.
+            // A scan has reached a key of its range.
             let last = range.contains(&key).then_some(key.as_slice());
             for direction in [Direction::Forward, Direction::Backward] {
                 let wanted = expected(&rows, at, range, last, direction);
@@ -95,12 +95,12 @@ fn a_buffer_is_a_map_that_can_be_undone() {
             };
             assert_eq!(rows[&(at, key.to_vec())].as_deref(), value, "seed {seed}");
         }
-        // The next buffer has this one's memory, and nothing of what was in it.
+        // The next buffer reuses this one's memory, but none of its contents.
         recycle(batch);
     }
 }
 
-/// A few writes are logged as they were made; many are in order, for the engines.
+/// A few writes are logged in the order made; many are sorted, for the engines.
 #[test]
 fn many_writes_come_in_order() {
     let keys = |count: u8| {
