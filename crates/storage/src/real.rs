@@ -375,7 +375,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, b"another").unwrap();
         for (file, access) in [(&mine, OFlags::RDWR), (&reader, OFlags::RDONLY)] {
-            // A file system that cannot has nothing to show.
+            // A file system without direct transfers has nothing to check.
             let Some(direct) = file.direct() else { return };
             let inode = |file: &fs::File| file.metadata().unwrap().ino();
             assert_eq!(inode(direct), inode(&file.file));

@@ -1,4 +1,4 @@
-//! What both disks must do alike: the guarantees that hold without a crash.
+//! The common contract of both disks: the guarantees that hold without a crash.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use spillway_base::ErrorKind;
 use crate::sim::SimDisk;
 use crate::{ALIGN, AlignedBuffer, Disk, File, OpenMode, RealDisk};
 
-/// Runs a test on both disks, in a folder of their own.
+/// Runs a test on both disks, in a separate folder.
 fn on_both(test: impl Fn(&dyn Disk, &Path)) {
     let real = tempfile::tempdir().unwrap();
     test(&RealDisk, &real.path().join("a/b"));
@@ -156,7 +156,7 @@ fn k8_what_is_read_at_once_is_what_the_file_holds() {
     });
 }
 
-/// K9, and A3 for who waits.
+/// K9, and A3 for a blocking read.
 #[test]
 fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
     on_both(|disk, dir| {
@@ -181,7 +181,7 @@ fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
     });
 }
 
-/// K9, of the simulated disk's failures.
+/// K9, for the simulated disk's failures.
 #[test]
 fn k9_a_read_past_the_cache_fails_as_any() {
     let disk = SimDisk::new(1);

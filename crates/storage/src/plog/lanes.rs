@@ -89,7 +89,7 @@ mod tests {
     use crate::sim::SimDisk;
     use crate::{RealDisk, plog};
 
-    /// A device that takes so many syncs beside each other.
+    /// The choice for a device that runs this many syncs in parallel.
     fn chosen(most: usize, beside: usize) -> usize {
         choose(most, |lanes| Ok(1000.0 * lanes.min(beside) as f64)).unwrap()
     }

@@ -79,7 +79,7 @@ fn the_real_file_system_keeps_a_log_too() {
     assert_eq!(read(&*disk, dir.path()).unwrap().0, wanted);
 }
 
-/// Appends until the disk stops it. Answers the number of frames that were durable, and of all.
+/// Appends until the disk stops it. Returns the number of durable frames, and of all.
 fn drive(disk: &SimDisk, from: u64, seed: u64, truncate: bool) -> (u64, u64) {
     let mut rng = Rng::new(seed);
     let (mut durable, mut written) = (from, from);
@@ -108,8 +108,8 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
 }
 
-/// Reads a log and checks that it is a run of frames without a gap. Answers the number of the first
-/// and the one after the last.
+/// Reads a log and checks that its frames have no gap. Returns the number of the first and the one
+/// after the last.
 fn run(disk: &SimDisk) -> (u64, u64) {
     let found = numbers(&read(disk, Path::new("/log")).unwrap().0);
     let from = found.first().copied().unwrap_or(0);
@@ -117,9 +117,9 @@ fn run(disk: &SimDisk) -> (u64, u64) {
     (from, from + found.len() as u64)
 }
 
-/// L2, L3, L5: the log is crashed at every operation of a history, and again at every few of the
-/// opening and appends after it; each time a prefix comes back that holds all that was durable.
-/// With truncation, files are used again, and what is in them from before never comes back.
+/// L2, L3, L5: the log crashes at every operation of a history, and again at every few of the
+/// opening and the appends after it; each time a prefix comes back that includes everything
+/// durable. With truncation, files are reused, and their old contents never come back.
 #[test]
 fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     for truncate in [false, true] {
@@ -148,8 +148,8 @@ fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     }
 }
 
-/// L3: what an opening has read is durable when it ends, also when its writer was killed, and also
-/// when the sync of its last frames failed and they are in the cache only.
+/// L3: frames that an opening has read are durable when it ends, even if its writer was killed, or
+/// the sync of its last frames failed and only the cache has them.
 #[test]
 fn l3_what_an_opening_read_is_there_after_a_crash() {
     for seed in 0..60 {
@@ -233,7 +233,7 @@ fn l4_a_segment_missing_between_others_is_reported() {
     assert!(error.to_string().contains(&file_name(3, 2)), "{error}");
 }
 
-/// The last frames of a log have no witness until the next opening has noted where they end.
+/// The last frames of a log have no witness until the next opening has noted their end.
 #[test]
 fn l4_what_an_opening_found_is_missed() {
     let (disk, places) = sample();
@@ -252,7 +252,7 @@ fn l4_what_an_opening_found_is_missed() {
     disk.remove(&segment_path(last.segment)).unwrap();
     let error = read(&disk, Path::new("/log")).unwrap_err();
     assert!(error.to_string().contains(&file_name(3, last.segment)), "{error}");
-    // What comes after the noted end is never read, whatever it looks like.
+    // Bytes after the noted end are never read, whatever they are.
     assert_eq!(read(&whole, Path::new("/log")).unwrap().0.len(), 6);
 }
 
@@ -306,7 +306,7 @@ fn l6_many_large_rooms_take_no_more_than_their_share() {
     let rooms: Vec<_> = (0..64).map(|_| plog.reserve(SEGMENT / 2).unwrap()).collect();
     let claimed: u64 = rooms.iter().map(Room::size).sum();
     assert!(disk.used() < 5 * claimed, "{} bytes for rooms of {claimed}", disk.used());
-    // With less space than is asked for at once, what is needed is enough.
+    // If there is less space than requested at once, the necessary space suffices.
     disk.set_capacity(Some(disk.used() + 3 * claimed));
     let more = plog.reserve(2 * claimed).unwrap_err();
     assert_eq!(more.kind(), ErrorKind::DiskFull);
@@ -340,8 +340,7 @@ fn l6_a_log_is_opened_on_a_full_disk() {
     assert_eq!(run(&disk), (0, 5));
 }
 
-/// L6: whatever was handed out until the disk was full can be used, in any order and put together
-/// in any way.
+/// L6: all room reserved until the disk was full can be used, in any order and joined in any way.
 #[test]
 fn l6_rooms_do_not_share_a_byte() {
     for seed in 0..40 {
@@ -378,7 +377,7 @@ fn l6_rooms_do_not_share_a_byte() {
 }
 
 /// L6: many threads on a disk that fills up and empties again. A thread that has room is never
-/// refused later, and all go on once there is space.
+/// refused later, and all continue once there is space.
 #[test]
 fn l6_concurrent_users_are_refused_or_served() {
     let disk = SimDisk::new(1);
@@ -399,7 +398,7 @@ fn l6_concurrent_users_are_refused_or_served() {
                         Ok(room) => room,
                         Err(error) => {
                             assert_eq!(error.kind(), ErrorKind::DiskFull);
-                            // Space returns once everybody has met the full disk a while.
+                            // Space returns once all threads have met the full disk for a while.
                             if refusals.fetch_add(1, Ordering::SeqCst) == 500 {
                                 disk.set_capacity(None);
                             }
@@ -490,7 +489,7 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
     assert!(plog.bytes() < before.0 && disk.used() < before.1);
     let found = numbers(&read(&disk, Path::new("/log")).unwrap().0);
     assert!(found.contains(&8) && found.ends_with(&[8, 9, 10, 11]), "{found:?}");
-    // From here on the log goes round in the files it has.
+    // From here on the log reuses its files.
     let steady = disk.used();
     disk.set_capacity(Some(steady));
     for number in 12..200 {
@@ -509,7 +508,7 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
     assert_eq!(run(&disk).1, 202);
 }
 
-/// A retired log is cut without a gap, also where a frame went past a segment that it did not fit.
+/// A retired log is cut without a gap, even if a frame skipped a segment into which it did not fit.
 #[test]
 fn a_retired_log_that_is_cut_is_whole() {
     for cuts in [[0, 1], [1, 3], [2, 4], [4, 4]] {
@@ -553,7 +552,7 @@ fn a_truncation_that_failed_is_made_up_for() {
     }
 }
 
-/// A hang is a failure, not a test that never ends.
+/// A hang fails the test instead of blocking it.
 const HANG: Duration = Duration::from_secs(60);
 
 #[test]
@@ -576,8 +575,8 @@ fn its_size_is_told_beside_a_sync() {
     assert_eq!(plog.bytes(), before + frame_bytes(1000));
 }
 
-/// D8: a segment is made piece by piece, so that commits beside it do not wait for the device;
-/// whoever waits for the segment itself does not wait for that.
+/// D8: a segment is made in pieces, so that concurrent commits do not wait for the device; an
+/// append that waits for the segment itself does not wait for the pieces' syncs.
 #[test]
 fn a_segment_that_is_waited_for_is_made_at_once() {
     const BYTES: u64 = 16 << 20;
@@ -585,7 +584,7 @@ fn a_segment_that_is_waited_for_is_made_at_once() {
     let settings = PlogSettings { dir: "/log".into(), lane: 3, segment_bytes: BYTES };
     let (_, found) = read(&disk, Path::new("/log")).unwrap();
     let plog = FilePlog::open(Arc::new(disk.clone()), settings, &found, 1, 0).unwrap();
-    // Each segment has room for one, and no next one is there when it is in.
+    // Each segment has room for one, and there is no next segment when it is written.
     let frame = payload(1, 10 << 20);
     put(&plog, &frame, false).unwrap();
     let before = disk.operations();
@@ -649,7 +648,7 @@ fn stretches_of_any_size_have_the_same_frames() {
                 end = payload.end;
             }
             assert!(end <= bytes || stretch.frames.len() == 1);
-            // The largest frame, or what was asked for.
+            // The largest frame, or the requested bytes.
             assert!(stretch.bytes.len() <= bytes.max(40_024), "{} bytes", stretch.bytes.len());
             memory = stretch.bytes;
         }

@@ -231,7 +231,7 @@ mod tests {
         file.downcast().unwrap()
     }
 
-    /// Takes an operation to its end by a system that does at most so many bytes at once, and is
+    /// Runs an operation to its end on a system that moves at most this many bytes at once, and is
     /// interrupted at times.
     fn run(mut operation: Operation, most: usize) -> Completion {
         while !operation.is_over() {

@@ -221,7 +221,7 @@ mod tests {
         for (tag, pipe) in (0..).zip(&pipes) {
             queue.read(tag, pipe, 0, 4096, AlignedBuffer::with_capacity(0));
         }
-        // Each read waits for what is written after all of them.
+        // Each read waits for bytes that are written after all of them.
         for tag in [1, 2, 0] {
             let mut buffer = AlignedBuffer::new(4096);
             buffer.fill(tag as u8);
@@ -242,7 +242,7 @@ mod tests {
         let pipe = pipe(&dir.path().join("pipe"));
         let settings = QueueSettings { depth: 2, cache: Cache::Through };
         let mut queue = RealDisk.queue_by(settings, Means::Ring).unwrap();
-        // The second write waits until somebody reads the first, with which the pipe is full.
+        // The second write waits for a read of the first, which fills the pipe.
         queue.write(1, &pipe, 0, AlignedBuffer::new(64 << 10));
         queue.wait().unwrap().outcome.unwrap();
         queue.write(2, &pipe, 0, AlignedBuffer::new(4096));

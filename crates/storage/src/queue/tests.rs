@@ -1,4 +1,4 @@
-//! What all queues must do alike, and what each does at a crash.
+//! The common contract of all queues, and the behaviour of each at a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ mod sim;
 
 const PAGE: u64 = ALIGN as u64;
 
-/// A disk with a folder, and a way to its queues.
+/// A disk with a folder, and a constructor of its queues.
 struct Place<'a> {
     name: String,
     disk: &'a dyn Disk,
@@ -44,8 +44,7 @@ impl Place<'_> {
     }
 }
 
-/// Runs a test with queues of each kind, past the cache and through it, each in a folder of its
-/// own.
+/// Runs a test with queues of each kind, past the cache and through it, each in its own folder.
 fn everywhere(test: impl Fn(&Place<'_>)) {
     for cache in [Cache::Through, Cache::Bypass] {
         for means in Means::ALL.into_iter().filter(|means| means.is_there()) {
@@ -69,7 +68,7 @@ fn empty() -> AlignedBuffer {
     AlignedBuffer::with_capacity(0)
 }
 
-/// Waits for all that is in flight, by tag.
+/// Waits for everything in flight, by tag.
 fn drain(queue: &mut dyn IoQueue) -> BTreeMap<u64, Completion> {
     let mut done = BTreeMap::new();
     while let Some(completion) = queue.wait() {
@@ -100,7 +99,7 @@ fn a9_who_is_told_when_to_look_waits_for_nothing_and_misses_nothing() {
         let (mut next, mut done) = (0, BTreeSet::new());
         while done.len() < 40 {
             while next < 40 && !queue.is_full() {
-                // The last one is not there.
+                // The last one does not exist.
                 let offset = if next == 39 { 40 * PAGE } else { next * PAGE + 100 };
                 queue.read(next, &file, offset, 1000, AlignedBuffer::with_capacity(0));
                 next += 1;
@@ -143,7 +142,7 @@ fn a10_what_is_gathered_comes_back_once_it_was_handed_over() {
             if place.means != Some(Means::Threads) {
                 assert!(queue.try_wait().is_none(), "{}: it was kept", place.name);
             }
-            // By whom it is handed over does not matter.
+            // Any of these calls may submit it.
             let mut done = match round {
                 0 => drain(&mut *queue),
                 _ => {
@@ -158,7 +157,7 @@ fn a10_what_is_gathered_comes_back_once_it_was_handed_over() {
                 assert_eq!(read.buffer[..], bytes[from..from + 4000], "{}", place.name);
             }
         }
-        // A queue that goes waits for what it kept.
+        // Dropping a queue waits for operations that it held back.
         read(&mut *queue, 1);
         drop(queue);
     });
@@ -324,10 +323,10 @@ fn a_caller_that_does_not_keep_to_its_part_meets_a_panic() {
     });
 }
 
-/// A file of pages, what is known of its bytes, and what is in flight on it.
+/// A file of pages, its known bytes, and the operations in flight on it.
 struct Model {
     bytes: Vec<u8>,
-    /// By tag: the range, and what is written there.
+    /// By tag: the range, and the bytes written there.
     in_flight: BTreeMap<u64, (std::ops::Range<usize>, Option<u8>)>,
 }
 
@@ -368,7 +367,7 @@ impl Model {
     }
 }
 
-/// Random operations, beside plain calls on the same file, all as a model has it.
+/// Random operations beside plain calls on the same file, checked against a model.
 fn random_operations(place: &Place<'_>, seed: u64, operations: u64) {
     let mut rng = Rng::new(seed);
     let file = place.file("f", &[0; 1000]);

@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Is done once so many others run beside it.
+    /// Finishes once this many others run concurrently.
     struct Meeting(Arc<Barrier>);
 
     impl Job for Meeting {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A disk with a synced file of so many pages of ones.
+/// A disk with a synced file of this many pages of ones.
 fn disk(seed: u64, count: usize) -> (SimDisk, Arc<dyn File>) {
     let disk = SimDisk::new(seed);
     let file = disk.open(Path::new("/f"), OpenMode::Create).unwrap();
@@ -20,7 +20,7 @@ fn read(disk: &SimDisk) -> Vec<u8> {
     content(&*disk.open(Path::new("/f"), OpenMode::Read).unwrap())
 }
 
-/// Which pages hold nothing but this value, for those that hold one only.
+/// The single value of each page, for pages that hold only one.
 fn values(bytes: &[u8]) -> Vec<Option<u8>> {
     let one = |page: &[u8]| page.iter().all(|byte| *byte == page[0]).then_some(page[0]);
     bytes.chunks(ALIGN).map(one).collect()
@@ -264,8 +264,8 @@ fn equal_seeds_give_equal_disks() {
     assert_ne!(run(5), run(6));
 }
 
-/// What each sector of a file may hold after a crash: the first is what a sync made sure of, the
-/// others were submitted since.
+/// The possible contents of each sector after a crash: the first is the synced one, the others were
+/// submitted since.
 struct Hopes(Vec<Vec<u8>>);
 
 impl Hopes {
@@ -280,8 +280,8 @@ impl Hopes {
         self.of_page(page).iter_mut().for_each(|sector| sector.push(value));
     }
 
-    /// Of a page with no write in flight, a sync keeps what is read, since every write that went
-    /// well was given back.
+    /// For a page without a write in flight, a sync keeps the bytes read, since every successful
+    /// write was returned.
     fn synced(&mut self, page: u64, now: &[u8]) {
         for (sector, now) in self.of_page(page).iter_mut().zip(now.chunks(512)) {
             assert!(sector.contains(&now[0]));
@@ -290,7 +290,7 @@ impl Hopes {
     }
 }
 
-/// Writes at random, some of which fail, with syncs and reads between, up to a crash or a kill.
+/// Random writes, some of which fail, with syncs and reads between, up to a crash or a kill.
 fn history(seed: u64) {
     let (disk, file) = disk(seed, Hopes::PAGES as usize);
     let mut rng = Rng::new(seed);
