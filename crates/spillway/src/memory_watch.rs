@@ -170,11 +170,11 @@ mod tests {
 
     const LIMIT: usize = 256 << 20;
 
-    /// A process whose memory is said.
+    /// A process whose memory the test sets.
     #[derive(Default)]
     struct Said {
         resident: AtomicUsize,
-        /// What its allocator holds free.
+        /// The free memory that its allocator holds.
         free: AtomicUsize,
         asked: AtomicUsize,
     }

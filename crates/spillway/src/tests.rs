@@ -109,7 +109,7 @@ fn tables_come_and_go_by_name() {
     assert!(read(&txn, new).is_empty());
 }
 
-/// D6: once data files cannot be trusted, the log that could be cut stays, and no commit is taken.
+/// D6: once data files cannot be trusted, the log is not cut, and no commit is accepted.
 #[test]
 fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
     let disk = SimDisk::new(1);
@@ -143,8 +143,8 @@ fn a_failed_engine_takes_no_commit_and_its_log_is_not_cut() {
     db.flush().unwrap();
 }
 
-/// D11: a scan that would have to wait for a block, while a newer version of the row before is in
-/// memory, goes on where it was: nothing is skipped, also nothing that is written meanwhile.
+/// D11: a scan that would have to wait for a block, while memory has a newer version of the row
+/// before, continues where it was: it skips nothing, including concurrent writes.
 #[test]
 fn a_scan_that_would_block_goes_on_where_it_was() {
     let disk = SimDisk::new(1);
@@ -198,8 +198,8 @@ fn a_scan_that_would_block_goes_on_where_it_was() {
     assert!(blocked > rows, "{blocked}");
 }
 
-/// The folder is another's once the database is closed: nobody who still holds a handle writes to
-/// it, neither asked to nor to make room for a commit.
+/// Once the database is closed the folder may belong to another: no remaining handle writes to it,
+/// neither on request nor to make room for a commit.
 #[test]
 fn a_closed_database_does_no_work_on_its_folder() {
     for background_threads in [false, true] {
@@ -253,7 +253,7 @@ fn contents(db: &Database) -> Contents {
         .collect()
 }
 
-/// One transaction of a seeded history: tables created, dropped and written. Answers the contents
+/// One transaction of a seeded history: tables created, dropped and written. Returns the contents
 /// after it.
 fn step(db: &Database, rng: &mut Rng, state: &Contents) -> Result<(CommitFuture, Contents)> {
     let txn = db.begin(TransactionOptions::new());
@@ -286,7 +286,7 @@ fn step(db: &Database, rng: &mut Rng, state: &Contents) -> Result<(CommitFuture,
     Ok((txn.commit(), next))
 }
 
-/// Runs a seeded history, with background work in between, until the disk stops it. Answers how
+/// Runs a seeded history, with background work in between, until the disk stops it. Returns how
 /// many of `states` were acknowledged.
 fn history(disk: &SimDisk, seed: u64, states: &mut Vec<Contents>, steps: u64) -> usize {
     let mut acknowledged = states.len() - 1;
@@ -310,9 +310,9 @@ fn history(disk: &SimDisk, seed: u64, states: &mut Vec<Contents>, steps: u64) ->
     acknowledged
 }
 
-/// The whole library crashed at every write and every sync of a history: what it holds afterwards
-/// is what the acknowledged transactions left, or that and the one under way; and every checksum is
-/// right.
+/// The whole library crashes at every write and every sync of a history. Afterwards it has the
+/// state that the acknowledged transactions left, or that and the one in progress; and every
+/// checksum is right.
 #[test]
 fn a_crash_at_every_operation_leaves_what_was_acknowledged() {
     let whole = SimDisk::new(0);
@@ -344,8 +344,8 @@ fn a_crash_at_every_operation_leaves_what_was_acknowledged() {
     }
 }
 
-/// I/O errors and short writes at every operation: the database refuses or goes on, and after a
-/// restart it holds what was acknowledged.
+/// I/O errors and short writes at every operation: the database refuses or continues, and after a
+/// restart it has everything acknowledged.
 #[test]
 fn an_error_at_every_operation_loses_nothing() {
     let whole = SimDisk::new(0);
@@ -368,8 +368,8 @@ fn an_error_at_every_operation_loses_nothing() {
     }
 }
 
-/// Writes until the disk is full, with flushes between, restarts on the full disk, and goes on when
-/// there is space.
+/// Writes until the disk is full, with flushes between, restarts on the full disk, and continues
+/// when there is space.
 #[test]
 fn a_full_disk_is_opened_and_read_and_written_once_there_is_space() {
     for seed in 0..8 {
@@ -405,7 +405,7 @@ fn a_full_disk_is_opened_and_read_and_written_once_there_is_space() {
         disk.kill();
         let db = open(&disk).unwrap();
         disk.set_capacity(None);
-        // A flush that met the full disk is tried again, and what it held up goes on.
+        // A flush that met the full disk is retried, and the writers that it blocked continue.
         while put(&db, acknowledged).is_err() {
             db.flush().unwrap();
         }
@@ -435,8 +435,8 @@ fn commits_that_nobody_waits_for_do_not_run_out_of_room() {
     assert_eq!(read(&txn, table).len(), 400, "more than the memory that it may use");
 }
 
-/// Writes once to ten tables, and 8 MiB to three others. Answers how many memtables were flushed,
-/// and the most that the log had.
+/// Writes once to ten tables, and 8 MiB to three others. Returns the number of flushed memtables,
+/// and the most bytes of the log.
 fn with_idle_tables(log_bytes_max: u64) -> (u64, u64) {
     let settings = Settings { log_bytes_max, ..small() };
     let db = Database::open_in_memory(settings).unwrap();
@@ -464,26 +464,26 @@ fn with_idle_tables(log_bytes_max: u64) -> (u64, u64) {
     (figure("tiered_flushes_total"), log_bytes)
 }
 
-/// E6: the log comes down to its limit whatever tables are written to, and only what its oldest
-/// segments hold is flushed for that: neither is a busy table flushed before its memtable is full,
-/// nor waits the log for tables that are written to no more.
+/// E6: the log comes down to its limit whatever tables are written to, and only memtables with
+/// commits of its oldest segments are flushed for that: a busy table is not flushed before its
+/// memtable is full, and the log does not wait for tables that are no longer written to.
 #[test]
 fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
     let (flushes_needed, all) = with_idle_tables(1 << 30);
     assert!(all > 8 << 20);
     let log_bytes_max = 2 << 20;
     let (flushes, log_bytes) = with_idle_tables(log_bytes_max);
-    // A segment is written to, one is prepared, and one more may be full by the time that it is
-    // looked at.
+    // One segment is written to, one is prepared, and one more may be full by the time of the
+    // check.
     assert!(log_bytes <= log_bytes_max + 3 * small().log_segment_bytes, "{log_bytes}");
     // Ten idle tables, and the directory of tables.
     assert_eq!(flushes, flushes_needed + 11);
 }
 
-/// D7: writes of several times the budget, from several threads and with readers beside them.
-/// Nothing fails, and all memory stays within the budget, the memtables within their quarter of it,
-/// but for a batch and a step of the arenas for each writer. What is flushed and held by a reader
-/// alone, which the system may stop for as long as it likes, is another quarter at the most.
+/// D7: writes of several times the budget, from several threads and with concurrent readers.
+/// Nothing fails, and all memory stays within the budget, and the memtables within their quarter of
+/// it, except a batch and a step of the arenas for each writer. Flushed memtables that only a
+/// reader holds, which the system may stop for any time, take at most another quarter.
 #[test]
 fn d7_no_write_load_takes_more_memory_than_the_budget() {
     let settings = Settings {
@@ -549,8 +549,8 @@ fn d7_no_write_load_takes_more_memory_than_the_budget() {
     db.close().unwrap();
 }
 
-/// D7: an opening that reads a log of several times the budget makes room as it goes, with threads
-/// in the background or none.
+/// D7: an opening that reads a log of several times the budget makes room as it proceeds, with
+/// background threads or without.
 #[test]
 fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
     for background_threads in [false, true] {
@@ -577,9 +577,8 @@ fn d7_no_log_takes_more_memory_to_read_than_the_budget() {
     }
 }
 
-/// Tiers are those of the settings, on the machine's disk: a check finds their data without being
-/// told, a closed database lets go of them though somebody still has it, and one whose tier is gone
-/// says which.
+/// Tiers are those of the settings, on the machine's disk: a check finds their data by itself, a
+/// closed database releases them although a handle remains, and one whose tier is gone names it.
 #[test]
 fn data_is_on_the_tiers_that_the_settings_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -619,11 +618,10 @@ fn data_is_on_the_tiers_that_the_settings_name() {
     assert!(!check(&data, &mut |_, _| {}).unwrap().findings.is_empty());
 }
 
-/// What many gets at once answer is what one after another do: of own writes, of what is in memory
-/// and of what is not.
+/// A multi_get returns the same as single gets: for own writes, for rows in memory and for others.
 #[test]
 fn multi_get_answers_as_gets_do() {
-    // Of which no system has anything in its own memory.
+    // A disk of which the system caches nothing.
     let disk = Arc::new(SimDisk::new(1));
     let key = |number: u32| format!("key{number:05}").into_bytes();
     let open = || {
@@ -656,8 +654,8 @@ fn multi_get_answers_as_gets_do() {
     assert_eq!(txn.multi_get(table, &[]).unwrap(), []);
 }
 
-/// A get by itself answers as one in a transaction does, that begins when it does, with whatever is
-/// cached, and without.
+/// A get without a transaction returns the same as one in a transaction that begins at the same
+/// time, with any caches and without.
 #[test]
 fn gets_by_themselves_answer_as_transactions_do() {
     for without in [vec![], vec![Mechanism::Recall], vec![Mechanism::RowCache]] {
@@ -701,7 +699,7 @@ fn gets_by_themselves_answer_as_transactions_do() {
     }
 }
 
-/// What each use has adds up to what is used, and an open transaction is among it.
+/// The memory of all uses adds up to the total, and includes an open transaction.
 #[test]
 fn memory_is_told_by_its_uses() {
     let db = open(&SimDisk::new(1)).unwrap();
@@ -724,8 +722,8 @@ fn memory_is_told_by_its_uses() {
     assert_eq!(sum(), figure("memory_used_bytes"));
 }
 
-/// Commits that are in data files, as these say, are not read back from the log; a failure on the
-/// way is told, and loses nothing; and once there is space on a disk that was full, it goes on.
+/// Commits that are in data files, according to these, are not read back from the log. A failure on
+/// the way is reported, and loses nothing. Once a full disk has space, the work continues.
 #[test]
 fn what_is_persisted_is_not_read_back_and_a_failure_is_told() {
     let write = |disk: &SimDisk| {
@@ -786,8 +784,8 @@ fn what_is_persisted_is_not_read_back_and_a_failure_is_told() {
     assert!(outcomes[1] > 0 && outcomes[2] > 0, "{outcomes:?}");
 }
 
-/// A counter's family has its name without the end, which no other figure may have: who scrapes
-/// takes the two for one.
+/// A counter's family has its name without the suffix, which no other metric may have: Prometheus
+/// would take the two for one.
 #[test]
 fn each_figure_is_a_family_of_its_own() {
     let db = open(&SimDisk::new(4)).unwrap();
@@ -800,7 +798,7 @@ fn each_figure_is_a_family_of_its_own() {
     assert!(seen.len() > 50, "{}", seen.len());
 }
 
-/// However much is committed meanwhile, and waits for the device.
+/// This holds however much is committed meanwhile and waits for the device.
 #[test]
 fn commits_meanwhile_do_not_keep_one_from_persisting() {
     let disk = SimDisk::new(3);
@@ -827,8 +825,8 @@ fn commits_meanwhile_do_not_keep_one_from_persisting() {
     };
     let mut stable = db.0.manager.stable();
     for _ in 0..20 {
-        // The system may give the writer no processor for a long time: each round has something of
-        // its own to persist.
+        // The system may give the writer no processor for a long time: each round has its own rows
+        // to persist.
         let before = stable;
         while stable == before {
             assert!(!writer.is_finished());

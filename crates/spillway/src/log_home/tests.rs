@@ -1,4 +1,4 @@
-//! Where the log is.
+//! The location of the log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn refusal(opened: Result<Database>) -> String {
     error.to_string()
 }
 
-/// Puts the files of one folder into another.
+/// Copies the files of one folder into another.
 fn copy(disk: &SimDisk, from: &str, to: &str, keep: bool) {
     disk.create_dir_all(Path::new(to)).unwrap();
     for name in disk.list(Path::new(from)).unwrap() {
@@ -102,7 +102,7 @@ fn q1_q2_a_log_moves_and_its_old_place_is_no_more_its_log() {
     let db = open(&disk, "/db", None).unwrap();
     write(&db, "first");
     drop(db);
-    // Copied: what stays in the old place grows old.
+    // Copied: the old place becomes stale.
     copy(&disk, "/db/log", "/fast", true);
     let db = open(&disk, "/db", Some("/fast")).unwrap();
     write(&db, "second");
@@ -138,7 +138,7 @@ fn q3_a_log_folder_belongs_to_one_database() {
     assert!(has(&open(&disk, "/first", Some("/fast")).unwrap(), "t"));
 }
 
-/// Wherever a crash ends an opening, in a new place or in the first, the next one goes on.
+/// Wherever a crash ends an opening, in a new place or in the first, the next one continues.
 #[test]
 fn q1_a_crash_leaves_no_log_without_its_database() {
     for moved in [false, true] {

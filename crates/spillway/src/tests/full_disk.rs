@@ -12,8 +12,8 @@ fn put(db: &Database, table: Table, number: u64) -> Result<()> {
     txn.commit().wait().map(drop)
 }
 
-/// Does all work of the background that can be done. Log care comes now and then, as it does by
-/// itself: it asks for space, and cuts the log.
+/// Does all background work that can be done. Log care comes from time to time, as in production:
+/// it asks for space, and cuts the log.
 fn work(db: &Database) {
     for _ in 0..5 {
         let _ = db.0.manager.truncate_log();
@@ -25,7 +25,7 @@ fn work(db: &Database) {
     }
 }
 
-/// A disk that a table has filled, beside an empty one; and how many rows the first has.
+/// A disk that a table has filled, beside an empty table; and the number of rows in the first.
 fn filled(seed: u64) -> (SimDisk, Database, [Table; 2], u64) {
     let disk = SimDisk::new(seed);
     let db = open(&disk).unwrap();
@@ -61,8 +61,8 @@ fn empty(db: &Database, large: Table, drops: bool) -> Result<()> {
     txn.commit().wait().map(drop)
 }
 
-/// Empties the disk and writes on. Answers how many rows the other table has, as far as that was
-/// acknowledged.
+/// Empties the disk and continues to write. Returns the number of acknowledged rows in the other
+/// table.
 fn go_on(db: &Database, large: Table, drops: bool) -> Result<u64> {
     let other = db.begin(TransactionOptions::new()).table("other")?;
     let is_there = db.begin(TransactionOptions::new()).table("large").is_ok();

@@ -1,20 +1,20 @@
 //! Recorded histories of many clients, with crashes in between, checked for strict serializability.
 //!
 //! After Kingsbury and Alvaro, "Elle: inferring isolation anomalies from experimental observations"
-//! (VLDB 2020): a transaction appends numbers, each used once, to lists, and reads lists. The lists
-//! that are there in the end tell in which order they were written, so what every read saw tells
-//! who came before whom:
+//! (VLDB 2020): a transaction appends numbers, each used once, to lists, and reads lists. The final
+//! lists show in which order they were written, so the results of all reads determine which
+//! transaction precedes which:
 //!
 //! - the writer of an element before the writer of the next one;
 //! - the writer of the last element that a read saw before the reader, and the reader before the
 //!   writer of the next;
-//! - whoever was acknowledged before whoever began later.
+//! - a transaction that was acknowledged before one that began later.
 //!
-//! An order of all transactions exists if these have no cycle. Under snapshot isolation there may
-//! be cycles, but each has two readers in a row that come before the writers of what they did not
-//! see (Cerone and Gotsman, "Analysing snapshot isolation", JACM 2018): what comes to be where each
-//! such step is joined with the one before it has no cycle. Beside that nothing acknowledged may be
-//! missing, nothing refused may be there, and every read must be of a prefix.
+//! An order of all transactions exists if these relations have no cycle. Under snapshot isolation
+//! there may be cycles, but each has two consecutive readers that precede the writers of data they
+//! did not see (Cerone and Gotsman, "Analysing snapshot isolation", JACM 2018): if each such step
+//! is joined with the one before it, the result has no cycle. In addition nothing acknowledged may
+//! be missing, nothing refused may exist, and every read must be of a prefix.
 //!
 //! Clients are threads, and the database has its own, so a seed does not fix a history; the checker
 //! needs no fixed one.
@@ -39,12 +39,12 @@ type List = Vec<u32>;
 const KEYS: u64 = 6;
 const CLIENTS: usize = 4;
 
-/// What a client knows of a transaction's end.
+/// A client's knowledge of a transaction's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     Acknowledged,
     Refused,
-    /// The database went while it was on its way.
+    /// The database ended during the commit.
     Unknown,
 }
 
@@ -97,7 +97,7 @@ fn run(
 
 /// As [`run`], with reads of two kinds: plain ones, and those that lock a list and append to it. A
 /// plain read first makes the snapshot older than lists that are locked later, so that it has to
-/// move forward. Answers whether it did.
+/// move forward. Returns whether it did.
 fn run_locking(
     db: &Database,
     txn: &Transaction,
@@ -135,18 +135,18 @@ fn run_locking(
     Ok(later.is_some_and(|later| txn.sees(later)))
 }
 
-/// What clients of a history have in common.
+/// The state that clients of a history share.
 struct Run<'r> {
     db: &'r Database,
     table: Table,
     isolation: Isolation,
-    /// Whether they lock what they append to, and how often a snapshot has moved forward.
+    /// If clients lock the lists to which they append: how often a snapshot has moved forward.
     locking: Option<&'r AtomicU64>,
     clock: &'r AtomicU64,
     numbers: &'r AtomicU64,
 }
 
-/// One client, until the database goes or it has had enough.
+/// One client, until the database ends or all its transactions are done.
 fn client(of: &Run<'_>, number: Key, seed: u64) -> Vec<Seen> {
     let Run { db, table, isolation, locking, clock, numbers } = *of;
     let mut rng = Rng::new(seed);
@@ -231,8 +231,8 @@ fn lists(db: &Database) -> BTreeMap<Key, List> {
     (0..KEYS as Key).map(&mut list).collect()
 }
 
-/// Several lives of a database, each ended by a crash of the machine. Answers what the clients saw
-/// and what is there.
+/// Several lives of a database, each ended by a crash of the machine. Returns the clients'
+/// observations and the final contents.
 fn record(
     seed: u64,
     isolation: Isolation,
@@ -259,7 +259,7 @@ fn record(
     (all, lists(&open(&disk, 2)))
 }
 
-/// Runs a client in each of so many threads, and gathers what they saw.
+/// Runs a client in each of this many threads, and collects their observations.
 fn gather(threads: usize, body: impl Fn(usize) -> Vec<Seen> + Sync) -> Vec<Seen> {
     let (tell, told) = std::sync::mpsc::channel();
     together(threads, |number| tell.clone().send(body(number)).expect("somebody listens"));
@@ -267,12 +267,12 @@ fn gather(threads: usize, body: impl Fn(usize) -> Vec<Seen> + Sync) -> Vec<Seen>
     told.iter().flatten().collect()
 }
 
-/// What no serial order explains, in words.
+/// The first observation that no serial order explains, as text.
 fn check(history: &[Seen], lists: &BTreeMap<Key, List>) -> Result<(), String> {
     check_for(history, lists, Isolation::Serializable)
 }
 
-/// What an isolation level does not allow, in words.
+/// The first observation that an isolation level does not allow, as text.
 fn check_for(
     history: &[Seen],
     lists: &BTreeMap<Key, List>,
@@ -297,7 +297,7 @@ fn check_for(
     });
     let counts: Vec<usize> = counts.map(|(index, _)| index).collect();
     let mut edges: Vec<(usize, usize)> = Vec::new();
-    // From who read to who wrote what it did not see.
+    // From each reader to the writer of data that it did not see.
     let mut unseen: Vec<(usize, usize)> = Vec::new();
     for &index in &counts {
         let seen = &history[index];
@@ -352,7 +352,7 @@ fn check_for(
         .map_err(|text| text.chars().take(2000).collect())
 }
 
-/// Takes away whoever has nobody before; whoever is left is on a cycle or behind one.
+/// Removes nodes without predecessors; the remaining ones are on a cycle or behind one.
 fn acyclic(nodes: usize, edges: &[(usize, usize)]) -> Result<(), Vec<usize>> {
     let (mut before, mut after) = (vec![0; nodes], vec![Vec::new(); nodes]);
     for &(from, to) in edges {
@@ -397,8 +397,8 @@ fn the_checker_finds_write_skew_under_snapshot_isolation() {
     assert!(found, "forty histories without a write skew");
 }
 
-/// Snapshots that move forward (`txn/transaction/refresh`, REFRESH-1) show one state each, also
-/// over crashes: no update is lost, and nobody sees a part of what another wrote.
+/// Snapshots that move forward (`txn/transaction/refresh`, REFRESH-1) show one state each, even
+/// over crashes: no update is lost, and no transaction sees a part of another's writes.
 #[test]
 fn d12_snapshots_that_move_forward_show_one_state() {
     let moved = AtomicU64::new(0);
@@ -432,17 +432,17 @@ fn the_checker_tells_what_snapshots_do_not_allow() {
         seen(0, done, &[(1, &[]), (2, &[])], &[(2, 8)]),
     );
     assert_eq!(wrong(&[first.clone(), second], &[(1, &[7]), (2, &[8])]), "");
-    // An update that is lost: neither saw the other's.
+    // A lost update: neither saw the other's.
     let lost = seen(0, done, &[(1, &[])], &[(1, 8)]);
     assert!(wrong(&[first, lost], &[(1, &[7, 8]), (2, &[])]).contains("cycle"));
     // A reader that saw one of two appends of the same transaction.
     let both = seen(0, done, &[], &[(1, 7), (2, 8)]);
     let skewed = seen(0, done, &[(1, &[]), (2, &[8])], &[]);
     assert!(wrong(&[both.clone(), skewed], &[(1, &[7]), (2, &[8])]).contains("cycle"));
-    // One that read a list twice, and once without the append.
+    // A transaction that read a list twice, and once without the append.
     let twice = seen(0, done, &[(1, &[]), (1, &[7])], &[]);
     assert!(wrong(&[both.clone(), twice], &[(1, &[7]), (2, &[8])]).contains("cycle"));
-    // One that began once an append was acknowledged, and missed it.
+    // A transaction that began once an append was acknowledged, and missed it.
     let stale = seen(5, done, &[(1, &[])], &[]);
     assert!(wrong(&[both, stale], &[(1, &[7]), (2, &[8])]).contains("cycle"));
 }
@@ -464,7 +464,7 @@ fn the_checker_tells_what_is_wrong() {
     // A read that began after the append was acknowledged, and missed it.
     let stale = seen(5, done, &[(1, &[])], &[]);
     assert!(wrong(&[append.clone(), stale], &[(1, &[7])]).contains("cycle"));
-    // Two that each missed the other's append.
+    // Two transactions that each missed the other's append.
     let (first, second) = (
         seen(0, done, &[(1, &[]), (2, &[])], &[(1, 7)]),
         seen(0, done, &[(1, &[]), (2, &[])], &[(2, 8)]),

@@ -1,8 +1,8 @@
-//! Settings take effect, and values out of bounds are told of.
+//! Settings take effect, and values out of bounds are refused.
 
 use super::*;
 
-/// A database whose work is done when it is asked for.
+/// A database whose background work runs only on request.
 fn with(settings: Settings) -> Database {
     Database::open_in_memory(settings).unwrap()
 }
@@ -43,7 +43,7 @@ fn a_ceiling_or_an_order_that_makes_no_sense_is_refused() {
     assert!(refused(order(&[Minor, Major, Minor])).contains("names minor twice"));
 }
 
-/// An order names what comes first: nothing is left out by it.
+/// An order names the first kinds: it leaves no kind out.
 #[test]
 fn kinds_that_an_order_does_not_name_follow() {
     use CompactionKind::{Deletion, IntraLevel0, Major, Minor, SelfMajor};
@@ -61,8 +61,8 @@ fn kinds_that_an_order_does_not_name_follow() {
     assert!("full".parse::<CompactionKind>().is_err());
 }
 
-/// A quarter of each extent's blocks is written anew elsewhere. Answers how many bytes extents take
-/// for each in use in the end, and how many compactions put them in order.
+/// A quarter of each extent's blocks is rewritten elsewhere. Returns how many bytes extents take
+/// for each byte in use at the end, and how many compactions merged them.
 fn after_updates(space_max: f64) -> (f64, f64) {
     let db = with(Settings { space_max, slot_bytes: 256 << 10, ..small() });
     let table = new_table(&db);
@@ -86,7 +86,7 @@ fn after_updates(space_max: f64) -> (f64, f64) {
 
 #[test]
 fn the_ceiling_on_space_is_what_compactions_keep() {
-    // Left alone, extents of Level2 take some 1.4 times what is in use of them, and those above a
+    // Left alone, extents of Level2 take some 1.4 times their bytes in use, and those above a
     // little more.
     for (space_max, does) in [(1.1, true), (2.0, true), (2.4, false), (10.0, false)] {
         let (found, ordered) = after_updates(space_max);
@@ -95,8 +95,8 @@ fn the_ceiling_on_space_is_what_compactions_keep() {
     }
 }
 
-/// What was deleted goes by itself from as many tombstones on as was asked for, unless that is left
-/// out.
+/// Deleted rows are compacted from the configured number of tombstones on, unless that mechanism is
+/// left out.
 #[test]
 fn deletions_are_compacted_from_as_many_on_as_was_asked_for() {
     for (deletions_min, without, goes) in [
@@ -120,8 +120,7 @@ fn deletions_are_compacted_from_as_many_on_as_was_asked_for() {
     }
 }
 
-/// Of deletions that are due and a Level0 that is over its size the one is done first that the
-/// order says.
+/// If deletions are due and Level0 is over its size, the order determines which is done first.
 #[test]
 fn compactions_are_chosen_in_the_order_that_was_asked_for() {
     use CompactionKind::{Deletion, Minor};
@@ -148,7 +147,7 @@ fn compactions_are_chosen_in_the_order_that_was_asked_for() {
     }
 }
 
-/// What is merged a second time comes out alike, and is counted as what it is.
+/// A merge that is done a second time has equal results, and is counted as checked.
 #[test]
 fn merges_are_checked_where_that_was_asked_for() {
     let written = [false, true].map(|check_merges| {

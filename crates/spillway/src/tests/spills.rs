@@ -1,10 +1,10 @@
 //! Transactions that write more than their share of memory, over the tiered engine on a simulated
-//! disk, against a model: a map for what is committed, and for each open transaction the map it
-//! began with and what it has written since.
+//! disk, against a model: a map of the committed rows, and for each open transaction the map at its
+//! begin and its writes since.
 //!
-//! Beside the guarantees of `spillway_txn`'s module `spill` (SPILL-1 to SPILL-8) it looks at
+//! Beside the guarantees of `spillway_txn`'s module `spill` (SPILL-1 to SPILL-8) it checks
 //! conflicts: a write of a row that another commit changed since the snapshot is refused, and no
-//! other is.
+//! other write is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,14 +33,14 @@ fn settings() -> Settings {
     }
 }
 
-/// An open transaction beside what it should see.
+/// An open transaction, and the state that it should see.
 struct Open {
     txn: Transaction,
     view: [Rows; TABLES],
     /// The transaction's own writes: a value, or `None` for a deletion.
     written: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; TABLES],
     locked: BTreeSet<(usize, Vec<u8>)>,
-    /// Rows within ranges that it has deleted at once, there or not.
+    /// Rows within ranges that it has deleted as one operation, existing or not.
     gaps: BTreeSet<(usize, Vec<u8>)>,
     savepoints: Vec<(Savepoint, [Rows; TABLES], [BTreeMap<Vec<u8>, Option<Vec<u8>>>; TABLES])>,
     began: u64,
@@ -53,7 +53,8 @@ struct World {
     committed: [Rows; TABLES],
     /// When each row was last changed.
     changed: BTreeMap<(usize, Vec<u8>), u64>,
-    /// Rows within ranges that were deleted at once: a write of these may be refused as well (D5).
+    /// Rows within ranges that were deleted as one operation: a write of these may be refused as
+    /// well (D5).
     unsure: BTreeMap<(usize, Vec<u8>), u64>,
     commits: u64,
     open: Vec<Open>,
@@ -110,7 +111,7 @@ impl World {
         self.open.iter().enumerate().any(|(other, open)| other != at && open.locked.contains(row))
     }
 
-    /// Writes a row, or finds that it may not.
+    /// Writes a row, or checks that the write is refused.
     fn write(&mut self, at: usize, table: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
         let row = (table, key.clone());
         if self.is_locked_by_other(at, &row) {
@@ -141,7 +142,7 @@ impl World {
         }
     }
 
-    /// Deletes a range at once, where nobody else has a row of it locked and none has changed.
+    /// Deletes a range as one operation, if no other transaction has locked or changed a row of it.
     fn delete_range(&mut self, at: usize, table: usize, from: Vec<u8>, to: Vec<u8>) {
         let (from, to) = (from.clone().min(to.clone()), from.max(to));
         let keys: Vec<Vec<u8>> = self.open[at].view[table]
@@ -191,7 +192,7 @@ impl World {
         }
     }
 
-    /// Everything that a transaction reads is what it should see (SPILL-2).
+    /// Checks that a transaction reads exactly what it should see (SPILL-2).
     fn look(&mut self, at: usize) {
         let table = self.rng.below(TABLES as u64) as usize;
         let (from, to) = (self.key(), self.key());
@@ -306,7 +307,7 @@ impl World {
     }
 }
 
-/// Compares rows, and tells briefly of the first that differ.
+/// Compares rows, and reports the first that differ in short form.
 fn same(rows: &[(Vec<u8>, Vec<u8>)], expected: &[(Vec<u8>, Vec<u8>)], what: &str) {
     let brief = |row: &(Vec<u8>, Vec<u8>)| (row.0.clone(), row.1.first().copied(), row.1.len());
     let at = rows.iter().zip(expected).take_while(|(one, two)| one == two).count();
