@@ -3,7 +3,7 @@ use crate::row::{RowReader, rewrite_row, widened, write_row};
 use crate::value::format_double;
 use crate::*;
 
-/// A small generator, so that this crate needs no other of ours.
+/// A small generator, so that this crate needs no other crate of the workspace.
 struct Noise(u64);
 
 impl Noise {
@@ -154,7 +154,7 @@ fn rows_come_back_and_any_bytes_are_survived() {
         }
         assert!(row.get(values.len()).unwrap().is_none());
         assert!(row.field(values.len()).unwrap().is_none());
-        // A row with other values in some columns is the row that has them.
+        // A rewritten row equals a row with those values.
         let mut other = values.clone();
         let given: Vec<(usize, Value)> = samples(&mut noise)
             .into_iter()
@@ -182,7 +182,7 @@ fn rows_come_back_and_any_bytes_are_survived() {
                 (0..row.columns()).filter(|column| row.get(*column).is_ok()).count()
                     <= row.columns()
             );
-            // A decimal alone may make no sense where no field is wrong.
+            // Only a decimal may be invalid where no field is wrong.
             for column in 0..row.columns() {
                 let (value, field) = (row.get(column), row.field(column));
                 assert!(value.is_err() || field.is_ok(), "{value:?}, but {field:?}");
@@ -191,7 +191,7 @@ fn rows_come_back_and_any_bytes_are_survived() {
     }
 }
 
-/// Rows from before there were schema versions are read, and still written where the version is 0.
+/// Rows without a schema version can be read, and are still written for version 0.
 #[test]
 fn the_bytes_of_rows_stay_what_they_are() {
     let values = [Value::Int(-2), Value::Null, Value::from("ab")];
@@ -280,8 +280,8 @@ fn keys_compare_as_values_do() {
     );
 }
 
-/// What is exact reads back as it was, whatever is before it in the room and behind it in the key;
-/// nothing that is cut short is read.
+/// An exact part reads back as it was, whatever is before it in the buffer and behind it in the
+/// key; no truncated part is read.
 #[test]
 fn exact_parts_of_keys_are_read_back() {
     use crate::column::LobSize;
@@ -356,7 +356,7 @@ fn exact_parts_of_keys_are_read_back() {
         assert_eq!(told(&ColumnType::VarChar(9), collation), text);
         assert_eq!(told(&ColumnType::Char(9), collation), text || collation == Collation::Bin);
     }
-    // What no part has is none: a member that the type does not have, a day that there is not.
+    // A value that no part has: a member that the type lacks, a day that does not exist.
     let mut room = Vec::new();
     let enumeration = ColumnType::Enum(vec!["a".into()]);
     assert!(key::read_part(&[1, 0, 0, 0, 0, 0, 0, 0, 2], &enumeration, &mut room).is_none());
@@ -442,11 +442,11 @@ fn an_index_is_asked_for_what_the_column_keeps() {
     assert_eq!(at(number("1.25"), &decimals), "nowhere");
     assert_eq!(at(Value::Int(10_000), &decimals), "nowhere");
     assert_eq!(at(Value::Int(1), &ColumnType::VarChar(5)), "unknown");
-    // A double may be equal to numbers that it does not show.
+    // A double may equal numbers that it does not show.
     assert_eq!(at(Value::Double(0.5), &ColumnType::BIGINT), "unknown");
 }
 
-/// What a column says it keeps as it is, it does; and it says so of what is common.
+/// A column stores unchanged what it says it keeps; and it says so for common values.
 #[test]
 fn what_a_column_keeps_is_stored_as_it_is() {
     use crate::column::IntWidth as W;
@@ -479,8 +479,8 @@ fn what_a_column_keeps_is_stored_as_it_is() {
     assert!(int(W::Big, false).keeps(&Value::Int(i64::MIN)));
 }
 
-/// A whole number is looked up where it is kept, and nowhere where the column's width has no place
-/// for it.
+/// A whole number is looked up where it is stored, and nowhere if the column's width cannot hold
+/// it.
 #[test]
 fn whole_numbers_are_looked_up_as_they_are_kept() {
     use IntWidth as W;
@@ -506,7 +506,7 @@ fn whole_numbers_are_looked_up_as_they_are_kept() {
     }
 }
 
-/// What keys have of texts and bytes stays what it is: tables are in this order.
+/// The parts of texts and bytes in keys stay the same: tables are in this order.
 #[test]
 fn texts_in_keys_are_groups_of_eight() {
     let written = |value: ValueRef<'_>, collation| {

@@ -31,7 +31,7 @@ fn general_weights_are_those_of_mysql() {
         assert!(GeneralCi.compare(a.as_bytes(), b.as_bytes()).is_ne(), "{a} {b}");
     }
     assert!(GeneralCi.compare("🍣".as_bytes(), "🍺".as_bytes()).is_eq(), "as in MySQL");
-    // The sum of what `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` answers for each character of
+    // The sum of the results of `WEIGHT_STRING(c COLLATE utf8mb4_general_ci)` for each character of
     // the basic plane.
     let weights = basic_plane().flat_map(|c| general::weight(c).to_be_bytes());
     assert_eq!(checksum(weights), GENERAL);
@@ -43,7 +43,7 @@ fn general_weights_are_those_of_mysql() {
 #[test]
 fn the_algorithm_compares_as_mysql_does() {
     use Ordering::{Equal, Greater, Less};
-    // What differs, and the order by letters, with accents, with case.
+    // The differences, and the order by letters, with accents, with case.
     let pairs = [
         ("a", "A", [Equal, Equal, Less]),
         ("a", "á", [Equal, Less, Less]),
@@ -139,9 +139,8 @@ fn keys_compare_as_texts_do() {
     }
 }
 
-/// Tables store these keys. Where an update of `icu_collator` changes them, indexes over text of
-/// these collations must be built again when such a table is opened, before the sum here may
-/// change.
+/// Tables store these keys. If an update of `icu_collator` changes them, indexes over text of these
+/// collations must be rebuilt when such a table is opened, before the sum here may change.
 #[test]
 fn stored_keys_stay_what_they_are() {
     let sums = STORED.map(|(collation, _)| {
