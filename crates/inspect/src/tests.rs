@@ -1,4 +1,4 @@
-//! What is told is all there is, however much, and nothing in a name or a key is taken for markup.
+//! Output is complete, however much there is, and nothing in a name or a key becomes markup.
 
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ fn slice(at: usize, level: u8, sublevel: u64) -> SliceInspection {
     }
 }
 
-/// A table with so many slices in Level2, some in Level1, and a deep Level0, in so many sub-tables.
+/// A table with this many slices in Level2, some in Level1, and a deep Level0, in `parts`
+/// sub-tables.
 fn table(slices: usize, parts: usize) -> TableInspection {
     let level = |slices: usize| LevelSpace {
         slices: slices as u64,
@@ -126,8 +127,8 @@ fn inspection(slices: usize, parts: usize, compactions: Option<u64>) -> Inspecti
     }
 }
 
-/// Panics unless every element is closed by its own name, and no text has markup in it. Answers how
-/// many elements there are of each name that is asked for.
+/// Panics unless every element is closed by its own name, and no text has markup in it. Returns the
+/// number of elements of each given name.
 fn elements(page: &str, names: &[&str]) -> Vec<usize> {
     let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let mut open: Vec<String> = Vec::new();
@@ -177,8 +178,8 @@ fn a_page_is_well_formed_whatever_things_are_called() {
     assert_eq!(elements(&report.written(Format::Html), &["svg", "section"]), [0, 1]);
 }
 
-/// Every slice is in the picture, by itself where it can be seen and else in a box that counts it,
-/// and a picture of many is no larger than one of some.
+/// Every slice is in the picture, by itself if it is wide enough and otherwise in a box that counts
+/// it, and a picture of many is no larger than one of some.
 #[test]
 fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     let told = |slices: usize| {
@@ -200,7 +201,7 @@ fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     assert!(very_many.1 < 2 * many.1 && very_many.0 < 2 * many.0, "{many:?} {very_many:?}");
 }
 
-/// Each slice is written by itself, at any number of them, and what comes of it is one document.
+/// Each slice is written singly, for any number of them, and the result is one document.
 #[test]
 fn json_of_very_many_slices_lists_each() {
     let inspection = inspection(50_000, 8, None);
@@ -250,7 +251,7 @@ fn text_and_json_tell_the_same_figures() {
     assert!(report.written(Format::Text).contains("compactions: not known: the database"));
     let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
     assert!(json["compactions"].is_null() && json["as_of_unix_s"].is_null());
-    // A folder whose engine has put down what it knew.
+    // A folder whose engine has recorded what it knew.
     let as_of = Some(Duration::from_secs(1_700_000_000));
     let closed = Inspection { as_of, ..super::tests::inspection(3, 1, Some(0)) };
     let report = Report { inspection: &closed, ..report };
@@ -265,7 +266,7 @@ fn text_and_json_tell_the_same_figures() {
     assert_eq!(json["as_of_unix_s"], 1_700_000_000.0);
 }
 
-/// Whatever codings a level has, the columns after them are where their headings are.
+/// With any codings of a level, the columns after them are below their headings.
 #[test]
 fn columns_stand_beneath_their_headings() {
     for coded_bytes in [[9, 0, 0, 0], [0, 0, 0, 9], [1, 2, 30, 40]] {
