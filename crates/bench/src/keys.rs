@@ -107,7 +107,7 @@ mod tests {
         let most = share_of_most(0.99);
         assert!((0.12..0.14).contains(&most), "{most}");
     }
-    /// The shares of the first ranks are those that the exponent says.
+    /// The first ranks have the shares that the exponent implies.
     #[test]
     fn ranks_have_their_shares() {
         for exponent in [0.5, 0.99, 1.0, 1.2, 2.0] {

@@ -1,4 +1,4 @@
-//! What the `spillway-bench` command says of itself.
+//! The help of the `spillway-bench` command.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! What a database's process takes of the machine's memory, beside what its budget counts. A
-//! process of its own: nothing else runs in it.
+//! The memory that a database's process takes beside its counted budget. The test has its own
+//! process, in which nothing else runs.
 
 use spillway::{Database, Durability, EngineKind, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
@@ -7,18 +7,18 @@ use spillway_base::thread::together;
 use spillway_bench::machine::resident_bytes;
 
 const BUDGET: usize = 48 << 20;
-/// What threads, stacks, code and the heap's small pieces take, whatever the budget; and what the
-/// heap keeps for a while of what it had.
+/// The memory of threads, stacks, code and the heap's small allocations, whatever the budget; and
+/// the freed memory that the heap keeps for a while.
 const BASE: u64 = 32 << 20;
-/// What several threads take at once before each has seen to it that others give way (`Budget`,
+/// The memory that several threads take at once before each has made other users evict (`Budget`,
 /// Y2).
 const AT_ONCE: u64 = BUDGET as u64 / 16;
 const ROWS: u64 = 300_000;
 const THREADS: usize = 6;
 const VALUE: [u8; 400] = [7; 400];
 
-/// Data of several times the budget, written and read by several threads: the process takes what is
-/// counted, and little more.
+/// Data of several times the budget, written and read by several threads: the process takes the
+/// counted memory, and little more.
 #[test]
 fn a_process_takes_what_the_budget_counts() {
     let dir = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ fn what_was_asked_for_is_written_at_the_least() {
     assert!((2200.0..2600.0).contains(&writes), "{writes}");
     let traffic = ran.traffic;
     assert!(traffic.log_bytes > ran.asked_bytes, "{ran:?}");
-    // Updates of one row may come together in memory; inserts, a third of the writes, may not.
+    // Updates of one row may combine in memory; inserts, a third of the writes, may not.
     assert!(traffic.flushed_bytes > ran.asked_bytes / 3.0, "{ran:?}");
     let mut report = empty();
     report.add(args.row(50, "spillway".to_owned(), &ran));

@@ -17,7 +17,7 @@ fn parsed(line: &str) -> BlocksArgs {
     Command::parse_from(line.split(' ')).blocks
 }
 
-/// A run fails where subjects read different rows.
+/// A run fails if subjects read different rows.
 #[test]
 fn a_tiny_run_has_all_read_the_same() {
     let tiny = "test --near 2 --far 4 --seeks 200 --rounds 1 --value-bytes 8,500";
@@ -29,7 +29,7 @@ fn a_tiny_run_has_all_read_the_same() {
         let case = [task, keys, "8"].map(str::to_owned);
         report.median(&case, subject, 1)
     };
-    // What all keys begin with is stored once, and CSNs are short.
+    // The common prefix of all keys is stored once, and CSNs are short.
     assert!(bytes("stored", "texts", "restarts") < bytes("stored", "texts", "spillway"));
     assert!(
         bytes("stored", "random", "spillway") < bytes("stored", "random", "restarts, 8-byte CSNs")
@@ -38,7 +38,8 @@ fn a_tiny_run_has_all_read_the_same() {
     assert!(parsed("test --near 9 --far 4").compare().is_err());
 }
 
-/// The plain block gives what went in, both ways, from any of its keys, and where a walk turns.
+/// The plain block returns the rows that went in, in both directions, from any key, and where a
+/// walk turns.
 #[test]
 fn restarts_give_what_went_in() {
     let mut rng = Rng::new(3);
@@ -96,7 +97,7 @@ fn restarts_give_what_went_in() {
 fn heads_that_differ_leave_one_key_to_compare() {
     let distinct: Vec<[u8; 4]> = (0..100_u32).map(u32::to_be_bytes).collect();
     let distinct: Vec<&[u8]> = distinct.iter().map(|key| &key[..]).collect();
-    // Each key is compared with itself; a leaf's first one as the first of a leaf alone.
+    // Each key is compared with itself; the first one of a leaf only as that.
     assert_eq!(compared(&distinct, 4), 100);
     let alike: Vec<[u8; 12]> = (0..100_u32)
         .map(|number| {

@@ -46,7 +46,7 @@ fn a_cell_counts_each_commit_once() {
     }
 }
 
-/// Says that it has done what it has not.
+/// Reports commits that it has not done.
 struct Forgetful;
 
 impl Stores for Forgetful {

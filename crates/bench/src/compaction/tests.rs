@@ -23,7 +23,7 @@ fn runs_have_as_many_keys_of_each_kind_as_was_asked_for() {
         |lower, upper| rows.iter().filter(|row| (row.lower, row.upper) == (lower, upper)).count();
     assert_eq!((count(true, false), count(true, true), count(false, true)), (19_400, 600, 1400));
     assert!(rows.windows(2).all(|pair| pair[0].number < pair[1].number));
-    // The upper run's groups lie all over the lower run.
+    // The upper run's groups are spread over the whole lower run.
     let tenths: BTreeSet<_> =
         rows.iter().filter(|row| row.upper).map(|row| row.number / ((1 << 62) / 10)).collect();
     assert!(tenths.len() >= 10, "{tenths:?}");
@@ -50,7 +50,7 @@ fn a_compaction_with_reuse_leaves_alone_what_one_without_merges() {
     assert!(report.notes()[0].contains("groups of 1"));
 }
 
-/// Loses a row when its runs come together.
+/// Loses a row when its runs are merged.
 struct Losing;
 
 impl RunsStores for Losing {

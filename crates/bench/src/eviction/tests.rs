@@ -13,16 +13,17 @@ fn hits(policy: &mut dyn Policy, reads: &[u64]) -> Vec<u64> {
     reads.iter().copied().filter(|block| policy.read(*block)).collect()
 }
 
-/// What each does is in its paper; here is the smallest trace that tells it from the others.
+/// The papers describe the policies; this is the smallest trace that distinguishes each from the
+/// others.
 #[test]
 fn each_policy_evicts_what_it_should() {
     assert_eq!(hits(&mut Lru::new(2), &[1, 2, 1, 3, 1, 2]), [1, 1]);
     // Block 1 was read: the hand passes it, once.
     assert_eq!(hits(&mut Clock::new(2), &[1, 2, 1, 3, 4, 1]), [1]);
     assert_eq!(hits(&mut Clock::new(2), &[1, 2, 1, 3, 1]), [1, 1]);
-    // In a sieve the hand stays where it was: 3 goes before 2, which is older and was read.
+    // In SIEVE the hand stays where it was: 3 goes before 2, which is older and was read.
     assert_eq!(hits(&mut Sieve::new(3), &[1, 2, 1, 2, 3, 4, 1, 2]), [1, 2, 1, 2]);
-    // What comes back soon goes into the main queue.
+    // A block that returns soon goes into the main queue.
     let mut s3 = S3Fifo::new(10);
     assert_eq!(hits(&mut s3, &(0..11).collect::<Vec<u64>>()), [0_u64; 0]);
     assert_eq!(hits(&mut s3, &[0]), [0_u64; 0]);
@@ -39,7 +40,7 @@ fn all_run_over_all_traces() {
         for subject in report.subjects() {
             let hits = report.median(&case, &subject, 0);
             let (least, most) = match case[1].as_str() {
-                // As much as fits, whatever is evicted.
+                // The share that fits, whatever is evicted.
                 "uniform" => (7.0, 11.0),
                 "uniform, scan" => (5.0, 11.0),
                 _ => (30.0, 99.0),

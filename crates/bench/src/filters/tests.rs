@@ -16,7 +16,7 @@ fn a_tiny_run_says_what_filters_cost() {
     for row in report.rows() {
         let (bits, passed) = (row.figures[4], row.figures[5]);
         let is_ribbon = row.subject.starts_with("ribbon");
-        // Of blocks of 30 keys a Bloom filter has more bits than it is meant to.
+        // A Bloom filter of a block with 30 keys has more bits than intended.
         let (most_bits, most_passed) = match (row.case[0].as_str(), is_ribbon) {
             ("30 keys", true) => (10.0, 1.2),
             ("30 keys", false) => (18.0, 1.2),

@@ -27,7 +27,7 @@ fn a_jump_is_recovered_from_once_hits_are_as_usual_before_it() {
     let third = set(2, [95.0, 94.0, 93.0, 92.0, 91.0, 90.0, 89.0, 88.0]);
     let series = Series(first.chain(second).chain(third).collect());
     assert_eq!(series.recovered(5.0), [2.0, f64::INFINITY]);
-    // 90, 88 and 11 of a hundred in the last quarters: the upper median of two is the better one.
+    // 90, 88 and 11 percent in the last quarters: the upper median of two is the better one.
     assert_eq!(series.usual_hits(), 90.0);
     assert_eq!(series.hits_after_jump(), 5.0);
     assert_eq!(series.reads_per_s(), 200.0);

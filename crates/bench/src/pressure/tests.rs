@@ -54,8 +54,7 @@ fn time_in_line_behind_another_operation_is_told_of_that_one_alone() {
         own: millis(own),
         spent: Some(Spent { queued: millis(queued), ran: millis(ran) }),
     };
-    // The first waited half of its time for a processor; the second had nothing to wait for but the
-    // first.
+    // The first waited half of its time for a processor; the second waited only for the first.
     let all = [taken(8, 8, 4, 1), taken(8, 2, 0, 1), taken(1, 1, 1, 0)];
     let shares = |queued, ran| Some(Shares { queued, ran });
     assert_eq!(shares_of_slowest(&all, 0.5), shares(0.4, 0.2));
@@ -71,8 +70,8 @@ fn a_thread_s_account_is_read_from_the_system_s_line() {
     for other in ["", "7", "7 x 2", "-1 2 3"] {
         assert_eq!(Spent::of_line(other), None, "{other}");
     }
-    // What is spent counts from the last look: of many looks no more comes together than of one
-    // over all of them.
+    // Time counts from the last sample: many samples together add up to no more than one over all
+    // of them.
     let (mut whole, mut parts) = (Account::of_this_thread(), Account::of_this_thread());
     let (mut sum, mut looks) = (Duration::ZERO, 0);
     while let Some(spent) = parts.next() {

@@ -20,7 +20,7 @@ fn args(dir: &std::path::Path) -> QueueArgs {
 fn the_head_is_found_after_few_changes_and_after_more() {
     let dir = tempfile::tempdir().unwrap();
     let report = args(dir.path()).measure(&[&SpillwayStores::default()]).unwrap();
-    // With gaps and without, two moments, two limits, at rest and meanwhile.
+    // With gaps and without, two moments, two limits, at rest and during changes.
     assert_eq!(report.rows().len(), 16);
     assert!(report.rows().iter().all(|row| row.figures[4] > 0.0));
     assert_eq!(report.notes().len(), 4);
@@ -35,7 +35,7 @@ fn a_rate_is_not_passed() {
     let mut paced = args(dir.path());
     (paced.after, paced.rate, paced.limit) = (vec![400, 800], 8000, vec![1]);
     let report = paced.measure(&[&SpillwayStores::default()]).unwrap();
-    // Nothing is waited for behind the last commit of 50 rows.
+    // There is no pause behind the last commit of 50 rows.
     let most = 2.0 * 8000.0 * 400.0 / 350.0;
     assert!(report.rows().iter().all(|row| row.figures[4] <= most), "{:?}", report.rows());
 }

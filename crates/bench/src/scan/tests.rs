@@ -16,7 +16,7 @@ fn every_task_runs_and_reads_what_it_should() {
     let mut args = Command::parse_from(tiny.split(' ')).scan;
     args.common.dir = dir.path().to_owned();
     let report = args.compare(&[&SpillwayStores::default()]).unwrap();
-    // Tasks, of which those that are shared come twice; layouts, sizes, rounds.
+    // Tasks, of which shared ones come twice; layouts, sizes, rounds.
     assert_eq!(report.rows().len(), (4 + 3 * 2) * 2 * 2 * 2);
     assert!(report.rows().iter().all(|row| row.figures[0] > 0.0));
 }

@@ -17,7 +17,7 @@ fn args(more: &str) -> WaveArgs {
     Command::parse_from(tiny.split(' ').chain(more.split_whitespace())).wave
 }
 
-/// Spillway, as a store whose commits keep their thread.
+/// Spillway, as a store whose commits block their thread.
 struct Waiting;
 
 impl Stores for Waiting {
@@ -64,7 +64,7 @@ fn without_a_rate_the_store_says_what_it_bears() {
     assert!(run.rates.1 > 0.0 && run.rates.0 * 122.0 - run.rates.1 < 1.0, "{:?}", run.rates);
 }
 
-/// Takes commits and never tells that they failed until asked to lead.
+/// Accepts commits and reports their failure only when asked to lead.
 struct Failing(parking_lot::Mutex<Vec<Done>>);
 
 impl Stores for Failing {
