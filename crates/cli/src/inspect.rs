@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((std::fs::read(&path).unwrap(), files()), (b"the first".to_vec(), 1));
         write_to(Some(&path), |out| out.write_all(b"second")).unwrap();
         assert_eq!((std::fs::read(&path).unwrap(), files()), (b"second".to_vec(), 1));
-        // What a link leads to is replaced, and not the link; and a device is written to.
+        // A link's target is replaced, and not the link; and a device is written to.
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         write_to(Some(&link), |out| out.write_all(b"third")).unwrap();

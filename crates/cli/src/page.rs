@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of an answer.
+    /// The result for an answer.
     fn made_of(answer: &'static [u8]) -> Result<String, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let named = listener.local_addr().unwrap().to_string();

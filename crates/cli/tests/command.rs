@@ -22,11 +22,11 @@ fn text(output: &Output) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A server of its own, until it is stopped.
+/// A separate server, until it is stopped.
 struct Serving {
     child: Child,
     port: u16,
-    /// What it said when it started.
+    /// Its output at the start.
     said: String,
 }
 
@@ -51,12 +51,12 @@ impl Serving {
         }
         let after = said.split(" -P ").nth(1).unwrap_or_else(|| panic!("no port in {said}"));
         let port = after.split(' ').next().unwrap().parse().unwrap();
-        // Nobody listens to what it says from here on: it must do without.
+        // Nothing reads its later output: it must cope with that.
         drop(lines);
         Serving { child, port, said }
     }
 
-    /// Where it shows its figures.
+    /// The address of its metrics.
     fn metrics(&self) -> &str {
         let url = self.said.lines().find_map(|line| line.strip_prefix("metrics:")).unwrap();
         url.trim().strip_prefix("http://").and_then(|url| url.strip_suffix("/metrics")).unwrap()
@@ -76,7 +76,7 @@ impl Serving {
         client
     }
 
-    /// Asks it to stop, and waits until it has; whether it went well.
+    /// Asks it to stop, and waits until it has; returns whether it stopped cleanly.
     fn stop(mut self) -> bool {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -119,7 +119,7 @@ impl Client {
     }
 }
 
-/// The benchmark that these arguments ask for.
+/// Parses the arguments of a benchmark.
 fn measure<'a, A: Args>(args: impl Iterator<Item = &'a str>) -> A {
     let command = A::augment_args(clap::Command::new("measure").no_binary_name(true));
     A::from_arg_matches(&command.get_matches_from(args)).unwrap()
@@ -152,7 +152,8 @@ fn a_server_stops_when_it_is_asked_to_whatever_its_clients_do() {
     idle.run("INSERT INTO test.t VALUES (1)");
     open.run("BEGIN");
     open.run("INSERT INTO test.t VALUES (2)");
-    // One that waits for the other's lock, until it is interrupted or the other has rolled back.
+    // A statement that waits for the other's lock, until it is interrupted or the other has rolled
+    // back.
     busy.query("INSERT INTO test.t VALUES (2)");
     assert!(socket.exists());
     let address = ("127.0.0.1", server.port);
@@ -225,7 +226,7 @@ fn figures_are_shown_to_those_who_ask_and_only_if_wanted() {
     assert!(server.stop());
 }
 
-/// Asks for the figures; nothing where there is no answer.
+/// Requests the metrics; empty if there is no answer.
 fn ask(address: &str) -> String {
     let mut page = String::new();
     if let Ok(mut stream) = TcpStream::connect(address) {
@@ -242,7 +243,7 @@ fn who_asks_and_does_not_listen_stops_neither_the_figures_nor_the_stop() {
     let server = Serving::start(&folder.path().join("data"), &["--metrics-addr", "127.0.0.1:0"]);
     let address = server.metrics();
     let mut deaf = TcpStream::connect(address).unwrap();
-    // Answers to all of these are more than a socket holds.
+    // Answers to all of these exceed a socket's buffer.
     deaf.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(4000)).unwrap();
     for _ in 0..3 {
         assert!(ask(address).contains("spillway_connections_total"), "nobody answers");
@@ -271,7 +272,7 @@ fn figures_are_there_again_when_descriptors_are() {
             break;
         }
     }
-    // Taken by the kernel, and by nobody else.
+    // Accepted only by the kernel.
     let waiting = TcpStream::connect(address).unwrap();
     waiting.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     assert!((&waiting).read(&mut [0]).is_err());
@@ -362,12 +363,12 @@ fn a_folder_is_inspected_without_opening_it() {
     }
     assert!(server.stop());
 
-    // Nothing is in data files yet; the names are in the log alone.
+    // Nothing is in data files yet; only the log has the names.
     let sql = "CREATE TABLE t (id INT PRIMARY KEY, word TEXT, KEY (word(9)));
                CREATE TABLE u (id INT); INSERT INTO t VALUES (1, 'one'), (2, 'two');";
     assert!(spillway(&["sql", "--data", data, "-e", sql]).status.success());
-    // Which tables there are is put down in the background, perhaps only by whoever opens the
-    // folder next.
+    // The list of tables is recorded in the background, perhaps only by the next process that opens
+    // the folder.
     let is_told = || text(&inspect(&[])).contains("test.u");
     let wait = ["sql", "--data", data, "-e", "SELECT SLEEP(0.1)"];
     assert!((0..100).any(|_| is_told() || !spillway(&wait).status.success()) && is_told());
@@ -477,7 +478,7 @@ fn settings_of_compactions_that_make_no_sense_are_told_of() {
     }
 }
 
-/// All files of a folder, and what is in them, but for the one that says who has it.
+/// All files of a folder and their contents, except the lock file.
 fn files_of(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -492,8 +493,8 @@ fn files_of(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     all
 }
 
-/// A database that has tiers is backed up with no server, where they were and where they were moved
-/// to.
+/// A database with tiers is backed up without a server, with its tiers in place and after they were
+/// moved.
 #[test]
 fn a_backup_is_told_of_tiers_that_were_moved() {
     use spillway::{Database, DeviceClass, EngineKind, Settings, Tier, TransactionOptions};

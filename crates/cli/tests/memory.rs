@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 const BUDGET: u64 = 128 * MIB;
-/// What the process takes beside its budget, whatever that is.
+/// The memory that the process takes beside its budget, whatever that is.
 const FIXED: u64 = 64 * MIB;
 const BOUND: u64 = BUDGET + BUDGET / 20 + FIXED;
 
@@ -23,7 +23,7 @@ fn anonymous(process: u32) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// Looks at a process all the time, and keeps the most that it saw.
+/// Samples a process all the time, and keeps the maximum.
 struct Watch {
     most: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -100,7 +100,7 @@ impl Server {
         client
     }
 
-    /// A figure of the metrics page.
+    /// A value of the metrics page.
     fn figure(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(&self.metrics).unwrap();
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").unwrap();
@@ -156,7 +156,7 @@ impl Client {
         }
     }
 
-    /// Runs a statement and reads its rows. Answers its error, or zero.
+    /// Runs a statement and reads its rows. Returns its error, or zero.
     fn run(&mut self, sql: &str) -> u16 {
         self.send(0, &[&[3], sql.as_bytes()].concat());
         let error = |packet: &[u8]| u16::from_le_bytes([packet[1], packet[2]]);
@@ -188,7 +188,7 @@ fn load(client: &mut Client, table: &str, rows: usize) {
     }
 }
 
-/// Each kind of use alone, then the figures.
+/// Each kind of use alone, then the metrics.
 #[test]
 fn a_server_keeps_to_its_memory() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Nothing that the commands write is for other users, whatever the umask.
+//! No other user can read the files that the commands write, whatever the umask.
 #![allow(missing_docs)]
 
 use std::io::{BufRead, BufReader};
@@ -63,11 +63,11 @@ fn files_and_folders_are_for_their_user_alone() {
     for path in found {
         let mode = std::fs::metadata(&path).unwrap().mode() & 0o777;
         let own = if path.is_dir() { 0o700 } else { 0o600 };
-        // A certificate is for everybody, and its folder is not.
+        // A certificate is public, and its folder is not.
         let open = if path.ends_with("server-cert.pem") { 0o644 } else { own };
         assert!([own, open].contains(&mode), "{} has {mode:o}", path.display());
     }
-    // What others can use is not opened.
+    // A folder that others can use is not opened.
     std::fs::set_permissions(&log, std::fs::Permissions::from_mode(0o750)).unwrap();
     let args = [&["sql"], &places[..], &["-e", "SELECT 1"]].concat();
     let refused = open_handed(&args).output().unwrap();
