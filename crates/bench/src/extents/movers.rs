@@ -16,7 +16,7 @@ use spillway_storage::{
 /// Bytes of an extent.
 pub(super) const EXTENT_BYTES: usize = 2 << 20;
 
-/// What is done to the extents of a file.
+/// The operation that a thread applies to the extents of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
     /// Reads each.

@@ -62,7 +62,7 @@ impl Account {
         account
     }
 
-    /// What was spent since the last call.
+    /// The time on a processor and in line for one since the last call.
     pub(super) fn next(&mut self) -> Option<Spent> {
         let mut line = [0; 96];
         let read = self.file.as_ref().and_then(|file| file.read_at(&mut line, 0).ok());
