@@ -1,8 +1,10 @@
-//! The log's commits, read beside those who write it, and a log made of such commits: for backups.
+//! Reads the log's commits while lanes append to it, and writes a log from such commits: for
+//! backups.
 //!
-//! What is copied are commits and not files: a copy of files would have to stop every lane at the
-//! same commit, or a frame of one would tell that a commit which another lacks was durable. So the
-//! copy says nothing of generations and notes either, and a log made of it begins its own.
+//! A backup copies commits, not files. A copy of the files would have to stop every lane at the
+//! same commit; otherwise a frame of one lane would state that a commit was durable which the copy
+//! of another lane lacks. For the same reason the copy holds no generations and no notes, and a log
+//! made from it begins its own.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,10 +18,10 @@ use crate::manager::{Shared, TransactionManager};
 use crate::record::{Record, put_commit_head, read_frame};
 use crate::recovery::Fences;
 
-/// What is read of a log at once, in bytes.
+/// How much of a log is read at once, in bytes.
 const STRETCH_BYTES: usize = 1 << 20;
 
-/// While it is there, the log is not cut.
+/// While one exists, the log is not cut.
 pub struct LogHold(Arc<Shared>);
 
 impl Drop for LogHold {
@@ -28,30 +30,30 @@ impl Drop for LogHold {
     }
 }
 
-/// What was copied of a log.
+/// The result of copying a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogCopy {
-    /// The last commit.
+    /// The last commit copied.
     pub through: Csn,
-    /// Commits, without a gap up to the last.
+    /// The number of commits, which have no gap up to the last.
     pub commits: u64,
 }
 
 impl TransactionManager {
-    /// Keeps the log from being cut. Waits for a cut that is under way.
+    /// Keeps the log from being cut. Waits for a cut in progress.
     #[must_use]
     pub fn hold_log(&self) -> LogHold {
         *self.0.log_holds.lock() += 1;
         LogHold(self.0.clone())
     }
 
-    /// Gives the commits past the first of these and up to the other, lane by lane: the lane's
-    /// number, and the payload of a frame that has some of them. The log in `dir` has been held
-    /// since the first was persistent, and the other was stable before this is called.
+    /// Copies the commits past `start` and up to `end` of the range, lane by lane. `give` receives
+    /// a lane's number and the payload of a frame with some of these commits. The caller has held
+    /// the log in `dir` since `start` was persisted, and `end` was stable before this call.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], also when commits are missing;
-    /// [`spillway_base::ErrorKind::Io`]; what `give` answers.
+    /// [`spillway_base::ErrorKind::Io`]; any error of `give`.
     pub fn copy_log(
         &self,
         disk: &dyn Disk,
@@ -60,7 +62,7 @@ impl TransactionManager {
         Range { start: after, end: through }: Range<Csn>,
         give: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
     ) -> Result<LogCopy> {
-        // Each lane has what is durable of it up to there.
+        // Every lane is durable up to there.
         let through = through.max(after);
         let spans = self.0.pipeline.spans();
         let readers = spans
@@ -97,8 +99,8 @@ impl TransactionManager {
     }
 }
 
-/// Adds those records of a frame to another that are commits past `after` and up to `last`, and
-/// counts them.
+/// Appends the commits of a frame that are past `after` and up to `last` to another frame, and
+/// returns their number.
 fn take_commits(payload: &[u8], after: Csn, last: Csn, frame: &mut Vec<u8>) -> Result<u64> {
     let mut count = 0;
     read_frame(payload, &mut |record| {
@@ -115,8 +117,8 @@ fn take_commits(payload: &[u8], after: Csn, last: Csn, frame: &mut Vec<u8>) -> R
     Ok(count)
 }
 
-/// Writes a log from commits that were copied, in a folder without one. It says of itself how far
-/// it must reach, so that an opening takes one that was not finished for damaged.
+/// Writes a log from copied commits into a folder without a log. The log records how far it must
+/// reach, so that opening an unfinished one reports damage.
 pub struct LogWriter {
     disk: Arc<dyn Disk>,
     settings: PlogSettings,
@@ -125,7 +127,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Begins a log that reaches up to the commit `through`.
+    /// Begins a log that must reach the commit `through`.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
@@ -137,7 +139,7 @@ impl LogWriter {
     ) -> Result<LogWriter> {
         let settings = PlogSettings { dir: dir.to_owned(), lane: 0, segment_bytes };
         let mut writer = LogWriter { disk, settings, through, lanes: Vec::new() };
-        // One without commits says all the same that it is whole.
+        // Even a log without commits must record that it is complete.
         writer.lane(0)?.prepare()?;
         Ok(writer)
     }
@@ -160,8 +162,7 @@ impl LogWriter {
     /// Adds a frame to a lane.
     ///
     /// # Errors
-    /// As [`LogWriter::begin`], and [`spillway_base::ErrorKind::Corruption`] for a frame that is
-    /// none.
+    /// As [`LogWriter::begin`], and [`spillway_base::ErrorKind::Corruption`] for an invalid frame.
     pub fn append(&mut self, lane: u32, frame: &[u8]) -> Result<()> {
         crate::check_frame(frame)?;
         let log = self.lane(lane)?;
@@ -169,7 +170,7 @@ impl LogWriter {
         log.append(frame, false, room).map(drop)
     }
 
-    /// Makes it durable.
+    /// Makes the log durable.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::WritesStopped`], [`spillway_base::ErrorKind::Io`].

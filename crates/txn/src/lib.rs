@@ -1,16 +1,16 @@
 //! Snapshots, locks, transactions, the commit pipeline and the redo log (DESIGN, D1–D6, D11, D12).
 //!
-//! In the order a transaction passes them:
+//! The modules, in the order in which a transaction passes through them:
 //!
-//! - `options`: what it chooses;
-//! - `transaction`: its snapshot, locks, writes and end;
-//! - `locks`, `serializable`: what keeps it apart from others;
-//! - `spill`: its writes where they are more than memory holds;
-//! - `pipeline`, `record`: its commit on the way to the log and the engines;
-//! - `watermark`, `snapshots`: what is visible, and what is still looked at;
-//! - `recovery`: the way back from the log; `copy`: the log's commits read beside its writers, and
-//!   a log made of them;
-//! - `manager`, `throttle`, `reserve`: what transactions share.
+//! - `options`: the options of a transaction;
+//! - `transaction`: a transaction's snapshot, locks, writes and end;
+//! - `locks`, `serializable`: row locks, and the checks of SERIALIZABLE;
+//! - `spill`: writes of transactions that outgrow their share of memory;
+//! - `pipeline`, `record`: a commit's path to the log and the engines;
+//! - `watermark`, `snapshots`: which commits are visible, and which versions are still readable;
+//! - `recovery`: restores the state from the log; `copy`: reads the log's commits while lanes
+//!   append to it, and writes a log from such commits;
+//! - `manager`, `throttle`, `reserve`: state that all transactions share.
 
 mod copy;
 mod engines;

@@ -1,4 +1,4 @@
-//! What a caller chooses for a transaction.
+//! Options of a transaction.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,8 @@ pub enum Durability {
     Relaxed,
 }
 
-/// As settings and clients write it: `commit`, `none`, or a delay such as `2s` or `200ms`.
+/// Formats a durability as settings and clients write it: `commit`, `none`, or a delay such as `2s`
+/// or `200ms`.
 impl fmt::Display for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -31,12 +32,12 @@ impl fmt::Display for Durability {
     }
 }
 
-/// How far transactions are kept apart (DESIGN, D12).
+/// The isolation level of a transaction (DESIGN, D12).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Isolation {
-    /// Each statement reads a snapshot of its own.
+    /// Each statement reads its own snapshot.
     ReadCommitted,
-    /// Snapshot isolation, first committer wins.
+    /// Snapshot isolation; the first committer wins.
     #[default]
     RepeatableRead,
     /// Serializable snapshot isolation.
@@ -46,39 +47,38 @@ pub enum Isolation {
 /// The strength of a row lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LockMode {
-    /// Others may share it.
+    /// Other transactions may hold the lock too, in shared mode.
     Shared,
-    /// Nobody else may hold it.
+    /// No other transaction may hold the lock.
     Exclusive,
 }
 
-/// What to do about a lock that another transaction holds.
+/// How a request treats a lock that another transaction holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LockWait {
-    /// Wait in line for as long as the transaction's options say.
+    /// Queue for the lock, for at most the transaction's lock wait time.
     #[default]
     Wait,
     /// Fail at once with [`spillway_base::ErrorKind::LockNotAvailable`].
     NoWait,
-    /// Answer as if the row were not there.
+    /// Skip the row, as if it did not exist.
     SkipLocked,
 }
 
-/// What a transaction's commit frees of the disk, so that it may use the space that is kept for
-/// that.
+/// How much disk space a transaction's commit frees. A commit that frees space may use the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Frees {
     /// Nothing.
     #[default]
     Nothing,
-    /// The space of rows, once it was merged with them.
+    /// The space of rows, once a compaction has merged their deletions with them.
     Rows,
-    /// The space of whole tables, soon.
+    /// The space of whole tables, soon after the commit.
     Tables,
 }
 
 impl Frees {
-    /// What a batch frees: tables where it drops one, rows where it only deletes.
+    /// Classifies a batch: `Tables` if it drops a table, `Rows` if it only deletes.
     pub(crate) fn of(batch: &WriteBatch) -> Frees {
         let deletes = |op: Op<'_>| matches!(op, Op::Delete { .. } | Op::DeleteRange { .. });
         if batch.iter().any(|op| matches!(op, Op::DropTable(_))) {
@@ -95,23 +95,23 @@ impl Frees {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TransactionOptions {
-    /// How far it is kept apart from others.
+    /// The isolation level.
     pub isolation: Isolation,
     /// Refuse writes and locks.
     pub read_only: bool,
-    /// When its commit is acknowledged; `None` is as the database's settings say.
+    /// When its commit is acknowledged; `None` takes the database's setting.
     pub durability: Option<Durability>,
-    /// How long it waits for a lock; `None` is as the database's settings say.
+    /// How long it waits for a lock; `None` takes the database's setting.
     pub lock_wait: Option<Duration>,
     /// Under REPEATABLE READ: whether changes and locking reads act on the newest committed
-    /// versions, and so are never refused with [`spillway_base::ErrorKind::WriteConflict`], as
-    /// InnoDB does it.
+    /// versions, as in InnoDB. Such a transaction never fails with
+    /// [`spillway_base::ErrorKind::WriteConflict`].
     pub acts_on_newest: bool,
-    /// Under REPEATABLE READ: whether the snapshot is never moved forward in place of a conflict,
-    /// and what is read is not remembered for that.
+    /// Under REPEATABLE READ: whether the snapshot stays where it is. Otherwise the transaction
+    /// remembers its reads, and may move its snapshot forward instead of failing with a conflict.
     pub keeps_snapshot: bool,
-    /// What its commit helps to free of the disk, where its own writes do not show it. A commit
-    /// that frees space may use the disk's reserve.
+    /// The space that its commit helps to free, if its own writes do not show it. A commit that
+    /// frees space may use the disk's reserve.
     pub frees: Frees,
 }
 
@@ -122,50 +122,51 @@ impl TransactionOptions {
         TransactionOptions::default()
     }
 
-    /// With this isolation level.
+    /// Sets the isolation level.
     #[must_use]
     pub fn isolation(mut self, isolation: Isolation) -> TransactionOptions {
         self.isolation = isolation;
         self
     }
 
-    /// Refusing writes and locks, or not.
+    /// Sets whether the transaction refuses writes and locks.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> TransactionOptions {
         self.read_only = read_only;
         self
     }
 
-    /// With this durability.
+    /// Sets the durability.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> TransactionOptions {
         self.durability = Some(durability);
         self
     }
 
-    /// Waiting this long for a lock.
+    /// Sets how long the transaction waits for a lock.
     #[must_use]
     pub fn lock_wait(mut self, lock_wait: Duration) -> TransactionOptions {
         self.lock_wait = Some(lock_wait);
         self
     }
 
-    /// Acting on the newest committed versions under REPEATABLE READ, or on the snapshot's alone.
+    /// Sets whether changes act on the newest committed versions under REPEATABLE READ.
     #[must_use]
     pub fn acts_on_newest(mut self, acts_on_newest: bool) -> TransactionOptions {
         self.acts_on_newest = acts_on_newest;
         self
     }
 
-    /// Using the disk's reserve as a commit that frees so much.
+    /// Sets how much space the commit frees, which decides how much of the disk's reserve it may
+    /// use.
     #[must_use]
     pub fn frees(mut self, frees: Frees) -> TransactionOptions {
         self.frees = frees;
         self
     }
 
-    /// Keeping its snapshot as it is, or moving it forward where that makes no difference to what
-    /// it has read.
+    /// Sets whether the snapshot stays where it is, or may move forward if every read would return
+    /// the same at the newer one.
     #[must_use]
     pub fn keeps_snapshot(mut self, keeps_snapshot: bool) -> TransactionOptions {
         self.keeps_snapshot = keeps_snapshot;

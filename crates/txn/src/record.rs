@@ -1,22 +1,23 @@
-//! What the redo log's frames hold.
+//! The contents of the redo log's frames.
 //!
-//! A frame of the log (see [`spillway_storage::plog`]) is what a lane wrote at once: records one
-//! after another, in the lane's order. The frame has the checksum. Little-endian:
+//! A lane writes one frame of the log (see [`spillway_storage::plog`]) at a time. A frame holds
+//! records one after another, in the lane's order, and carries their checksum. Little-endian:
 //!
 //! ```text
 //! kind   u8   1 commit, 2 note, 3 stable
-//! csn    u64  commit: its number. note: every commit up to here is in the engines' own files. stable: every
-//!             commit up to here was durable, in whichever lane, before this frame was written
+//! csn    u64  commit: its CSN. note: every commit up to here is in the engines' own files.
+//!             stable: every commit up to here was durable in its lane before this frame was
+//!             written
 //! bytes  u32  length of the batch             (commit)
 //! batch       see `spillway_base::batch`      (commit)
 //! ```
 //!
-//! A note goes before the log is cut, so that a log that begins later than the first commit says
-//! why. Each frame of commits begins with what was stable, so that a log that misses one of those
-//! is known to be damaged.
+//! The manager writes a note before it cuts the log. It explains why the log begins later than the
+//! first commit. Each frame of commits begins with the stable CSN, so that recovery detects a log
+//! that lacks one of those commits as damaged.
 //!
-//! The commits of a lane come nearly in the order of their numbers, and not quite: a thread has its
-//! place in the lane before it has its number.
+//! The commits of a lane are nearly in CSN order, but not strictly: a thread reserves its place in
+//! the lane before it takes its CSN.
 
 use spillway_base::batch::{Op, ops};
 use spillway_base::codec::Reader;
@@ -26,7 +27,7 @@ const COMMIT: u8 = 1;
 const NOTE: u8 = 2;
 const STABLE: u8 = 3;
 
-/// The bytes that a commit adds to its batch: its record, and that of what is stable, if it has a
+/// The bytes that a commit adds to its batch: its record, and the stable record if the commit has a
 /// frame of its own.
 pub(crate) const COMMIT_OVERHEAD: usize = 13 + 9;
 /// The bytes of a note.
@@ -35,13 +36,13 @@ pub(crate) const NOTE_BYTES: usize = 9;
 /// One record, read back.
 #[derive(Clone, Debug)]
 pub(crate) enum Record<'f> {
-    /// With its encoded batch, which was not looked into.
+    /// With its encoded batch, which is not yet validated.
     Commit(Csn, &'f [u8]),
     Note(Csn),
     Stable(Csn),
 }
 
-/// Begins a commit's record; the batch follows.
+/// Writes the head of a commit's record; the batch follows.
 pub(crate) fn put_commit_head(out: &mut Vec<u8>, csn: Csn, batch_bytes: usize) {
     out.push(COMMIT);
     out.extend_from_slice(&csn.0.to_le_bytes());
@@ -58,14 +59,14 @@ pub(crate) fn put_note(out: &mut Vec<u8>, persisted: Csn) {
     out.extend_from_slice(&persisted.0.to_le_bytes());
 }
 
-/// What a frame notes, if it is a note's.
+/// The CSN that a frame notes, if the frame is a note.
 pub(crate) fn note_in(frame: &[u8]) -> Option<Csn> {
     let mut reader = Reader::new(frame);
     let is_note = frame.len() == NOTE_BYTES && reader.u8().ok()? == NOTE;
     if is_note { reader.u64().ok().map(Csn) } else { None }
 }
 
-/// Checks that a frame's payload is records.
+/// Checks that a frame's payload consists of valid records.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
@@ -76,7 +77,7 @@ pub fn check_frame(payload: &[u8]) -> Result<()> {
     })
 }
 
-/// Gives the operations of the commits in a frame of a lane's log, each with its commit's number.
+/// Visits the operations of all commits in a frame of a lane's log, each with its commit's CSN.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].

@@ -1,32 +1,32 @@
-//! Disk space that is kept for commits which free space.
+//! A reserve of disk space for commits that free space.
 //!
-//! A statement that frees space writes to the log before it frees anything. On a full disk the
-//! log has no room for it, so nothing could ever empty the disk. The log's folder therefore
-//! holds a file, `reserve`, that takes space and means nothing. A commit that frees space cuts
-//! it shorter when it meets a full disk, and uses what the file system has then.
+//! A statement that frees space writes to the log before it frees anything. On a full disk the log
+//! has no room for that write, so nothing could ever empty the disk. The log's folder therefore
+//! holds a file, `reserve`, whose only purpose is to occupy space. When a commit that frees space
+//! meets a full disk, it truncates the file by a part and uses the space that the file system then
+//! has.
 //!
-//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is
-//!   made: at least a sixteenth of a log segment, and at most a whole one.
+//! - **RESERVE-1 (size).** The reserve takes a sixteenth of the space that is free when it is made:
+//!   at least a sixteenth of a log segment, and at most a whole one.
 //! - **RESERVE-2 (for whom).** While the reserve is not whole, only commits that free space are
-//!   admitted, and the note without which the log cannot be cut. Other commits fail with
-//!   [`ErrorKind::DiskFull`], so that they cannot use it up.
-//! - **RESERVE-3 (in parts).** The reserve is given in eighths: one whenever the log has no
-//!   room for such a commit, and as many as have the bytes of the commits that an engine takes
-//!   although it cannot write its memory out. The last quarter is for commits that drop tables:
-//!   these free space without writing much more.
-//! - **RESERVE-4 (made whole).** The first other commit after that makes the reserve whole
-//!   again, as soon as the file system has the space.
-//! - **RESERVE-5 (hope).** Space comes back only after the commit that frees it, when the
-//!   background work gets to it. For [`HOPE`] after such a commit, and after an opening on a
-//!   full disk, others wait for it instead of failing, and an engine that meets the full disk
-//!   is given parts.
-//! - **RESERVE-6 (no harm).** The file holds nothing but its size. When it is lost, or cannot
-//!   be made, read or cut, the database works as one without a reserve.
+//!   admitted, and the note that must precede a cut of the log. Other commits fail with
+//!   [`ErrorKind::DiskFull`], so that they cannot use the reserve up.
+//! - **RESERVE-3 (in parts).** The reserve is given in eighths: one whenever the log has no room
+//!   for such a commit, and as many as cover the bytes of the commits that an engine accepts
+//!   although it cannot flush its memory. The last quarter is for commits that drop tables: these
+//!   free space without writing much more.
+//! - **RESERVE-4 (made whole).** The first other commit after that makes the reserve whole again,
+//!   as soon as the file system has the space.
+//! - **RESERVE-5 (hope).** Background work returns the space some time after the commit that frees
+//!   it. For [`HOPE`] after such a commit, and after an opening on a full disk, other commits wait
+//!   for the space instead of failing, and an engine that meets the full disk receives parts.
+//! - **RESERVE-6 (no harm).** The file holds nothing but its size. If it is lost, or cannot be
+//!   made, read or cut, the database works without a reserve.
 //!
 //! # Format
 //!
-//! `SWRS`, the bytes that the file has when it is whole (u64, little-endian), CRC32C of all
-//! before. Any other content is taken for a file without a size, which is chosen anew.
+//! `SWRS`, the bytes that the file has when it is whole (u64, little-endian), CRC32C of the
+//! preceding bytes. A file with any other content has no recorded size, and a size is chosen anew.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,40 +43,40 @@ use crate::options::Frees;
 
 const NAME: &str = "reserve";
 const HEAD: &[u8] = b"SWRS";
-/// The part of the free space that the reserve takes, and the least part of a log segment.
+/// The share of the free space that the reserve takes, and the least share of a log segment.
 const SHARE: u64 = 16;
-/// What one commit takes of it (RESERVE-3).
+/// The number of parts; a commit takes one at a time (RESERVE-3).
 const PARTS: u64 = 8;
 const DROPS_SHARE: u64 = 4;
-/// The file is cut between pages.
+/// The file is truncated at multiples of this.
 const PAGE: u64 = 4096;
-/// How long commits wait for the space that another has freed.
+/// How long other commits wait for the space that a commit has freed.
 pub(crate) const HOPE: Duration = Duration::from_secs(10);
 
 struct Kept {
     /// Its bytes now.
     bytes: u64,
-    /// Bytes that were given for commits to an engine which has no room, and are not yet used.
+    /// Bytes given for commits to an engine that has no room, and not yet used.
     lent: u64,
 }
 
-/// The file of the reserve. The module's page says what it guarantees.
+/// The reserve's file. The module's page states its guarantees.
 pub(crate) struct Reserve {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// None where it could not be made.
+    /// `None` if the file could not be made.
     file: Option<Arc<dyn File>>,
     /// Its bytes when it is whole.
     bytes: u64,
     kept: Mutex<Kept>,
     /// Whether a full disk was met since the last commit that found room.
     is_full: AtomicBool,
-    /// Until when others wait (RESERVE-5), in nanoseconds of the clock.
+    /// The time until which other commits wait (RESERVE-5), in nanoseconds of the clock.
     hope_until: AtomicU64,
 }
 
 impl Reserve {
-    /// Opens the reserve of a log's folder, or makes it.
+    /// Opens the reserve in a log's folder, or makes one.
     pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, segment_bytes: u64) -> Reserve {
         let opened = open(&*disk, dir, segment_bytes);
         let (file, bytes, kept) = match opened {
@@ -100,13 +100,13 @@ impl Reserve {
         reserve
     }
 
-    /// Whether nothing of it is given away.
+    /// Whether no part of the reserve is given away.
     #[cfg(test)]
     pub(crate) fn is_whole(&self) -> bool {
         self.kept.lock().bytes == self.bytes
     }
 
-    /// Whether commits must look at the reserve: a full disk was met, or it is not whole.
+    /// Whether commits must check the reserve: a full disk was met, or the reserve is not whole.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
@@ -121,14 +121,14 @@ impl Reserve {
         self.is_full.store(false, Ordering::Relaxed);
     }
 
-    /// Gives a part back to the file system, for a commit that frees so much (RESERVE-3). `false`
-    /// when there is nothing left for it.
+    /// Gives a part to the file system, for a commit that frees this much (RESERVE-3). `false` if
+    /// nothing is left for it.
     pub(crate) fn give(&self, frees: Frees) -> bool {
         self.give_part(&mut self.kept.lock(), frees)
     }
 
-    /// Gives as many parts as have so many bytes. They are in the memory of an engine that has no
-    /// room.
+    /// Gives enough parts to cover `bytes`, which a commit adds to the memory of an engine that has
+    /// no room.
     pub(crate) fn lend(&self, frees: Frees, bytes: usize) -> bool {
         let mut kept = self.kept.lock();
         while kept.lent < bytes as u64 {
@@ -161,8 +161,8 @@ impl Reserve {
         given.is_ok()
     }
 
-    /// Takes back what was given, if the file system has it (RESERVE-4). Answers whether the
-    /// reserve is whole.
+    /// Takes the given parts back, if the file system has the space (RESERVE-4). Returns whether
+    /// the reserve is whole.
     pub(crate) fn make_whole(&self) -> bool {
         let mut kept = self.kept.lock();
         let missing = self.bytes - kept.bytes;
@@ -170,29 +170,29 @@ impl Reserve {
         if !self.disk.available(&self.dir).is_ok_and(|available| available >= missing) {
             return false;
         }
-        // Durable, or a crash would give it to others.
+        // It must be durable, or the space would belong to others after a crash.
         let taken = file.allocate(kept.bytes, missing).and_then(|()| file.sync());
         let is_whole = taken.is_ok();
         if is_whole {
             *kept = Kept { bytes: self.bytes, lent: 0 };
         } else {
-            // Some of it may have been taken.
+            // Part of the space may have been allocated.
             let _ = file.set_len(kept.bytes);
         }
         is_whole
     }
 
-    /// A commit has freed something on a full disk: others may hope for space.
+    /// Notes that a commit has freed something on a full disk, so that others wait for space.
     pub(crate) fn hope(&self, now: Duration) {
         self.hope_until.fetch_max((now + HOPE).as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Whether others wait for space that a commit has freed.
+    /// Whether commits wait for space that another commit has freed.
     pub(crate) fn has_hope(&self, now: Duration) -> bool {
         (now.as_nanos() as u64) < self.hope_until.load(Ordering::Relaxed)
     }
 
-    /// What a commit is told that finds no room.
+    /// The error for a commit that finds no room.
     pub(crate) fn refusal(&self) -> Error {
         Error::new(
             ErrorKind::DiskFull,
@@ -201,7 +201,7 @@ impl Reserve {
     }
 }
 
-/// Answers the file, its bytes when whole, and its bytes now.
+/// Returns the file, its bytes when whole, and its bytes now.
 fn open(disk: &dyn Disk, dir: &Path, segment_bytes: u64) -> Result<(Arc<dyn File>, u64, u64)> {
     let path = dir.join(NAME);
     let mode = if disk.exists(&path)? { OpenMode::Write } else { OpenMode::Create };
@@ -221,7 +221,7 @@ fn open(disk: &dyn Disk, dir: &Path, segment_bytes: u64) -> Result<(Arc<dyn File
     Ok((file, bytes, kept))
 }
 
-/// The size that a file says it has when it is whole.
+/// The size that the file records for its whole state.
 fn read_size(file: &dyn File, kept: u64) -> Result<Option<u64>> {
     let mut bytes = [0; 16];
     if kept < PAGE {

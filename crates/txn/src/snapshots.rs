@@ -2,16 +2,16 @@
 //!
 //! # Registering without a lock
 //!
-//! A snapshot is a CSN at which somebody reads. Flush and compaction drop versions that no snapshot
-//! sees, so a snapshot must be known to them before it is used (guarantee H2 of
-//! [`spillway_base::engine::Horizon`]). A reader writes its CSN into a slot of its own, and then
-//! looks at the stable CSN again: if that has passed the number it wrote, it takes a newer one and
-//! tries anew. A collector reads the stable CSN first, and the slots after.
+//! A snapshot is a CSN at which a transaction reads. Flushes and compactions drop versions that no
+//! snapshot sees, so a snapshot must be registered before it is used (guarantee H2 of
+//! [`spillway_base::engine::Horizon`]). A reader writes its CSN into its own slot and then loads
+//! the stable CSN again. If that has passed the CSN it wrote, the reader takes a newer one and
+//! repeats. A collector reads the stable CSN first, and the slots afterwards.
 //!
-//! Why that is enough: both have a sequentially consistent fence between their two steps, and of
-//! two such fences one comes first. If the collector's does, the reader's look finds what the
-//! collector found, S, or more; so it uses nothing below S. If the reader's does, the collector's
-//! pass over the slots finds what the reader wrote.
+//! This suffices because both have a sequentially consistent fence between their two steps, and one
+//! of any two such fences comes first. If the collector's comes first, the reader's second load
+//! returns S, the stable CSN that the collector loaded, or more; so the reader uses no CSN below S.
+//! If the reader's comes first, the collector's pass over the slots finds the reader's CSN.
 //!
 //! # The low watermark
 //!
@@ -21,7 +21,7 @@
 //! stays a bound for ever, so readers need not look at the slots.
 //!
 //! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
-//! one lock on every read's path.
+//! only lock on the path of every read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,10 +60,9 @@ pub(crate) struct Snapshots {
     /// No snapshot is live below (H3).
     low: AtomicU64,
     slots: Box<[Slot]>,
-    /// Snapshots that found no slot, with their number.
+    /// Snapshots that found no free slot, with their counts.
     overflow: Mutex<BTreeMap<Csn, usize>>,
-    /// Snapshots at which nobody reads, and whose versions are kept all the same, with their
-    /// number.
+    /// Snapshots at which nothing reads but whose versions must be kept, with their counts.
     pins: Mutex<BTreeMap<Csn, usize>>,
 }
 
@@ -79,9 +78,9 @@ impl Snapshots {
         })
     }
 
-    /// Keeps what a snapshot at `csn` sees, and all deletions above, until [`Snapshots::unpin`].
-    /// The caller knows that nothing of that was forgotten yet: `csn` is above the stable CSN, or
-    /// pinned already, or nothing at or above it was (H2).
+    /// Keeps the versions that a snapshot at `csn` sees, and all deletions above, until
+    /// [`Snapshots::unpin`]. The caller knows that none of them was dropped yet: `csn` is above the
+    /// stable CSN, or pinned already, or nothing at or above it was dropped (H2).
     pub(crate) fn pin(&self, csn: Csn) -> Pin {
         *self.pins.lock().entry(csn).or_default() += 1;
         Pin(csn)
@@ -97,7 +96,8 @@ impl Snapshots {
         }
     }
 
-    /// The oldest snapshot that somebody reads at, or will; pins are none.
+    /// The oldest snapshot at which a transaction reads or may still begin to read; pins do not
+    /// count.
     pub(crate) fn oldest_read(&self) -> Csn {
         let mut oldest = Csn::MAX;
         self.reads(|csn| oldest = oldest.min(csn));
@@ -116,13 +116,13 @@ impl Snapshots {
         self.overflow.lock().keys().copied().for_each(visit);
     }
 
-    /// Everything up to `done` is installed and durable. For recovery, before any commit.
+    /// Sets everything up to `done` as installed and durable. For recovery, before any commit.
     pub(crate) fn recovered(&self, done: Csn) {
         self.installed.reset(done);
         self.stable.store(done.0, Ordering::Release);
     }
 
-    /// Moves the stable CSN on to `csn`, unless it is there already.
+    /// Advances the stable CSN to `csn`, unless it is already there.
     pub(crate) fn advance_stable(&self, csn: Csn) {
         let before = self.stable.fetch_max(csn.0, Ordering::AcqRel);
         if csn.0 / WATERMARK_COMMITS > before / WATERMARK_COMMITS {
@@ -138,15 +138,15 @@ impl Snapshots {
         Csn(self.stable.load(Ordering::Acquire))
     }
 
-    /// A snapshot at `read()`, which must never answer less than the stable CSN did before the
-    /// call.
+    /// Takes a snapshot at `read()`, which must never return less than the stable CSN was before
+    /// the call.
     pub(crate) fn take(&self, read: impl Fn() -> Csn) -> Snapshot<'_> {
         Snapshot { snapshots: self, live: self.register(read) }
     }
 
-    /// As [`Snapshots::take`], for who has these snapshots for longer than this one, and lets go of
-    /// it by [`Snapshots::release`]: it counts no reference to them, which a read of one row would
-    /// feel.
+    /// As [`Snapshots::take`], for a caller that outlives the snapshot and releases it with
+    /// [`Snapshots::release`]. It counts no reference, which would cost a single-row read
+    /// noticeably.
     pub(crate) fn register(&self, read: impl Fn() -> Csn) -> Live {
         let start = slot_hint();
         for index in (0..SLOTS).map(|step| (start + step) % SLOTS) {
@@ -166,7 +166,7 @@ impl Snapshots {
         Live { slot: None, csn }
     }
 
-    /// Moves a snapshot that was registered here to a newer one in place.
+    /// Moves a registered snapshot to a newer CSN in place.
     pub(crate) fn renew(&self, live: &mut Live, read: impl Fn() -> Csn) {
         match live.slot {
             Some(slot) => live.csn = self.publish(&self.slots[slot].0, &read),
@@ -177,7 +177,7 @@ impl Snapshots {
         }
     }
 
-    /// Registers a snapshot, or moves the one there is to a newer one. Answers which it is.
+    /// Registers a snapshot, or moves the existing one to a newer CSN. Returns its CSN.
     pub(crate) fn follow(&self, held: &mut Option<Live>, read: impl Fn() -> Csn) -> Csn {
         match held {
             Some(live) => {
@@ -188,7 +188,8 @@ impl Snapshots {
         }
     }
 
-    /// Lets go of what only a snapshot could see that was registered here.
+    /// Releases a snapshot that was registered here; versions that only it could see may be
+    /// dropped.
     pub(crate) fn release(&self, live: Live) {
         if let Some(slot) = live.slot {
             self.slots[slot].0.store(FREE, Ordering::Release);
@@ -238,11 +239,11 @@ impl Horizon for Snapshots {
     }
 }
 
-/// A snapshot that is kept ([`Snapshots::pin`]).
+/// A pinned snapshot ([`Snapshots::pin`]).
 #[must_use]
 pub(crate) struct Pin(Csn);
 
-/// A live snapshot, until it is released.
+/// A registered snapshot, until it is released.
 #[must_use]
 pub(crate) struct Live {
     slot: Option<usize>,
@@ -255,7 +256,7 @@ impl Live {
     }
 }
 
-/// A live snapshot; dropping it lets go of what only it could see.
+/// A registered snapshot; dropping it releases it.
 pub(crate) struct Snapshot<'s> {
     snapshots: &'s Snapshots,
     live: Live,
@@ -266,7 +267,7 @@ impl Snapshot<'_> {
         self.live.csn
     }
 
-    /// Moves to a newer snapshot in place.
+    /// Moves to a newer CSN in place.
     #[cfg(all(test, not(loom)))]
     fn renew(&mut self, read: impl Fn() -> Csn) {
         self.snapshots.renew(&mut self.live, read);
@@ -280,7 +281,7 @@ impl Drop for Snapshot<'_> {
     }
 }
 
-/// Where this thread begins to look for a free slot, so that threads rarely meet.
+/// The slot at which this thread begins its search, so that threads rarely collide.
 fn slot_hint() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -1,5 +1,6 @@
-//! Locks for what loom checks: `parking_lot`'s in production, and loom's under the same interface,
-//! so that the code that is checked is the code that runs. And waiting for what has no lock.
+//! Locks for code that loom checks: `parking_lot`'s in production, loom's behind the same interface
+//! otherwise, so that the checked code is the code that runs. Also backoff for waits without a
+//! lock.
 
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ pub(crate) use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use spillway_base::modelled::{Condvar, Mutex, MutexGuard};
 
-/// Between two looks, once a wait is long.
+/// The sleep between two polls of a long wait.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Waits a little for another thread, and longer the more often it was in vain: it may need the
-/// processor, or be at work on something large.
+/// Waits a little for another thread, and longer after more fruitless tries: the other thread may
+/// need the processor, or be busy with something large.
 pub(crate) fn pause(tries: &mut u32) {
     *tries = tries.saturating_add(1);
     match *tries {
@@ -26,8 +27,8 @@ pub(crate) fn pause(tries: &mut u32) {
     }
 }
 
-/// Stands between two accesses of one thread that are sequentially consistent. A model knows such
-/// fences, and takes such accesses for acquire and release only. Production needs no fence there.
+/// Stands between two sequentially consistent accesses of one thread. Loom models such fences, but
+/// treats the accesses as acquire and release only. Production needs no fence there.
 pub(crate) fn model_fence() {
     #[cfg(loom)]
     loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);

@@ -1,32 +1,32 @@
-//! The largest number below which everything is done.
+//! The largest CSN up to which every commit has finished a stage.
 //!
-//! Commits are numbered densely (DESIGN, D1) and finish a stage in any order, on any thread.
+//! Commits have dense CSNs (DESIGN, D1) and finish a stage in any order, on any thread.
 //! [`Watermark`] turns "commit n is done" into "every commit up to n is done", without a lock.
 //!
-//! Each number has a slot in a ring; finishing stores the number there, and whoever finds the slot
-//! after the prefix filled moves the prefix on. The simpler design, one mutex around a set of
-//! finished numbers, was rejected: every commit of every lane would meet on it twice.
+//! Each CSN has a slot in a ring. A thread that finishes a commit stores the CSN there. Any thread
+//! that finds the slot after the prefix filled advances the prefix. The simpler design, one mutex
+//! around a set of finished CSNs, was rejected: every commit of every lane would contend for it
+//! twice.
 //!
-//! Whoever waits for a number polls: installs take microseconds, and a list of those who wait would
-//! be one more meeting place of all commits. Behind a large install it sleeps between its looks,
-//! and leaves the processor to it.
+//! A thread that waits for a CSN polls. Installs take microseconds, and a list of waiters would be
+//! one more point of contention for all commits. During a large install the waiter sleeps between
+//! its polls and leaves the processor to the install.
 //!
-//! An install that panicked is never over. Then the watermark is abandoned
-//! ([`Watermark::abandon`]): whoever waits for a number goes on, and the prefix stays below the one
-//! that is missing.
+//! An install that panicked never finishes. Its thread then abandons the watermark
+//! ([`Watermark::abandon`]): waiters return, and the prefix stays below the missing CSN.
 //!
-//! Invariants: the prefix never falls; a number at or below the prefix is done; when no call of
-//! [`Watermark::finish`] is under way, the number after the prefix is not done. For the last one,
-//! take a thread that stored its number and found the prefix not there yet, and the thread that
-//! moves the prefix there. Each stores first (its number, the prefix) and then looks at what the
-//! other stored, with a sequentially consistent fence in between: one of them sees the other.
+//! Invariants: the prefix never falls; a CSN at or below the prefix is done; while no call of
+//! [`Watermark::finish`] runs, the commit after the prefix is not done. The last one holds because
+//! the thread that stores a CSN and the thread that advances the prefix to the CSN before it both
+//! store first and read the other's store afterwards, with a sequentially consistent fence in
+//! between. So at least one of them sees the other.
 
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use crate::sync::pause;
 
-/// Numbers that may be under way at once; more wait for the oldest.
+/// Commits that may be in progress at once; a later one waits for the oldest.
 #[cfg(not(loom))]
 const RING: usize = 1 << 14;
 #[cfg(loom)]
@@ -40,7 +40,7 @@ pub(crate) struct Watermark {
 }
 
 impl Watermark {
-    /// Everything up to `done` counts as finished.
+    /// Creates a watermark at which everything up to `done` is finished.
     pub(crate) fn new(done: Csn) -> Watermark {
         Watermark {
             prefix: AtomicU64::new(done.0),
@@ -49,13 +49,13 @@ impl Watermark {
         }
     }
 
-    /// Every commit up to this one is finished.
+    /// The CSN up to which every commit is finished.
     pub(crate) fn prefix(&self) -> Csn {
         Csn(self.prefix.load(Ordering::Acquire))
     }
 
-    /// Commit `csn` is finished. Called once for each number. The last that it does is a fence,
-    /// sequentially consistent, and a look: whatever it stored comes before that.
+    /// Marks commit `csn` as finished; called once for each CSN. The last steps are a sequentially
+    /// consistent fence and a load, so everything that this call stored comes before them.
     pub(crate) fn finish(&self, csn: Csn) {
         let mut tries = 0;
         while csn.0 > self.prefix().0 + RING as u64 {
@@ -77,7 +77,7 @@ impl Watermark {
         }
     }
 
-    /// Waits until every commit up to `csn` is finished; `false` when that will never be.
+    /// Waits until every commit up to `csn` is finished; `false` if that never happens.
     pub(crate) fn wait(&self, csn: Csn) -> bool {
         let mut tries = 0;
         while self.prefix() < csn {
@@ -89,7 +89,7 @@ impl Watermark {
         true
     }
 
-    /// A commit under way will never be finished.
+    /// Declares that a commit in progress will never finish.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
     }
@@ -98,7 +98,7 @@ impl Watermark {
         self.abandoned.load(Ordering::Acquire)
     }
 
-    /// Starts over from `done`. For recovery, before any commit.
+    /// Restarts at `done`. For recovery, before any commit.
     pub(crate) fn reset(&self, done: Csn) {
         self.prefix.store(done.0, Ordering::Release);
     }

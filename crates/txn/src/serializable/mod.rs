@@ -3,41 +3,41 @@
 //! Under snapshot isolation every anomaly contains a *pivot*: a transaction that read something a
 //! concurrent one overwrote (an outgoing rw-dependency), and that overwrote something another
 //! concurrent one had read (an incoming one). So the reads of SERIALIZABLE transactions are
-//! remembered, points and ranges, absent keys too; a dependency is noted whichever of read and
-//! write comes first; and a transaction that has one of each kind is not allowed to commit. Some
-//! that would have been harmless are refused as well; the caller runs them again.
+//! remembered, points and ranges, absent keys too. A dependency is noted whichever of read and
+//! write comes first, and a transaction with one of each kind may not commit. Some of the refused
+//! transactions would have been harmless; the caller runs them again.
 //!
 //! # Guarantees
 //!
-//! - **SSI-1 (outcomes are reads).** Whatever a client learns of rows is noted as a read at the
-//!   snapshot, found or not: values of gets and scans; whether a key was there for a locking read,
-//!   an insertion ([`ErrorKind::DuplicateKey`] or not, also one that a savepoint takes back), a
-//!   change or a deletion; the rows that a change or a deletion by range found. Where the newest
-//!   version has told, it is one that the snapshot has, or the transaction is refused.
-//! - Not noted: a blind `put` or `delete`, which tells nothing; whether a row is locked (NOWAIT,
-//!   SKIP LOCKED), which no serial order is about; and that a row is newer than the snapshot
-//!   ([`ErrorKind::WriteConflict`]), after which the transaction is to be run again.
-//! - **SSI-2 (memory).** What is noted of reads and writes, and of transactions, is charged to the
-//!   budget as long as it is kept. The notes of a transaction are folded into one range for each
-//!   table once they are many, and where memory is short; then also those of others. A request that
-//!   finds no room after that fails with [`ErrorKind::LockTableFull`] and notes nothing.
+//! - **SSI-1 (outcomes are reads).** Everything that a client learns about rows is noted as a read
+//!   at the snapshot, found or not: values of gets and scans; whether a key existed for a locking
+//!   read, an insertion ([`ErrorKind::DuplicateKey`] or not, even one that a savepoint undoes), a
+//!   change or a deletion; the rows that a change or a deletion by range found. If the client
+//!   learned it from the newest version, the snapshot has that version, or the transaction is
+//!   refused.
+//! - Not noted: a blind `put` or `delete`, which reveals nothing; whether a row is locked (NOWAIT,
+//!   SKIP LOCKED), which concerns no serial order; and that a row is newer than the snapshot
+//!   ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
+//! - **SSI-2 (memory).** Notes of reads and writes, and transactions, are charged to the budget
+//!   while they are kept. A transaction's notes are folded into one range for each table once they
+//!   are many, and when memory is short; then also those of other transactions. A request that
+//!   still finds no room fails with [`ErrorKind::LockTableFull`] and notes nothing.
 //!
-//! # What a scan has read
+//! # The range that a scan has read
 //!
-//! A scan has read from where it began up to the row that it gave last, or the whole range once it
-//! has said that there are no more: what is behind that row has told nobody anything, and what
-//! another writes there is no phantom. So a scan is noted when it ends
+//! A scan has read from its beginning up to the last row that it returned, or the whole range once
+//! it has reported its end. The client has learned nothing about later rows, so what another
+//! transaction writes there is no phantom. Therefore a scan is noted when it ends
 //! ([`Serializable::read_range`]), and not when it begins: one that stops at its first row has read
-//! no more than it. That is early enough. Writers that come before are remembered as long as the
-//! reader runs, and they are looked up then; those that come after find the range. What is found
-//! where a scan is let go, and nobody can be told, refuses the reader's next step
-//! ([`Serializable::refuse`]).
+//! no more than that row. This is early enough. Earlier writers are remembered while the reader
+//! runs, and are found then; later writers find the range. If a dropped scan, which can return no
+//! error, finds a conflict, the reader's next step fails ([`Serializable::refuse`]).
 //!
-//! Only SERIALIZABLE transactions come here, under one mutex; the others pay nothing, and are not
-//! seen: serializability holds among transactions that ask for it. What a transaction read is kept
-//! after its commit until no transaction that ran beside it is left, and none can come: a snapshot
-//! to come is at the stable CSN or above, and one that is being taken was announced
-//! ([`Serializable::enter`]).
+//! Only SERIALIZABLE transactions are tracked, under one mutex; others pay nothing and are not
+//! seen. So serializability holds among transactions that request it. The reads of a transaction
+//! are kept after its commit until no concurrent transaction remains and none can begin: later
+//! snapshots are at the stable CSN or above, and a transaction announces itself before it takes its
+//! snapshot ([`Serializable::enter`]).
 
 mod notes;
 
@@ -51,36 +51,36 @@ use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId};
 use crate::snapshots::Snapshots;
 use notes::{Notes, POINT_BYTES};
 
-/// Bytes that a transaction takes beside its notes.
+/// The size of a transaction beside its notes.
 const MEMBER_BYTES: usize = 384;
 
-/// A transaction's notes are folded once they take this part of the budget,
+/// A transaction's notes are folded once they take this fraction of the budget.
 const PART_NOTED: usize = 64;
 
-/// but never fewer than these,
+/// A transaction with fewer notes than this does not fold them for their number.
 const FOLD_FROM: usize = 10_000;
 
-/// and always as many as these.
+/// A transaction with this many notes always folds them.
 const FOLD_BY: usize = 1_000_000;
 
 type Id = u64;
 type Point = (TableId, Box<[u8]>);
 
 struct Member {
-    /// Its snapshot, or what that cannot be below.
+    /// Its snapshot, or a lower bound of it.
     snapshot: Csn,
-    /// Its number once it may not be undone any more; `Csn::MAX` while it is being given one.
+    /// Its CSN once it may no longer be undone; `Csn::MAX` until the CSN is assigned.
     committed: Option<Csn>,
-    /// Whether it must not be committed, whatever else comes.
+    /// Whether it must not commit, whatever else happens.
     refused: bool,
-    /// Those that read what this one overwrote, and those that overwrote what this one read: all
-    /// but the undone.
+    /// The transactions that read what this one overwrote, and those that overwrote what this one
+    /// read, except those that were undone.
     incoming: HashSet<Id>,
     outgoing: HashSet<Id>,
 }
 
 impl Member {
-    /// Whether it ran beside a transaction with this snapshot.
+    /// Whether it ran concurrently with a transaction with this snapshot.
     fn beside(&self, snapshot: Csn) -> bool {
         self.committed.is_none_or(|csn| csn > snapshot)
     }
@@ -93,9 +93,9 @@ impl Member {
 struct State {
     members: HashMap<Id, Member>,
     notes: Notes,
-    /// What both take.
+    /// The memory charged for both.
     memory: Stepped,
-    /// Notes of one transaction that are folded.
+    /// The number of one transaction's notes from which they are folded.
     fold_from: usize,
 }
 
@@ -124,7 +124,7 @@ impl State {
         member.snapshot = snapshot;
     }
 
-    /// `reader` read what `writer` overwrites.
+    /// Notes that `reader` read what `writer` overwrites.
     fn depends(&mut self, acting: Id, reader: Id, writer: Id) -> Result<()> {
         if reader == writer {
             return Ok(());
@@ -142,8 +142,8 @@ impl State {
         if let Some(member) = self.members.get_mut(&writer) {
             member.incoming.insert(reader);
         }
-        // A pivot that has committed can only be broken by the one acting now; one that has not is
-        // refused at its own next step.
+        // If a pivot has committed, only the acting transaction can still be refused. A pivot that
+        // has not committed is refused at its own next step.
         let broken = [reader, writer].iter().any(|id| {
             let member = &self.members[id];
             member.is_pivot() && (*id == acting || member.committed.is_some())
@@ -158,8 +158,8 @@ impl State {
         }
     }
 
-    /// Forgets those that nobody runs beside any more, and nobody will whose snapshot is at
-    /// `stable` or above.
+    /// Forgets members that ran concurrently with no active transaction, nor with any later one,
+    /// whose snapshot is at `stable` or above.
     fn sweep(&mut self, stable: Csn) {
         let active = self.members.values().filter(|member| member.committed.is_none());
         let oldest = active.map(|member| member.snapshot).fold(stable, Csn::min);
@@ -173,11 +173,11 @@ impl State {
     fn forget_strangers(&mut self) {
         let known: HashSet<Id> = self.members.keys().copied().collect();
         self.notes.keep(&known);
-        // To count fewer never fails.
+        // Reducing a charge never fails.
         let _ = self.charge(0);
     }
 
-    /// Charges what is kept, and so much more.
+    /// Charges the kept members and notes, and `more` bytes.
     fn charge(&mut self, more: usize) -> Result<()> {
         let members = self.members.len() * MEMBER_BYTES;
         self.memory.try_set(members + self.notes.bytes() + more)
@@ -206,14 +206,14 @@ impl State {
         })
     }
 
-    /// `id` has read what the others wrote.
+    /// Notes that `id` has read what the writers overwrote.
     fn depends_on(&mut self, id: Id, writers: Vec<Id>) -> Result<()> {
         writers.into_iter().try_for_each(|writer| self.depends(id, id, writer))
     }
 }
 
 impl Serializable {
-    /// Of a database with these snapshots.
+    /// The tracker of a database with these snapshots.
     pub(crate) fn new(snapshots: Arc<Snapshots>, budget: &Budget) -> Serializable {
         let fold_from = (budget.limit() / PART_NOTED / POINT_BYTES).clamp(FOLD_FROM, FOLD_BY);
         let state = State {
@@ -225,30 +225,30 @@ impl Serializable {
         Serializable { snapshots, state: Mutex::new(state) }
     }
 
-    /// A transaction is about to take its snapshot: from now on nothing that it may run beside is
-    /// forgotten.
+    /// Called before a transaction takes its snapshot. From now on nothing that it may run
+    /// concurrently with is forgotten.
     pub(crate) fn enter(&self, id: Id) {
         let mut state = self.state.lock();
-        // Under the lock, so that no sweep with a later stable CSN comes in between.
+        // Read under the lock, so that no sweep with a later stable CSN comes in between.
         let stable = self.snapshots.stable_csn();
         state.begin(id, stable);
     }
 
-    /// A transaction, which has a snapshot, begins to read.
+    /// Called when a transaction with a snapshot begins to read.
     pub(crate) fn check(&self, id: Id, snapshot: Csn) -> Result<()> {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)
     }
 
-    /// A transaction that runs yet must not be committed.
+    /// Bars an active transaction from committing.
     pub(crate) fn refuse(&self, id: Id) {
         if let Some(member) = self.state.lock().members.get_mut(&id) {
             member.refused = true;
         }
     }
 
-    /// A transaction read a key at its snapshot, whether it had a value or not.
+    /// Notes that a transaction read a key at its snapshot, whether it had a value or not.
     pub(crate) fn read(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
@@ -258,7 +258,7 @@ impl Serializable {
         state.depends_on(id, writers)
     }
 
-    /// A transaction has read a range at its snapshot.
+    /// Notes that a transaction has read a range at its snapshot.
     pub(crate) fn read_range(
         &self,
         id: Id,
@@ -274,7 +274,7 @@ impl Serializable {
         state.depends_on(id, writers)
     }
 
-    /// A transaction, which has a snapshot or takes one at `snapshot`, writes a key.
+    /// Notes that a transaction, which has or takes a snapshot at `snapshot`, writes a key.
     pub(crate) fn write(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
@@ -294,8 +294,9 @@ impl Serializable {
         Ok(())
     }
 
-    /// The transaction has its number; a read-only one has that of its snapshot. It must be told
-    /// before the commit can be seen: one whose snapshot has the commit did not run beside it.
+    /// Notes a transaction's CSN; a read-only one has that of its snapshot. Called before the
+    /// commit is visible: a transaction whose snapshot includes the commit did not run concurrently
+    /// with it.
     pub(crate) fn committed(&self, id: Id, csn: Csn) {
         let mut state = self.state.lock();
         if let Some(member) = state.members.get_mut(&id) {
@@ -304,11 +305,12 @@ impl Serializable {
         state.sweep(self.snapshots.stable_csn());
     }
 
-    /// The transaction was undone, or begins anew: nothing that it read or wrote counts.
+    /// Forgets a transaction that was undone or starts over: its reads and writes do not count.
     pub(crate) fn aborted(&self, id: Id) {
         let mut state = self.state.lock();
         if let Some(undone) = state.members.remove(&id) {
-            // What was undone is in no history: those it would have broken may go on.
+            // An undone transaction is in no history, so its dependencies break no other
+            // transaction.
             for other in undone.incoming.iter().chain(&undone.outgoing) {
                 if let Some(other) = state.members.get_mut(other) {
                     other.incoming.remove(&id);
@@ -320,19 +322,19 @@ impl Serializable {
         }
     }
 
-    /// Numbers of those that have one and are remembered yet.
+    /// The CSNs of remembered transactions that have one.
     #[cfg(test)]
     pub(crate) fn numbers(&self) -> Vec<Csn> {
         self.state.lock().members.values().filter_map(|member| member.committed).collect()
     }
 
-    /// Has notes folded from so many on.
+    /// Sets the number of notes from which they are folded.
     #[cfg(test)]
     pub(crate) fn fold_from(&self, notes: usize) {
         self.state.lock().fold_from = notes;
     }
 
-    /// Transactions remembered.
+    /// The number of remembered transactions.
     #[cfg(test)]
     pub(crate) fn members(&self) -> usize {
         self.state.lock().members.len()

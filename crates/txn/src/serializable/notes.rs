@@ -1,9 +1,9 @@
-//! What SERIALIZABLE transactions have read and written: keys and ranges of tables, and who.
+//! The keys and ranges that SERIALIZABLE transactions have read and written.
 //!
-//! A note of a key takes some 150 bytes, and a transaction may read millions. So a transaction
-//! whose notes are many has them folded: one range for each table from its first key to its last,
-//! for what it read and for what it wrote. A range says more than was read, so it refuses some that
-//! would have been harmless, and never lets pass what single keys would not (SSI-2).
+//! A note of a key takes some 150 bytes, and a transaction may read millions of keys. So many notes
+//! of one transaction are folded: into one range for each table, from its first key to its last,
+//! for reads and for writes. A range covers more than was read. So it refuses some harmless
+//! transactions, but never admits one that notes of single keys would refuse (SSI-2).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,11 +12,11 @@ use spillway_base::{KeyRange, TableId};
 
 use super::{Id, Point};
 
-/// Bytes that a note of a key takes beside the key: the key's place in a map with its free places,
-/// the list of transactions, and what the allocator adds.
+/// The size of a key's note beside the key: the key's place in a map with its free places, the list
+/// of transactions, and the allocator's overhead.
 pub(super) const POINT_BYTES: usize = 144;
 
-/// Bytes that a note of a range takes beside its ends.
+/// The size of a range's note beside its ends.
 const RANGE_BYTES: usize = 160;
 
 struct Span {
@@ -42,7 +42,7 @@ impl Span {
         RANGE_BYTES + self.start.len() + self.end.as_ref().map_or(0, |end| end.len())
     }
 
-    /// Has it reach over another range of its table, too.
+    /// Extends it over another range of its table.
     fn join(&mut self, start: &[u8], end: Option<&[u8]>) {
         if start < &*self.start {
             self.start = start.into();
@@ -78,7 +78,7 @@ impl Kind {
         self.ranges.iter().chain(&self.folded)
     }
 
-    /// Answers the bytes that the note takes.
+    /// Returns the bytes that the note takes.
     fn note(&mut self, id: Id, point: Point) -> usize {
         if self.folded.iter().any(|range| range.of == id && range.has(point.0, &point.1)) {
             return 0;
@@ -121,7 +121,7 @@ impl Kind {
         self.folded.retain(|range| known(range.of));
     }
 
-    /// Folds what it has of a transaction. Answers the bytes that this takes then.
+    /// Folds the notes of a transaction. Returns their bytes afterwards.
     fn fold(&mut self, id: Id) -> usize {
         let mut folded = Folded::default();
         self.points.retain(|(table, key), ids| {
@@ -151,7 +151,7 @@ impl Kind {
 pub(super) struct Notes {
     reads: Kind,
     writes: Kind,
-    /// What they take, of each transaction that has some: bytes, and notes since its last fold.
+    /// For each transaction with notes: their bytes, and their number since its last fold.
     taken: HashMap<Id, (usize, usize)>,
     bytes: usize,
 }
@@ -171,30 +171,30 @@ impl Notes {
         self.bytes
     }
 
-    /// The most that one more note may take: of a key, or a range with these ends.
+    /// The most that one more note may take: of a key, or of a range with these ends.
     pub(super) fn most(start: &[u8], end: Option<&[u8]>) -> usize {
         RANGE_BYTES.max(POINT_BYTES) + start.len() + end.map_or(0, <[u8]>::len)
     }
 
-    /// Notes of a transaction since its last fold.
+    /// The number of a transaction's notes since its last fold.
     pub(super) fn unfolded(&self, id: Id) -> usize {
         self.taken.get(&id).map_or(0, |(_, count)| *count)
     }
 
-    /// Those whose notes may be worth a fold.
+    /// The transactions whose notes may be worth a fold.
     pub(super) fn foldable(&self) -> Vec<Id> {
         let many = self.taken.iter().filter(|(_, (_, count))| *count > 1);
         many.map(|(id, _)| *id).collect()
     }
 
-    /// `id` reads a key. Answers who wrote it.
+    /// Notes that `id` reads a key. Returns the transactions that wrote it.
     pub(super) fn read(&mut self, id: Id, table: TableId, key: &[u8]) -> Vec<Id> {
         let bytes = self.reads.note(id, (table, key.into()));
         self.took(id, bytes);
         self.writes.of_point(table, key)
     }
 
-    /// `id` reads a range. Answers who wrote in it.
+    /// Notes that `id` reads a range. Returns the transactions that wrote to it.
     pub(super) fn read_range(&mut self, id: Id, table: TableId, range: KeyRange<'_>) -> Vec<Id> {
         let end = range.end.map(Into::into);
         let span = Span { table, start: range.start.into(), end, of: id };
@@ -204,7 +204,7 @@ impl Notes {
         self.writes.of_range(table, range)
     }
 
-    /// `id` writes a key. Answers who read it.
+    /// Notes that `id` writes a key. Returns the transactions that read it.
     pub(super) fn write(&mut self, id: Id, table: TableId, key: &[u8]) -> Vec<Id> {
         let bytes = self.writes.note(id, (table, key.into()));
         self.took(id, bytes);
@@ -219,7 +219,7 @@ impl Notes {
         (*before, *count) = (bytes, 0);
     }
 
-    /// Forgets all but those that are known.
+    /// Forgets the notes of all transactions but the known ones.
     pub(super) fn keep(&mut self, known: &HashSet<Id>) {
         self.reads.keep(|id| known.contains(&id));
         self.writes.keep(|id| known.contains(&id));

@@ -22,8 +22,8 @@ impl Source {
     }
 }
 
-/// A cursor over a table's rows in several layers, each key once, as the newest layer has it. It
-/// stands on a row, or is past the last.
+/// A cursor over a table's rows in several layers, each key once, in its version of the newest
+/// layer. It stands on a row, or past the last.
 pub(crate) struct LayerCursor {
     /// The newest first.
     sources: Vec<Source>,
@@ -57,12 +57,12 @@ impl LayerCursor {
         Ok(cursor)
     }
 
-    /// A cursor over nothing.
+    /// A cursor over no rows.
     pub(crate) fn none() -> LayerCursor {
         LayerCursor { sources: Vec::new(), direction: Direction::Forward, at: None }
     }
 
-    /// Finds the source whose row is the next one; of equal keys, that of the newest layer.
+    /// Finds the source with the next row; of equal keys, that of the newest layer.
     fn choose(&mut self) {
         self.at = None;
         for (index, source) in self.sources.iter().enumerate().filter(|(_, one)| one.there) {
@@ -81,7 +81,7 @@ impl LayerCursor {
         self.at.map(|at| self.sources[at].key())
     }
 
-    /// The value of the current row: `None` where it is deleted.
+    /// The value of the current row: `None` if it is deleted.
     pub(crate) fn value(&self) -> Result<Option<&[u8]>> {
         match self.at {
             Some(at) => row_value(self.sources[at].cursor.value()),
@@ -108,7 +108,7 @@ impl LayerCursor {
     }
 }
 
-/// Where the current row of a table with overlays comes from.
+/// The source of the current row of a table with overlays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Start,
@@ -117,8 +117,8 @@ enum At {
     End,
 }
 
-/// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It gives rows one
-/// at a time ([`Cursor`], C1 to C4).
+/// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It returns rows
+/// singly ([`Cursor`], C1 to C4).
 pub(crate) struct OverlayCursor {
     engine: Arc<dyn Engine>,
     table: TableId,
@@ -176,7 +176,7 @@ impl OverlayCursor {
         }
     }
 
-    /// The overlay whose row comes first; of equal keys, the newest.
+    /// The overlay with the next row; of equal keys, the newest.
     fn first_overlay(&self) -> Option<usize> {
         let mut first: Option<(usize, &[u8])> = None;
         for (index, (_, rows)) in self.overlays.iter().enumerate() {
@@ -198,7 +198,7 @@ impl OverlayCursor {
         Ok(())
     }
 
-    /// Leaves the current row behind.
+    /// Passes the current row.
     fn leave(&mut self) -> Result<()> {
         match self.at {
             At::Start | At::End => {}
@@ -219,8 +219,8 @@ impl OverlayCursor {
         Ok(())
     }
 
-    /// Whether the table has a version of a key, which its cursor does not show, that is newer than
-    /// an overlay's: a deletion.
+    /// Whether the table has a deletion of a key, which its cursor does not show, that is newer
+    /// than an overlay's version.
     fn deleted_since(&mut self, key: &[u8], csn: Csn, access: Access) -> Result<bool> {
         let engine = &self.engine;
         let found = engine.get(self.table, key, self.snapshot, access, &mut self.probe)?;
@@ -293,7 +293,7 @@ impl Cursor for OverlayCursor {
     fn value(&self) -> &[u8] {
         match self.at {
             At::Overlay(index) => {
-                // It was looked at when the cursor came to it.
+                // It was decoded when the cursor moved to it.
                 self.overlays[index].1.value().ok().flatten().unwrap_or_default()
             }
             _ => self.base.value(),

@@ -1,5 +1,5 @@
-//! Folding: the background job that writes an overlay's rows into their tables, and deletes what
-//! nobody needs any more.
+//! Folding: the background job that writes an overlay's rows into their tables, and deletes spilled
+//! rows that nothing needs any more.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use super::{CHUNK_BYTES, LayerCursor, Overlay, SPILL, record_key, rows_of};
 use crate::manager::{Shared, Terms};
 use crate::options::Durability;
 
-/// Rows of one commit of a fold. No other commit is ordered while they are looked at.
+/// The most rows in one commit of a fold. No other commit is ordered while they are checked.
 const CHUNK_ROWS: usize = 1000;
 
-/// How far folding has come. One thread folds at a time.
+/// The progress of folding. One thread folds at a time.
 #[derive(Default)]
 pub(crate) struct Folder(Mutex<Option<Progress>>);
 
 /// An overlay that is being folded.
 struct Progress {
     id: u64,
-    /// The tables that are left, the last one first.
+    /// The remaining tables; the last is folded next.
     tables: Vec<TableId>,
     /// The last key of that table that was folded.
     last: Option<Vec<u8>>,
-    /// Snapshots from here on find what was folded, or newer rows, without the overlay.
+    /// Snapshots at this CSN or above find the folded rows, or newer ones, without the overlay.
     folded: Csn,
     /// The commit that deleted the record.
     ended: Option<Csn>,
@@ -52,17 +52,17 @@ impl Progress {
 type Row = (Vec<u8>, Option<Vec<u8>>);
 
 impl Shared {
-    /// Attaches the overlays that an opening finds. Nobody reads or writes yet.
+    /// Attaches the overlays found at an opening, before any reader or writer.
     pub(crate) fn open_overlays(&self, stable: Csn) -> Result<()> {
         let Ok(engine) = self.engines.of(SPILL) else { return Ok(()) };
         self.overlays.open(&**engine, stable, &self.snapshots)
     }
 
-    /// Does one piece of the work that spilled transactions leave behind; `false` when there is
-    /// none to do now.
+    /// Does one step of the work that spilled transactions leave behind; `false` if there is none
+    /// to do now.
     ///
     /// # Errors
-    /// As a commit. What failed is tried again by the next call.
+    /// As a commit. The next call retries a failed step.
     pub(crate) fn fold_step(&self) -> Result<bool> {
         let Some(mut progress) = self.folder.0.try_lock() else { return Ok(false) };
         let discarded = self.overlays.discarded.lock().last().copied();
@@ -71,7 +71,7 @@ impl Shared {
             self.overlays.discarded.lock().retain(|other| *other != id);
             return Ok(true);
         }
-        // Taken anew each time: the list lends overlays, and by that pins what they pin.
+        // Reload the list each time: it holds overlays, and with them their pins.
         let Some(overlay) = self.overlays.all().first().cloned() else { return Ok(false) };
         if progress.as_ref().is_none_or(|progress| progress.id != overlay.id) {
             if overlay.csn > self.snapshots.stable_csn() {
@@ -106,7 +106,7 @@ impl Shared {
         let (start, end) = rows_of(id);
         let range = KeyRange::new(&start, end.as_deref());
         let mut batch = WriteBatch::new();
-        // All that is to go is installed when this returns.
+        // All rows to delete are installed when this returns.
         batch.push(Op::DeleteRange { table: SPILL, range, upto: self.newest() });
         batch.push(Op::Delete { table: SPILL, key: &record_key(id) });
         write(self, &batch)
@@ -120,7 +120,8 @@ impl Shared {
             return Ok(());
         };
         let last = last.clone();
-        // What is looked at again below is in memory then, and none of it is a change.
+        // This reads the rows that `commit_fold` checks again into memory, before other commits are
+        // blocked.
         let engine = self.engines.of(table)?;
         let mut value = Vec::new();
         for (key, _) in &rows {
@@ -169,14 +170,14 @@ impl Shared {
         Ok(rows)
     }
 
-    /// Writes those of an overlay's rows to their table that nobody has changed since (SPILL-7).
-    /// Answers the CSN from which on a snapshot finds all of the rows, or newer ones, without the
-    /// overlay.
+    /// Writes those of an overlay's rows to their table that no other commit has changed since
+    /// (SPILL-7). Returns the CSN from which on a snapshot finds all of the rows, or newer ones,
+    /// without the overlay.
     fn commit_fold(&self, overlay: &Overlay, table: TableId, rows: &[Row]) -> Result<Csn> {
         self.await_room(table)?;
         let mut all = WriteBatch::new();
         rows.iter().for_each(|(key, value)| push(&mut all, table, key, value.as_deref()));
-        // Room for all of them, of which some may not be written.
+        // Reserve room for all of them, although some may not be written.
         let room = self.admit(&all, &super::unwaited())?;
         let held = self.pipeline.hold_gate()?;
         let newest = self.newest();
@@ -213,7 +214,7 @@ impl Shared {
             let over = |other: &&Arc<Overlay>| {
                 other.find(&**spilled, (table, key), Access::Blocking, &mut Vec::new())
             };
-            // What a newer overlay has is for that one to fold.
+            // A newer overlay folds its own rows.
             let mut hidden = false;
             for other in &newer {
                 hidden = hidden || over(other)?.is_some();

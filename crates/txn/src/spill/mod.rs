@@ -1,58 +1,58 @@
 //! Transactions that write more than memory holds: spilling, overlays and folding.
 //!
 //! A transaction keeps its writes in memory ([`crate::transaction`], the write buffer). When they
-//! outgrow its share of the budget, it *spills* them: it commits them to a table of the tiered
-//! engine that only the transaction manager knows, [`SPILL`]. These are ordinary commits of a few
-//! hundred kilobytes, so the log is cut, memtables are flushed and memory stays bounded while a
+//! outgrow its share of the budget, it *spills* them: it commits them to [`SPILL`], a table of the
+//! tiered engine that only the transaction manager knows. These are ordinary commits of a few
+//! hundred kilobytes. So the log is cut, memtables are flushed and memory stays bounded while a
 //! statement changes any number of rows.
 //!
-//! When the transaction commits, nothing is copied. One small commit, with CSN N, writes a *record*
-//! which says that the spilled rows count. From N on they are an *overlay* of the tables that the
-//! transaction wrote to: a read of such a table at a snapshot of N or above looks at the table,
-//! then at the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows
-//! in
-//! [`SPILL`] that no record makes count; they are deleted as one range.
+//! The commit of the transaction copies nothing. One small commit, with CSN N, writes a *record*
+//! which makes the spilled rows count. From N on they are an *overlay* of the tables that the
+//! transaction wrote to: a read of such a table at a snapshot of N or above reads the table, then
+//! the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows in
+//! [`SPILL`] without such a record; they are deleted as one range.
 //!
-//! A background job *folds* an overlay into its tables: it reads the overlay's rows in key order
-//! and commits them to the table, some thousand at a time, each such commit with a CSN of its own.
-//! A row that another commit has changed since N is left alone. When no reader needs the overlay
-//! any more, its rows and its record are deleted.
+//! A background job *folds* an overlay into its tables. It reads the overlay's rows in key order
+//! and commits them to the table, about a thousand at a time, each such commit with its own CSN. It
+//! skips a row that another commit has changed since N. When no reader needs the overlay any more,
+//! the job deletes its rows and its record.
 //!
-//! The rejected designs: one batch of any size in the log that is installed at its commit (nobody
-//! else's commit is acknowledged until it is installed, seconds or minutes for gigabytes); versions
-//! in the table itself that are invisible until the commit, as RocksDB's WriteUnprepared
-//! transactions have them (each read and each compaction would look up who wrote a version and
-//! whether that committed, and a rollback would write as much again).
+//! Two designs were rejected. The first logs one batch of any size and installs it at its commit:
+//! no other commit is acknowledged until it is installed, which takes seconds or minutes for
+//! gigabytes. The second writes versions into the table itself that are invisible until the commit,
+//! as RocksDB's WriteUnprepared transactions do: each read and each compaction would have to look
+//! up which transaction wrote a version and whether it committed, and a rollback would write as
+//! much again.
 //!
-//! [`Scratch`] and [`ScratchSet`] keep in the same table what a statement has found and cannot keep
-//! in memory.
+//! [`Scratch`] and [`ScratchSet`] use the same table for the results of a statement that exceed
+//! memory.
 //!
 //! # Guarantees
 //!
-//! - **SPILL-1 (atomic).** A spilled transaction's writes are visible at its CSN N and above, all
-//!   of them, and at no snapshot below. After a crash they are all there if N was recovered, else
-//!   none.
-//! - **SPILL-2 (own reads).** The transaction reads its own spilled writes as it reads those in its
-//!   buffer; an open scan does, too, where it has not come yet.
-//! - **SPILL-3 (savepoints).** A rollback to a savepoint undoes spilled writes made since, and no
-//!   others. What is spilled is cut into *layers* at the savepoints that are still there; a
-//!   rollback forgets layers.
+//! - **SPILL-1 (atomic).** All writes of a spilled transaction are visible at its CSN N and above,
+//!   and none at a snapshot below. After a crash all of them exist if N was recovered, and none
+//!   otherwise.
+//! - **SPILL-2 (own reads).** The transaction reads its spilled writes like those in its buffer; so
+//!   does an open scan, ahead of its position.
+//! - **SPILL-3 (savepoints).** A rollback to a savepoint undoes the spilled writes made since, and
+//!   no others. Spilled writes are split into *layers* at the savepoints that still exist; a
+//!   rollback drops layers.
 //! - **SPILL-4 (order).** A key's versions are ordered by CSN, whether they are in the table or in
-//!   overlays: the lock of a row is held from before the write was spilled until after N, so no
-//!   other commit of that key lies between.
-//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned: a
-//!   table's own deletions above N are not forgotten ([`spillway_base::engine::Found::Nothing`]),
-//!   and so hide the overlay's rows. From the start of a recovery until its overlays are attached,
-//!   a snapshot at zero is pinned.
-//! - **SPILL-6 (no range).** No commit that deletes a range of a table at once is ordered while
-//!   that table has an overlay: it would also hide, or fail to hide, rows of the overlay. Such a
-//!   commit deletes row by row instead.
+//!   overlays. The transaction holds the lock of a row from before it spills the write until after
+//!   N, so no other commit of that key lies between.
+//! - **SPILL-5 (deletions stay).** While an overlay is attached, a snapshot at N is pinned. So a
+//!   table's own deletions above N are not dropped ([`spillway_base::engine::Found::Nothing`]), and
+//!   hide the overlay's rows. From the start of a recovery until its overlays are attached, a
+//!   snapshot at zero is pinned.
+//! - **SPILL-6 (no range).** While a table has an overlay, no commit is ordered that deletes a
+//!   range of the table as one operation: it would also hide, or fail to hide, rows of the overlay.
+//!   Such a commit deletes row by row instead.
 //! - **SPILL-7 (folding changes nothing).** A fold's commit is ordered while no other commit can
-//!   be, and writes only rows whose newest version is the overlay's own. It is a conflict with
-//!   nobody: a version that a fold wrote counts as one of CSN N.
+//!   be, and writes only rows whose newest version is the overlay's own. It conflicts with no
+//!   transaction: a version that a fold wrote counts as one of CSN N.
 //! - **SPILL-8 (end).** An overlay's record is deleted, durably, only once every row is folded, or
-//!   left alone for a newer version, and no snapshot is left that is older than these; only then is
-//!   the pinned snapshot released.
+//!   skipped for a newer version, and no snapshot older than these remains. Only then is the pinned
+//!   snapshot released.
 //!
 //! # Format of the table [`SPILL`]
 //!
@@ -89,11 +89,11 @@ pub(crate) use overlay::{Overlay, Overlays};
 pub use scratch::{Scratch, ScratchSet};
 pub(crate) use write_set::{OtherWrites, Spill};
 
-/// The table of the tiered engine, the last that it can number, that spilled writes and their
-/// records are in. It is created with the first spill.
+/// The table of the tiered engine that holds spilled writes and their records: the last table id of
+/// that engine. The first spill creates it.
 pub(crate) const SPILL: TableId = TableId(TableId::ORDINAL_MAX);
 
-/// Bytes of rows that one commit to [`SPILL`], or one commit of a fold, has, about.
+/// The approximate bytes of rows in one commit to [`SPILL`], or in one commit of a fold.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 const RECORD: u8 = 0;
@@ -101,19 +101,19 @@ const ROW: u8 = 1;
 const FORMAT: u8 = 1;
 const PREFIX_BYTES: usize = 1 + 8 + 4 + 4;
 
-/// Writes of a transaction between two of its savepoints, and the tables that they are in.
+/// A transaction's writes between two of its savepoints, and the tables that they are in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layer {
     pub(crate) number: u32,
     pub(crate) tables: BTreeSet<TableId>,
 }
 
-/// The options of commits that nobody waits for.
+/// The options of a commit whose acknowledgement nothing waits for.
 fn unwaited() -> TransactionOptions {
     TransactionOptions::new().durability(Durability::Relaxed)
 }
 
-/// What the keys of a layer's rows of one table begin with.
+/// The key prefix of a layer's rows of one table.
 fn row_prefix(id: u64, layer: u32, table: TableId) -> [u8; PREFIX_BYTES] {
     let mut prefix = [ROW; PREFIX_BYTES];
     prefix[1..9].copy_from_slice(&id.to_be_bytes());
@@ -129,7 +129,7 @@ fn row_key(id: u64, layer: u32, table: TableId, key: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The keys of all rows of a spill: the first, and the first past them.
+/// The key range of all rows of a spill: its first key, and the first key past it.
 fn rows_of(id: u64) -> (Vec<u8>, Option<Vec<u8>>) {
     let mut start = vec![ROW];
     start.extend_from_slice(&id.to_be_bytes());
@@ -143,7 +143,7 @@ fn record_key(id: u64) -> Vec<u8> {
     key
 }
 
-/// What a stored row says: its value, or `None` where it is deleted.
+/// Decodes a stored row: its value, or `None` if it is deleted.
 fn row_value(stored: &[u8]) -> Result<Option<&[u8]>> {
     match stored.split_last() {
         Some((1, value)) => Ok(Some(value)),

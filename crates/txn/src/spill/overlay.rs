@@ -1,4 +1,4 @@
-//! The overlays that are attached to tables, and reads through them.
+//! The overlays attached to tables, and reads through them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct Overlay {
     pub(crate) csn: Csn,
     /// The oldest first.
     pub(crate) layers: Vec<Layer>,
-    /// The commits that have folded rows of it, ascending.
+    /// The commits that have folded its rows, ascending.
     pub(super) folds: Mutex<Vec<Csn>>,
     snapshots: Arc<Snapshots>,
     pin: Option<Pin>,
@@ -30,7 +30,7 @@ impl Overlay {
         Overlay { id, csn, layers, folds: Mutex::default(), snapshots: snapshots.clone(), pin }
     }
 
-    /// Whether a commit has folded rows of it.
+    /// Whether this commit has folded rows of the overlay.
     pub(super) fn has_folded(&self, csn: Csn) -> bool {
         self.folds.lock().binary_search(&csn).is_ok()
     }
@@ -39,7 +39,7 @@ impl Overlay {
         self.layers.iter().any(|layer| layer.tables.contains(&table))
     }
 
-    /// The row of a key: `None` where the overlay has none, else whether it has a value.
+    /// The row of a key: `None` if the overlay has none, otherwise whether it has a value.
     pub(super) fn find(
         &self,
         engine: &dyn Engine,
@@ -59,7 +59,7 @@ impl Drop for Overlay {
     }
 }
 
-/// Looks for a key's row in layers, the newest first.
+/// Finds a key's row in layers, the newest first.
 pub(super) fn find(
     engine: &dyn Engine,
     (id, layers): (u64, &[Layer]),
@@ -81,15 +81,15 @@ pub(super) fn find(
 
 type List = Vec<Arc<Overlay>>;
 
-/// All overlays of a database, and the spills that are to be deleted.
+/// All overlays of a database, and the spills to delete.
 pub(crate) struct Overlays {
     /// By CSN, ascending.
     list: ArcSwap<List>,
     attached: AtomicUsize,
-    /// Counts each time that the list has changed.
+    /// Counts the changes of the list.
     changes: AtomicU64,
     next_id: AtomicU64,
-    /// Numbers of spills that nobody reads, whose rows are to be deleted.
+    /// Numbers of spills that nothing reads, whose rows are to be deleted.
     pub(super) discarded: Mutex<Vec<u64>>,
     /// Whether the table [`SPILL`] exists.
     pub(super) created: Mutex<bool>,
@@ -111,32 +111,32 @@ impl Overlays {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether there is any. Called after the caller has its snapshot.
+    /// Whether there is any overlay. Callers take their snapshot first.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.attached.load(Ordering::Acquire) > 0
     }
 
-    /// How many there are.
+    /// The number of overlays.
     pub(crate) fn count(&self) -> usize {
         self.attached.load(Ordering::Acquire)
     }
 
-    /// Whether a table has one.
+    /// Whether a table has an overlay.
     pub(crate) fn covers(&self, table: TableId) -> bool {
         self.any() && self.list.load().iter().any(|overlay| overlay.covers(table))
     }
 
-    /// How often the list has changed, or `None` while there is an overlay. Whoever reads a table
-    /// at a snapshot which nobody knows of asks before it takes the number and after it has read:
-    /// equal answers say that no overlay belongs to what it read.
+    /// The number of changes of the list, or `None` while there is an overlay. A reader at an
+    /// unregistered snapshot calls this before it takes the CSN and after it has read. Equal
+    /// results prove that no overlay belongs to the rows that it read.
     #[inline]
     pub(crate) fn quiet(&self) -> Option<u64> {
         let changes = self.changes();
         (!self.any()).then_some(changes)
     }
 
-    /// How often the list has changed.
+    /// The number of changes of the list.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -147,15 +147,15 @@ impl Overlays {
         self.list.load().iter().rev().filter(seen).cloned().collect()
     }
 
-    /// All of them, by CSN.
+    /// All overlays, by CSN.
     pub(super) fn all(&self) -> Arc<List> {
         self.list.load_full()
     }
 
-    /// Attaches a spill that commits, before anybody can see the commit (SPILL-1).
+    /// Attaches the spill of a commit, before the commit is visible (SPILL-1).
     pub(super) fn attach(&self, id: u64, csn: Csn, layers: Vec<Layer>, snapshots: &Arc<Snapshots>) {
         let overlay = Arc::new(Overlay::new(id, csn, layers, snapshots));
-        // First the count, so that whoever sees the snapshot N sees it.
+        // The count first, so that every thread that sees the snapshot N sees the count.
         self.attached.fetch_add(1, Ordering::AcqRel);
         self.list.rcu(|list| {
             let mut list = List::clone(list);
@@ -176,12 +176,12 @@ impl Overlays {
         self.attached.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Has the rows of a spill deleted that does not commit.
+    /// Schedules the rows of a spill that does not commit for deletion.
     pub(crate) fn discard(&self, id: u64) {
         self.discarded.lock().push(id);
     }
 
-    /// The commit that a version counts as one of (SPILL-7).
+    /// The commit to which a version counts (SPILL-7).
     pub(crate) fn effective(&self, csn: Csn) -> Csn {
         if !self.any() {
             return csn;
@@ -191,8 +191,9 @@ impl Overlays {
         folded.map_or(csn, |overlay| overlay.csn)
     }
 
-    /// What a look-up at a snapshot finds, given the overlays that it sees and what the table has.
-    /// `value` has the table's value, and gets the overlay's where that is newer.
+    /// The result of a lookup at a snapshot, given the overlays that the snapshot sees and the
+    /// table's result. `value` holds the table's value, and receives the overlay's if that is
+    /// newer.
     pub(crate) fn resolve(
         &self,
         engine: &dyn Engine,
@@ -216,8 +217,8 @@ impl Overlays {
         })
     }
 
-    /// Reads the records that an opening finds: attaches what is committed, and has deleted what is
-    /// not. Nobody reads or writes yet.
+    /// Reads the records found at an opening: attaches committed spills, and schedules the others
+    /// for deletion. Called before any reader or writer.
     pub(crate) fn open(
         &self,
         engine: &dyn Engine,

@@ -1,4 +1,4 @@
-//! Lists and sets of byte strings on disk, for a statement that finds more than it can keep in
+//! Lists and sets of byte strings on disk, for a statement whose intermediate results exceed
 //! memory.
 
 use std::collections::HashSet;
@@ -13,10 +13,10 @@ use super::write_set::{begin_record, write};
 use super::{CHUNK_BYTES, PREFIX_BYTES, SPILL, row_key, row_prefix};
 use crate::manager::Shared;
 
-/// No table: the rows of a list are nobody's.
+/// The table id in the keys of a list's rows, which belong to no table.
 const NO_TABLE: TableId = TableId(0);
 
-/// A list that grows at its end and is then read once, in its order. It lasts as long as this does.
+/// A list that grows at its end and is then read once, in order. Dropping it deletes its rows.
 pub struct Scratch {
     shared: Arc<Shared>,
     id: u64,
@@ -30,19 +30,19 @@ impl Scratch {
         Ok(Scratch { shared, id, len: 0, batch: WriteBatch::new() })
     }
 
-    /// How many there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds one.
+    /// Appends an entry.
     ///
     /// # Errors
     /// As a commit.
@@ -60,10 +60,10 @@ impl Scratch {
         Ok(())
     }
 
-    /// Gives all of them to `take`, in their order, until it answers `false`.
+    /// Passes all entries to `take`, in order, until it returns `false`.
     ///
     /// # Errors
-    /// As a commit and as a scan; what `take` answers.
+    /// As a commit and as a scan; any error of `take`.
     pub fn each<E: From<spillway_base::Error>>(
         &mut self,
         mut take: impl FnMut(&[u8]) -> std::result::Result<bool, E>,
@@ -96,12 +96,12 @@ impl Drop for Scratch {
     }
 }
 
-/// A set of byte strings that grows. It lasts as long as this does.
+/// A growing set of byte strings. Dropping it deletes its rows.
 pub struct ScratchSet {
     shared: Arc<Shared>,
     id: u64,
     batch: WriteBatch,
-    /// What `batch` has.
+    /// The contents of `batch`.
     pending: HashSet<Box<[u8]>>,
     value: Vec<u8>,
 }
@@ -113,7 +113,7 @@ impl ScratchSet {
         Ok(ScratchSet { shared, id, batch, pending, value: Vec::new() })
     }
 
-    /// Adds one; `false` where it is there already.
+    /// Adds an entry; `false` if the set has it already.
     ///
     /// # Errors
     /// As a commit and as a read.

@@ -1,4 +1,4 @@
-//! The part of a transaction's writes that is spilled.
+//! The spilled part of a transaction's writes.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,16 @@ use crate::manager::{Shared, Terms};
 use crate::options::Durability;
 use crate::transaction::Savepoint;
 
-/// What a rollback to a savepoint of an earlier round leaves.
+/// The writes that remain after a rollback to a savepoint of an earlier round.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) layers: usize,
-    /// Of the buffer, which keeps them from round to round.
+    /// The other writes, which the buffer keeps from round to round.
     pub(crate) other: OtherWrites,
 }
 
-/// How many tables the transaction has created and dropped, and ranges deleted at once.
+/// The number of tables that the transaction has created and dropped, and of ranges deleted as one
+/// operation.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct OtherWrites {
     pub(crate) created: usize,
@@ -28,7 +29,7 @@ pub(crate) struct OtherWrites {
     pub(crate) ranges: usize,
 }
 
-/// A savepoint that had writes in the buffer which are spilled now.
+/// A savepoint amid buffered writes that are now spilled.
 struct Cut {
     savepoint: Savepoint,
     kept: Kept,
@@ -40,16 +41,16 @@ pub(crate) struct Spill {
     /// The oldest first.
     layers: Vec<Layer>,
     next_layer: u32,
-    /// What there was when each round began: a round ends with a spill, and with a rollback to a
-    /// savepoint of an earlier round.
+    /// The state at the beginning of each round. A round ends with a spill, and with a rollback to
+    /// a savepoint of an earlier round.
     rounds: Vec<Kept>,
     cuts: Vec<Cut>,
-    /// Changes when what it has does.
+    /// Changes when the contents change.
     version: u64,
 }
 
 impl Spill {
-    /// Begins a spill: from now on a record says that one is under way.
+    /// Begins a spill, and writes a record that it is in progress.
     pub(crate) fn begin(shared: &Shared) -> Result<Spill> {
         let id = begin_record(shared)?;
         let rounds = vec![Kept { layers: 0, other: OtherWrites::default() }];
@@ -57,17 +58,17 @@ impl Spill {
         Ok(Spill { id, layers, next_layer: 0, rounds, cuts, version: 0 })
     }
 
-    /// Changes when what it has does.
+    /// Changes when the contents change.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    /// The round, from 0 on, that the buffer's writes belong to.
+    /// The round, counted from 0, to which the buffer's writes belong.
     pub(crate) fn round(&self) -> u32 {
         self.rounds.len() as u32 - 1
     }
 
-    /// What there was when the round began.
+    /// The other writes that existed when the round began.
     pub(crate) fn round_start(&self) -> OtherWrites {
         self.rounds[self.rounds.len() - 1].other
     }
@@ -80,12 +81,12 @@ impl Spill {
         self.layers.iter().any(|layer| layer.tables.contains(&table))
     }
 
-    /// The tables that it has rows of, some more than once.
+    /// The tables with spilled rows; some may be repeated.
     pub(crate) fn tables(&self) -> impl Iterator<Item = TableId> {
         self.layers.iter().flat_map(|layer| layer.tables.iter().copied())
     }
 
-    /// The row of a key: `None` where it has none, else whether it has a value.
+    /// The row of a key: `None` if there is none, otherwise whether it has a value.
     pub(crate) fn find(
         &self,
         shared: &Shared,
@@ -100,13 +101,13 @@ impl Spill {
         find(&**engine, self.id_and_layers(), (table, key), Access::Blocking, value)
     }
 
-    /// Begins the layer that [`Spill::writer`] writes to.
+    /// Begins the layer to which [`Spill::writer`] writes.
     fn new_layer(&mut self) {
         self.layers.push(Layer { number: self.next_layer, tables: BTreeSet::new() });
         self.next_layer += 1;
     }
 
-    /// A writer of the newest layer, or of a new one where a savepoint asks for that.
+    /// A writer to the newest layer, or to a new one if a savepoint requires that.
     pub(crate) fn writer<'s>(
         &'s mut self,
         shared: &'s Shared,
@@ -118,14 +119,14 @@ impl Spill {
         LayerWriter { shared, spill: self, batch: WriteBatch::new() }
     }
 
-    /// How many layers and cuts there are.
+    /// The number of layers and of cuts.
     pub(crate) fn mark(&self) -> (usize, usize) {
         (self.layers.len(), self.cuts.len())
     }
 
-    /// Forgets layers and cuts that came since a mark of this round: they could not be written
-    /// whole. What was added to an older layer stays; it is in the buffer still, or that layer goes
-    /// with a rollback to the savepoint before.
+    /// Drops the layers and cuts added since a mark of this round, because they could not be
+    /// written completely. Rows added to an older layer stay: the buffer still has them, or a
+    /// rollback to the savepoint before drops that layer.
     pub(crate) fn forget_since(&mut self, (layers, cuts): (usize, usize)) {
         self.layers.truncate(layers);
         self.cuts.truncate(cuts);
@@ -138,13 +139,14 @@ impl Spill {
         self.cuts.push(Cut { savepoint, kept });
     }
 
-    /// The buffer has no writes any more, but `other`.
+    /// Ends the round: the buffer holds no writes but `other`.
     pub(crate) fn end_round(&mut self, other: OtherWrites) {
         self.rounds.push(Kept { layers: self.layers.len(), other });
         self.version += 1;
     }
 
-    /// What a rollback to a savepoint of an earlier round, or of the beginning of this one, leaves.
+    /// The writes that remain after a rollback to a savepoint of an earlier round, or to the
+    /// beginning of this one.
     fn kept(&self, savepoint: Savepoint) -> Kept {
         let cut = self.cuts.iter().find(|cut| cut.savepoint == savepoint);
         cut.map_or_else(
@@ -156,9 +158,9 @@ impl Spill {
         )
     }
 
-    /// Whether what is written now has to be in a layer of its own: a rollback to one of these
-    /// savepoints would leave the layers there are, or some savepoint of this round is within what
-    /// was written.
+    /// Whether the next writes need their own layer: because a rollback to one of these savepoints
+    /// would keep all existing layers, or because some savepoint of this round lies within the
+    /// spilled writes.
     fn needs_layer(&self, savepoints: impl Iterator<Item = Savepoint>) -> bool {
         let round = self.round();
         let known = |one: &Savepoint| {
@@ -170,8 +172,8 @@ impl Spill {
         self.layers.is_empty() || kept.any(|layers| layers == self.layers.len())
     }
 
-    /// Undoes what was spilled after a savepoint that was taken in an earlier round (SPILL-3).
-    /// Answers what the buffer is to keep.
+    /// Undoes the writes spilled after a savepoint of an earlier round (SPILL-3). Returns the other
+    /// writes that the buffer is to keep.
     pub(crate) fn undo_to(&mut self, savepoint: Savepoint) -> OtherWrites {
         let kept = self.kept(savepoint);
         self.layers.truncate(kept.layers);
@@ -180,7 +182,8 @@ impl Spill {
         kept.other
     }
 
-    /// The operations that make it count, and what is attached once they have a CSN.
+    /// Adds the operations that make the spill count to the batch, and returns the layers to attach
+    /// once they have a CSN.
     pub(crate) fn commit_into(&self, dropped: &[TableId], batch: &mut WriteBatch) -> Vec<Layer> {
         let mut layers = self.layers.clone();
         for layer in &mut layers {
@@ -192,18 +195,18 @@ impl Spill {
         layers
     }
 
-    /// Attaches it: called with its CSN before anybody can see that.
+    /// Attaches the overlay. Called with its CSN before that CSN is visible.
     pub(crate) fn attach(&self, shared: &Shared, csn: Csn, layers: Vec<Layer>) {
         shared.overlays.attach(self.id, csn, layers, &shared.snapshots);
     }
 
-    /// Its transaction ends without it.
+    /// Discards the spill of a transaction that ends without committing it.
     pub(crate) fn discard(&self, shared: &Shared) {
         shared.overlays.discard(self.id);
     }
 }
 
-/// Writes rows to a layer, a chunk at a time.
+/// Writes rows to a layer, one chunk at a time.
 pub(crate) struct LayerWriter<'s> {
     shared: &'s Shared,
     spill: &'s mut Spill,
@@ -211,7 +214,7 @@ pub(crate) struct LayerWriter<'s> {
 }
 
 impl LayerWriter<'_> {
-    /// Adds a row; best in the order of keys.
+    /// Adds a row; key order is the most efficient.
     pub(crate) fn add(&mut self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let layer = self.spill.layers.last_mut().expect("a writer has a layer");
         layer.tables.insert(table);
@@ -230,7 +233,7 @@ impl LayerWriter<'_> {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows.
     pub(crate) fn finish(mut self) -> Result<()> {
         if !self.batch.is_empty() {
             self.write()?;
@@ -239,8 +242,8 @@ impl LayerWriter<'_> {
     }
 }
 
-/// Commits a chunk that only the transaction manager reads. Nobody waits for it to be durable: the
-/// commit that makes it count comes later in the order.
+/// Commits a chunk that only the transaction manager reads. It need not wait for durability: the
+/// commit that makes it count has a later CSN.
 pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     shared.await_room(SPILL)?;
     let room = shared.admit(batch, &super::unwaited())?;
@@ -250,8 +253,7 @@ pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     Ok(csn)
 }
 
-/// Writes the record of a spill that begins, which has its rows deleted after a crash. Answers its
-/// number.
+/// Writes the record of a new spill, whose rows are deleted after a crash. Returns its number.
 pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
     create_table(shared)?;
     let id = shared.overlays.new_id();
@@ -262,7 +264,7 @@ pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
     Ok(id)
 }
 
-/// Creates the table [`SPILL`] if there is none.
+/// Creates the table [`SPILL`] if it does not exist.
 fn create_table(shared: &Shared) -> Result<()> {
     let mut created = shared.overlays.created.lock();
     if *created {

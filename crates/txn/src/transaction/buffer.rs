@@ -1,13 +1,14 @@
-//! What a transaction has written and not yet committed.
+//! The uncommitted writes of a transaction.
 //!
-//! Writes are kept in the order they were made, as the operations of the batch that the commit will
-//! log: where no key was written twice, that batch is ready as it stands. The list of writes is at
-//! once what a savepoint is undone by.
+//! The buffer keeps writes in the order in which they were made, as the operations of the batch
+//! that the commit will log. If no key was written twice, that batch is ready as it is. The same
+//! list serves to undo writes back to a savepoint.
 //!
-//! A few writes are looked through one by one; from [`INDEX_FROM`] on, an index by table and key is
-//! kept beside them, and the batch is made anew in its order, so that engines meet neighbours one
-//! after another. The simpler design, that index from the first write on, was rejected: most
-//! transactions write a row or two, and paid more for it than for their locks.
+//! A lookup searches a few writes one by one. From [`INDEX_FROM`] on, the buffer also keeps an
+//! index by table and key, and the batch is rebuilt in its order, so that engines receive
+//! neighbouring keys together. The simpler design, that index from the first write on, was
+//! rejected: most transactions write one or two rows, and the index cost them more than their
+//! locks.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use spillway_base::{Csn, Direction, KeyRange, TableId};
 
 use crate::spill::OtherWrites;
 
-/// So many writes are looked through one by one.
+/// Up to this many writes are searched one by one.
 const INDEX_FROM: usize = 16;
 
 /// A thread keeps the memory of its last batch for the next, up to this many bytes.
@@ -30,10 +31,10 @@ thread_local! {
     static SPARE: Cell<WriteBatch> = const { Cell::new(WriteBatch::new()) };
 }
 
-/// Keeps the memory of a batch that was committed.
+/// Keeps the memory of a committed batch.
 pub(super) fn recycle(batch: WriteBatch) {
     if batch.capacity() <= SPARE_BYTES {
-        // A thread that ends keeps nothing.
+        // A thread that is exiting keeps nothing.
         let _ = SPARE.try_with(|spare| spare.set(batch.cleared()));
     }
 }
@@ -52,7 +53,7 @@ enum Kind {
 struct Entry {
     kind: Kind,
     table: TableId,
-    /// Where its key is in the batch.
+    /// The offset of its key in the batch.
     key_at: usize,
     key_len: u32,
     value_len: u32,
@@ -60,7 +61,7 @@ struct Entry {
     before: Option<EntryAt>,
 }
 
-/// The place of an entry in the list, counted from one.
+/// The position of an entry in the list, counted from one.
 type EntryAt = std::num::NonZeroU32;
 
 impl Entry {
@@ -83,7 +84,7 @@ impl Entry {
     }
 }
 
-/// A range that was deleted at once: versions up to `upto` are gone from it.
+/// A range deleted as one operation: versions up to `upto` are gone from it.
 pub(super) struct DeletedRange {
     pub(super) table: TableId,
     pub(super) start: Box<[u8]>,
@@ -110,21 +111,21 @@ pub(super) struct WriteBuffer {
     batch: WriteBatch,
     entries: SmallVec<[Entry; 4]>,
     index: Option<Box<Index>>,
-    /// How many entries replace another.
+    /// How many entries replace another one.
     replacing: usize,
-    /// In the order that they were deleted in.
+    /// In the order of their deletion.
     ranges: Vec<DeletedRange>,
-    /// From here on they are of one table, in key order, and do not overlap.
+    /// The ranges from this index on belong to one table, ascend by key, and do not overlap.
     ascending_from: usize,
     created: Vec<TableId>,
     dropped: Vec<TableId>,
     bytes: usize,
-    /// Whether the batch no longer has all that is to be committed.
+    /// Whether the batch lacks some of the operations to commit.
     rearranged: bool,
 }
 
 impl WriteBuffer {
-    /// What an entry takes beside its key and value, estimated.
+    /// The estimated size of an entry beside its key and value.
     pub(super) const ENTRY_BYTES: usize = 128;
 
     /// Bytes held, estimated.
@@ -139,8 +140,8 @@ impl WriteBuffer {
             && self.ranges.is_empty()
     }
 
-    /// How many tables had been created and dropped, and ranges deleted, when there were so many
-    /// entries; `start` says how many when there was none.
+    /// How many tables had been created and dropped, and ranges deleted, by the first `entries`
+    /// entries; `start` has the counts before the first.
     pub(super) fn other_writes(&self, entries: usize, start: OtherWrites) -> OtherWrites {
         let mut other = start;
         for entry in &self.entries[..entries] {
@@ -154,7 +155,7 @@ impl WriteBuffer {
         other
     }
 
-    /// The newest write of each key among some of the entries, in the order of tables and keys.
+    /// The newest write of each key among some of the entries, ordered by table and key.
     pub(super) fn newest_of(&self, entries: std::ops::Range<usize>) -> Vec<usize> {
         let batch = self.batch.as_bytes();
         let of = |at: &usize| {
@@ -173,9 +174,8 @@ impl WriteBuffer {
         (entry.table, entry.key(batch), entry.value(batch))
     }
 
-    /// Forgets the writes of single keys, which are kept elsewhere; all else stays, and is undone
-    /// by
-    /// [`WriteBuffer::keep_only`].
+    /// Forgets the writes of single keys, which are kept elsewhere. All other writes stay;
+    /// [`WriteBuffer::keep_only`] undoes them.
     pub(super) fn forget_writes(&mut self) {
         self.batch = WriteBatch::new();
         self.entries = SmallVec::new();
@@ -185,7 +185,7 @@ impl WriteBuffer {
         self.rearranged = true;
     }
 
-    /// Forgets the writes of single keys, and what else came after there was so much of it.
+    /// Forgets the writes of single keys, and the other writes beyond the counts in `other`.
     pub(super) fn keep_only(&mut self, other: OtherWrites) {
         self.created.truncate(other.created);
         self.dropped.truncate(other.dropped);
@@ -194,7 +194,7 @@ impl WriteBuffer {
         self.forget_writes();
     }
 
-    /// Takes the deleted ranges of some tables out. There is no savepoint to come back to.
+    /// Removes the deleted ranges of some tables. No savepoint may be rolled back to afterwards.
     pub(super) fn take_ranges(&mut self, of: impl Fn(TableId) -> bool) -> Vec<DeletedRange> {
         let (taken, left) =
             std::mem::take(&mut self.ranges).into_iter().partition(|range| of(range.table));
@@ -204,12 +204,12 @@ impl WriteBuffer {
         taken
     }
 
-    /// Whether the table is of this transaction alone.
+    /// Whether this transaction created the table.
     pub(super) fn created(&self, table: TableId) -> bool {
         self.created.contains(&table)
     }
 
-    /// Forgets everything, for another transaction.
+    /// Forgets everything, for the next transaction.
     pub(super) fn clear(&mut self) {
         if self.index.is_some() || self.entries.spilled() || !self.ranges.is_empty() {
             *self = WriteBuffer::default();
@@ -284,8 +284,8 @@ impl WriteBuffer {
         index
     }
 
-    /// Deletes what a snapshot sees of a range, which is not empty. Writes of this buffer are none
-    /// of that.
+    /// Deletes what a snapshot sees of a range, which is not empty. Writes in this buffer are
+    /// unaffected.
     pub(super) fn delete_range(&mut self, table: TableId, range: KeyRange<'_>, upto: Csn) {
         let (start, end) = (range.start.into(), range.end.map(Into::into));
         let deleted = DeletedRange { table, start, end, upto };
@@ -300,19 +300,19 @@ impl WriteBuffer {
         self.push_other(Kind::Range, Op::DeleteRange { table, range, upto });
     }
 
-    /// Whether a version that others committed is in a range that was deleted.
+    /// Whether a deleted range hides a version that another transaction committed.
     pub(super) fn hides(&self, table: TableId, key: &[u8], version: Csn) -> bool {
         let hides = |range: &DeletedRange| {
             range.table == table && version <= range.upto && range.keys().contains(key)
         };
-        // A scan asks for each row while its statement adds ranges.
+        // A scan calls this for each row while its statement adds ranges.
         let (mixed, ascending) = self.ranges.split_at(self.ascending_from.min(self.ranges.len()));
         let at =
             ascending.partition_point(|range| range.end.as_ref().is_some_and(|end| **end <= *key));
         ascending.get(at).is_some_and(hides) || mixed.iter().any(hides)
     }
 
-    /// How many ranges were deleted at once.
+    /// The number of ranges deleted as one operation.
     pub(super) fn ranges(&self) -> usize {
         self.ranges.len()
     }
@@ -397,7 +397,7 @@ impl WriteBuffer {
             let inside = |key: &[u8]| RangeBounds::<[u8]>::contains(&(start, end), key);
             let found = self.writes().filter(|(_, entry)| entry.is_write() && entry.table == table);
             let found = found.map(|(_, entry)| entry).filter(|entry| inside(entry.key(batch)));
-            // Of equal ones, the last made.
+            // Of several writes to a key, the last one counts.
             let first = found.reduce(|best, entry| {
                 let (key, to_beat) = (entry.key(batch), best.key(batch));
                 let better = match direction {
@@ -419,7 +419,7 @@ impl WriteBuffer {
         Some((key, self.at(*at).value(batch)))
     }
 
-    /// Whether a table has no entry here.
+    /// Whether the buffer has no write to a table.
     pub(super) fn untouched(&self, table: TableId) -> bool {
         if self.ranges.iter().any(|range| range.table == table) {
             return false;
@@ -430,7 +430,7 @@ impl WriteBuffer {
         }
     }
 
-    /// The tables written to that were there before, some of them more than once.
+    /// The tables written to that existed before; some may be repeated.
     pub(super) fn touched(&self) -> impl Iterator<Item = TableId> {
         let indexed = self.index.iter().flat_map(|index| index.keys().copied());
         let few = if self.index.is_some() { &[] } else { &self.entries[..] };
@@ -445,10 +445,10 @@ impl WriteBuffer {
         &self.dropped
     }
 
-    /// Everything, as one batch: new tables, deleted ranges, then the last write of each key, then
-    /// dropped tables. After it, the buffer knows only which tables it touched.
+    /// All writes as one batch: new tables, deleted ranges, the last write of each key, dropped
+    /// tables. Afterwards the buffer knows only which tables it touched.
     ///
-    /// Where it deleted ranges, it knows all that it did, and may be asked again.
+    /// If it deleted ranges, it keeps everything, and the call may be repeated.
     pub(super) fn take_batch(&mut self) -> WriteBatch {
         if !self.ranges.is_empty() {
             return self.arranged(self.batch.as_bytes());
@@ -507,7 +507,7 @@ fn push(batch: &mut WriteBatch, table: TableId, key: &[u8], value: Option<&[u8]>
     });
 }
 
-/// Whether nothing can lie between these bounds, which a map does not accept.
+/// Whether nothing can lie between these bounds; a map panics on such bounds.
 fn is_empty(start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
     let of = |bound| match bound {
         Bound::Included(key) | Bound::Excluded(key) => Some(key),

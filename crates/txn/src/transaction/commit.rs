@@ -1,5 +1,5 @@
-//! The commit: prepares what was spilled and deleted by range, orders and installs the writes, and
-//! gives back what the transaction holds.
+//! The commit: prepares spilled writes and deleted ranges, orders and installs the writes, and
+//! releases everything that the transaction holds.
 
 use spillway_base::{Csn, EngineKind, ErrorKind, Result};
 
@@ -17,9 +17,9 @@ impl Transaction {
         self.commit_and(|| ())
     }
 
-    /// As [`Transaction::commit`]. `installed` is called once the commit is installed, or refused,
-    /// and its locks are gone, before a writer sleeps for the engines to come after: who has more
-    /// than locks gives that back there.
+    /// As [`Transaction::commit`]. It calls `installed` once the commit is installed or refused and
+    /// its locks are released, but before the throttle makes the writer sleep. A caller that holds
+    /// more than row locks releases that there.
     pub fn commit_and(mut self, installed: impl FnOnce()) -> CommitFuture {
         self.commit_by(installed).unwrap_or_else(|csn| match self.shared.take() {
             Some(shared) => CommitFuture::waiting(shared, csn),
@@ -27,7 +27,8 @@ impl Transaction {
         })
     }
 
-    /// Commits. Answers what became of it, or the commit whose acknowledgement is to be waited for.
+    /// Commits. Returns the outcome, or the CSN of a commit whose acknowledgement must be waited
+    /// for.
     pub(super) fn commit_by(
         &mut self,
         installed: impl FnOnce(),
@@ -58,17 +59,17 @@ impl Transaction {
         let written = loop {
             let changes = self.expand_ranges()?;
             match self.order_and_install(changes) {
-                // An overlay came that its deleted ranges may be about.
+                // A new overlay may cover its deleted ranges.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 ordered => break ordered?,
             }
         };
-        // What it spilled is an overlay now.
+        // Its spilled writes are an overlay now.
         self.spill.replace(None);
         Ok(written)
     }
 
-    /// Orders and installs the writes, where there are any, as long as the overlays are those of
+    /// Orders and installs the writes, if there are any and the overlays are still those of
     /// `changes`.
     fn order_and_install(&self, changes: u64) -> Result<Option<Written>> {
         let mut batch = self.writes.borrow_mut().take_batch();

@@ -1,4 +1,4 @@
-//! A commit on its way.
+//! The future of a commit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::manager::Shared;
 use crate::options::Durability;
 use crate::pipeline::Signal;
 
-/// How long a commit that nobody waits for may stay in memory under [`Durability::Relaxed`].
+/// How long a commit without a waiter may stay only in memory under [`Durability::Relaxed`].
 pub(crate) const RELAXED: Duration = Duration::from_millis(200);
 
-/// How long a commit stays in memory that is told of by a call, where nobody leads a flush before,
-/// or that an engine cannot write to its files before it is durable; at most twice that, as others
-/// lead at first and then no more.
+/// How long a commit may wait for a flush that another thread leads, if its outcome is reported by
+/// a callback or if an engine cannot write it to its files before it is durable. It waits for at
+/// most twice as long, if other threads lead flushes at first and then stop.
 pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 enum State {
@@ -25,8 +25,9 @@ enum State {
     Waiting(Arc<Shared>, Csn),
 }
 
-/// A commit on its way. It resolves to the commit's CSN once the commit is acknowledged (DESIGN,
-/// D2); a read-only commit resolves to the CSN it read at. Dropping it does not undo the commit.
+/// A commit in progress. It resolves to the commit's CSN once the commit is acknowledged (DESIGN,
+/// D2); a read-only commit resolves to the CSN at which it read. Dropping the future does not undo
+/// the commit.
 #[must_use = "a commit is acknowledged only when its future resolves"]
 pub struct CommitFuture {
     state: State,
@@ -38,12 +39,12 @@ impl CommitFuture {
         CommitFuture { state: State::Done(outcome), signal: None }
     }
 
-    /// Of a commit that is on its way.
+    /// The future of a commit in progress.
     pub(super) fn waiting(shared: Arc<Shared>, csn: Csn) -> CommitFuture {
         CommitFuture { state: State::Waiting(shared, csn), signal: None }
     }
 
-    /// Of a commit that is acknowledged now; `None` of one that must be waited for.
+    /// The future of a commit that is acknowledged now; `None` if the commit must be waited for.
     pub(super) fn at_once(
         shared: &Shared,
         csn: Csn,
@@ -79,7 +80,7 @@ impl CommitFuture {
 }
 
 impl CommitFuture {
-    /// The commit's place in the order, where it has one: also of one that is never acknowledged.
+    /// The CSN of the commit, if it has one, even if the commit is never acknowledged.
     #[cfg(spillway_sim)]
     #[must_use]
     pub fn ordered(&self) -> Option<Csn> {
@@ -89,7 +90,7 @@ impl CommitFuture {
         }
     }
 
-    /// What became of the commit, where that is known already.
+    /// The outcome of the commit, if it is known already.
     #[must_use]
     pub fn known(&self) -> Option<Result<Csn>> {
         match &self.state {
@@ -98,10 +99,11 @@ impl CommitFuture {
         }
     }
 
-    /// Has `done` called once with the acknowledgement, or the failure, so that no thread need
-    /// sleep until then: by this thread where that is known already, else by whichever learns of
-    /// it. It must not wait for long itself. The log is flushed soon after; who has many commits on
-    /// their way and nothing else to do may lead that ([`crate::TransactionManager::lead_flush`]).
+    /// Calls `done` once with the acknowledgement or the failure, so that no thread need sleep
+    /// until then. This thread calls it if the outcome is known already, otherwise the thread that
+    /// learns of it. `done` must not block for long. The log is flushed soon afterwards. A caller
+    /// with many commits in progress and nothing else to do may lead the flush
+    /// ([`crate::TransactionManager::lead_flush`]).
     pub fn then(mut self, done: impl FnOnce(Result<Csn>) + Send + 'static) {
         match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
             State::Done(outcome) => done(outcome),
@@ -121,7 +123,7 @@ impl CommitFuture {
 impl Drop for CommitFuture {
     fn drop(&mut self) {
         if let State::Waiting(shared, _) = &self.state {
-            // Nobody waits, so nobody will lead the flush.
+            // No thread waits, so none will lead the flush.
             shared.flush_within(Duration::ZERO);
         }
     }

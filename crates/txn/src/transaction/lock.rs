@@ -1,4 +1,4 @@
-//! Locks of rows and names, and reads of what is locked.
+//! Locks of rows and names, and reads of locked rows.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::options::{LockMode, LockWait};
 use crate::snapshots::Live;
 
 impl Transaction {
-    /// Locks a key, whether it has a value or not; `false` when it was skipped.
+    /// Locks a key, whether it has a value or not; `false` if it was skipped.
     ///
     /// # Errors
     /// [`ErrorKind::Deadlock`] (the transaction must be rolled back), [`ErrorKind::LockTimeout`],
     /// [`ErrorKind::LockNotAvailable`], [`ErrorKind::Interrupted`], [`ErrorKind::LockTableFull`],
-    /// [`ErrorKind::WouldBlock`] where waits are left ([`Transaction::leave_waits`]),
-    /// [`ErrorKind::WriteConflict`] when the transaction has a snapshot and the row is newer (not
-    /// where it acts on the newest versions: NEWEST-1); the lock is held then.
+    /// [`ErrorKind::WouldBlock`] if waits do not block ([`Transaction::leave_waits`]),
+    /// [`ErrorKind::WriteConflict`] if the transaction has a snapshot and the row is newer (not if
+    /// it acts on the newest versions: NEWEST-1). After a conflict the transaction holds the lock.
     pub fn lock(&self, table: TableId, key: &[u8], mode: LockMode, wait: LockWait) -> Result<bool> {
         let acquired = self.acquire_checked(table, key, mode, wait)?;
         if acquired == Acquired::New {
@@ -26,7 +26,7 @@ impl Transaction {
         Ok(acquired != Acquired::Skipped)
     }
 
-    /// Locks a key, and compares it with the snapshot where there is one.
+    /// Locks a key, and compares it with the snapshot if there is one.
     pub(super) fn acquire_checked(
         &self,
         table: TableId,
@@ -42,8 +42,8 @@ impl Transaction {
         Ok(acquired)
     }
 
-    /// Locks a key that never has a value, and stands for something that transactions take turns
-    /// at, such as all keys that begin with it. `false` when it was skipped.
+    /// Locks a key that never has a value, and stands for something that transactions use in turn,
+    /// such as all keys with this prefix. `false` if it was skipped.
     ///
     /// # Errors
     /// As [`Transaction::lock`], without [`ErrorKind::WriteConflict`].
@@ -76,7 +76,7 @@ impl Transaction {
             if held.is(table, key, mode) {
                 return Ok(Acquired::New);
             }
-            // Nobody has looked at the row that it got.
+            // The row of that lock was not compared with the snapshot.
             self.unchecked.set(true);
             self.locked_at.set(None);
         }
@@ -88,24 +88,23 @@ impl Transaction {
         locks.acquire(&self.owner, table, key, mode, wait, timeout)
     }
 
-    /// Has operations that find a row locked answer [`ErrorKind::WouldBlock`] from now on, in place
-    /// of holding their thread up, where there is somebody to call
-    /// ([`super::CancelHandle::set_waker`]); or not any more.
+    /// Sets whether operations that find a row locked return [`ErrorKind::WouldBlock`] instead of
+    /// blocking their thread. They do so only if a waker is set
+    /// ([`super::CancelHandle::set_waker`]).
     ///
-    /// The transaction stands in line for the lock. The waker is called, by any thread, when it was
-    /// granted or cancelled, and perhaps for nothing; after [`Transaction::waits_until`] nobody
-    /// calls. The next operation that locks goes on with the wait: it has the lock, or fails as it
-    /// would have after a wait, or answers [`ErrorKind::WouldBlock`] again where the wait is not
-    /// over. What the failed operation's statement has written before may be undone and done again:
-    /// the lock stays.
+    /// The transaction stays in the lock's queue. Any thread may call the waker once the lock is
+    /// granted or the wait cancelled, and perhaps spuriously; after [`Transaction::waits_until`]
+    /// nothing calls it. The next operation that locks continues the wait: it has the lock, or
+    /// fails as a blocking wait would have, or returns [`ErrorKind::WouldBlock`] again if the wait
+    /// is not over. The caller may undo and repeat earlier writes of the statement that returned
+    /// so: the lock stays.
     pub fn leave_waits(&self, leave: bool) {
         self.owner.leave_waits(leave);
     }
 
-    /// When the wait that [`ErrorKind::WouldBlock`] told of will have taken too long, in the time
-    /// of
-    /// [`spillway_base::clock::now`]; or when to begin anew what was left for a device. `None`
-    /// where there was no such wait.
+    /// When the wait behind the last [`ErrorKind::WouldBlock`] times out, in the time of
+    /// [`spillway_base::clock::now`]; or when to repeat a statement that left a read to the device.
+    /// `None` if there was no such wait.
     #[must_use]
     pub fn waits_until(&self) -> Option<Duration> {
         self.owner.left_until().or(self.reads_until.get())
@@ -120,7 +119,7 @@ impl Transaction {
             return Ok(());
         };
         let mut value = Vec::new();
-        // The lock stays, and nobody has looked where that fails.
+        // If the lookup fails, the lock stays and the key is unchecked.
         let newest =
             self.look_up(table, key, None, &mut value).inspect_err(|_| self.unchecked.set(true))?;
         if newest.csn() > Some(snapshot) {
@@ -135,7 +134,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks a key, then reads its newest value; `false` when there is none or it was skipped.
+    /// Locks a key, then reads its newest value; `false` if there is none or it was skipped.
     ///
     /// # Errors
     /// As [`Transaction::lock`] and [`Transaction::get`].
@@ -154,9 +153,9 @@ impl Transaction {
         self.read_locked(table, key, value)
     }
 
-    /// Locks a key exclusively, and reads its newest value for a change of it; `false` when there
-    /// is none. Where the change is `alone`, as nothing else was read or written and nothing will
-    /// be read, no snapshot is taken for it, unless others must know what was read.
+    /// Locks a key exclusively, and reads its newest value for a change; `false` if there is none.
+    /// `alone` states that the transaction has read and written nothing else and will read nothing.
+    /// It then takes no snapshot, unless other transactions must know about the read.
     ///
     /// # Errors
     /// As [`Transaction::get_locked`].
@@ -183,8 +182,8 @@ impl Transaction {
             return self.get(table, key, value);
         }
         if self.snapshot_taken() && !self.acts_on_newest() {
-            // No version is newer than the snapshot: that was looked at when it was locked. It is
-            // no read that others can change.
+            // No version is newer than the snapshot: locking the row checked that. While the lock
+            // is held, no other transaction can change this read.
             let mark = self.reads_mark();
             let found = self.get(table, key, value);
             self.forget_reads(mark);

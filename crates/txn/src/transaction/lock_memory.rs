@@ -1,9 +1,9 @@
-//! What a transaction's locks take of the memory budget (`locks::ranges`, LOCK-8).
+//! Charges a transaction's locks to the memory budget (`locks::ranges`, LOCK-8).
 //!
-//! A transaction charges for its locks before it asks for one that they have no room for, in steps
-//! of [`super::CHARGE_STEP`] past a small share that is free. Once it holds many row locks it folds
-//! them into range locks first. Where neither makes room, the request fails with
-//! [`ErrorKind::LockTableFull`] and takes nothing. The locks that the transaction holds stay.
+//! A transaction charges for a lock before it requests it, in steps of [`super::CHARGE_STEP`]
+//! beyond a small free share. A transaction with many row locks first folds them into range locks.
+//! If neither makes room, the request fails with [`ErrorKind::LockTableFull`] and locks nothing.
+//! The locks that the transaction holds stay.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,22 +13,21 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::{CHARGE_STEP, Transaction};
 use crate::locks::lock_bytes;
 
-/// Bytes of locks that a transaction is not charged for: those of some 50 rows.
+/// Bytes of locks that are not charged: those of some 50 rows.
 const FREE_BYTES: usize = 8 << 10;
 
-/// A transaction folds its row locks once they take this part of the budget.
+/// A transaction folds its row locks once they take this fraction of the budget.
 const PART_HELD: usize = 64;
 
-/// A transaction with fewer row locks than this never folds them, whatever the budget: it locks
-/// single rows, as others do.
+/// A transaction with fewer row locks never folds them, whatever the budget: it locks single rows.
 const FOLD_FROM: usize = 10_000;
 
-/// A transaction with more row locks than this always folds them: a fold visits them all.
+/// A transaction with more row locks always folds them: a fold visits them all.
 const FOLD_BY: usize = 1_000_000;
 
-/// The room for a transaction's locks.
+/// The memory charged for a transaction's locks.
 pub(super) struct LockMemory {
-    /// Bytes that may be taken without another charge.
+    /// Bytes of locks that are covered without another charge.
     room: Cell<usize>,
     charge: RefCell<Option<Charge>>,
 }
@@ -38,7 +37,7 @@ impl LockMemory {
         LockMemory { room: Cell::new(FREE_BYTES), charge: RefCell::default() }
     }
 
-    /// The transaction has given back its locks.
+    /// Notes that the transaction has released its locks.
     pub(super) fn emptied(&self) {
         if self.room.replace(FREE_BYTES) != FREE_BYTES {
             self.charge.take();
@@ -47,7 +46,7 @@ impl LockMemory {
 }
 
 impl Transaction {
-    /// Makes sure that one more lock, on a key of this length, has room.
+    /// Makes sure that the charge covers one more lock, on a key of this length.
     #[inline]
     pub(super) fn room_for_lock(&self, key_len: usize) -> Result<()> {
         let more = lock_bytes(key_len);

@@ -1,28 +1,28 @@
-//! A transaction: its snapshot, its locks, its writes, and their end.
+//! A transaction: its snapshot, locks and writes, and how it ends.
 //!
 //! # Snapshots (DESIGN, D12)
 //!
 //! A transaction that reads first takes the stable CSN as its snapshot. One that locks first takes
-//! its snapshot after the lock, and no older than the rows it has locked: what the lock's last
-//! holder wrote is in it, so the first statement of a transaction never finds that its snapshot is
-//! older than a row it has just locked. Such a snapshot may be above the stable CSN;
-//! [`Transaction::wait_until_told`] waits until what it showed is durable, and the transaction's
-//! own commit, whose CSN is larger, waits by itself.
+//! its snapshot after the lock, and no older than the rows it has locked. The snapshot thus
+//! includes the writes of the lock's last holder, so the first statement of a transaction never
+//! finds its snapshot older than a row it has just locked. Such a snapshot may be above the stable
+//! CSN. [`Transaction::wait_until_told`] waits until everything read is durable. The transaction's
+//! own commit has a larger CSN, so its acknowledgement implies that wait.
 //!
-//! The newest version of a row that is locked is installed, since its last writer installed before
-//! it gave the lock back. So a change of rows by their keys waits for no other row's install,
-//! unless that came before its own.
+//! The newest version of a locked row is installed, because its last writer installed it before it
+//! released the lock. So a change of rows by their keys never waits for the install of another row,
+//! unless that row's commit is ordered before its own.
 //!
 //! # Locking reads
 //!
-//! A locking read is of the newest version. Under REPEATABLE READ and above, a row with a version
-//! after the snapshot was committed by another first, and is refused with
+//! A locking read reads the newest version. Under REPEATABLE READ and above, a version newer than
+//! the snapshot means that another transaction committed first, and the read fails with
 //! [`ErrorKind::WriteConflict`].
 //!
-//! What must be unique is looked up in the newest state, whatever the snapshot:
-//! [`Transaction::insert`] does so for one key, [`Transaction::scan_newest`] for a range. A lock
-//! that such a look-up, or a refusal, has left behind says nothing of the snapshot, so its key is
-//! compared with the snapshot again when it is locked again.
+//! Uniqueness is checked in the newest state, whatever the snapshot: [`Transaction::insert`] checks
+//! one key, [`Transaction::scan_newest`] a range. Such a check, or a conflict, may leave a lock
+//! whose row is newer than the snapshot. When that key is locked again, it is compared with the
+//! snapshot again.
 
 mod buffer;
 mod commit;
@@ -62,52 +62,51 @@ use refresh::Reads;
 pub use refresh::{ColumnsRead, ReadsMark};
 pub use scan::Scan;
 
-/// The budget is asked for room in steps of this many bytes.
+/// A transaction charges the budget in steps of this many bytes.
 const CHARGE_STEP: usize = 64 << 10;
 
-/// What a transaction may write and not be charged for: its share of what its client's connection
-/// or thread takes. Charging is four visits to memory that all threads write to.
+/// Bytes that a transaction may write without a charge; its client's connection or thread accounts
+/// for them. A charge writes to four places in memory that all threads share.
 const FREE_BYTES: usize = 4 << 10;
-/// Keys of a multi_get whose memory the processor is asked for at once: it waits for about as many
-/// lines at a time.
+/// The number of keys of a multi_get whose memory is prefetched at once: the processor has about as
+/// many cache misses outstanding.
 const EXPECTED_TOGETHER: usize = 16;
 
 /// A transaction. Dropping it rolls it back.
 ///
 /// Its methods take `&self`, so that a scan can be open while the transaction writes. It may move
-/// between threads and is used by one at a time.
+/// between threads, but one thread at a time uses it.
 pub struct Transaction {
-    /// Handed on to the future of the commit.
+    /// Moves to the future of the commit.
     shared: Option<Arc<Shared>>,
     options: TransactionOptions,
     owner: LockOwner,
     /// Registered with the manager's snapshots, and released there.
     snapshot: RefCell<Option<Live>>,
-    /// Under READ COMMITTED: whether a statement was begun, whose reads share a snapshot.
+    /// Under READ COMMITTED: whether a statement has begun, whose reads share a snapshot.
     in_statement: Cell<bool>,
     writes: RefCell<WriteBuffer>,
-    /// What of the writes is no longer in memory.
+    /// The writes that are no longer in memory.
     spill: RefCell<Option<Box<Spill>>>,
-    /// The savepoints that are still there, ascending, and how often each was asked for.
+    /// The savepoints that still exist, ascending, and how often each was requested.
     savepoints: RefCell<SmallVec<[(Savepoint, u32); 2]>>,
     charge: RefCell<Option<Charge>>,
     lock_memory: LockMemory,
-    /// The newest commit that a read of this transaction rests on.
+    /// The newest commit that a read of this transaction depends on.
     seen: Cell<Csn>,
     /// The newest commit of the rows whose newest versions were read.
     newest_read: Cell<Csn>,
-    /// What was read at the snapshot, where it may be moved forward.
+    /// The reads at the snapshot, if the snapshot may be moved forward.
     reads: RefCell<Reads>,
-    /// Scans at the snapshot that are open.
+    /// The number of open scans at the snapshot.
     scans_open: Cell<usize>,
     /// Whether a lock may be held on a key that is newer than the snapshot.
     unchecked: Cell<bool>,
-    /// The newest version of the keys that are locked, where each was looked at; a snapshot to come
-    /// must see it.
+    /// The newest version among the locked keys, if each was checked; a later snapshot must see it.
     locked_at: Cell<Option<Csn>>,
-    /// Whether look-ups are left where they would wait for a device.
+    /// Whether lookups return instead of waiting for a device.
     leaves_reads: Cell<bool>,
-    /// Until when whoever left one waits to be called.
+    /// Until when the caller of a lookup that returned so waits for its waker.
     reads_until: Cell<Option<Duration>>,
     ended: Cell<bool>,
 }
@@ -115,28 +114,28 @@ pub struct Transaction {
 /// A point in a transaction to roll back to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Savepoint {
-    /// How often the buffer was emptied before it (`spill`), and the writes in it.
+    /// How often the buffer was spilled before it (`spill`), and the number of writes in it.
     pub(crate) round: u32,
     pub(crate) writes: usize,
 }
 
-/// Cancels the lock waits of a transaction, from any thread; or those of several, one after another
-/// ([`crate::TransactionManager::begin_with`]).
+/// Cancels the lock waits of a transaction from any thread, or those of several consecutive
+/// transactions ([`crate::TransactionManager::begin_with`]).
 #[derive(Clone, Default)]
 pub struct CancelHandle(Arc<Wait>);
 
 impl CancelHandle {
-    /// Ends a wait in progress, or the next one, with [`ErrorKind::Interrupted`].
+    /// Ends the wait in progress, or the next one, with [`ErrorKind::Interrupted`].
     pub fn cancel(&self) {
         self.0.interrupt();
     }
 
-    /// Takes back a cancellation that has not ended a wait.
+    /// Withdraws a cancellation that has not ended a wait.
     pub fn clear(&self) {
         self.0.clear_interrupt();
     }
 
-    /// Whether a cancellation waits for something to end.
+    /// Whether a cancellation is pending.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.is_interrupted()
@@ -181,13 +180,13 @@ impl Transaction {
         self.shared.as_deref().expect("a transaction that has not ended has its manager")
     }
 
-    /// The options it was started with.
+    /// The options that it was started with.
     #[must_use]
     pub fn options(&self) -> TransactionOptions {
         self.options
     }
 
-    /// The commit as of which it reads, where it has read.
+    /// The CSN at which it reads, if it has read.
     #[cfg(spillway_sim)]
     #[must_use]
     pub fn snapshot_csn(&self) -> Option<Csn> {
@@ -206,7 +205,7 @@ impl Transaction {
         self.shared().engines.of(table)
     }
 
-    /// Begins a statement: under READ COMMITTED the statement's reads share one new snapshot. A
+    /// Begins a statement. Under READ COMMITTED the statement's reads share one new snapshot. A
     /// caller that never begins statements gets a new snapshot for each read.
     pub fn begin_statement(&self) {
         self.reads.borrow_mut().begin_statement();
@@ -227,10 +226,10 @@ impl Transaction {
         self.snapshot();
     }
 
-    /// Takes a snapshot now, in place of one that there is, that has every commit which has given
-    /// its locks back, durable or not. It waits until those before are installed. For who keeps
-    /// writers out by other means than row locks, and must see what they left. Under READ COMMITTED
-    /// the next read has another.
+    /// Replaces the snapshot by one that includes every commit that has released its locks, durable
+    /// or not. Waits until the earlier commits are installed. For callers that keep writers out by
+    /// other means than row locks and must see what these have written. Under READ COMMITTED the
+    /// next read takes another snapshot.
     pub fn take_newest_snapshot(&self) {
         self.forget_snapshot();
         if self.serializable() {
@@ -240,28 +239,28 @@ impl Transaction {
         self.hold(Some(newest));
     }
 
-    /// Gives up the snapshot, and keeps the locks: for a first statement that met
+    /// Releases the snapshot and keeps the locks: for a first statement that met
     /// [`ErrorKind::WriteConflict`] and starts over.
     pub fn forget_snapshot(&self) {
         if self.serializable() && !self.has_writes() {
-            // What was read at it, and told to nobody, stands in no history.
+            // No client has seen the reads at it, so they need not be serializable.
             self.shared().serializable.aborted(self.owner.id());
         }
         self.hold(None);
         self.reads.borrow_mut().clear();
-        // The next one is taken with the locks held, and is as new as any of their rows.
+        // The next snapshot is taken with the locks held, and is as new as any of their rows.
         self.unchecked.set(false);
         self.locked_at.set(None);
     }
 
-    /// Puts a snapshot in the place of the one there is, which is let go of.
+    /// Replaces the snapshot, and releases the old one.
     fn hold(&self, snapshot: Option<Live>) {
         if let Some(old) = self.snapshot.replace(snapshot) {
             self.shared().snapshots.release(old);
         }
     }
 
-    /// The CSN that reads now are at.
+    /// The CSN at which reads happen now.
     fn snapshot(&self) -> Csn {
         let mut held = self.snapshot.borrow_mut();
         let each_read =
@@ -286,20 +285,20 @@ impl Transaction {
         })
     }
 
-    /// Notes that a read rests on a commit, which a client may not be told of before it is durable
-    /// (DESIGN, D2).
+    /// Notes that a read depends on a commit. A client may not see the result before that commit is
+    /// durable (DESIGN, D2).
     fn note_seen(&self, csn: Csn) {
         if self.durability() == Durability::Commit {
             self.seen.set(self.seen.get().max(csn));
         }
     }
 
-    /// Reads a key into `value`; answers whether it is there.
+    /// Reads a key into `value`; returns whether it exists.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`], [`ErrorKind::Io`], [`ErrorKind::NotFound`] for a table that is
-    /// gone; under SERIALIZABLE also [`ErrorKind::SerializationFailure`]; where reads are left
-    /// ([`Transaction::leave_reads`]) [`ErrorKind::WouldBlock`] and [`ErrorKind::Interrupted`].
+    /// [`ErrorKind::Corruption`], [`ErrorKind::Io`], [`ErrorKind::NotFound`] for a table that no
+    /// longer exists; under SERIALIZABLE also [`ErrorKind::SerializationFailure`]; after
+    /// [`Transaction::leave_reads`] also [`ErrorKind::WouldBlock`] and [`ErrorKind::Interrupted`].
     pub fn get(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         self.get_with(table, key, Access::Blocking, value)
     }
@@ -335,8 +334,7 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// Whether what was found of a key is a value, and not one that this transaction has deleted
-    /// with its range.
+    /// Whether a lookup found a value, and not one in a range that this transaction has deleted.
     fn is_there(&self, table: TableId, key: &[u8], found: Found, value: &mut Vec<u8>) -> bool {
         let Found::Value(csn) = found else { return false };
         if self.writes.borrow().hides(table, key, csn) {
@@ -346,8 +344,8 @@ impl Transaction {
         true
     }
 
-    /// Reads the newest version of a key that this transaction has locked. Where that fails, or is
-    /// left, the lock says nothing of the snapshot, be it there or to come.
+    /// Reads the newest version of a key that this transaction has locked. If that fails, or would
+    /// block, the lock proves nothing about the snapshot, be it taken or yet to be taken.
     fn get_newest(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let found = self.look_up(table, key, None, value).inspect_err(|_| {
             self.unchecked.set(true);
@@ -359,7 +357,7 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// Reads several keys of one table, in the order given. Those that are not in memory are read
+    /// Reads several keys of one table, in the order given. Keys that are not in memory are read
     /// from the device together.
     ///
     /// # Errors
@@ -424,9 +422,8 @@ impl Transaction {
         self.write(table, key, None)
     }
 
-    /// Gives `key` a value, or removes it, where this transaction has locked it exclusively and
-    /// compared it with its snapshot, as
-    /// [`Transaction::get_to_change`] does.
+    /// Sets `key` to a value, or removes it. The transaction has locked it exclusively and compared
+    /// it with its snapshot, as [`Transaction::get_to_change`] does.
     ///
     /// # Errors
     /// As [`Transaction::put`], without those of [`Transaction::lock`].
@@ -436,9 +433,9 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Gives `key` a value, or removes it, after locking it, and does not compare it with the
-    /// snapshot. For a key that follows from another, such as an index's entry from its row:
-    /// whoever changes it has that other locked, and has compared that.
+    /// Locks `key`, then sets it to a value or removes it, without comparing it with the snapshot.
+    /// For a key that follows from another, such as an index entry from its row: the caller has
+    /// locked the other key and compared that.
     ///
     /// # Errors
     /// As [`Transaction::put`], without [`ErrorKind::WriteConflict`].
@@ -450,9 +447,9 @@ impl Transaction {
         self.buffer(table, key, value)
     }
 
-    /// Gives `key` a value, or removes it, without a lock of it. For a key that follows from
-    /// another, `guard`, which this transaction has locked exclusively, where nobody ever writes or
-    /// locks it who does not have that other so.
+    /// Sets `key` to a value, or removes it, without locking it. For a key that follows from
+    /// another, `guard`, which this transaction has locked exclusively. No transaction may write or
+    /// lock `key` without an exclusive lock on `guard`.
     ///
     /// # Errors
     /// As [`Transaction::put`], without those of [`Transaction::lock`].
@@ -470,8 +467,8 @@ impl Transaction {
 
     /// Whether reads see a commit. It may take the snapshot if there is none.
     pub fn sees(&self, csn: Csn) -> bool {
-        // Only plain reads take the snapshot of one that acts on the newest versions (NEWEST-4),
-        // and none is older than this.
+        // If the transaction acts on the newest versions, only plain reads take its snapshot
+        // (NEWEST-4), and none is older than the stable CSN.
         let later = self.acts_on_newest() && self.snapshot.borrow().is_none();
         (later && csn <= self.shared().snapshots.stable_csn()) || csn <= self.snapshot()
     }
@@ -492,8 +489,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes room in memory for a write of so many bytes: charges it, and spills what is there
-    /// where that is more than the transaction's share.
+    /// Makes room in memory for a write of this many bytes: charges it, and spills the buffered
+    /// writes if they exceed the transaction's share.
     fn make_room(&self, more: usize) -> Result<()> {
         let need = || self.writes.borrow().bytes() + WriteBuffer::ENTRY_BYTES + more;
         if more > pipeline::BATCH_BYTES_MAX {
@@ -521,7 +518,7 @@ impl Transaction {
         }
     }
 
-    /// Charges what the transaction keeps in memory, in steps.
+    /// Charges the memory of the buffered writes, in steps.
     fn charge_up_to(&self, need: usize) -> Result<()> {
         let have = self.charge.borrow().as_ref().map_or(0, Charge::bytes);
         if need <= have {
@@ -539,8 +536,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives `key` a value if it has none, after locking it. Under SERIALIZABLE whether it had one
-    /// is a read.
+    /// Sets `key` to a value if it has none, after locking it. Under SERIALIZABLE the check for an
+    /// existing value counts as a read.
     ///
     /// # Errors
     /// [`ErrorKind::DuplicateKey`], and as [`Transaction::put`]; under SERIALIZABLE also as
@@ -549,7 +546,7 @@ impl Transaction {
         self.check_writable()?;
         self.acquire(table, key, LockMode::Exclusive, LockWait::Wait)?;
         let mut old = Vec::new();
-        // A row that is there now is a duplicate, also when it came after the snapshot.
+        // A row that exists now is a duplicate, even if it is newer than the snapshot.
         let there = match self.own(table, key, &mut old)? {
             Some(there) => there,
             None if self.writes.borrow().created(table) => false,
@@ -567,19 +564,19 @@ impl Transaction {
         self.buffer(table, key, Some(value))
     }
 
-    /// Under SERIALIZABLE: notes that the client learns whether a key is there, which the newest
-    /// version has told (SSI-1).
+    /// Under SERIALIZABLE: notes that the client learns from the newest version whether a key
+    /// exists (SSI-1).
     fn note_told(&self, table: TableId, key: &[u8]) -> Result<()> {
         if !self.serializable() {
             return Ok(());
         }
-        // The snapshot must agree.
+        // The snapshot must agree with the newest version.
         self.check_newest(table, key)?;
         let snapshot = self.snapshot();
         self.shared().serializable.read(self.owner.id(), snapshot, table, key)
     }
 
-    /// A scan over a range at the statement's snapshot, with the transaction's own writes.
+    /// Opens a scan over a range at the statement's snapshot, with the transaction's own writes.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -593,7 +590,7 @@ impl Transaction {
             return Ok(Scan::new(self, table, range, direction, None));
         }
         let snapshot = self.snapshot();
-        // What a range has and has not may rest on any commit.
+        // The contents of a range may depend on any commit.
         self.note_seen(snapshot);
         if self.serializable() {
             self.shared().serializable.check(self.owner.id(), snapshot)?;
@@ -604,9 +601,9 @@ impl Transaction {
         Ok(if noted { scan.noting(snapshot) } else { scan })
     }
 
-    /// A scan over a range in the newest committed state, whatever the snapshot, with the
-    /// transaction's own writes. It sees every commit that gave back a lock which this transaction
-    /// holds now; what no lock guards may be older by the time it is read.
+    /// Opens a scan over a range in the newest committed state, whatever the snapshot, with the
+    /// transaction's own writes. It sees every commit that released a lock which this transaction
+    /// now holds. Rows that no lock protects may have changed by the time they are read.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -625,8 +622,8 @@ impl Transaction {
         Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(newest))
     }
 
-    /// Creates a table, for this transaction at once and for others from its commit on. The caller
-    /// chooses a number that was never used.
+    /// Creates a table, visible to this transaction at once and to others from its commit on. The
+    /// caller chooses a number that was never used.
     ///
     /// # Errors
     /// [`ErrorKind::ReadOnlyTransaction`].
@@ -636,7 +633,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Drops a table, with all it holds, at the commit.
+    /// Drops a table with all its rows, at the commit.
     ///
     /// # Errors
     /// [`ErrorKind::ReadOnlyTransaction`].
@@ -646,13 +643,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Bytes of what was written.
+    /// The bytes written.
     #[cfg(test)]
     pub(crate) fn written_bytes(&self) -> usize {
         self.writes.borrow().bytes()
     }
 
-    /// How many ranges were deleted at once.
+    /// The number of ranges deleted as one operation.
     #[cfg(test)]
     pub(crate) fn ranges(&self) -> usize {
         self.writes.borrow().ranges()
@@ -664,8 +661,8 @@ impl Transaction {
         !self.writes.borrow().is_empty() || self.has_spilled()
     }
 
-    /// Waits until everything this transaction has read is durable, so that it may be told to a
-    /// client (DESIGN, D2). Returns at once unless the transaction read rows that it locked.
+    /// Waits until everything this transaction has read is durable, so that a client may see it
+    /// (DESIGN, D2). Returns at once unless the transaction read rows that it locked.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
@@ -676,9 +673,9 @@ impl Transaction {
         self.shared().wait(self.seen.get())
     }
 
-    /// Waits until what reads will show from now on is durable, so that they may be told at once
-    /// (DESIGN, D2). Returns at once unless the transaction has locked something: only then does it
-    /// see commits that are not.
+    /// Waits until everything that later reads will show is durable, so that a client may see their
+    /// results at once (DESIGN, D2). Returns at once unless the transaction holds a lock: only then
+    /// does it see commits that are not durable.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`] when the log failed first.
@@ -697,22 +694,22 @@ impl Transaction {
             || self.snapshot() <= self.shared().snapshots.stable_csn()
     }
 
-    /// Whether a cancellation waits for something to end, as [`CancelHandle::is_cancelled`].
+    /// Whether a cancellation is pending, as [`CancelHandle::is_cancelled`].
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.owner.is_interrupted()
     }
 
-    /// Cancels the transaction's waits from another thread.
+    /// Returns a handle that cancels the transaction's waits from another thread.
     #[must_use]
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle(self.owner.wait().clone())
     }
 
-    /// Undoes everything and releases the locks.
+    /// Undoes all writes and releases the locks.
     pub fn rollback(self) {}
 
-    /// Ends it without a commit, unless it has ended.
+    /// Ends the transaction without a commit, unless it has ended.
     fn end_undone(&self) {
         if !self.ended.get() && self.serializable() {
             self.shared().serializable.aborted(self.owner.id());
@@ -738,8 +735,8 @@ impl Drop for Transaction {
     }
 }
 
-/// A number that no other transaction of this process has. Threads take them by the block, so that
-/// they seldom meet.
+/// A number that no other transaction of this process has. Threads take them in blocks, so that
+/// they rarely contend.
 fn next_id() -> u64 {
     const BLOCK: u64 = 1024;
     static BLOCKS: AtomicU64 = AtomicU64::new(1);
@@ -753,7 +750,7 @@ fn next_id() -> u64 {
     .unwrap_or_else(|_| block())
 }
 
-/// The default of a lock wait, when neither the transaction nor the database says otherwise.
+/// The lock wait time when neither the transaction nor the database sets one.
 pub const LOCK_WAIT: Duration = Duration::from_secs(50);
 
 #[cfg(all(test, not(loom)))]

@@ -5,23 +5,23 @@
 //!   committed version of each row, which it reads once it has the row's lock.
 //!   [`spillway_base::ErrorKind::WriteConflict`] never refuses it.
 //! - **NEWEST-2 (which rows).** A scan of rows to lock begins in the state that was committed when
-//!   it was opened. Its caller opens it again, behind the row that it has reached, where it had to
-//!   wait for a lock ([`Transaction::waits_granted`]) or looked at a row that has changed since
-//!   ([`Scan::is_behind`]): the rest of the range is read in the state that is committed by then.
-//!   So it meets a row that another transaction has meanwhile moved or put ahead of it, and does
-//!   not meet one that was moved behind it. [`Transaction::delete_rows`] does so by itself.
-//! - **NEWEST-3 (no waits for nothing).** What others have written and not committed is not looked
-//!   at. A statement waits for a row only where the row's last committed version is one that it is
-//!   about.
+//!   it was opened. After a wait for a lock ([`Transaction::waits_granted`]), or after it has read
+//!   a row that has changed since ([`Scan::is_behind`]), its caller reopens it behind the row that
+//!   it has reached, and reads the rest of the range in the state committed by then. So the scan
+//!   meets a row that another transaction has meanwhile moved or inserted ahead of it, and does not
+//!   meet one that was moved behind it. [`Transaction::delete_rows`] does this itself.
+//! - **NEWEST-3 (no needless waits).** Uncommitted writes of others are not read. A statement waits
+//!   for a row only if the row's last committed version matches the statement.
 //! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's
-//!   snapshot, which neither a change nor a locking read takes, and see the transaction's own
-//!   writes in the place of what the snapshot has. A caller that keeps keys which follow from rows
-//!   learns from [`Transaction::get_replaced`] what the snapshot has of a row that the transaction
-//!   changes: it writes over those keys too, and writes those that the snapshot does not have yet.
+//!   snapshot, and see the transaction's own writes in place of what the snapshot has. Neither a
+//!   change nor a locking read takes the snapshot. A caller that maintains keys which follow from
+//!   rows learns from [`Transaction::get_replaced`] what the snapshot has of a row that the
+//!   transaction changes. The caller overwrites those keys too, and writes those that the snapshot
+//!   does not have yet.
 //!
-//! A statement that starts over at a newer snapshot, as those of CockroachDB do under READ
+//! The alternative, restarting the statement at a newer snapshot as CockroachDB does under READ
 //! COMMITTED, would show one state of all rows. It was rejected: a change of a large table beside
-//! other writers would start over again and again.
+//! other writers would restart again and again.
 
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
@@ -47,11 +47,11 @@ impl Transaction {
         self.owner.waits_granted()
     }
 
-    /// The state that a scan of rows to lock begins in: one that has every row that this
-    /// transaction holds.
+    /// The state in which a scan of rows to lock begins: it includes every row that this
+    /// transaction has locked.
     fn newest_state(&self) -> Snapshot<'_> {
         let snapshots = &self.shared().snapshots;
-        // A wait that was left may have ended with a lock.
+        // A wait that did not block may have ended with a lock.
         let holds = self.owner.holds_any() || self.owner.has_left();
         if !holds && self.durability() == Durability::Commit {
             return snapshots.take(|| snapshots.stable_csn());
@@ -59,12 +59,12 @@ impl Transaction {
         snapshots.take(|| self.shared().newest())
     }
 
-    /// Whether plain reads are at a snapshot that is older than a state.
+    /// Whether plain reads are at a snapshot older than `state`.
     pub(super) fn reads_older_than(&self, state: Csn) -> bool {
         self.snapshot_taken() && self.snapshot.borrow().as_ref().is_some_and(|at| at.csn() < state)
     }
 
-    /// A scan of rows that the caller means to lock: at the snapshot, or in the newest state
+    /// Opens a scan of rows that the caller means to lock: at the snapshot, or in the newest state
     /// (NEWEST-2), with the transaction's own writes.
     ///
     /// # Errors
@@ -84,8 +84,8 @@ impl Transaction {
         Ok(Scan::new(self, table, range, direction, Some(cursor)).holding(state))
     }
 
-    /// Reads a row that the caller means to lock if it is one that the statement is about: at the
-    /// snapshot, or its newest committed version (NEWEST-3), or the transaction's own.
+    /// Reads a row that the caller means to lock if it matches the statement: the version at the
+    /// snapshot, or the newest committed version (NEWEST-3), or the transaction's own.
     ///
     /// # Errors
     /// As [`Transaction::get_with`].
@@ -111,21 +111,21 @@ impl Transaction {
         Ok(self.is_there(table, key, found, value))
     }
 
-    /// The newest commit of the rows whose newest versions were read.
+    /// The newest commit among the rows whose newest versions were read.
     #[must_use]
     pub fn newest_read(&self) -> Csn {
         self.newest_read.get()
     }
 
-    /// Notes the commit of a row's newest version, which was read.
+    /// Notes the commit of a row's newest version that was read.
     pub(super) fn note_newest(&self, csn: Csn) {
         self.note_seen(csn);
         self.newest_read.set(self.newest_read.get().max(csn));
     }
 
-    /// Reads what the snapshot has of a row, whatever the transaction has written, if it acts on
-    /// the newest versions and the row has a newer one (NEWEST-4). Answers whether the snapshot has
-    /// the row; `None` where it has the newest version.
+    /// Reads the snapshot's version of a row, whatever the transaction has written, if the
+    /// transaction acts on the newest versions and the row has a newer one (NEWEST-4). Returns
+    /// whether the snapshot has the row; `None` if it has the newest version.
     ///
     /// # Errors
     /// As [`Transaction::get`].

@@ -1,37 +1,36 @@
 //! Deleting the rows of a range, all or some.
 //!
-//! - **D1 (which rows).** Those that a scan of the range shows: what the snapshot sees, and the
-//!   transaction's own. Where the transaction acts on the newest versions, the scan is one of rows
-//!   to lock (NEWEST-2), and a row counts as it is once it is locked; one that is gone by then does
-//!   not.
-//! - **D2 (locks, conflicts).** Each row that goes is locked as [`Transaction::delete`] does, and
+//! - **D1 (which rows).** A deletion takes the rows that a scan of the range shows: those that the
+//!   snapshot sees, and the transaction's own. If the transaction acts on the newest versions, the
+//!   scan is one of rows to lock (NEWEST-2), and a row counts in the version that it has once it is
+//!   locked; a row that another transaction has deleted by then does not count.
+//! - **D2 (locks, conflicts).** Each deleted row is locked as [`Transaction::delete`] does, and
 //!   refused where that would be.
-//! - **D3 (others' rows).** What others put into the range, and the transaction does not see,
-//!   stays, whenever it was or is committed.
-//! - **D4 (own rows).** What the transaction has written into the range before is deleted; what it
-//!   writes there afterwards stays.
-//! - **D5 (who comes later).** A transaction whose snapshot is older than the commit, and that
-//!   would write one of the rows, is refused as if each had been deleted by itself. So is one that
-//!   would write a key between them that had no row, where they were deleted at once.
-//! - **D6 (serializable).** It is a read of the range, and a write of each row that goes.
-//! - **D7 (form).** From [`AT_ONCE_FROM`] rows on that lie beside each other, with none between
-//!   them that stays, one operation of the batch says it for all that the snapshot sees: from the
-//!   row before them that stays, or where the range begins, up to the next one, or where it ends;
-//!   where it has no beginning or no end, from the first or up to the last of them. Own rows, and
-//!   rows that are newer than the snapshot, are deleted one by one beside it. Fewer are deleted one
-//!   by one. With every
-//!   [`RANGES_PER_DOUBLING`] such operations a transaction asks for twice as many rows, and it has
-//!   at most [`RANGES_MAX`]: what many of them cost who installs and reads them does not grow with
-//!   its rows.
-//! - **D8 (failure).** Where it fails nothing is left of it, nor of what `choose` wrote; locks
+//! - **D3 (others' rows).** Rows that others put into the range, and that the transaction does not
+//!   see, stay, whenever they were or will be committed.
+//! - **D4 (own rows).** The transaction's earlier writes into the range are deleted; its later ones
 //!   stay.
-//! - **D9 (memory).** A row that goes is charged to the memory budget for its lock (LOCK-8), and
-//!   under SERIALIZABLE for the key that is remembered. A row that the budget has no room for is
-//!   refused with [`spillway_base::ErrorKind::LockTableFull`].
+//! - **D5 (later writers).** A transaction whose snapshot is older than the commit, and that would
+//!   write one of the rows, is refused as if each row had been deleted singly. So is one that would
+//!   write a key between them that had no row, if the rows were deleted as one range.
+//! - **D6 (serializable).** It counts as a read of the range, and as a write of each deleted row.
+//! - **D7 (form).** At least [`AT_ONCE_FROM`] deleted rows in succession, with no kept row between
+//!   them, become one range operation of the batch, which covers everything that the snapshot sees
+//!   there. It begins behind the kept row before them, or where the range begins, and ends at the
+//!   next kept row, or where the range ends. If the range has no beginning or no end, the operation
+//!   begins at the first row or ends at the last one. Own rows, and rows newer than the snapshot,
+//!   are deleted singly beside it, as are shorter successions. After every [`RANGES_PER_DOUBLING`]
+//!   such operations a transaction requires twice as many rows, and it has at most [`RANGES_MAX`].
+//!   So the cost of installing and reading them does not grow with the number of rows.
+//! - **D8 (failure).** A deletion that fails leaves nothing of itself, nor of the writes of
+//!   `choose`; locks stay.
+//! - **D9 (memory).** A deleted row is charged to the memory budget for its lock (LOCK-8), and
+//!   under SERIALIZABLE for the key that is remembered. If the budget has no room for a row, the
+//!   deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
 //!
-//! D3 and D4 follow from how such an operation is installed: it hides versions up to the snapshot
-//! and no others ([`spillway_base::engine`], E10). It may be made while the scan goes on: that is
-//! past all that it is about.
+//! D3 and D4 follow from how a range operation is installed: it hides versions up to the snapshot
+//! and no others ([`spillway_base::engine`], E10). It may be written while the scan is still open,
+//! because the scan is already past the operation's range.
 
 use std::result::Result as Outcome;
 
@@ -43,67 +42,67 @@ use super::{Scan, Transaction};
 use crate::locks::Acquired;
 use crate::options::{LockMode, LockWait};
 
-/// So many rows are worth an operation on the range: fewer are as quickly told one by one, and what
-/// is deleted then is none of their neighbours' business.
+/// The fewest rows that become one range operation. Fewer are written as quickly one by one, and a
+/// range operation also affects the keys between its rows.
 const AT_ONCE_FROM: usize = 64;
 
-/// After so many ranges one has to stand for twice as many rows.
+/// After this many ranges, the required number of rows doubles.
 const RANGES_PER_DOUBLING: usize = 32;
 
 /// A transaction has no more ranges than this.
 const RANGES_MAX: usize = 256;
 
-/// From how many rows on beside each other a range stands for them, if there are some already;
-/// never for `None`.
+/// How many successive rows become one range, if the transaction has this many ranges already;
+/// `None` if it may have no more.
 fn at_once_from(ranges: usize) -> Option<usize> {
     (ranges < RANGES_MAX).then(|| AT_ONCE_FROM << (ranges / RANGES_PER_DOUBLING))
 }
 
-/// How a row is met by who chooses what is deleted.
+/// How `delete_rows` presents a row to `choose`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Met {
-    /// As the scan shows it. Nobody has locked it for this.
+    /// As the scan shows it, not yet locked for this.
     Found,
-    /// Locked, and as it was found.
+    /// Locked, in the version that the scan found.
     Locked,
-    /// Locked, and newer than it was found.
+    /// Locked, in a version newer than the scan found.
     Newer,
-    /// Locked, and deleted by another since it was found: `choose` may fail for it, and does not
-    /// choose.
+    /// Locked, and deleted by another transaction since the scan found it: `choose` may fail for
+    /// it, but its answer is ignored.
     Gone,
 }
 
-/// A row, locked.
+/// A row after locking.
 enum Locked {
-    /// The snapshot sees it as it is.
+    /// The snapshot sees its newest version.
     Seen,
-    /// The range cannot stand for it: it is the transaction's own.
+    /// The transaction's own row; a range operation cannot cover it.
     Own,
-    /// Nor for this one: it is newer than the snapshot.
+    /// Newer than the snapshot; a range operation cannot cover it.
     Newer,
-    /// Another deleted it before it was locked.
+    /// Deleted by another transaction before it was locked.
     Gone,
 }
 
-/// Rows beside each other that go.
+/// Successive rows to delete.
 struct Run<'t> {
     txn: &'t Transaction,
     table: TableId,
     snapshot: Csn,
-    /// Where it begins: with the first row where nothing is said.
+    /// Where its range begins; with the first row if `None`.
     start: Option<Vec<u8>>,
-    /// From so many rows on a range stands for them.
+    /// From this many rows on, it becomes a range.
     at_once_from: usize,
     rows: usize,
-    /// Its rows, as long as they are few.
+    /// Its rows, while they are few.
     few: Vec<Box<[u8]>>,
     last: Vec<u8>,
-    /// Room for the newest version of a row.
+    /// A buffer for the newest version of a row.
     newest: Vec<u8>,
 }
 
 impl<'t> Run<'t> {
-    /// In a range that begins there.
+    /// In a range that begins at `start`.
     fn new(txn: &'t Transaction, table: TableId, start: &[u8]) -> Run<'t> {
         Run {
             txn,
@@ -121,8 +120,8 @@ impl<'t> Run<'t> {
     fn add(&mut self, key: &[u8]) -> Result<()> {
         if self.rows == 0 {
             let at_once = if self.txn.reads_older_than(self.snapshot) {
-                // The transaction's own reads go on to see what others have deleted between its
-                // rows (NEWEST-4).
+                // The transaction's own reads still see what others have deleted between its rows
+                // (NEWEST-4).
                 None
             } else {
                 at_once_from(self.txn.writes.borrow().ranges())
@@ -142,7 +141,7 @@ impl<'t> Run<'t> {
         Ok(())
     }
 
-    /// Writes it down. It ends before `end`; with its last row where nothing is said.
+    /// Writes the deletions. The range ends before `end`, or with the last row if `None`.
     fn end(&mut self, end: Option<&[u8]>) -> Result<()> {
         if self.rows < self.at_once_from {
             for key in &self.few {
@@ -162,8 +161,7 @@ impl<'t> Run<'t> {
 }
 
 impl Transaction {
-    /// Removes all rows of a range that reads see, after locking each, and answers how many there
-    /// were.
+    /// Removes all rows of a range that reads see, after locking each, and returns their number.
     ///
     /// # Errors
     /// As [`Transaction::delete`] and [`Transaction::scan`].
@@ -171,14 +169,14 @@ impl Transaction {
         self.delete_rows(table, range, |_, _, _| Ok(true))
     }
 
-    /// Removes rows of a range that reads see, after locking each, and answers how many. `choose`
-    /// is shown each row, its key and its value, in ascending order, and answers whether it goes:
-    /// when it is found, and if so again when it is locked. The second time it may write to other
-    /// tables. What is read of this table meanwhile may have a part of it deleted already. `D1` to
-    /// `D9` on this module's page say what holds.
+    /// Removes rows of a range that reads see, after locking each, and returns their number.
+    /// `choose` receives each row's key and value, in ascending order, and returns whether to
+    /// delete it: once when it is found, and if so again when it is locked. The second time it may
+    /// write to other tables. Reads of this table during the call may find some of the rows already
+    /// deleted. `D1` to `D9` on this module's page state the guarantees.
     ///
     /// # Errors
-    /// As [`Transaction::delete`] and [`Transaction::scan`]; what `choose` answers.
+    /// As [`Transaction::delete`] and [`Transaction::scan`]; any error of `choose`.
     pub fn delete_rows<E: From<Error>>(
         &self,
         table: TableId,
@@ -218,7 +216,7 @@ impl Transaction {
             }
             let waited = self.acts_on_newest() && waits != self.waits_granted();
             if waited || scan.is_behind() {
-                // NEWEST-2: what is ahead may have changed meanwhile.
+                // NEWEST-2: the rest of the range may have changed meanwhile.
                 let next = successor(scan.key());
                 run.end(Some(&next))?;
                 let rest = KeyRange::new(&next, range.end);
@@ -234,15 +232,15 @@ impl Transaction {
         Ok(deleted)
     }
 
-    /// The state that a scan of rows to lock reads.
+    /// The state in which a scan of rows to lock reads.
     fn state_of(&self, scan: &Scan<'_>, table: TableId) -> Csn {
-        // Of a table that nobody else has seen, all rows are its own.
+        // In a table that this transaction created, all rows are its own.
         let created = self.writes.borrow().created(table);
         scan.state().unwrap_or_else(|| if created { Csn::ZERO } else { self.snapshot() })
     }
 
-    /// Deletes the row that a scan stands on, if it is chosen. Answers whether it goes, which one
-    /// that is gone already neither does nor does not.
+    /// Deletes the row at which a scan stands, if it is chosen. Returns whether it is deleted;
+    /// `None` if another transaction has deleted it already.
     fn delete_row<E: From<Error>>(
         &self,
         run: &mut Run<'_>,
@@ -275,7 +273,7 @@ impl Transaction {
         Ok(Some(goes))
     }
 
-    /// Locks a row of the range. One that is newer than the snapshot is read anew.
+    /// Locks a row of the range. A version newer than the snapshot is read into `newest`.
     fn lock_row(
         &self,
         table: TableId,
@@ -291,7 +289,7 @@ impl Transaction {
             return Ok(Locked::Own);
         }
         if !self.acts_on_newest() {
-            // No version is newer than the snapshot: that was looked at when it was locked.
+            // No version is newer than the snapshot: locking the row checked that.
             return Ok(Locked::Seen);
         }
         let found = self.look_up_from(table, key, None, Access::Blocking, newest)?;

@@ -1,11 +1,10 @@
-//! Look-ups of keys in the engines, which may be left where they would wait for a device (DESIGN,
-//! D11).
+//! Lookups of keys in the engines, which may return instead of waiting for a device (DESIGN, D11).
 //!
-//! A look-up that is left has begun to read what it lacks, and answers [`ErrorKind::WouldBlock`];
-//! the waker of the transaction's
-//! [`CancelHandle`] is called when that is over. Whoever runs the statement begins it anew then,
-//! and finds what it has read in memory. It may have been evicted again, or the next look-up may
-//! lack something else: who begins anew too often is to let its reads wait.
+//! A lookup that would wait for a device starts the read that it lacks, and returns
+//! [`ErrorKind::WouldBlock`]. The read's end calls the waker of the transaction's [`CancelHandle`].
+//! The caller then repeats the statement, and finds the block in memory. The cache may have evicted
+//! it again, or the next lookup may lack another block, so a caller that repeats too often should
+//! switch to blocking reads.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -16,37 +15,35 @@ use spillway_base::{Csn, ErrorKind, Result, TableId};
 
 use super::{CancelHandle, Transaction};
 
-/// A statement that was left for a device is begun anew after this at the latest. A device that
-/// takes so long has its threads wait.
+/// A statement that left a read to the device is repeated after this at the latest. If the device
+/// takes so long, its threads block.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl CancelHandle {
-    /// Whom to call, from any thread, when a look-up or a wait for a lock that was left can go on
-    /// ([`Transaction::leave_reads`],
-    /// [`Transaction::leave_waits`]), or is cancelled. The first one that was given stays.
+    /// Sets the waker. Any thread calls it when a lookup or a lock wait that returned `WouldBlock`
+    /// can continue ([`Transaction::leave_reads`], [`Transaction::leave_waits`]), or is cancelled.
+    /// The first waker set stays.
     pub fn set_waker(&self, waker: Waker) {
         self.0.set_waker(waker);
     }
 }
 
 impl Transaction {
-    /// Has look-ups of single keys answer [`ErrorKind::WouldBlock`] from now on, in place of
-    /// waiting for a device, or not any more. They are left only where there is somebody to call
-    /// ([`CancelHandle::set_waker`]) and somebody who takes what was read into memory
-    /// ([`crate::TransactionManager::overlap_reads`]).
+    /// Sets whether lookups of single keys return [`ErrorKind::WouldBlock`] instead of waiting for
+    /// a device. They do so only if a waker is set ([`CancelHandle::set_waker`]) and a thread takes
+    /// completed reads into memory ([`crate::TransactionManager::overlap_reads`]).
     ///
-    /// What the failed operation's statement has written before may be undone and done again, as
-    /// after
-    /// [`Transaction::leave_waits`]; [`Transaction::waits_until`] says until when to wait for the
-    /// call.
+    /// The caller may undo and repeat earlier writes of the statement that returned so, as after
+    /// [`Transaction::leave_waits`]. [`Transaction::waits_until`] says until when to wait for the
+    /// waker.
     pub fn leave_reads(&self, leave: bool) {
         self.leaves_reads.set(leave && self.shared().overlaps_reads());
     }
 
-    /// Brings what [`Transaction::get`] of these keys would wait for a device for into memory, all
-    /// of it at once, as far as there is room for it, and answers how many of the keys lacked
-    /// something. It waits for devices itself, and tells of no failure: what keeps it from reading
-    /// something, the get meets.
+    /// Reads into memory, all at once, the blocks for which [`Transaction::get`] of these keys
+    /// would wait for a device, as far as there is room. Returns how many of the keys lacked a
+    /// block. The call waits for devices itself and reports no failure: the later get meets the
+    /// same error.
     pub fn prefetch<'k>(&self, table: TableId, keys: impl Iterator<Item = &'k [u8]>) -> usize {
         let Ok(engine) = self.engine(table) else { return 0 };
         let own = |key: &&[u8]| self.writes.borrow().get(table, key).is_some();
@@ -54,7 +51,7 @@ impl Transaction {
         engine.prefetch(table, &keys, self.snapshot())
     }
 
-    /// Looks a key up at a snapshot, or its newest version, in the table and its overlays. A
+    /// Looks up a key at a snapshot, or its newest version, in the table and its overlays. A
     /// version that a fold wrote counts as one of its overlay's commit ([`crate::spill`], SPILL-7).
     pub(super) fn look_up(
         &self,
@@ -77,7 +74,7 @@ impl Transaction {
         }
     }
 
-    /// As [`Transaction::look_up`], from where `access` says.
+    /// As [`Transaction::look_up`], with the given access.
     pub(super) fn look_up_from(
         &self,
         table: TableId,
@@ -97,7 +94,7 @@ impl Transaction {
         overlays.resolve(&**spilled, &seen, (table, key), access, (found, value))
     }
 
-    /// Begins to read what a look-up lacks, if it may be left.
+    /// Starts the read that a lookup lacks, if the lookup may return without it.
     #[cold]
     fn begin_read(
         &self,
@@ -106,8 +103,7 @@ impl Transaction {
         key: &[u8],
         snapshot: Option<Csn>,
     ) -> Result<bool> {
-        // One that stands in line for a row is called for that, and has nothing else to be called
-        // for.
+        // A transaction in a lock's queue expects its waker for the lock, and no other call.
         let wait = self.owner.wait();
         let Some(waker) = wait.waker().filter(|_| !self.owner.has_left()) else {
             return Ok(false);

@@ -1,40 +1,40 @@
-//! Moving a snapshot forward, in place of a conflict.
+//! Moves a snapshot forward instead of failing with a conflict.
 //!
-//! Under REPEATABLE READ a transaction that meets a row newer than its snapshot must not write over
-//! it: it has decided by an older state. But where all that it has read is the same in the newest
-//! state, it has decided by that one as well. So it takes the newest state for its snapshot, and
-//! goes on, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
+//! Under REPEATABLE READ a transaction that meets a row newer than its snapshot must not overwrite
+//! it: its decisions rest on an older state. But if everything that it has read is the same in the
+//! newest state, its decisions hold there too. So it takes the newest state as its snapshot and
+//! continues, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
 //!
-//! - **REFRESH-1 (when).** Where every key and range that the transaction has read at its snapshot
-//!   is the same in the newest state, [`Transaction::refresh`] makes that its snapshot. Else it
-//!   leaves the snapshot as it is and answers `false`. Operations that would answer
-//!   [`spillway_base::ErrorKind::WriteConflict`] try it first.
-//! - **REFRESH-2 (what is read).** A key that was looked up, whether it was there or not; the part
-//!   of a range that a scan came through, and all of it once the scan has said that there is no
-//!   more. Not the transaction's own writes, and not what it has read under a lock that it holds:
-//!   nobody else can have changed that.
-//! - **REFRESH-3 (what is the same).** A key that has no version after the snapshot up to the newer
-//!   state; or one that both have, with equal bytes, or with equal values in the columns that were
-//!   read ([`Transaction::reads_columns`]); or that neither has. A range with the same keys, each
-//!   the same: a row that came or went is a change.
-//! - **REFRESH-4 (bounded).** At most [`READS_MAX`] keys and ranges are kept, in at most
-//!   [`BYTES_MAX`] bytes that are charged to the budget beyond the first [`FREE_BYTES`]; ranges are
-//!   compared as far as [`ROWS_MAX`] rows. Beyond that, or where the budget has no room, nothing is
-//!   refreshed.
-//! - **REFRESH-5 (who).** Transactions under REPEATABLE READ that may write and do not act on the
-//!   newest versions, unless their options say that they keep their snapshot. SERIALIZABLE has
+//! - **REFRESH-1 (when).** If every key and range that the transaction has read at its snapshot is
+//!   the same in the newest state, [`Transaction::refresh`] makes that its snapshot. Otherwise it
+//!   leaves the snapshot as it is and returns `false`. An operation that would return
+//!   [`spillway_base::ErrorKind::WriteConflict`] first tries a refresh.
+//! - **REFRESH-2 (reads).** The reads are: every key that was looked up, whether it existed or not;
+//!   the part of a range that a scan has passed, and all of it once the scan has reported its end.
+//!   The transaction's own writes do not count, nor do reads under a lock that it holds: no other
+//!   transaction can have changed those.
+//! - **REFRESH-3 (sameness).** A key is the same if it has no version after the snapshot up to the
+//!   newer state; or if it exists in both with equal bytes, or with equal values in the columns
+//!   that were read ([`Transaction::reads_columns`]); or if it exists in neither. A range is the
+//!   same if it has the same keys, each of them the same: an added or removed row is a change.
+//! - **REFRESH-4 (bounded).** A transaction remembers at most [`READS_MAX`] keys and ranges, in at
+//!   most [`BYTES_MAX`] bytes. The bytes beyond the first [`FREE_BYTES`] are charged to the budget.
+//!   A refresh compares at most [`ROWS_MAX`] rows of ranges. Beyond these limits, or if the budget
+//!   has no room, there is no refresh.
+//! - **REFRESH-5 (who).** Transactions under REPEATABLE READ refresh, if they may write, do not act
+//!   on the newest versions, and do not keep their snapshot by their options. SERIALIZABLE tracks
 //!   dependencies instead, and its snapshot stays.
-//! - **REFRESH-6 (others).** It takes no lock of rows and no mutex, and has nobody wait. Both
-//!   states are registered as snapshots while they are compared.
-//! - **REFRESH-7 (scans).** While a scan at the snapshot is open there is none: the scan goes on at
-//!   the snapshot.
+//! - **REFRESH-6 (others).** A refresh takes no row lock and no mutex, and blocks no other
+//!   transaction. Both states are registered as snapshots during the comparison.
+//! - **REFRESH-7 (scans).** While a scan at the snapshot is open there is no refresh: the scan
+//!   continues at that snapshot.
 //!
-//! A refresh is right because the transaction holds what it writes. Its reads are the same at the
-//! newer state, so they could all have been made then; its writes follow from its reads and from
-//! rows that are locked, whose newest versions the newer state has.
+//! A refresh is correct because the transaction holds locks on its writes. Its reads are the same
+//! at the newer state, so they could all have been made there. Its writes follow from its reads and
+//! from locked rows, whose newest versions are in the newer state.
 //!
-//! A record of the rows' bytes, or of hashes of them, was rejected. Both states can be read when
-//! they are compared, so a key is all that is kept.
+//! The alternative, a record of the rows' bytes or of their hashes, was rejected. Both states can
+//! be read when they are compared, so the keys suffice.
 
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::{Access, Cursor, Engine, Found};
@@ -45,23 +45,23 @@ use super::Transaction;
 use crate::options::Isolation;
 use crate::snapshots::Live;
 
-/// Keys and ranges that are kept at most.
+/// The most keys and ranges that are remembered.
 const READS_MAX: usize = 4096;
-/// What they take at most.
+/// The most bytes that they take.
 const BYTES_MAX: usize = 128 << 10;
-/// What they take and are not charged for, as what a transaction writes ([`super::FREE_BYTES`]).
+/// The bytes of them that are not charged, as for a transaction's writes ([`super::FREE_BYTES`]).
 const FREE_BYTES: usize = 4 << 10;
-/// The budget is asked for room in steps of this many bytes.
+/// The budget is charged in steps of this many bytes.
 const CHARGE_STEP: usize = 16 << 10;
-/// Rows of ranges that a refresh compares at most.
+/// The most rows of ranges that a refresh compares.
 const ROWS_MAX: usize = 10_000;
 
-/// Which columns of a table's rows are read, for who knows what columns are.
+/// Which columns of a table's rows are read, for callers that know about columns.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnsRead {
     /// A bit for each column; all bits for whole rows.
     pub columns: u64,
-    /// Which layout of rows the bits are of.
+    /// The row layout that the bits refer to.
     pub layout: u16,
     /// Whether two rows have equal values in these columns of this layout.
     pub same: fn(&ColumnsRead, &[u8], &[u8]) -> bool,
@@ -72,12 +72,12 @@ impl ColumnsRead {
     pub const ALL: ColumnsRead =
         ColumnsRead { columns: u64::MAX, layout: 0, same: |_, old, new| old == new };
 
-    /// Whether two rows are the same as far as they were read.
+    /// Whether two rows are equal as far as they were read.
     fn are_same(&self, old: &[u8], new: &[u8]) -> bool {
         old == new || (self.columns != u64::MAX && (self.same)(self, old, new))
     }
 
-    /// What is read where both are.
+    /// The union of both.
     fn and(self, other: ColumnsRead) -> ColumnsRead {
         if self.columns == u64::MAX || other.columns == u64::MAX || self.layout != other.layout {
             return ColumnsRead::ALL;
@@ -91,7 +91,7 @@ struct Read {
     table: TableId,
     columns: ColumnsRead,
     start: u32,
-    /// Where its first key ends, and a range's end begins.
+    /// Where its first key ends, and a range's end key begins.
     middle: u32,
     end: u32,
     kind: ReadKind,
@@ -105,24 +105,24 @@ enum ReadKind {
     Open,
 }
 
-/// What a transaction has read at its snapshot.
+/// The reads of a transaction at its snapshot.
 #[derive(Default)]
 pub(super) struct Reads {
     reads: Vec<Read>,
     bytes: Vec<u8>,
-    /// Whether there was more than is kept.
+    /// Whether there were more reads than may be remembered.
     overflowed: bool,
     charge: Option<Charge>,
-    /// What the statement reads of tables, where that is not whole rows.
+    /// The columns that the statement reads of tables, if not whole rows.
     columns: Vec<(TableId, ColumnsRead)>,
 }
 
-/// A point in what a transaction has read.
+/// A position in a transaction's list of reads.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadsMark(usize);
 
 impl Reads {
-    /// Forgets everything: there is no snapshot at which it was read.
+    /// Forgets all reads: their snapshot no longer exists.
     pub(super) fn clear(&mut self) {
         let keeps = self.charge.is_none();
         self.reads.clear();
@@ -150,8 +150,8 @@ impl Reads {
         &self.bytes[read.middle as usize..read.end as usize]
     }
 
-    /// Keeps a key, or a range with its end, if there is room; `charge` gives room past what is
-    /// free.
+    /// Remembers a key, or a range with its end, if there is room; `charge` gives room beyond the
+    /// free bytes.
     fn push(
         &mut self,
         table: TableId,
@@ -183,9 +183,9 @@ impl Reads {
         self.reads.push(Read { table, columns, start: from, middle, end, kind });
     }
 
-    /// Whether so many bytes are free, or charged.
+    /// Whether this many bytes are free, or can be charged.
     fn make_room(&mut self, need: usize, charge: impl FnOnce(usize) -> Option<Charge>) -> bool {
-        // Vectors may have twice the room that they need.
+        // Vectors may have twice the capacity that they need.
         let (need, have) = (2 * need, self.charge.as_ref().map_or(0, Charge::bytes));
         if need <= FREE_BYTES.max(have) {
             return true;
@@ -211,7 +211,7 @@ impl Reads {
 }
 
 impl Transaction {
-    /// Whether it remembers what it reads (REFRESH-5).
+    /// Whether it remembers its reads (REFRESH-5).
     #[inline]
     pub(super) fn remembers_reads(&self) -> bool {
         self.options.isolation == Isolation::RepeatableRead
@@ -228,14 +228,14 @@ impl Transaction {
         }
     }
 
-    /// Notes a range, or what a scan has come through of one.
+    /// Notes a range, or the part of one that a scan has passed.
     pub(super) fn note_range_read(&self, table: TableId, range: KeyRange<'_>) {
         let kind = if range.end.is_some() { ReadKind::Range } else { ReadKind::Open };
         self.remember(table, (range.start, range.end), kind);
     }
 
     fn charge_reads(&self, bytes: usize) -> Option<Charge> {
-        // Nobody waits for room for it.
+        // Reads are not worth waiting for room.
         self.shared().budget.try_charge(Use::Transactions, bytes).ok()
     }
 
@@ -246,8 +246,8 @@ impl Transaction {
         }
     }
 
-    /// Says which columns of a table's rows the statement reads, beside those that were said
-    /// before: a refresh compares no others. Where nothing is said it compares whole rows. A
+    /// States which columns of a table's rows the statement reads, in addition to those stated
+    /// before; a refresh compares only these. Without such a statement it compares whole rows. The
     /// statement ends where the next begins ([`Transaction::begin_statement`]).
     pub fn reads_columns(&self, table: TableId, columns: ColumnsRead) {
         if !self.remembers_reads() {
@@ -260,13 +260,13 @@ impl Transaction {
         }
     }
 
-    /// A point to forget reads from.
+    /// The current position in the list of reads.
     #[must_use]
     pub fn reads_mark(&self) -> ReadsMark {
         ReadsMark(self.reads.borrow().reads.len())
     }
 
-    /// Forgets what was read since a mark, because nobody was told of it and it will be read again.
+    /// Forgets the reads since a mark: no client has seen them, and they will be repeated.
     pub fn forget_reads(&self, since: ReadsMark) {
         let mut reads = self.reads.borrow_mut();
         if let Some(first) = reads.reads.get(since.0) {
@@ -277,7 +277,7 @@ impl Transaction {
     }
 
     /// Makes the newest state the transaction's snapshot, if all that it has read is the same there
-    /// (REFRESH-1). Answers whether it did.
+    /// (REFRESH-1). Returns whether it did.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -293,18 +293,18 @@ impl Transaction {
             return same;
         }
         self.hold(Some(newer));
-        // It has the newest version of every row that is locked.
+        // It sees the newest version of every locked row.
         self.unchecked.set(false);
         Ok(true)
     }
 
-    /// Whether all that was read at one snapshot is the same at another (REFRESH-3).
+    /// Whether all reads at one snapshot are the same at another (REFRESH-3).
     fn are_same(&self, old: Csn, new: Csn) -> Result<bool> {
         let reads = self.reads.borrow();
         let mut rows = ROWS_MAX;
         for read in &reads.reads {
             if self.shared().overlays.covers(read.table) {
-                // What is compared here are the tables' own versions.
+                // This compares only the tables' own versions.
                 return Ok(false);
             }
             let engine = &**self.engine(read.table)?;
@@ -347,7 +347,7 @@ fn is_same_key(
     })
 }
 
-/// Compares as many rows as `rows` says at most, and takes them off.
+/// Compares at most `rows` rows, and subtracts those compared.
 fn is_same_range(
     engine: &dyn Engine,
     read: &Read,
@@ -373,7 +373,7 @@ fn is_same_row(read: &Read, was: &dyn Cursor, is: &dyn Cursor, old: Csn) -> bool
     was.key() == is.key() && (is.csn() <= old || read.columns.are_same(was.value(), is.value()))
 }
 
-/// The part of a range that a scan has come through, up to the row that it gave last.
+/// The part of a range that a scan has passed, up to the last row that it returned.
 pub(super) fn part_read<'r>(
     range: KeyRange<'r>,
     last: Option<&'r [u8]>,

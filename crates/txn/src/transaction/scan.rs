@@ -1,5 +1,5 @@
-//! A scan through a transaction's eyes: the engine's rows at the snapshot, overlaid by its own
-//! writes.
+//! A scan as a transaction sees it: the engine's rows at the snapshot, overlaid by the
+//! transaction's own writes.
 
 use std::cmp::Ordering;
 
@@ -13,10 +13,10 @@ use super::refresh::part_read;
 use crate::snapshots::Snapshot;
 use crate::spill::LayerCursor;
 
-/// A key that is kept; one that is not long takes no memory of its own.
+/// A copied key; a short one needs no allocation.
 type Key = SmallVec<[u8; 32]>;
 
-/// Where the current row comes from.
+/// The source of the current row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Nothing,
@@ -24,11 +24,10 @@ enum At {
     Own,
 }
 
-/// A scan in progress. It lends rows where they lie, one at a time or those that lie together; as
-/// an `Iterator` it gives owned pairs.
+/// A scan in progress. It lends rows in place, singly or in batches that lie together; as an
+/// `Iterator` it gives owned pairs.
 ///
-/// Writes that the transaction makes while the scan is open are seen where the scan has not yet
-/// come.
+/// The scan sees writes that the transaction makes while it is open, if their keys lie ahead of it.
 pub struct Scan<'t> {
     txn: &'t Transaction,
     table: TableId,
@@ -36,20 +35,21 @@ pub struct Scan<'t> {
     end: Option<Key>,
     direction: Direction,
     cursor: Option<Box<dyn Cursor>>,
-    /// Whether the cursor stands on a row that was not given yet.
+    /// Whether the cursor stands on a row that was not returned yet.
     ahead: bool,
     at: At,
-    /// The last key given or passed, and the own value of the current row.
+    /// The last key returned or passed, and the value of the current row if that is an own write.
     key: Key,
     value: Vec<u8>,
     started: bool,
-    /// The snapshot it reads at, where that is not the transaction's.
+    /// The snapshot at which it reads, if not the transaction's.
     snapshot: Option<Snapshot<'t>>,
-    /// Where what it reads counts: at which snapshot, until it is noted.
+    /// The snapshot at which its reads are to be noted; `None` once they are noted, or if they need
+    /// not be.
     noting: Option<Csn>,
-    /// Whether it is counted among those that the snapshot is kept for.
+    /// Whether it counts among the scans that keep the snapshot in place.
     counted: bool,
-    /// The transaction's own spilled writes, of which version.
+    /// The cursor over the transaction's own spilled writes, and their version.
     layers: Option<(u64, Box<LayerCursor>)>,
 }
 
@@ -86,20 +86,20 @@ impl<'t> Scan<'t> {
         self
     }
 
-    /// The state that it reads, where that is not the transaction's snapshot.
+    /// The state that it reads, if that is not the transaction's snapshot.
     #[must_use]
     pub fn state(&self) -> Option<Csn> {
         self.snapshot.as_ref().map(Snapshot::csn)
     }
 
-    /// Whether the transaction has looked at a row that has changed since the state which this
+    /// Whether the transaction has read a row that has changed since the state which this scan
     /// reads (NEWEST-2).
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.state().is_some_and(|state| state < self.txn.newest_read.get())
     }
 
-    /// Has the part that was read noted when the scan ends (`serializable`).
+    /// Notes the part of the range that was read when the scan ends (`serializable`).
     pub(super) fn noting(mut self, snapshot: Csn) -> Scan<'t> {
         self.noting = Some(snapshot);
         self.counted = true;
@@ -121,7 +121,7 @@ impl<'t> Scan<'t> {
         self.txn.shared().serializable.read_range(id, snapshot, self.table, range)
     }
 
-    /// The last row that it gave, or passed; `None` before the first.
+    /// The last row returned or passed; `None` before the first.
     fn reached(&self) -> Option<&[u8]> {
         match (self.at, &self.cursor) {
             (At::Engine, Some(cursor)) => Some(cursor.key()),
@@ -141,15 +141,15 @@ impl<'t> Scan<'t> {
     /// As [`Scan::advance`], from memory only if `access` says so (DESIGN, D11).
     ///
     /// # Errors
-    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]: there is no current
-    /// row then, and the next call moves to the row that this one would have.
+    /// As [`Transaction::get`], and [`spillway_base::ErrorKind::WouldBlock`]. Then there is no
+    /// current row, and the next call moves to the row to which this one would have moved.
     #[inline]
     pub fn advance_with(&mut self, access: Access) -> Result<bool> {
         let untouched = self.txn.untouched(self.table);
         let found = match &mut self.cursor {
             Some(cursor) if untouched && !self.ahead => {
                 let next = cursor.next(access);
-                // From one of the engine's rows to the next nothing changes here.
+                // Between two successive rows of the engine nothing changes here.
                 if matches!(next, Ok(true)) && self.at == At::Engine {
                     return Ok(true);
                 }
@@ -163,14 +163,14 @@ impl<'t> Scan<'t> {
         Ok(found)
     }
 
-    /// The cursor has made a step, which came to so many rows. If it failed, the cursor stands on
-    /// no row until one succeeds.
+    /// Records a step of the cursor, which moved over this many rows. After a failed step the
+    /// cursor stands on no row until a step succeeds.
     fn stepped(&mut self, found: Result<usize>) -> Result<usize> {
         let stood = std::mem::replace(&mut self.at, At::Nothing) == At::Engine;
         if matches!(found, Ok(1..)) {
             self.at = At::Engine;
         } else if stood && let Some(key) = self.cursor.as_ref().and_then(|it| it.last_key()) {
-            // What it stood on was passed.
+            // The row at which it stood is passed.
             self.key.clear();
             self.key.extend_from_slice(key);
             self.started = true;
@@ -194,7 +194,7 @@ impl<'t> Scan<'t> {
                     self.cursor = None;
                     break;
                 }
-                // What the transaction has deleted with its range is passed over.
+                // Skip rows in ranges that the transaction has deleted.
                 let writes = self.txn.writes.borrow();
                 self.ahead = !writes.hides(self.table, cursor.key(), cursor.csn());
             }
@@ -239,7 +239,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Has the cursor over spilled writes stand on the first that the scan has not passed.
+    /// Moves the cursor over spilled writes to the first write that the scan has not passed.
     fn follow_layers(&mut self) -> Result<()> {
         let version = self.txn.spill_version();
         if version == 0 {
@@ -276,10 +276,10 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Moves to the next rows, which lie together: at least one and at most so many. Answers how
-    /// many, which is none past the last. The current row is the last of them then. `most` is at
-    /// least one. Where the transaction has written to the table there is one, and where what is
-    /// read counts: it counts as far as rows were asked for.
+    /// Moves to the next rows, which lie together: at least one and at most `most`, which is at
+    /// least one. Returns their number, which is 0 past the end. The last of them is then the
+    /// current row. If the transaction has written to the table, or each read row counts under
+    /// SERIALIZABLE, it moves by one row.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -301,7 +301,7 @@ impl<'t> Scan<'t> {
         Ok(rows)
     }
 
-    /// Gives the keys and values of the rows that the last step came to, until `take` answers
+    /// Calls `take` with the keys and values of the rows of the last step, until it returns
     /// `false`.
     pub fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         match (self.at, &self.cursor) {
@@ -332,11 +332,11 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// An own write: its key, and its value where it is no deletion.
+/// An own write: its key, and its value unless it is a deletion.
 type Own<'o> = (&'o [u8], Option<&'o [u8]>);
 
-/// The first of the transaction's own writes: of the buffer's next one and the next spilled one. Of
-/// equal ones the buffer's is the newer.
+/// The first of the transaction's own writes: the buffer's next one or the next spilled one. Of two
+/// with the same key, the buffer's is newer.
 fn first_own<'o>(
     buffered: Option<Own<'o>>,
     layers: Option<&'o LayerCursor>,

@@ -1,8 +1,8 @@
-//! A transaction that has ended, for the next one of the same client.
+//! A transaction that has ended, reused for the next one of the same client.
 //!
-//! Who runs transactions one after another, as a session does, has them refer to the same things
-//! each time. A reference that is counted is a change of memory that all threads share; so they are
-//! counted once, and the next transaction is made in the place of the one before.
+//! A session runs transactions one after another, and each refers to the same shared objects.
+//! Counting a reference writes to memory that all threads share. A spare transaction counts its
+//! references once, and the next transaction takes its place.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::manager::Shared;
 use crate::options::TransactionOptions;
 
 impl Transaction {
-    /// One that has ended, for others to begin in its place. Their waits are cancelled by `cancel`.
+    /// A transaction that has ended, for others to begin in its place. `cancel` cancels their
+    /// waits.
     pub(crate) fn spare(shared: Arc<Shared>, cancel: &CancelHandle) -> Transaction {
         let options = TransactionOptions::new();
         let transaction = Transaction::new(shared, options, Some(cancel.0.clone()));
@@ -21,13 +22,12 @@ impl Transaction {
         transaction
     }
 
-    /// Begins another transaction in the place of one that was ended by
-    /// [`Transaction::commit_in_place`] or
-    /// [`Transaction::rollback_in_place`], or is a spare one
+    /// Begins another transaction in the place of one that [`Transaction::commit_in_place`] or
+    /// [`Transaction::rollback_in_place`] ended, or of a spare one
     /// ([`crate::TransactionManager::spare`]).
     ///
     /// # Panics
-    /// Where it has not ended.
+    /// If it has not ended.
     pub fn begin_again(&mut self, options: TransactionOptions) {
         assert!(self.ended.get(), "a transaction begins where another has ended");
         self.options = options;
@@ -42,8 +42,7 @@ impl Transaction {
         self.ended.set(false);
     }
 
-    /// As [`Transaction::commit`]. Nothing but [`Transaction::begin_again`] may be asked of it
-    /// then.
+    /// As [`Transaction::commit`]. Afterwards only [`Transaction::begin_again`] may be called.
     pub fn commit_in_place(&mut self) -> CommitFuture {
         let commit = self.commit_by(|| ());
         self.let_go();
@@ -53,14 +52,13 @@ impl Transaction {
         })
     }
 
-    /// As [`Transaction::rollback`]. Nothing but [`Transaction::begin_again`] may be asked of it
-    /// then.
+    /// As [`Transaction::rollback`]. Afterwards only [`Transaction::begin_again`] may be called.
     pub fn rollback_in_place(&mut self) {
         self.end_undone();
         self.let_go();
     }
 
-    /// Gives back what one that has ended takes.
+    /// Releases the memory of a transaction that has ended.
     fn let_go(&mut self) {
         self.writes.get_mut().clear();
         self.savepoints.get_mut().clear();

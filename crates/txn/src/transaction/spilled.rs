@@ -1,4 +1,4 @@
-//! A transaction's own writes, in the buffer and spilled ([`crate::spill`]), and its savepoints.
+//! A transaction's own writes, buffered and spilled ([`crate::spill`]), and its savepoints.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::manager::Shared;
 use crate::spill::{LayerCursor, OverlayCursor, Scratch, ScratchSet, Spill};
 
 impl Transaction {
-    /// A list on disk, for what a statement has found and cannot keep in memory.
+    /// Creates a list on disk, for the results of a statement that exceed memory.
     ///
     /// # Errors
     /// As a commit.
@@ -18,7 +18,7 @@ impl Transaction {
         Scratch::new(self.open_shared()?)
     }
 
-    /// A set on disk, for the same.
+    /// Creates a set on disk, for the same purpose.
     ///
     /// # Errors
     /// As a commit.
@@ -33,7 +33,7 @@ impl Transaction {
     /// The bytes of writes that a transaction keeps in memory before it spills them.
     ///
     /// # Panics
-    /// When the transaction has ended.
+    /// If the transaction has ended.
     #[must_use]
     pub fn buffer_bytes_max(&self) -> usize {
         self.shared().settings.transaction_bytes_max
@@ -44,8 +44,8 @@ impl Transaction {
         self.spill.borrow().is_some()
     }
 
-    /// What the transaction itself has written to a key: `None` where it has not, else whether
-    /// there is a value, which `value` gets.
+    /// The transaction's own write to a key: `None` if there is none, otherwise whether it has a
+    /// value, which is copied to `value`.
     pub(super) fn own(
         &self,
         table: TableId,
@@ -63,14 +63,13 @@ impl Transaction {
         }
     }
 
-    /// Whether the transaction has written to none of a table's keys.
+    /// Whether the transaction has written none of a table's keys.
     pub(super) fn untouched(&self, table: TableId) -> bool {
         self.writes.borrow().untouched(table)
             && self.spill.borrow().as_ref().is_none_or(|spill| !spill.covers(table))
     }
 
-    /// Moves the buffer's writes to the spill, cut at the savepoints that are still there
-    /// (SPILL-3).
+    /// Moves the buffer's writes to the spill, split at the savepoints that still exist (SPILL-3).
     pub(super) fn spill_writes(&self) -> Result<()> {
         if self.spill.borrow().is_none() {
             let spill = Spill::begin(self.shared())?;
@@ -80,7 +79,7 @@ impl Transaction {
         let Some(spill) = place.as_mut() else { return Ok(()) };
         let before = spill.mark();
         if let Err(error) = self.spill_round(spill) {
-            // What was written is in the buffer still.
+            // The buffer still has the writes.
             spill.forget_since(before);
             return Err(error);
         }
@@ -125,7 +124,7 @@ impl Transaction {
         writer.finish()
     }
 
-    /// A point to roll back to.
+    /// Creates a savepoint.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
         let round = self.spill.borrow().as_ref().map_or(0, |spill| spill.round());
@@ -138,8 +137,8 @@ impl Transaction {
         savepoint
     }
 
-    /// Says that nobody will roll back to a savepoint any more. It need not be said, and is cheap:
-    /// a transaction that spills its writes keeps them apart at each savepoint there is.
+    /// Declares that nothing will roll back to a savepoint any more. The call is optional, and
+    /// cheap: a transaction that spills its writes keeps them apart at each existing savepoint.
     pub fn release(&self, savepoint: Savepoint) {
         let mut savepoints = self.savepoints.borrow_mut();
         if let Ok(at) = savepoints.binary_search_by_key(&savepoint, |(one, _)| *one) {
@@ -150,7 +149,7 @@ impl Transaction {
         }
     }
 
-    /// Undoes every write since the savepoint, which stays. Locks are kept, as MySQL does.
+    /// Undoes every write since the savepoint, which stays. Locks stay too, as in MySQL.
     pub fn rollback_to(&self, savepoint: Savepoint) {
         self.savepoints.borrow_mut().retain(|(one, _)| *one <= savepoint);
         let mut spill = self.spill.borrow_mut();
@@ -164,10 +163,10 @@ impl Transaction {
     }
 
     /// The keys of a table that this transaction has written, ascending, with `None` for those that
-    /// it deleted one by one.
+    /// it deleted singly.
     ///
     /// # Errors
-    /// As [`Transaction::get`], where writes were spilled.
+    /// As [`Transaction::get`], if writes were spilled.
     pub fn written(&self, table: TableId) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
         let mut layers = self.own_layers(table, KeyRange::ALL, Direction::Forward)?;
         let writes = self.writes.borrow();
@@ -212,12 +211,12 @@ impl Transaction {
         LayerCursor::open(&**engine, layers, keys, newest.csn()).map(Some)
     }
 
-    /// Changes when the spilled writes do.
+    /// A version of the spilled writes, which changes when they do.
     pub(super) fn spill_version(&self) -> u64 {
         self.spill.borrow().as_ref().map_or(0, |spill| spill.version() + 1)
     }
 
-    /// A cursor over a table and its overlays, at a snapshot that is registered.
+    /// A cursor over a table and its overlays, at a registered snapshot.
     pub(super) fn cursor(
         &self,
         table: TableId,
@@ -236,8 +235,8 @@ impl Transaction {
         Ok(Box::new(OverlayCursor::open(engine, cursor, keys, snapshot, seen)?))
     }
 
-    /// Before a commit: where a table has an overlay, deletes the rows of its deleted ranges one by
-    /// one (SPILL-6). Answers of which state of the overlays that holds.
+    /// Before a commit: in tables with an overlay, deletes the rows of the deleted ranges one by
+    /// one (SPILL-6). Returns the version of the overlays for which this holds.
     pub(super) fn expand_ranges(&self) -> Result<u64> {
         let overlays = &self.shared().overlays;
         let changes = overlays.changes();
@@ -248,7 +247,7 @@ impl Transaction {
         for range in ranges {
             let newest = self.shared().snapshots.take(|| self.shared().newest());
             let keys = KeyRange::new(&range.start, range.end.as_deref());
-            // The rows are locked, so that the newest version is still the one that was deleted.
+            // The rows are locked, so their newest versions are still the deleted ones.
             let mut cursor = self.cursor(range.table, keys, Direction::Forward, newest.csn())?;
             let mut own = Vec::new();
             while cursor.next(Access::Blocking)? {
@@ -264,7 +263,7 @@ impl Transaction {
         Ok(changes)
     }
 
-    /// Whether no overlay has come that a deleted range of this commit may be about (SPILL-6).
+    /// Checks that no overlay was added that a deleted range of this commit may cover (SPILL-6).
     pub(super) fn check_ranges(&self, changes: u64) -> Result<()> {
         let overlays = &self.shared().overlays;
         if self.writes.borrow().ranges() == 0 || overlays.changes() == changes {
