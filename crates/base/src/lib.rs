@@ -26,6 +26,7 @@ pub mod error;
 pub mod home;
 pub mod ids;
 pub mod lock;
+pub mod managed;
 #[cfg(loom)]
 pub mod modelled;
 pub mod prefetch;

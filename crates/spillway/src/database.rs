@@ -9,14 +9,14 @@ use spillway_base::budget::{Budget, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Access, Engine, Metric, RangeEstimate, Rewrite};
 use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
-use spillway_base::{Csn, EngineKind, Error, ErrorKind, KeyRange, Result, thread};
+use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
+use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_storage::plog::lanes_that_pay;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::offload::{Checked, Cpu, Sorts};
 use spillway_tiered::{
-    Background, CompactionKind, Inspection, JobOutcome, TableSize, TableSpace, TableStatus,
-    TieredEngine, TieredSettings,
+    CompactionKind, Inspection, TableSpace, TableStatus, TieredEngine, TieredSettings,
 };
 use spillway_txn::{
     CancelHandle, Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport,
@@ -42,7 +42,7 @@ const PERSIST_NAP: Duration = Duration::from_millis(1);
 const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {
-    background: Option<Background>,
+    background: Vec<Box<dyn BackgroundThreads>>,
     /// Threads that stop on request.
     care: Vec<thread::JoinHandle<()>>,
     /// Of the data folder, and of the log's where that is elsewhere.
@@ -58,6 +58,8 @@ struct Care {
 pub(crate) struct Inner {
     pub(crate) manager: TransactionManager,
     pub(crate) numbers: Numbers,
+    /// All engines. What only one of them has is asked of that one.
+    engines: Vec<Arc<dyn ManagedEngine>>,
     pub(crate) tiered: TieredEngine,
     budget: Budget,
     settings: Settings,
@@ -224,22 +226,24 @@ impl Database {
             log_bytes_max: settings.log_bytes_max,
             throttle: settings.has(Mechanism::Throttle),
         };
-        let engines = Engines::new(vec![Arc::new(tiered.clone())]);
+        let engines: Vec<Arc<dyn ManagedEngine>> = vec![Arc::new(tiered.clone())];
+        let opened = engines.iter().map(|engine| engine.clone() as Arc<dyn Engine>);
         let (manager, recovered) = recover(
             &disk,
             &log,
             manager_settings,
             &horizon,
-            engines,
+            Engines::new(opened.collect()),
             budget.clone(),
             Clock::system(),
         )?;
-        if tiered.tables().is_empty() {
+        if engines.iter().all(|engine| engine.tables().is_empty()) {
             create_directory(&manager)?;
         }
         let inner = Arc::new(Inner {
             numbers: Numbers::after(directory::reserved(&manager)?),
             manager,
+            engines,
             tiered,
             budget,
             settings,
@@ -247,7 +251,7 @@ impl Database {
             disk,
             path: path.to_owned(),
             log_dir: home.dir,
-            running: Mutex::new(Running { background: None, care: Vec::new(), locks }),
+            running: Mutex::new(Running { background: Vec::new(), care: Vec::new(), locks }),
             closed: RwLock::new(false),
             care: Arc::default(),
         });
@@ -261,7 +265,12 @@ impl Database {
     fn start(&self) -> Result<()> {
         let inner = &self.0;
         inner.manager.start_flusher()?;
-        let background = inner.tiered.start_background(inner.settings.cores.div_ceil(2))?;
+        let threads = inner.settings.cores.div_ceil(2);
+        let background = inner
+            .engines
+            .iter()
+            .map(|engine| engine.start_background_threads(threads))
+            .collect::<Result<_>>()?;
         let (manager, care) = (inner.manager.clone(), inner.care.clone());
         let thread = thread::spawn("log-care", move || {
             let mut stop = care.stop.lock();
@@ -294,7 +303,7 @@ impl Database {
             }
         })?;
         let mut running = inner.running.lock();
-        running.background = Some(background);
+        running.background = background;
         running.care = vec![thread, folder];
         Ok(())
     }
@@ -352,18 +361,17 @@ impl Database {
     /// Estimates the keys and bytes of a range, from metadata in memory.
     #[must_use]
     pub fn estimate(&self, table: Table, range: KeyRange<'_>) -> RangeEstimate {
-        match table.engine() {
-            Some(EngineKind::Tiered) => self.0.tiered.estimate(table, range),
-            _ => RangeEstimate::default(),
-        }
+        self.0
+            .engine(table)
+            .map_or_else(RangeEstimate::default, |engine| engine.estimate(table, range))
     }
 
     /// Has flushes and compactions rewrite a table's values when they move them anyway, from when
     /// the commit `since` is durable; `None` stops that. [`spillway_base::engine`], E11, says what
     /// holds. Closing the database forgets it.
     pub fn set_rewrite(&self, table: Table, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
-        if table.engine() == Some(EngineKind::Tiered) {
-            self.0.tiered.set_rewrite(table, since, rewrite);
+        if let Some(engine) = self.0.engine(table) {
+            engine.set_rewrite(table, since, rewrite);
         }
     }
 
@@ -371,8 +379,8 @@ impl Database {
     /// (E11). Call it when no value is stored in an earlier form any more, before forgetting how to
     /// read that form.
     pub fn forget_forms(&self, table: Table) {
-        if table.engine() == Some(EngineKind::Tiered) {
-            self.0.tiered.forget_forms(table);
+        if let Some(engine) = self.0.engine(table) {
+            engine.forget_forms(table);
         }
     }
 
@@ -430,17 +438,14 @@ impl Database {
     /// The approximate number of rows and bytes of a table, from metadata in memory.
     #[must_use]
     pub fn size(&self, table: Table) -> TableSize {
-        match table.engine() {
-            Some(EngineKind::Tiered) => self.0.tiered.size(table),
-            _ => TableSize::default(),
-        }
+        self.0.engine(table).map_or_else(TableSize::default, |engine| engine.table_size(table))
     }
 
     /// Counters and gauges for people and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics = self.0.manager.metrics();
-        metrics.extend(self.0.tiered.metrics());
+        metrics.extend(self.0.engines.iter().flat_map(|engine| engine.metrics()));
         let gauge =
             |name, help, value: usize| Metric { name, help, counter: false, value: value as f64 };
         metrics.push(gauge("memory_budget_bytes", "The memory budget.", self.0.budget.limit()));
@@ -477,8 +482,10 @@ impl Database {
     /// [`crate::ErrorKind::Closed`].
     pub fn run_background_job(&self) -> Result<bool> {
         let _open = self.0.open()?;
-        if self.0.tiered.run_background_job()? == JobOutcome::Worked {
-            return Ok(true);
+        for engine in &self.0.engines {
+            if engine.run_background_job()? {
+                return Ok(true);
+            }
         }
         self.0.manager.truncate_log()?;
         if self.0.manager.fold_step()? {
@@ -543,7 +550,7 @@ impl Database {
     pub fn flush(&self) -> Result<()> {
         let _open = self.0.open()?;
         self.0.manager.flush()?;
-        self.0.tiered.flush_all()?;
+        self.0.engines.iter().try_for_each(|engine| engine.persist_all())?;
         self.0.manager.truncate_log()
     }
 
@@ -560,8 +567,9 @@ impl Database {
         loop {
             self.flush()?;
             let _open = self.0.open()?;
-            if self.0.tiered.persisted() >= until {
-                return self.0.tiered.record_persisted(until);
+            let mut engines = self.0.engines.iter();
+            if engines.clone().all(|engine| engine.persisted() >= until) {
+                return engines.try_for_each(|engine| engine.record_persisted(until));
             }
             // A memtable has commits that came meanwhile, and are not durable yet.
             thread::blocking(|| Clock::system().sleep(PERSIST_NAP));
@@ -575,7 +583,7 @@ impl Database {
     pub fn compact(&self) -> Result<()> {
         let _open = self.0.open()?;
         self.0.manager.flush()?;
-        self.0.tiered.compact_all()
+        self.0.engines.iter().try_for_each(|engine| engine.compact_all())
     }
 
     /// Makes all commits durable, stops the background work and releases the folder. Later commits
@@ -589,6 +597,11 @@ impl Database {
 }
 
 impl Inner {
+    /// The engine that keeps a table; none if the database lacks it.
+    fn engine(&self, table: Table) -> Option<&Arc<dyn ManagedEngine>> {
+        self.engines.iter().find(|engine| Some(engine.kind()) == table.engine())
+    }
+
     /// Keeps the folder for as long as a caller's work on it takes.
     pub(crate) fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
         let closed = self.closed.read();
@@ -625,10 +638,10 @@ impl Inner {
         self.care.changed.notify_all();
         let (background, care) = {
             let mut running = self.running.lock();
-            (running.background.take(), std::mem::take(&mut running.care))
+            (std::mem::take(&mut running.background), std::mem::take(&mut running.care))
         };
         // Those who wait for room in memory would else do the work of the threads that have gone.
-        self.tiered.close();
+        self.engines.iter().for_each(|engine| engine.close());
         drop(background);
         for care in care {
             // A panic in it has been reported by the panic hook.

@@ -63,13 +63,14 @@ pub use memory_watch::MemoryWatch;
 pub use settings::Settings;
 pub use spillway_base::budget::Budget;
 pub use spillway_base::engine::{Metric, RangeEstimate, Rewrite};
+pub use spillway_base::managed::TableSize;
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
 pub use spillway_tiered::{
     CODINGS, ClassSpace, CompactionKind, CompactionRecord, Compression, DeviceClass,
     FilesInspection, HOT_FROM, Inspection, LevelSpace, LevelStatus, MemtableInspection,
-    SliceInspection, SubTableInspection, TableInspection, TableSize, TableSpace, TableStatus,
-    TableUse, Tier, WARM_FROM,
+    SliceInspection, SubTableInspection, TableInspection, TableSpace, TableStatus, TableUse, Tier,
+    WARM_FROM,
 };
 pub use spillway_txn::{
     CancelHandle, ColumnsRead, CommitFuture, Durability, Isolation, LockMode, LockWait, Met,

@@ -95,8 +95,7 @@ pub mod metadata {
 pub use access_pattern::TableUse;
 pub use coding::Compression;
 pub use engine::{
-    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableSize, TableStatus,
-    TieredEngine,
+    Background, Copied, ExtentCopy, JobOutcome, LevelStatus, Pin, TableStatus, TieredEngine,
 };
 pub use inspect::{
     CODINGS, ClassSpace, CompactionRecord, FilesInspection, HOT_FROM, Inspection, LevelSpace,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::TableId;
 use spillway_base::engine::Metric;
+use spillway_base::managed::TableSize;
 
 use super::{Inner, TieredEngine};
 use crate::inspect::{
@@ -16,17 +17,6 @@ use crate::space::DeviceClass;
 use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
-
-/// About how large a table is, as far as that is known without reading it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TableSize {
-    /// Rows. One that was replaced counts twice until the two are merged.
-    pub rows: u64,
-    /// Bytes of extents that are in use, and of memtables.
-    pub used_bytes: u64,
-    /// Bytes of extents' slots that are not in use: dead blocks, and ends of slots.
-    pub free_bytes: u64,
-}
 
 impl TieredEngine {
     /// The device space of each table, by number, without what is in memory.

@@ -183,8 +183,8 @@ fn the_size_of_a_table_follows_its_rows() {
     let id = table(1);
     let mut csn = 1;
     bench.install(&(Csn(1), batch(&[Op::CreateTable(id)])));
-    assert_eq!(bench.engine.size(id), super::super::TableSize::default());
-    assert_eq!(bench.engine.size(table(9)), super::super::TableSize::default());
+    assert_eq!(bench.engine.size(id), spillway_base::managed::TableSize::default());
+    assert_eq!(bench.engine.size(table(9)), spillway_base::managed::TableSize::default());
     let mut change = |from: u64, to: u64, put: bool| {
         csn += 1;
         let mut batch = WriteBatch::new();

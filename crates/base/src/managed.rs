@@ -1,0 +1,64 @@
+//! What a database does with an engine besides transactions: background work, flushes, closing.
+//!
+//! [`crate::engine`] is what the transaction manager needs of an engine, and models of engines
+//! have no more. The database opens engines of types that it knows, and from then on handles all
+//! of them by this trait.
+//!
+//! - **MANAGED-1 (work).** Everything that background threads do, [`ManagedEngine::run_background_job`]
+//!   does on the calling thread, one piece at a call, so that a database without threads keeps up.
+//! - **MANAGED-2 (persist).** Once [`ManagedEngine::persist_all`] has returned, every commit that
+//!   was stable at the call is persistent ([`crate::engine`], E6).
+//! - **MANAGED-3 (close).** Once [`ManagedEngine::close`] has returned, no work on the engine's
+//!   files is under way, and none begins again. Rows in memory can still be read.
+
+use crate::engine::Engine;
+use crate::{Result, TableId};
+
+/// About how large a table is, as far as that is known without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TableSize {
+    /// Rows. One that was replaced may count twice until the two are merged.
+    pub rows: u64,
+    /// Bytes on devices that are in use, and bytes of memory of rows that are not there yet.
+    pub used_bytes: u64,
+    /// Bytes on devices that are allocated and not in use.
+    pub free_bytes: u64,
+}
+
+/// Background threads of an engine. Dropping it stops them after the work in hand.
+pub trait BackgroundThreads: Send {}
+
+/// An engine as a database handles it. The module's page says what it guarantees.
+pub trait ManagedEngine: Engine {
+    /// Starts background threads: about so many that use the processor.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::MemoryFull`] when the system refuses a thread.
+    fn start_background_threads(&self, threads: usize) -> Result<Box<dyn BackgroundThreads>>;
+
+    /// Does the most urgent piece of background work on the calling thread (MANAGED-1). `false` if
+    /// there is none to do now.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other
+    /// failure stops the background work ([`crate::engine`], E8).
+    fn run_background_job(&self) -> Result<bool>;
+
+    /// Makes persistent what was stable at the call (MANAGED-2).
+    ///
+    /// # Errors
+    /// As [`ManagedEngine::run_background_job`].
+    fn persist_all(&self) -> Result<()>;
+
+    /// Brings every table into the form that is cheapest to read and to keep.
+    ///
+    /// # Errors
+    /// As [`ManagedEngine::run_background_job`].
+    fn compact_all(&self) -> Result<()>;
+
+    /// About how large a table is; zeros for one that does not exist.
+    fn table_size(&self, table: TableId) -> TableSize;
+
+    /// Ends all work on the engine's files (MANAGED-3).
+    fn close(&self);
+}
