@@ -84,6 +84,10 @@ pub(crate) struct ServeArgs {
     /// A Unix socket to listen on as well
     #[arg(long)]
     socket: Option<PathBuf>,
+    /// A Unix socket for administrators. Only accounts with CONNECTION_ADMIN or
+    /// SERVICE_CONNECTION_ADMIN may log in over it, and --max-connections does not bound it
+    #[arg(long, value_name = "PATH")]
+    admin_socket: Option<PathBuf>,
     /// The server's certificate for TLS, in PEM [default: a self-signed one in the data folder]
     #[arg(long, requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -202,6 +206,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             bind: args.bind,
             port: args.port,
             socket: args.socket.clone(),
+            admin_socket: args.admin_socket.clone(),
             connections_max: args.max_connections as usize,
             workers,
             affinity: args.affinity,

@@ -9,6 +9,7 @@ use rustls::ServerConfig;
 use spillway::{Database, Settings};
 use spillway_sql::Instance;
 
+use crate::admission::Entrance;
 use crate::capabilities as can;
 use crate::connection::{Client, Step};
 use crate::login::Peer;
@@ -82,7 +83,7 @@ impl Fed {
     pub fn serve(&self, bytes: &[u8]) {
         let mut output = Vec::new();
         let script = Script { input: Cursor::new(bytes), output: &mut output };
-        let peer = Peer { id: 1, address: None };
+        let peer = Peer { id: 1, address: None, entrance: Entrance::Public };
         let mut client = Client::greet(script, self.0.clone(), peer, Waker::noop().clone());
         let mut step = Step::Again;
         // It never waits: what does not come at once is its end.

@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use spillway_base::clock;
 
 /// Failures in a row that cost nothing: people mistype.
 const FREE: u32 = 3;
@@ -47,6 +48,7 @@ pub(crate) struct Attempt<'g> {
     key: Key,
     /// How long to wait before the password is looked at.
     pub(crate) wait: Duration,
+    ended: bool,
 }
 
 fn delay(failures: u32) -> Duration {
@@ -67,7 +69,7 @@ impl Guard {
         let key: Key = (address, user.into());
         let mut all = self.0.lock();
         let Some(tries) = all.get_mut(&key) else {
-            return Some(Attempt { guard: self, key, wait: Duration::ZERO });
+            return Some(Attempt { guard: self, key, wait: Duration::ZERO, ended: false });
         };
         let wait = tries.free_at.saturating_sub(now);
         if !wait.is_zero() && tries.waiting >= WAITING_MAX {
@@ -76,7 +78,7 @@ impl Guard {
         tries.waiting += 1;
         // Those that come meanwhile wait behind it.
         tries.free_at = tries.free_at.max(now) + delay(tries.failures);
-        Some(Attempt { guard: self, key, wait: wait.min(DELAY_MAX) })
+        Some(Attempt { guard: self, key, wait: wait.min(DELAY_MAX), ended: false })
     }
 
     fn end(&self, key: &Key, known: bool, now: Duration) {
@@ -100,8 +102,17 @@ impl Guard {
 
 impl Attempt<'_> {
     /// The password was right, or not.
-    pub(crate) fn ended(self, known: bool, now: Duration) {
+    pub(crate) fn ended(mut self, known: bool, now: Duration) {
+        self.ended = true;
         self.guard.end(&self.key, known, now);
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.guard.end(&self.key, false, clock::now());
+        }
     }
 }
 
@@ -149,15 +160,28 @@ mod tests {
     }
 
     #[test]
+    fn guard_1_a_client_that_leaves_has_failed() {
+        let guard = Guard::default();
+        for _ in 0..FREE {
+            drop(guard.begin(None, "root", Duration::ZERO).unwrap());
+        }
+        let key = (None, "root".into());
+        assert_eq!(guard.0.lock()[&key].failures, FREE);
+        // Those that left while they waited leave room for others.
+        let now = guard.0.lock()[&key].free_at - MS;
+        for _ in 0..=WAITING_MAX {
+            assert!(!guard.begin(None, "root", now).unwrap().wait.is_zero());
+        }
+    }
+
+    #[test]
     fn guard_1_attempts_at_once_wait_one_after_another() {
         let guard = Guard::default();
         for _ in 0..3 {
             fail(&guard, "root", Duration::ZERO);
         }
-        let waits: Vec<_> = (0..4)
-            .map(|_| guard.begin(None, "root", MS).unwrap())
-            .map(|attempt| attempt.wait + MS)
-            .collect();
+        let attempts = [(); 4].map(|()| guard.begin(None, "root", MS).unwrap());
+        let waits = attempts.each_ref().map(|attempt| attempt.wait + MS);
         assert_eq!(waits, [100 * MS, 200 * MS, 300 * MS, 400 * MS]);
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -17,6 +17,7 @@ use spillway::Metric;
 use spillway_base::{clock, thread};
 use spillway_sql::{Front, Instance, SqlError};
 
+use crate::admission::{ADMIN_MAX, Entrance, unauthenticated_max};
 use crate::packet::Packets;
 use crate::pool::Pool;
 use crate::results::put_early_error;
@@ -28,7 +29,8 @@ pub struct Server {
     shared: Arc<Shared>,
     pool: Arc<Pool>,
     address: SocketAddr,
-    socket: Option<SocketFile>,
+    /// The Unix socket, and the admin socket.
+    sockets: Vec<SocketFile>,
     accepting: Option<JoinHandle<()>>,
     /// Closing it wakes and ends the accepting thread.
     wake: Option<UnixStream>,
@@ -70,13 +72,24 @@ impl Server {
         })?;
         tcp.set_nonblocking(true)?;
         let address = tcp.local_addr()?;
-        let (unix, socket) = match &settings.socket {
-            None => (None, None),
-            Some(path) => {
-                let (unix, socket) = SocketFile::bind(path)?;
-                (Some(unix), Some(socket))
+        let paths = [
+            (Entrance::Public, settings.socket.as_ref()),
+            (Entrance::Admin, settings.admin_socket.as_ref()),
+        ];
+        let (mut unix, mut sockets) = (Vec::new(), Vec::new());
+        for (entrance, path) in paths {
+            let Some(path) = path else { continue };
+            match SocketFile::bind(path) {
+                Ok((listener, socket)) => {
+                    unix.push((entrance, listener));
+                    sockets.push(socket);
+                }
+                Err(error) => {
+                    sockets.into_iter().for_each(SocketFile::remove);
+                    return Err(error);
+                }
             }
-        };
+        }
         let workers = settings.workers.max(1);
         tell_variables(&instance, &settings, address);
         let shared = Arc::new(Shared::new(instance.clone(), settings, tls));
@@ -87,7 +100,7 @@ impl Server {
         let listeners = Listeners { shared: shared.clone(), pool: pool.clone(), tcp, unix, woken };
         let accepting =
             thread::spawn("accept", move || listeners.accept()).map_err(io::Error::other)?;
-        Ok(Server { shared, pool, address, socket, accepting: Some(accepting), wake: Some(wake) })
+        Ok(Server { shared, pool, address, sockets, accepting: Some(accepting), wake: Some(wake) })
     }
 
     /// Where it listens.
@@ -131,19 +144,22 @@ impl Drop for Server {
         }
         let all_gone = self.shared.end_connections(STOP_WAIT);
         self.pool.stop(all_gone);
-        if let Some(socket) = self.socket.take() {
-            socket.remove();
-        }
+        self.sockets.drain(..).for_each(SocketFile::remove);
     }
 }
 
 /// What else the process has open: data files, the log, listening sockets.
 const OTHER_FILES: usize = 128;
 
-/// Has the system allow as many open files as it may for so many connections.
+/// Has the system allow as many open files as it may for so many connections, and for those that
+/// have not logged in.
 fn allow_sockets(connections_max: usize) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
-    let need = (connections_max + 1 + OTHER_FILES) as u64;
+    let most = |entrance| unauthenticated_max(entrance, connections_max);
+    let authenticated = connections_max + 1 + ADMIN_MAX;
+    // As many again are closed and not yet released.
+    let unauthenticated = 2 * (most(Entrance::Public) + most(Entrance::Admin));
+    let need = (authenticated + unauthenticated + OTHER_FILES) as u64;
     let hard = limit.maximum.unwrap_or(u64::MAX);
     if need > hard {
         let text = format!(
@@ -167,6 +183,7 @@ fn tell_variables(instance: &Instance, settings: &ServerSettings, address: Socke
     let tls = settings.tls.as_ref();
     instance.set_global("port", address.port().to_string());
     instance.set_global("socket", path(settings.socket.as_ref()));
+    instance.set_global("admin_socket", path(settings.admin_socket.as_ref()));
     instance.set_global("max_connections", settings.connections_max.to_string());
     instance.set_global("thread_pool_size", settings.workers.to_string());
     instance.set_global("thread_pool_affinity", settings.affinity.to_string());
@@ -231,7 +248,7 @@ struct Listeners {
     shared: Arc<Shared>,
     pool: Arc<Pool>,
     tcp: TcpListener,
-    unix: Option<UnixListener>,
+    unix: Vec<(Entrance, UnixListener)>,
     woken: UnixStream,
 }
 
@@ -246,7 +263,8 @@ impl Listeners {
                 PollFd::new(&self.tcp, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.pool.alarm(), PollFlags::IN),
             ];
-            if let Some(unix) = &self.unix {
+            let first_unix = waits.len();
+            for (_, unix) in &self.unix {
                 waits.push(PollFd::from_borrowed_fd(unix.as_fd(), PollFlags::IN));
             }
             // Rounded up, so that it is not woken just before.
@@ -268,8 +286,9 @@ impl Listeners {
                 return;
             }
             let tcp = !ready[1] || self.accept_tcp();
-            let unix = !ready.get(3).is_some_and(|ready| *ready) || self.accept_unix();
-            if !(tcp && unix) {
+            let unix = self.unix.iter().zip(&ready[first_unix..]).filter(|(_, ready)| **ready);
+            let refused = unix.filter(|(unix, _)| !self.accept_unix(unix)).count();
+            if !tcp || refused > 0 {
                 self.shared.counters.accept_errors.add();
                 if pause(&self.woken) {
                     return;
@@ -287,7 +306,8 @@ impl Listeners {
                     .map_err(io::Error::from)
                     .and_then(|()| stream.set_nodelay(true));
                 if ready.is_ok() {
-                    self.admit(stream.into(), Some(from.ip().to_canonical()));
+                    let address = Some(from.ip().to_canonical());
+                    self.admit(stream.into(), Entrance::Public, address);
                 }
                 true
             }
@@ -295,22 +315,21 @@ impl Listeners {
         }
     }
 
-    fn accept_unix(&self) -> bool {
-        match self.unix.as_ref().map(UnixListener::accept) {
-            None => true,
-            Some(Ok((stream, _))) => {
-                self.admit(stream.into(), None);
+    fn accept_unix(&self, (entrance, unix): &(Entrance, UnixListener)) -> bool {
+        match unix.accept() {
+            Ok((stream, _)) => {
+                self.admit(stream.into(), *entrance, None);
                 true
             }
-            Some(Err(error)) => gone_again(&error),
+            Err(error) => gone_again(&error),
         }
     }
 
     /// Has a client served, or tells it why there is no place for it.
-    fn admit(&self, raw: Raw, address: Option<std::net::IpAddr>) {
+    fn admit(&self, raw: Raw, entrance: Entrance, address: Option<IpAddr>) {
         let raw = Arc::new(raw);
         let socket = Socket::new(raw.clone(), self.shared.traffic.clone());
-        match self.shared.admit(raw) {
+        match self.shared.admit(raw, entrance, address) {
             Ok(slot) => {
                 if self.pool.seat(socket, slot, address).is_err() {
                     self.shared.counters.aborted_connects.add();

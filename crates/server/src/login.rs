@@ -4,10 +4,10 @@
 use std::io;
 use std::net::IpAddr;
 
-use spillway_base::clock::{self, Clock};
-use spillway_base::thread::blocking;
+use spillway_base::clock;
 use spillway_sql::{Account, SqlError};
 
+use crate::admission::Entrance;
 use crate::auth::{self, Hello, Nonce};
 use crate::caching;
 use crate::capabilities as can;
@@ -26,6 +26,7 @@ pub(crate) struct Peer {
     pub(crate) id: u64,
     /// Its address; none over a Unix socket.
     pub(crate) address: Option<IpAddr>,
+    pub(crate) entrance: Entrance,
 }
 
 impl Peer {
@@ -106,16 +107,10 @@ pub(crate) fn log_in<T: Transport>(
         Ok(account) => account,
         Err(error) => return refuse(packets, &error),
     };
-    // One more than the limit are let in this far, so that root can always see what is going on.
-    if shared.over_limit() && hello.user != "root" {
-        shared.counters.refused.add();
-        return refuse(packets, &too_many());
+    if let Err(error) = shared.authenticated(peer.id, &hello.user) {
+        return refuse(packets, &error);
     }
     Ok(Some(Login { hello, account, host, nonce }))
-}
-
-pub(crate) fn too_many() -> SqlError {
-    SqlError::new(1040, "Too many connections")
 }
 
 fn refuse<T: Transport>(
@@ -149,7 +144,7 @@ pub(crate) fn prove<T: Transport>(
         None => Err(denied(&hello.user, &peer.shown(), true)),
         Some(attempt) => {
             if !attempt.wait.is_zero() {
-                blocking(|| Clock::system().sleep(attempt.wait));
+                packets.transport().wait_for_end(attempt.wait)?;
             }
             let proved = authenticate(packets, shared, peer, host, hello, nonce)?;
             attempt.ended(proved.is_ok(), clock::now());
@@ -215,7 +210,16 @@ fn authenticate<T: Transport>(
     if let Err(blocked) = shared.instance.tried(&user, &peer.shown(), known) {
         return Ok(Err(blocked));
     }
-    if known { Ok(Ok(user.account())) } else { Ok(Err(denied(&hello.user, &peer.shown(), using))) }
+    if !known {
+        return Ok(Err(denied(&hello.user, &peer.shown(), using)));
+    }
+    let account = user.account();
+    if peer.entrance == Entrance::Admin
+        && let Err(error) = shared.instance.check_connection_admin(&account)
+    {
+        return Ok(Err(error));
+    }
+    Ok(Ok(account))
 }
 
 /// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when

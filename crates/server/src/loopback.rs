@@ -23,6 +23,7 @@ use rustls::ServerConfig;
 use spillway_base::clock;
 use spillway_sql::Instance;
 
+use crate::admission::Entrance;
 use crate::capabilities as can;
 use crate::connection::{Client, Step};
 use crate::login::Peer;
@@ -104,7 +105,7 @@ impl Loopback {
     /// Where the instance refuses `root` without a password.
     pub fn connect(instance: &Instance, id: u64) -> io::Result<Loopback> {
         let shared = Shared::new(instance.clone(), ServerSettings::default(), None);
-        let peer = Peer { id, address: None };
+        let peer = Peer { id, address: None, entrance: Entrance::Public };
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut client = Client::greet(Pipe::default(), Arc::new(shared), peer, waker);
         let capabilities = can::OURS & !can::CONNECT_WITH_DB & !can::PLUGIN_AUTH_LENENC;

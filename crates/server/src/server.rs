@@ -1,6 +1,5 @@
 //! State that the connections of a server share: slots, limits and counters.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -8,17 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
 use rustls::ServerConfig;
 use spillway::Metric;
-use spillway_base::budget::{Charge, Use};
+use spillway_base::budget::Use;
 use spillway_sql::{Front, Instance, SqlError};
 
+use crate::admission::{Admission, Admitted, Entrance, Slot, too_many};
 use crate::affinity::{Affinity, Ran, Tally};
 use crate::auth::{CACHING, NATIVE};
 use crate::caching::Caching;
 use crate::guard::Guard;
-use crate::login::too_many;
 use crate::tls::TlsFiles;
 use crate::transport::{Raw, Traffic};
 
@@ -31,8 +29,11 @@ pub struct ServerSettings {
     pub port: u16,
     /// A Unix socket to listen on as well.
     pub socket: Option<PathBuf>,
-    /// Clients at once; `root` may have one more. The initial value of `max_connections`, which can
-    /// be set.
+    /// A Unix socket for administrators. `connections_max` does not bound its connections, and only
+    /// accounts with CONNECTION_ADMIN or SERVICE_CONNECTION_ADMIN may log in over it.
+    pub admin_socket: Option<PathBuf>,
+    /// Authenticated clients at once; `root` may have one more. The initial value of
+    /// `max_connections`, which can be set.
     pub connections_max: usize,
     /// Threads that run statements at once. Other statements are queued, except those that wait for
     /// a lock.
@@ -51,6 +52,7 @@ impl Default for ServerSettings {
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 3306,
             socket: None,
+            admin_socket: None,
             connections_max: 512,
             workers: workers_for(std::thread::available_parallelism().map_or(2, usize::from)),
             affinity: Affinity::Off,
@@ -103,7 +105,9 @@ pub(crate) struct Counters {
     pub(crate) tls_accepted: Counter,
     /// Answers that were sent with others.
     pub(crate) answers_together: Counter,
-    /// Most connections at once.
+    /// Connections closed before their login in favour of newer ones.
+    pub(crate) evicted: Counter,
+    /// Most authenticated connections at once.
     pub(crate) connections_most: AtomicU64,
 }
 
@@ -117,49 +121,26 @@ pub(crate) struct Shared {
     pub(crate) caching: Caching,
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) homes: Tally,
-    clients: Arc<Clients>,
-    ids: AtomicU64,
+    admission: Arc<Admission>,
     /// Decides which plugin a name is asked for that no user has.
     strangers: RandomState,
 }
 
-/// Those who are connected.
-#[derive(Default)]
-struct Clients {
-    sockets: Mutex<HashMap<u64, Arc<Raw>>>,
-    /// One has left.
-    gone: Condvar,
-}
+/// The user that may have one connection more than others.
+const ROOT: &str = "root";
 
 /// What a connection costs before it does anything: its buffers and its session.
 const CONNECTION_BYTES: usize = 48 << 10;
 
-/// A client's place among those connected. Dropping it frees the place, however its thread ends;
-/// whoever waits for that may then count on nothing else being held by the thread, which drops it
-/// last.
-pub(crate) struct Slot {
-    clients: Arc<Clients>,
-    pub(crate) id: u64,
-    _charge: Charge,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.clients.sockets.lock().remove(&self.id);
-        self.clients.gone.notify_all();
-    }
-}
-
 impl Shared {
     /// Whether a connection's client has gone.
     pub(crate) fn has_vanished(&self, connection_id: u64) -> bool {
-        let client = self.clients.sockets.lock().get(&connection_id).cloned();
-        client.is_some_and(|client| client.is_gone())
+        self.admission.socket(connection_id).is_some_and(|client| client.is_gone())
     }
 
     /// How many clients are connected.
     pub(crate) fn connected(&self) -> usize {
-        self.clients.sockets.lock().len()
+        self.admission.figures().open
     }
 
     pub(crate) fn new(
@@ -176,8 +157,7 @@ impl Shared {
             guard: Guard::default(),
             caching: Caching::default(),
             traffic: Arc::default(),
-            clients: Arc::default(),
-            ids: AtomicU64::new(1),
+            admission: Arc::default(),
             strangers: RandomState::new(),
         }
     }
@@ -200,52 +180,81 @@ impl Shared {
         Duration::from_secs(self.instance.global_number("connect_timeout").unwrap_or(10))
     }
 
-    /// Whether one more than the limit are connected.
-    pub(crate) fn over_limit(&self) -> bool {
-        self.clients.sockets.lock().len() > self.connections_max()
+    /// Admits a client that has just connected.
+    pub(crate) fn admit(
+        &self,
+        raw: Arc<Raw>,
+        entrance: Entrance,
+        address: Option<IpAddr>,
+    ) -> Result<Slot, SqlError> {
+        self.counters.connections.add();
+        let charge =
+            || self.instance.database().budget().charge(Use::Connections, CONNECTION_BYTES);
+        let admitted = self.admission.admit(raw, entrance, address, self.connections_max(), charge);
+        let Admitted { slot, evicted } = admitted.inspect_err(|_| self.counters.refused.add())?;
+        self.counters.evicted.add_many(evicted as u64);
+        Ok(slot)
     }
 
-    /// Gives a client its place, if there is one.
-    pub(crate) fn admit(&self, raw: Arc<Raw>) -> Result<Slot, SqlError> {
-        self.counters.connections.add();
-        let most = self.connections_max();
-        let mut clients = self.clients.sockets.lock();
-        if clients.len() > most {
+    /// Gives a client that has logged in its place among the authenticated.
+    pub(crate) fn authenticated(&self, id: u64, user: &str) -> Result<(), SqlError> {
+        let count = self.admission.authenticate(id, user == ROOT, self.connections_max());
+        let count = count.inspect_err(|_| self.counters.refused.add())?;
+        self.counters.connections_most.fetch_max(count as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether a client may become another user. It may not become any but root in the place that
+    /// is root's alone.
+    pub(crate) fn may_become(
+        &self,
+        entrance: Entrance,
+        from: &str,
+        to: &str,
+    ) -> Result<(), SqlError> {
+        let leaves_root = entrance == Entrance::Public && from == ROOT && to != ROOT;
+        if leaves_root && self.admission.is_over(self.connections_max()) {
             self.counters.refused.add();
             return Err(too_many());
         }
-        let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        clients.insert(id, raw);
-        self.counters.connections_most.fetch_max(clients.len() as u64, Ordering::Relaxed);
-        let charge = self.instance.database().budget().charge(Use::Connections, CONNECTION_BYTES);
-        Ok(Slot { clients: self.clients.clone(), id, _charge: charge })
+        Ok(())
     }
 
-    /// Interrupts what clients run, and ends the connections once they are answered; cuts those off
-    /// that take longer than `wait`. Whether all have gone.
+    /// Interrupts statements, and ends the connections once they are answered; closes those that
+    /// take longer than `wait`. Whether all have gone.
     pub(crate) fn end_connections(&self, wait: Duration) -> bool {
         self.instance.shut_down();
-        let mut clients = self.clients.sockets.lock();
-        clients.values().for_each(|client| client.wake());
-        let some_left = |clients: &mut HashMap<_, _>| !clients.is_empty();
-        let timeout = self.clients.gone.wait_while_for(&mut clients, some_left, wait);
-        if timeout.timed_out() {
-            clients.values().for_each(|client| client.close());
-            self.clients.gone.wait_while_for(&mut clients, some_left, Duration::from_secs(1));
-        }
-        clients.is_empty()
+        self.admission.end(wait)
     }
 
     /// The server's metrics, by the names of the metrics page.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let traffic = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        let connected = self.clients.sockets.lock().len() as u64;
+        let admission = self.admission.figures();
         let figures = [
             ("connections_total", "Connections accepted.", true, self.counters.connections.get()),
-            ("connections_now", "Connections now.", false, connected),
+            ("connections_now", "Connections now.", false, admission.open as u64),
+            (
+                "connections_unauthenticated_now",
+                "Connections whose clients have not logged in.",
+                false,
+                admission.unauthenticated as u64,
+            ),
+            (
+                "connections_evicted_total",
+                "Connections closed before their login in favour of newer ones.",
+                true,
+                self.counters.evicted.get(),
+            ),
+            (
+                "admin_connections_now",
+                "Connections over the admin socket.",
+                false,
+                admission.admin as u64,
+            ),
             (
                 "connections_most",
-                "Most connections at once.",
+                "Most authenticated connections at once.",
                 false,
                 traffic(&self.counters.connections_most),
             ),
@@ -364,41 +373,8 @@ impl Front for Shared {
     }
 
     fn wake(&self, connection_id: u64) {
-        if let Some(client) = self.clients.sockets.lock().get(&connection_id) {
+        if let Some(client) = self.admission.socket(connection_id) {
             client.wake();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::net::UnixStream;
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
-    use spillway::{Database, Settings};
-
-    use super::*;
-
-    #[test]
-    fn a_place_is_free_again_however_its_thread_ends() {
-        let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap());
-        let instance = instance.unwrap();
-        instance.set_global("max_connections", "1");
-        let shared = Shared::new(instance, ServerSettings::default(), None);
-        let admit = || shared.admit(Arc::new(UnixStream::pair().unwrap().0.into()));
-        let used = || shared.instance.database().budget().used_for(Use::Connections);
-        for _ in 0..3 {
-            let (first, extra) = (admit().unwrap(), admit().unwrap());
-            assert_eq!(admit().map(drop).unwrap_err().code, 1040);
-            assert!(used() >= 2 * CONNECTION_BYTES);
-            drop(first);
-            let panicked = catch_unwind(AssertUnwindSafe(move || {
-                let _slot = extra;
-                // Not a panic that the hook reports: this one is meant.
-                resume_unwind(Box::new(()));
-            }));
-            assert!(panicked.is_err());
-            assert_eq!((used(), shared.clients.sockets.lock().len()), (0, 0));
         }
     }
 }

@@ -50,6 +50,12 @@ pub(crate) trait Transport: Read + Write {
     /// A read fails after `read` without a byte, a write after `write` without one taken.
     fn set_timeouts(&mut self, read: Duration, write: Duration) -> io::Result<()>;
 
+    /// Waits this long. An error where the client's end comes before.
+    fn wait_for_end(&mut self, wait: Duration) -> io::Result<()> {
+        blocking(|| clock::Clock::system().sleep(wait));
+        Ok(())
+    }
+
     /// Goes on in TLS.
     fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()>;
 
@@ -152,6 +158,25 @@ impl Raw {
         let mut looked = [PollFd::new(self, flags)];
         poll(&mut looked, Some(&Timespec::default())).is_ok()
             && looked[0].revents().intersects(flags)
+    }
+
+    /// Waits this long, and less if the connection ends. Whether it has ended.
+    fn ends_within(&self, wait: Duration) -> io::Result<bool> {
+        let until = clock::now() + wait;
+        let flags = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        loop {
+            let left = until.saturating_sub(clock::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            let mut end = [PollFd::new(self, flags)];
+            match poll(&mut end, Some(&left)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Ends everything.
@@ -475,6 +500,11 @@ impl Transport for Socket {
         self.raw.set_timeouts(self.lingers.most().unwrap_or(read), write)
     }
 
+    fn wait_for_end(&mut self, wait: Duration) -> io::Result<()> {
+        let ended = blocking(|| self.raw.ends_within(wait))?;
+        if ended { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+    }
+
     fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()> {
         let tls = ServerConnection::new(config.clone()).map_err(io::Error::other)?;
         self.tls = Some(Box::new(tls));
@@ -581,6 +611,25 @@ mod tests {
         let mut more = Vec::new();
         theirs.read_to_end(&mut more).unwrap();
         assert_eq!(more.len(), 0);
+    }
+
+    #[test]
+    fn a_wait_ends_early_with_the_client_or_when_the_socket_is_closed() {
+        const LONG: Duration = Duration::from_secs(60);
+        let socket = || {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            (Socket::new(Arc::new(ours.into()), Arc::default()), theirs)
+        };
+        let (mut waits, _theirs) = socket();
+        waits.wait_for_end(Duration::from_millis(1)).unwrap();
+        let (mut left, theirs) = socket();
+        drop(theirs);
+        assert!(left.wait_for_end(LONG).is_err());
+        let (mut closed, _theirs) = socket();
+        let raw = closed.raw();
+        let waits = thread::spawn("waits", move || closed.wait_for_end(LONG)).unwrap();
+        raw.close();
+        assert!(waits.join().unwrap().is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::capabilities as can;
 use crate::codec::Take;
 use crate::columns::{Columns, put_column};
 use crate::escape::escape_bytes;
-use crate::login::{prove, too_many};
+use crate::login::prove;
 use crate::packet::ReadError;
 use crate::params::Bound;
 use crate::results::{WireSink, put_end, put_eof};
@@ -237,11 +237,10 @@ impl<T: Transport> Connection<T> {
         let host = self.peer.host(&self.shared, &hello.user);
         let (packets, nonce) = (&mut self.packets, &self.nonce);
         let mut proved = prove(packets, &self.shared, &self.peer, &host, &hello, nonce);
-        // Root may be here in the place that there is for it alone.
-        let from_root = self.user == "root" && hello.user != "root";
-        if matches!(proved, Ok(Ok(_))) && from_root && self.shared.over_limit() {
-            self.shared.counters.refused.add();
-            proved = Ok(Err(too_many()));
+        if matches!(proved, Ok(Ok(_)))
+            && let Err(error) = self.shared.may_become(self.peer.entrance, &self.user, &hello.user)
+        {
+            proved = Ok(Err(error));
         }
         // Whichever account it becomes, the place that it has in this one's is free.
         self.session.disconnect();

@@ -115,10 +115,11 @@ use self::seat::{Left, Seat, Sitting};
 use self::stay::Stays;
 use self::timer::Timer;
 use self::work::{Item, Work};
+use crate::admission::Slot;
 use crate::affinity::Affinity;
 use crate::connection::{Client, Step};
 use crate::login::Peer;
-use crate::server::{Shared, Slot};
+use crate::server::Shared;
 use crate::transport::Socket;
 use crate::vanished::Vanished;
 
@@ -736,9 +737,10 @@ impl Pool {
         outcome: Option<Result<(), SqlError>>,
         left: Left,
     ) -> Step {
-        let greet = |socket, id, address| {
+        let greet = |socket, address, slot: &Slot| {
             let waker = call::waker(self.me.clone(), seat);
-            Client::greet(socket, self.shared.clone(), Peer { id, address }, waker)
+            let peer = Peer { id: slot.id, address, entrance: slot.entrance };
+            Client::greet(socket, self.shared.clone(), peer, waker)
         };
         let Some((client, greeted)) = sitting.client(greet) else { return Step::End };
         if greeted && !left.stirred {

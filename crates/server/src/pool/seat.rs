@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::stay::Calm;
+use crate::admission::Slot;
 use crate::connection::Client;
-use crate::server::Slot;
 use crate::transport::Socket;
 
 /// A worker has it, or will.
@@ -52,12 +52,12 @@ impl Sitting {
     /// Its client, if there is one, and whether that was greeted only now.
     pub(super) fn client(
         &mut self,
-        greet: impl FnOnce(Socket, u64, Option<IpAddr>) -> Client<Socket>,
+        greet: impl FnOnce(Socket, Option<IpAddr>, &Slot) -> Client<Socket>,
     ) -> Option<(&mut Client<Socket>, bool)> {
         let came = matches!(self, Sitting::Came { .. });
         *self = match std::mem::replace(self, Sitting::Gone) {
             Sitting::Came { socket, address, slot } => {
-                Sitting::Served { client: Box::new(greet(socket, slot.id, address)), _slot: slot }
+                Sitting::Served { client: Box::new(greet(socket, address, &slot)), _slot: slot }
             }
             other => other,
         };

@@ -134,6 +134,7 @@ mod tests {
     use spillway_sql::Instance;
 
     use super::*;
+    use crate::admission::Entrance;
     use crate::capabilities as can;
     use crate::server::{ServerSettings, Shared};
     use crate::transport::{Raw, Socket};
@@ -219,7 +220,7 @@ mod tests {
     /// of as a worker would.
     fn seat(pool: &Pool, ours: UnixStream) -> Arc<Seat> {
         let raw = Arc::new(Raw::from(ours));
-        let slot = pool.shared.admit(raw.clone()).unwrap();
+        let slot = pool.shared.admit(raw.clone(), Entrance::Public, None).unwrap();
         let id = slot.id;
         let socket = Socket::new(raw.clone(), pool.shared.traffic.clone());
         let seat = Arc::new(Seat::new(id, Sitting::Came { socket, address: None, slot }));

@@ -1,6 +1,7 @@
 //! The protocol over real sockets, as a client sees it that knows no mercy.
 #![allow(missing_docs)]
 
+mod admission;
 mod affinity;
 mod client;
 mod cold;

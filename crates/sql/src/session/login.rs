@@ -9,6 +9,7 @@ use super::compiled::Slot;
 use super::{Instance, Session};
 use crate::catalog::{Catalog, UserDef};
 use crate::errors::{Result, SqlError};
+use crate::grants;
 use crate::parse::Statement;
 
 /// An account that a client has proved to be of.
@@ -43,6 +44,18 @@ impl Instance {
     /// 3955 where failed logins have blocked the account (LOCKOUT-1).
     pub fn tried(&self, user: &UserDef, host: &str, known: bool) -> Result<()> {
         self.0.accounts.tried(user, host, known)
+    }
+
+    /// Checks that an account may log in over the server's admin socket.
+    ///
+    /// # Errors
+    /// 1227 where it has neither right to.
+    pub fn check_connection_admin(&self, account: &Account) -> Result<()> {
+        const RIGHTS: &[&str] = &["CONNECTION_ADMIN", "SERVICE_CONNECTION_ADMIN"];
+        let catalog = self.0.catalog.load();
+        let user = account.find(&catalog);
+        let has = user.is_some_and(|user| RIGHTS.iter().any(|right| user.may_everywhere(right)));
+        if has { Ok(()) } else { Err(grants::missing(RIGHTS)) }
     }
 
     /// Starts the session of a client that has proved to be of an account and comes from `host`.

@@ -52,6 +52,7 @@ const SECONDS_MAX: u64 = 31_536_000;
 
 /// System variables, with their values at the start of an instance.
 pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
+    ("admin_socket", "", Fixed),
     ("auto_increment_increment", "1", Number(1, 65_535)),
     ("auto_increment_offset", "1", Number(1, 65_535)),
     ("autocommit", "ON", Flag),
