@@ -56,6 +56,7 @@ pub struct ModelEngine {
     room: Mutex<Option<AskedForRoom>>,
     memory: Mutex<Option<WaitsForMemory>>,
     replays: Mutex<Option<SeesReplay>>,
+    scans: Mutex<Option<SeesScan>>,
     installs: Mutex<Option<SeesInstall>>,
     givings: Mutex<Option<GivesSpace>>,
     unreadable: AtomicBool,
@@ -66,6 +67,7 @@ type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
 type AskedForRoom = Box<dyn FnMut(usize) -> Result<()> + Send>;
 type WaitsForMemory = Box<dyn FnMut() -> bool + Send>;
 type SeesReplay = Box<dyn FnMut(Csn, Op<'_>) + Send>;
+type SeesScan = Box<dyn FnMut(TableId) + Send>;
 type GivesSpace = Box<dyn FnMut() + Send>;
 type SeesInstall = Box<dyn FnMut(Csn) + Send>;
 
@@ -153,6 +155,11 @@ impl ModelEngine {
     /// Has `seen` see each write that is replayed, for tests of recovery.
     pub fn watch_replay(&self, seen: impl FnMut(Csn, Op<'_>) + Send + 'static) {
         *self.replays.lock() = Some(Box::new(seen));
+    }
+
+    /// Has `seen` see the table of each scan, for tests of what is pinned by then.
+    pub fn watch_scan(&self, seen: impl FnMut(TableId) + Send + 'static) {
+        *self.scans.lock() = Some(Box::new(seen));
     }
 
     /// Has `seen` see each commit that is about to be installed, for tests of what must be known by
@@ -288,6 +295,9 @@ impl Engine for ModelEngine {
         snapshot: Csn,
         _access: Access,
     ) -> Result<Box<dyn Cursor>> {
+        if let Some(seen) = &mut *self.scans.lock() {
+            seen(table);
+        }
         let mut rows: Vec<_> = self.table(table, |table| {
             let inside = table.rows.keys().filter(|key| range.contains(key));
             inside

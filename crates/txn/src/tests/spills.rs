@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use spillway_base::{Direction, Error, ErrorKind, KeyRange};
+use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange};
 
 use super::*;
+use crate::spill::SPILL;
 use Isolation::RepeatableRead;
 
 /// Three of these exceed a transaction's share in these tests.
@@ -144,4 +145,89 @@ fn ranges_beside_overlays_are_deleted_row_by_row() {
     fold_all(&db);
     assert_eq!(look(), left);
     assert_eq!(db.manager.overlays(), 0);
+}
+
+/// SPILL-8: a fold may write none of an overlay's rows because newer commits have changed them all.
+/// A reader from before those commits still needs the overlay.
+#[test]
+fn an_overlay_whose_rows_were_all_changed_stays_for_older_readers() {
+    let db = new();
+    let txn = db.begin(RepeatableRead);
+    put_rows(&txn, &long("n"));
+    txn.commit().wait().unwrap();
+    let reader = db.begin(RepeatableRead);
+    assert_eq!(get(&reader, "a").unwrap(), Some(long("n")));
+    let rows = ["a", "b", "c", "d", "e", "f"];
+    rows.iter().for_each(|key| db.set(key, "newer"));
+    let newest = db.manager.0.newest();
+    fold_all(&db);
+    assert_eq!(db.manager.0.newest(), newest, "the fold wrote rows");
+    assert_eq!(db.manager.overlays(), 1);
+    for key in rows {
+        assert_eq!(get(&reader, key).unwrap(), Some(long("n")), "{key}");
+        assert_eq!(db.value(key).as_deref(), Some("newer"), "{key}");
+    }
+    drop(reader);
+    fold_all(&db);
+    assert_eq!(db.manager.overlays(), 0);
+    rows.iter().for_each(|key| assert_eq!(db.value(key).as_deref(), Some("newer"), "{key}"));
+}
+
+/// SPILL-5: a recovery pins a snapshot at zero until its overlays are attached. From then on the
+/// snapshots of their commits are pinned.
+#[test]
+fn a_recovery_pins_all_deletions_until_its_overlays_are_attached() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk).unwrap();
+    let txn = db.begin(RepeatableRead);
+    txn.create_table(TABLE).unwrap();
+    txn.commit().wait().unwrap();
+    let txn = db.begin(RepeatableRead);
+    put_rows(&txn, &long("n"));
+    txn.commit().wait().unwrap();
+    assert_eq!(db.manager.overlays(), 1);
+    let committed = db.manager.0.newest();
+    drop(db);
+
+    let horizon = HorizonHandle::new();
+    let pinned = {
+        let horizon = horizon.horizon();
+        move |csn| {
+            let mut live = Vec::new();
+            horizon.live_snapshots(&mut live);
+            live.contains(&csn)
+        }
+    };
+    let engine = ModelEngine::new();
+    let (replayed, scanned) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (seen, is_pinned) = (replayed.clone(), pinned.clone());
+    engine.watch_replay(move |csn, _| {
+        assert!(is_pinned(Csn::ZERO), "at the replay of {csn:?}");
+        seen.fetch_add(1, Ordering::Relaxed);
+    });
+    let (seen, is_pinned) = (scanned.clone(), pinned.clone());
+    engine.watch_scan(move |table| {
+        assert!(table != SPILL || is_pinned(Csn::ZERO), "while overlays are looked for");
+        seen.fetch_add(1, Ordering::Relaxed);
+    });
+    let engine = Arc::new(engine);
+    let (manager, _) = recover(
+        &(Arc::new(disk) as Arc<dyn spillway_storage::Disk>),
+        &log(2),
+        settings(),
+        &horizon,
+        Engines::new(vec![engine.clone()]),
+        Budget::new(64 << 20),
+        Clock::system(),
+    )
+    .unwrap();
+    engine.watch_scan(|_| ());
+    let looked = (replayed.load(Ordering::Relaxed) > 0, scanned.load(Ordering::Relaxed) > 0);
+    assert_eq!(looked, (true, true));
+    assert_eq!((pinned(Csn::ZERO), pinned(committed)), (false, true));
+    let db = Db { manager, engine };
+    assert_eq!((db.manager.overlays(), db.value("c")), (1, Some(long("n"))));
+    fold_all(&db);
+    assert_eq!((db.manager.overlays(), pinned(committed)), (0, false));
+    assert_eq!(db.value("c"), Some(long("n")));
 }
