@@ -235,6 +235,15 @@ impl Context<'_> {
         })
     }
 
+    /// A value as `fit` takes it; `None` where it stays what it is. A text that is no number
+    /// raises a warning, or an error in a strict change.
+    pub(crate) fn taken_as(&self, value: &Value, fit: Fit) -> Result<Option<Value>> {
+        if fit == Fit::Exact {
+            self.as_number(value, "DECIMAL")?;
+        }
+        fit.of(value)
+    }
+
     fn compute(&self, expr: &Expr, row: &[Value]) -> Result<Value> {
         match expr {
             Expr::Const(_) | Expr::Column(_) | Expr::Param(_) => self.eval(expr, row),
@@ -303,10 +312,7 @@ impl Context<'_> {
             }
             Expr::Fitted(e, fit) => {
                 let value = self.value(e, row)?;
-                if *fit == Fit::Exact {
-                    self.as_number(&value, "DECIMAL")?;
-                }
-                Ok(fit.of(&value)?.unwrap_or_else(|| value.into_owned()))
+                Ok(self.taken_as(&value, *fit)?.unwrap_or_else(|| value.into_owned()))
             }
             Expr::Cast(e, ty) => {
                 let value = self.value(e, row)?;
@@ -322,14 +328,14 @@ impl Context<'_> {
                 let (date, amount) = (self.value(date, row)?, self.value(amount, row)?);
                 functions::add_interval(self, &date, &amount, unit, *negative)
             }
-            Expr::Subquery { plan, ask, left, collations } => {
+            Expr::Subquery { plan, ask, left, collations, exact } => {
                 // More rows would say no more.
                 let most = match ask {
                     Ask::Exists => 1,
                     Ask::Scalar | Ask::Row(_) => 2,
                     _ => usize::MAX,
                 };
-                let answer = query::answer(self, plan, row, most)?;
+                let answer = query::answer(self, plan, row, most, exact)?;
                 self.ask(*ask, &answer, left.as_deref(), collations, row)
             }
         }

@@ -25,7 +25,7 @@ pub(crate) use eval::{Context, compare, truth_of};
 pub(crate) use functions::{Patterns, Scalar, bits_of_value};
 pub(crate) use list::{Index, List, Parts, row_parts};
 pub(crate) use room::{Buffer, Room};
-pub(crate) use shape::{Fit, handed, is_clean, merge_types as merge, reshape};
+pub(crate) use shape::{Fit, handed, is_clean, is_fixed, merge_types as merge, reshape};
 
 use crate::query::QueryPlan;
 
@@ -157,6 +157,8 @@ pub(crate) enum Expr {
         left: Option<Box<Expr>>,
         /// By which its columns are compared.
         collations: Vec<Collation>,
+        /// Its columns of texts that are compared as the exact numbers that they begin with.
+        exact: Vec<usize>,
     },
     /// The value that an INSERT would have given a column.
     Inserted(usize),

@@ -270,13 +270,33 @@ fn is_approximate(part: &Typed) -> bool {
     matches!(part.ty, ColumnType::Float | ColumnType::Double)
 }
 
-/// Makes a constant text the number that it begins with: a double might not hold that.
-fn exact_constant(part: &mut Typed) {
-    let constant = match &part.expr {
+/// Whether an expression has one value for all rows that are compared with it.
+pub(crate) fn is_fixed(expr: &Expr) -> bool {
+    match expr {
         Expr::Subquery { plan, ask: Ask::Scalar, .. } => !plan.correlated,
         expr => expr.is_constant(),
-    };
-    if !constant || !(part.ty.is_text() || part.ty.is_binary()) || part.is_null() {
+    }
+}
+
+fn is_words(part: &Typed) -> bool {
+    (part.ty.is_text() || part.ty.is_binary()) && !part.is_null()
+}
+
+/// Gives a value and the column of a subquery the forms in which they are compared, as
+/// [`comparable`] does for the sides of a comparison. `fixed` says whether the column is constant.
+/// Answers whether the column's texts are compared as exact numbers.
+pub(crate) fn beside_column(left: &mut Typed, column: &Typed, fixed: bool) -> bool {
+    if matches!(column.ty, ColumnType::Int { .. } | ColumnType::Bit(_))
+        || (matches!(column.ty, ColumnType::Decimal { .. }) && !fixed)
+    {
+        exact_constant(left);
+    }
+    fixed && is_exact(left) && is_words(column)
+}
+
+/// Makes a constant text the number that it begins with: a double might not hold that.
+fn exact_constant(part: &mut Typed) {
+    if !is_fixed(&part.expr) || !is_words(part) {
         return;
     }
     uncollated(part);

@@ -34,7 +34,7 @@ use spillway_types::{Collation, ColumnType, Value};
 use crate::api::ResultColumn;
 use crate::catalog::TableDef;
 use crate::errors::Result;
-use crate::expr::{Expr, refuse_charset};
+use crate::expr::{Expr, is_fixed, refuse_charset};
 use crate::rows::Versions;
 
 pub(crate) use access::{Access, Hints, Interval, choose_access};
@@ -133,14 +133,23 @@ impl QueryPlan {
         }
     }
 
-    /// Makes numbers of an ENUM's or SET's members in its first column.
-    pub(crate) fn count_members(&mut self) {
-        let (Some(column), Body::Select(select)) = (self.columns.first_mut(), &mut self.body)
+    /// Whether a column has one value in all rows, or in all rows of each SELECT of a set.
+    pub(crate) fn is_fixed(&self, at: usize) -> bool {
+        match &self.body {
+            Body::Select(select) => select.projections.get(at).is_some_and(is_fixed),
+            Body::Set { left, right, .. } => left.is_fixed(at) && right.is_fixed(at),
+            Body::Values(_) => false,
+        }
+    }
+
+    /// Makes numbers of an ENUM's or SET's members in a column.
+    pub(crate) fn count_members(&mut self, at: usize) {
+        let (Some(column), Body::Select(select)) = (self.columns.get_mut(at), &mut self.body)
         else {
             return;
         };
         if let ColumnType::Enum(_) | ColumnType::Set(_) = column.column_type
-            && let Some(expr) = select.projections.first_mut()
+            && let Some(expr) = select.projections.get_mut(at)
         {
             let ty = std::mem::replace(&mut column.column_type, ColumnType::UBIGINT);
             let member = std::mem::replace(expr, Expr::Const(Value::Null));

@@ -13,7 +13,7 @@ use super::run::collect;
 use super::sort::Held;
 use super::{QueryPlan, Row};
 use crate::errors::Result;
-use crate::expr::Context;
+use crate::expr::{Context, Fit};
 
 /// The rows that a subquery gave.
 pub(crate) struct Answer {
@@ -90,18 +90,28 @@ impl Members {
     }
 }
 
-/// The rows of a subquery, for a row of the query around it: so many at most.
+/// The rows of a subquery, for a row of the query around it: so many at most. Texts in the columns
+/// that `exact` lists become the exact numbers that they begin with.
 pub(crate) fn answer(
     context: &Context<'_>,
     plan: &QueryPlan,
     row: &[Value],
     most: usize,
+    exact: &[usize],
 ) -> Result<Rc<Answer>> {
     cached(context, plan, || {
         context.outer.borrow_mut().push(row.to_vec());
-        let rows = collect(context, plan, most);
+        let found = collect(context, plan, most);
         context.outer.borrow_mut().pop();
-        rows
+        let (mut rows, held) = found?;
+        for row in &mut rows {
+            for &at in exact {
+                if let Some(number) = context.taken_as(&row[at], Fit::Exact)? {
+                    row[at] = number;
+                }
+            }
+        }
+        Ok((rows, held))
     })
 }
 

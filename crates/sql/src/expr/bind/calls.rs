@@ -8,57 +8,69 @@ use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, Fun
 use super::aggregates::Written;
 use super::{Binder, boxed, common_collation, fraction_digits, typed_value};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Ask, Expr, Scalar, Typed};
+use crate::expr::shape::beside_column;
+use crate::expr::{Ask, Expr, Op, Scalar, Typed};
 use crate::parse::unit_named;
-use crate::query::{self, AggregateKind};
+use crate::query::{self, AggregateKind, Body, QueryPlan};
+
+/// Whether a column of a subquery counts as constant in a comparison with it: the only row of a
+/// query is, and a column of constants, but the least or the greatest row of a set is found first.
+fn is_fixed(plan: &QueryPlan, ask: Ask, at: usize) -> bool {
+    let is_set = matches!(plan.body, Body::Set { .. });
+    match ask {
+        Ask::Row(_) => true,
+        Ask::Any(op) | Ask::All(op) if is_set && !matches!(op, Op::Eq | Op::NotEq) => false,
+        _ => plan.is_fixed(at),
+    }
+}
 
 impl Binder<'_> {
+    /// Binds a subquery of `width` columns, or of any number of them where that is 0, and the value
+    /// or the row that is compared with it, if any.
     pub(super) fn subquery(
         &mut self,
         subquery: &ast::Query,
         ask: Ask,
-        left: Option<Typed>,
+        mut left: Vec<Typed>,
         width: usize,
     ) -> Result<Typed> {
         let mut plan = query::plan_query(self.names, subquery, Some(self), &self.ctes)?;
         plan.refuse_charsets()?;
-        let left = match (left, plan.columns.first().map(|column| column.column_type.is_numeric()))
-        {
-            // Members beside numbers are numbers.
-            (Some(left), Some(true)) if width == 1 => Some(left.counted()),
-            (Some(left), _) if width == 1 && left.ty.is_numeric() => {
-                plan.count_members();
-                Some(left)
-            }
-            (left, _) => left,
-        };
         if width > 0 && plan.columns.len() != width {
             return Err(SqlError::new(1241, format!("Operand should contain {width} column(s)")));
         }
-        let (ty, column_collation) =
+        let mut collations: Vec<Collation> =
+            plan.columns.iter().map(|column| column.collation).collect();
+        let (ty, collation) =
             plan.columns.first().map_or((ColumnType::BIGINT, Collation::Binary), |column| {
                 (column.column_type.clone(), column.collation)
             });
-        let mut collations: Vec<Collation> =
-            plan.columns.iter().map(|column| column.collation).collect();
-        if let (Some(left), [collation]) = (&left, collations.as_mut_slice()) {
+        let mut exact = Vec::new();
+        for (at, part) in left.iter_mut().enumerate() {
+            if plan.columns[at].column_type.is_numeric() {
+                // Members beside numbers are numbers.
+                *part = part.clone().counted();
+            } else if part.ty.is_numeric() {
+                plan.count_members(at);
+            }
             let column = Typed {
                 // A subquery's column may be of any make, so it is not told as a column.
-                expr: Expr::Cast(boxed(Expr::Column(0)), ty.clone()),
-                ty: ty.clone(),
-                collation: column_collation,
+                expr: Expr::Cast(boxed(Expr::Column(0)), plan.columns[at].column_type.clone()),
+                ty: plan.columns[at].column_type.clone(),
+                collation: plan.columns[at].collation,
                 nullable: true,
             };
-            *collation = common_collation(&[left, &column])?;
+            collations[at] = common_collation(&[part, &column])?;
+            if beside_column(part, &column, is_fixed(&plan, ask, at)) {
+                exact.push(at);
+            }
         }
-        let expr = Expr::Subquery {
-            plan: Arc::new(plan),
-            ask,
-            left: left.map(|left| boxed(left.expr)),
-            collations,
-        };
+        let mut left: Vec<Expr> = left.into_iter().map(|part| part.expr).collect();
+        let left = if left.len() > 1 { Some(Expr::Tuple(left)) } else { left.pop() };
+        let expr =
+            Expr::Subquery { plan: Arc::new(plan), ask, left: left.map(boxed), collations, exact };
         Ok(match ask {
-            Ask::Scalar => Typed { expr, ty, collation: column_collation, nullable: true },
+            Ask::Scalar => Typed { expr, ty, collation, nullable: true },
             _ => self.truth(expr),
         })
     }

@@ -463,21 +463,18 @@ impl<'a> Binder<'a> {
             E::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             E::InSubquery { expr, subquery, negated } => {
                 let left = match self.row(expr)? {
-                    Some(parts) => {
-                        let parts = parts.into_iter().map(|part| part.expr).collect();
-                        self.truth(Expr::Tuple(parts))
-                    }
-                    None => self.bind(expr)?,
+                    Some(parts) => parts,
+                    None => vec![self.bind(expr)?],
                 };
-                let width = if let Expr::Tuple(parts) = &left.expr { parts.len() } else { 1 };
-                let asked = self.subquery(subquery, Ask::In, Some(left), width)?;
+                let width = left.len();
+                let asked = self.subquery(subquery, Ask::In, left, width)?;
                 Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
             }
             E::Exists { subquery, negated } => {
-                let asked = self.subquery(subquery, Ask::Exists, None, 0)?;
+                let asked = self.subquery(subquery, Ask::Exists, Vec::new(), 0)?;
                 Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
             }
-            E::Subquery(subquery) => self.subquery(subquery, Ask::Scalar, None, 1),
+            E::Subquery(subquery) => self.subquery(subquery, Ask::Scalar, Vec::new(), 1),
             E::AnyOp { left, compare_op, right, .. } | E::AllOp { left, compare_op, right } => {
                 let E::Subquery(subquery) = &**right else {
                     return Err(SqlError::syntax("ANY and ALL need a subquery"));
@@ -485,8 +482,7 @@ impl<'a> Binder<'a> {
                 let left = self.bind(left)?;
                 let op = comparison(compare_op).ok_or_else(|| SqlError::unsupported(compare_op))?;
                 let ask = if matches!(expr, E::AnyOp { .. }) { Ask::Any(op) } else { Ask::All(op) };
-                let asked = self.subquery(subquery, ask, Some(left), 1)?;
-                Ok(self.truth(asked.expr))
+                self.subquery(subquery, ask, vec![left], 1)
             }
             E::Between { expr, negated, low, high } => {
                 let parts = vec![self.bind(expr)?, self.bind(low)?, self.bind(high)?];

@@ -109,10 +109,7 @@ impl Binder<'_> {
         if parts.len() != width {
             return Err(operands(1));
         }
-        let parts = parts.into_iter().map(|part| part.expr).collect();
-        let left = self.truth(Expr::Tuple(parts));
-        let asked = self.subquery(query, Ask::Row(op), Some(left), width)?;
-        Ok(self.truth(asked.expr))
+        self.subquery(query, Ask::Row(op), parts, width)
     }
 
     /// Pairs the parts of two rows, or two values, in the forms in which they are compared.

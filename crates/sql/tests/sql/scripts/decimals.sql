@@ -171,3 +171,127 @@ SELECT id FROM n ORDER BY id;
 -- 1
 -- 2
 -- 4
+# So is a constant text that a subquery gives, in every form of comparison with it.
+CREATE TABLE w (id INT PRIMARY KEY, d DECIMAL(24,4), b BIGINT, KEY (d));
+-- ok, 0 rows
+INSERT INTO w VALUES (1, 9007199254740992.0000, 9007199254740992), (2, 9007199254740992.0001, 9007199254740993), (3, 9007199254740992.0002, 9007199254740994), (4, 9007199254740992.0003, 1), (5, 9007199254740993.0000, 2), (6, 1, NULL), (7, NULL, NULL);
+-- ok, 7 rows
+CREATE TABLE x (s VARCHAR(40), v DECIMAL(24,4));
+-- ok, 0 rows
+INSERT INTO x VALUES ('9007199254740992.0001', 9007199254740992.0001), ('5', 5);
+-- ok, 2 rows
+SELECT id FROM w WHERE d IN (SELECT '9007199254740992.0001' FROM x);
+-- [id]
+-- 2
+SELECT id FROM w WHERE d NOT IN (SELECT '9007199254740992.0001') ORDER BY id;
+-- [id]
+-- 1
+-- 3
+-- 4
+-- 5
+-- 6
+SELECT id FROM w WHERE d = ANY (SELECT '9007199254740992.0001' FROM x WHERE x.v > w.id);
+-- [id]
+-- 2
+SELECT id FROM w WHERE d < ANY (SELECT '9007199254740992.0001' FROM x) ORDER BY id;
+-- [id]
+-- 1
+-- 6
+SELECT id FROM w WHERE d >= ALL (SELECT '9007199254740992.0001' FROM x) ORDER BY id;
+-- [id]
+-- 2
+-- 3
+-- 4
+-- 5
+SELECT id FROM w WHERE d <> ALL (SELECT '9007199254740992.0001' UNION SELECT '3') ORDER BY id;
+-- [id]
+-- 1
+-- 3
+-- 4
+-- 5
+-- 6
+SELECT id FROM w WHERE d IN (SELECT '9007199254740992.0001' EXCEPT SELECT '3');
+-- [id]
+-- 2
+SELECT id FROM w WHERE (d, 1) = (SELECT '9007199254740992.0001', 1);
+-- [id]
+-- 2
+SELECT id FROM w WHERE (d, 1) = (SELECT s, 1 FROM x WHERE v <> 5);
+-- [id]
+-- 2
+SELECT id FROM w WHERE (d, 1) < (SELECT '9007199254740992.0001', 2) ORDER BY id;
+-- [id]
+-- 1
+-- 2
+-- 6
+SELECT id FROM w WHERE (1, d) IN (SELECT 1, '9007199254740992.0001' FROM x GROUP BY v);
+-- [id]
+-- 2
+SELECT id FROM w WHERE b IN (SELECT '9007199254740993' FROM x);
+-- [id]
+-- 2
+SELECT id FROM w WHERE (b, 1) IN (SELECT '9007199254740993', 1 FROM x);
+-- [id]
+-- 2
+SELECT id FROM w WHERE d IN (SELECT (SELECT '9007199254740992.0001') FROM x);
+-- [id]
+-- 2
+SELECT id, d IN (SELECT '9007199254740992.0001'), d >= ALL (SELECT '9007199254740992.0001') FROM w ORDER BY id;
+-- [id, d IN (SELECT '9007199254740992.0001'), d >= ALL (SELECT '9007199254740992.0001')]
+-- 1 | 0 | 0
+-- 2 | 1 | 1
+-- 3 | 0 | 1
+-- 4 | 0 | 1
+-- 5 | 0 | 1
+-- 6 | 0 | 0
+-- 7 | NULL | NULL
+SET @v = '9007199254740992.0001';
+-- ok, 0 rows
+SELECT id FROM w WHERE d IN (SELECT @v FROM x);
+-- [id]
+-- 2
+PREPARE p FROM 'SELECT id FROM w WHERE d >= ALL (SELECT ? FROM x) ORDER BY id';
+-- ok, 0 rows
+EXECUTE p USING @v;
+-- [id]
+-- 2
+-- 3
+-- 4
+-- 5
+# A constant text beside a subquery's column of decimals or integers.
+SELECT COUNT(*) FROM x WHERE '9007199254740992.0001' IN (SELECT d FROM w WHERE id <> 2);
+-- [COUNT(*)]
+-- 0
+SELECT COUNT(*) FROM x WHERE '9007199254740992.0001' = ANY (SELECT d FROM w);
+-- [COUNT(*)]
+-- 2
+SELECT COUNT(*) FROM x WHERE '9007199254740992.0001' <= ALL (SELECT d FROM w WHERE d > 9007199254740992);
+-- [COUNT(*)]
+-- 2
+SELECT COUNT(*) FROM x WHERE ('9007199254740992.0001', 1) IN (SELECT d, 1 FROM w WHERE id <> 2);
+-- [COUNT(*)]
+-- 0
+SELECT COUNT(*) FROM x WHERE '9007199254740993' IN (SELECT b FROM w WHERE id <> 2);
+-- [COUNT(*)]
+-- 0
+# A column of texts, and the greatest of several texts, are doubles.
+SELECT COUNT(*) FROM w WHERE d IN (SELECT s FROM x);
+-- [COUNT(*)]
+-- 5
+SELECT COUNT(*) FROM w WHERE d >= ALL (SELECT MAX('9007199254740992.0001') FROM x);
+-- [COUNT(*)]
+-- 5
+SELECT COUNT(*) FROM w WHERE d >= ALL (SELECT '9007199254740992.0001' UNION SELECT '3');
+-- [COUNT(*)]
+-- 5
+SELECT COUNT(*) FROM w WHERE d + 0E0 IN (SELECT '9007199254740992.0001');
+-- [COUNT(*)]
+-- 5
+SELECT id FROM w WHERE d IN (SELECT 'abc' FROM x);
+-- [id]
+SHOW WARNINGS;
+-- [Level, Code, Message]
+-- Warning | 1292 | Truncated incorrect DECIMAL value: 'abc'
+-- Warning | 1292 | Truncated incorrect DECIMAL value: 'abc'
+UPDATE w SET id = id WHERE d IN (SELECT 'abc' FROM x);
+-- ERROR 1292 (22007): Truncated incorrect DECIMAL value: 'abc'
