@@ -117,7 +117,7 @@ pub(crate) struct ServeArgs {
     /// visible. Sessions may set their own
     #[arg(long, default_value = "commit", value_parser = durability)]
     durability: Durability,
-    /// The most concurrent clients; root may have one more
+    /// The most clients that are logged in at once; root may have one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
     /// Read data files past the system's page cache. Data is then in memory once, within the
