@@ -37,13 +37,13 @@ const SPARE: usize = DEPTH;
 /// work ends.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Ticket(u64);
+pub(crate) struct ReadTicket(u64);
 
 /// What a flush or compaction has under way. Clones share it; all stay on one thread.
 #[derive(Clone)]
-pub(crate) struct Bulk(Rc<RefCell<State>>);
+pub(crate) struct Bulk(Rc<RefCell<BulkState>>);
 
-struct State {
+struct BulkState {
     queue: Box<dyn IoQueue>,
     next: u64,
     /// Writes that are under way, by their tags, and those that failed.
@@ -75,7 +75,7 @@ impl Bulk {
     pub(crate) fn new(disk: &dyn Disk, budget: &Budget, overlaps: bool) -> Result<Bulk> {
         let depth = if overlaps { DEPTH } else { 1 };
         let queue = disk.queue(QueueSettings { depth, cache: Cache::Bypass })?;
-        Ok(Bulk(Rc::new(RefCell::new(State {
+        Ok(Bulk(Rc::new(RefCell::new(BulkState {
             queue,
             next: 0,
             writing: FxHashSet::default(),
@@ -110,20 +110,20 @@ impl Bulk {
     }
 
     /// Begins to read so many bytes of a file, one or more.
-    pub(crate) fn begin_read(&self, file: &Arc<dyn File>, offset: u64, len: usize) -> Ticket {
+    pub(crate) fn begin_read(&self, file: &Arc<dyn File>, offset: u64, len: usize) -> ReadTicket {
         let state = &mut *self.0.borrow_mut();
         let tag = state.begin();
         let buffer = state.buffer(len);
         state.queue.read(tag, file, offset, len, buffer);
         state.settle();
-        Ticket(tag)
+        ReadTicket(tag)
     }
 
     /// Waits for a read. Its buffer is to be given back.
     ///
     /// # Errors
     /// That of the read.
-    pub(crate) fn take(&self, ticket: Ticket) -> Result<AlignedBuffer> {
+    pub(crate) fn take(&self, ticket: ReadTicket) -> Result<AlignedBuffer> {
         let state = &mut *self.0.borrow_mut();
         loop {
             if let Some(outcome) = state.read.remove(&ticket.0) {
@@ -134,7 +134,7 @@ impl Bulk {
     }
 
     /// Cancels a read. Its result is ignored.
-    pub(crate) fn give_up(&self, ticket: Ticket) {
+    pub(crate) fn give_up(&self, ticket: ReadTicket) {
         let state = &mut *self.0.borrow_mut();
         match state.read.remove(&ticket.0) {
             Some(Ok(buffer)) => state.keep(buffer),
@@ -186,7 +186,7 @@ impl Bulk {
     }
 }
 
-impl State {
+impl BulkState {
     /// A tag for an operation, for which there is room.
     fn begin(&mut self) -> u64 {
         while self.queue.is_full() {

@@ -25,7 +25,7 @@ use crate::write_load::WriteLoad;
 
 /// The key ranges of a sub-table that compactions hold.
 #[derive(Default)]
-struct Work {
+struct HeldKeys {
     bars: Conflicts,
     is_whole: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) struct SubTable {
     /// Whether others have taken its place.
     closed: AtomicBool,
     /// What of it is being compacted.
-    work: Mutex<Work>,
+    work: Mutex<HeldKeys>,
     /// Whether a thread flushes one of its memtables.
     pub(crate) flushing: AtomicBool,
     quarantine: Mutex<Vec<Quarantine>>,
@@ -140,7 +140,7 @@ impl SubTable {
             view: ArcSwap::from_pointee(view),
             changing: Mutex::new(()),
             closed: AtomicBool::new(false),
-            work: Mutex::new(Work::default()),
+            work: Mutex::new(HeldKeys::default()),
             flushing: AtomicBool::new(false),
             quarantine: Mutex::new(Vec::new()),
             mix: AccessPattern::default(),

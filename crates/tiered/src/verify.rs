@@ -16,16 +16,16 @@ use crate::level::{Levels, LevelsEdit, Slice};
 use crate::manifest;
 use crate::space::{SpaceManager, find};
 
-/// Something that is not as it should be.
+/// A finding of a verification.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The table concerned, where it is known.
+    /// The table, if it is known.
     pub table: Option<TableId>,
-    /// A finding: the damage and its place.
+    /// The damage and its place.
     pub error: Error,
 }
 
-/// What a verification saw.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Tables.
@@ -46,7 +46,7 @@ pub struct VerifyReport {
 /// all.
 ///
 /// # Errors
-/// What kept it from looking; what it found wrong is in the report.
+/// The reason why the verification could not run. Findings are in the report.
 pub fn verify(
     disk: &Arc<dyn Disk>,
     dir: &Path,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result};
 
-use self::point_lookup::{Fetch, Wanted, found, get_in_slice};
+use self::point_lookup::{Fetch, LookupKey, found, get_in_slice};
 use crate::extent::{ExtentHandle, Missing};
 use crate::filter;
 use crate::level::Levels;
@@ -163,7 +163,7 @@ impl View {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| filter::hash(key));
-            let wanted = Wanted { key, hash, snapshot };
+            let wanted = LookupKey { key, hash, snapshot };
             get_in_slice(slice, &wanted, value, &mut best, &mut fetch)?;
         }
         Ok(match cover {

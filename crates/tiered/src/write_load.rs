@@ -28,7 +28,7 @@ const KEY_BYTES: usize = 64;
 
 /// A key that a flush has written.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Mark {
+struct LoadMark {
     /// What the engine had flushed by then.
     at: u64,
     key: Box<[u8]>,
@@ -36,15 +36,15 @@ struct Mark {
 
 /// Bytes that were flushed, of which the past weighs less and less.
 #[derive(Clone, Default, Debug)]
-struct Warmth {
+struct LoadAmount {
     bytes: f64,
     /// What the engine had flushed when they were last counted.
     at: u64,
     /// In the order of the flushes.
-    marks: VecDeque<Mark>,
+    marks: VecDeque<LoadMark>,
 }
 
-impl Warmth {
+impl LoadAmount {
     fn after(&self, flushed: u64, half_life: u64) -> f64 {
         let passed = flushed.saturating_sub(self.at) as f64;
         self.bytes * (-passed / half_life.max(1) as f64).exp2()
@@ -58,7 +58,7 @@ impl Warmth {
 
 /// How much a sub-table was written to lately.
 #[derive(Default)]
-pub(crate) struct WriteLoad(Mutex<Warmth>);
+pub(crate) struct WriteLoad(Mutex<LoadAmount>);
 
 impl WriteLoad {
     /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each
@@ -78,7 +78,8 @@ impl WriteLoad {
         let mut warmth = self.0.lock();
         warmth.bytes = warmth.after(flushed, half_life) + bytes as f64;
         warmth.at = flushed;
-        let mark = |key: &[u8]| Mark { at: flushed, key: key[..key.len().min(KEY_BYTES)].into() };
+        let mark =
+            |key: &[u8]| LoadMark { at: flushed, key: key[..key.len().min(KEY_BYTES)].into() };
         warmth.marks.extend(keys.map(mark));
         warmth.forget_old_marks();
     }
@@ -112,7 +113,7 @@ impl WriteLoad {
         let all = before.len() + after.len();
         let share = if all == 0 { 0.5 } else { before.len() as f64 / all as f64 };
         let half = |share: f64, marks| {
-            WriteLoad(Mutex::new(Warmth { bytes: whole.bytes * share, at: whole.at, marks }))
+            WriteLoad(Mutex::new(LoadAmount { bytes: whole.bytes * share, at: whole.at, marks }))
         };
         [half(share, before), half(1.0 - share, after)]
     }
@@ -122,9 +123,9 @@ impl WriteLoad {
         let (one, other) = (self.0.lock().clone(), next.0.lock().clone());
         let at = one.at.max(other.at);
         let bytes = one.after(at, half_life) + other.after(at, half_life);
-        let mut marks: Vec<Mark> = one.marks.into_iter().chain(other.marks).collect();
+        let mut marks: Vec<LoadMark> = one.marks.into_iter().chain(other.marks).collect();
         marks.sort();
-        let mut joined = Warmth { bytes, at, marks: marks.into() };
+        let mut joined = LoadAmount { bytes, at, marks: marks.into() };
         joined.forget_old_marks();
         WriteLoad(Mutex::new(joined))
     }

@@ -142,13 +142,13 @@ pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
 }
 
 /// A frame that is the one it should be, and whole.
-struct Opened<'a> {
+struct OpenedFrame<'a> {
     coding: Coding,
     dictionary: DictionaryId,
     body: &'a [u8],
 }
 
-fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
+fn open(frame: &[u8], id: FrameId) -> Result<OpenedFrame<'_>> {
     let mut reader = Reader::new(frame);
     let (version, coding) = (reader.u8()?, reader.u8()?);
     let dictionary = DictionaryId(reader.u16()?);
@@ -170,7 +170,7 @@ fn open(frame: &[u8], id: FrameId) -> Result<Opened<'_>> {
     if !reader.is_empty() {
         return Err(Error::corruption("its length makes no sense"));
     }
-    Ok(Opened { coding, dictionary, body })
+    Ok(OpenedFrame { coding, dictionary, body })
 }
 
 /// Whether a frame says that its body is stored as it is.
@@ -298,7 +298,7 @@ impl Block {
     where
         F: Into<Buffer> + Deref<Target = [u8]>,
     {
-        let Opened { coding, dictionary, body } = open(&frame, id)?;
+        let OpenedFrame { coding, dictionary, body } = open(&frame, id)?;
         let pages = Some(decoding.pages);
         let memory = if coding == Coding::Stored {
             frame.into()

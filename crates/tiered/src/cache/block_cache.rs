@@ -205,18 +205,18 @@ enum Item<H: Holder> {
     Block { table: Kept<Table<H>>, index: u32 },
 }
 
-enum Gone<H: Holder> {
+enum EvictedEntry<H: Holder> {
     Table(Unlinked<Table<H>>, usize),
     Block(Unlinked<Held<H::Block>>, usize),
 }
 
-struct State<H: Holder> {
+struct CacheState<H: Holder> {
     order: EvictionQueue<Item<H>>,
     /// Entries that were evicted lately, if ghost misses are counted.
     departed: Option<GhostList>,
     /// Bytes of what is in the order.
     held: usize,
-    limbo: Limbo<Gone<H>>,
+    limbo: Limbo<EvictedEntry<H>>,
     /// Bytes of what is there.
     in_limbo: usize,
     /// Of those, what is not charged any more (N4).
@@ -226,15 +226,15 @@ struct State<H: Holder> {
 }
 
 /// References whose ends are not to come under the lock.
-struct Ends<H: Holder> {
+struct DroppedReferences<H: Holder> {
     holders: Vec<Arc<H>>,
     tables: Vec<Kept<Table<H>>>,
     blocks: Vec<Kept<Held<H::Block>>>,
 }
 
-impl<H: Holder> Default for Ends<H> {
-    fn default() -> Ends<H> {
-        Ends { holders: Vec::new(), tables: Vec::new(), blocks: Vec::new() }
+impl<H: Holder> Default for DroppedReferences<H> {
+    fn default() -> DroppedReferences<H> {
+        DroppedReferences { holders: Vec::new(), tables: Vec::new(), blocks: Vec::new() }
     }
 }
 
@@ -262,7 +262,7 @@ pub(crate) struct Cache<H: Holder> {
     epochs: Arc<Epochs>,
     settings: CacheSettings,
     budget: Budget,
-    state: Mutex<State<H>>,
+    state: Mutex<CacheState<H>>,
     misses: AtomicU64,
     /// Bytes that were read for what was missed, and of them, for what had left lately.
     read: AtomicU64,
@@ -276,7 +276,7 @@ pub(crate) struct Cache<H: Holder> {
 impl<H: Holder> Cache<H> {
     /// A cache that holds what the budget leaves.
     pub(crate) fn new(settings: CacheSettings, budget: &Budget) -> Cache<H> {
-        let state = State {
+        let state = CacheState {
             order: EvictionQueue::default(),
             departed: settings.finds_ghosts.then(GhostList::default),
             held: 0,
@@ -305,7 +305,7 @@ impl<H: Holder> Cache<H> {
         self.epochs.pin()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<H>> {
+    fn lock(&self) -> MutexGuard<'_, CacheState<H>> {
         let guard = self.state.lock();
         #[cfg(loom)]
         let guard = guard.expect("no thread panics with the lock");
@@ -345,7 +345,7 @@ impl<H: Holder> Cache<H> {
             + ENTRY_BYTES
             + size_of::<Table<H>>()
             + blocks * size_of::<TaggedPtr<Held<H::Block>>>();
-        let mut ends = Ends::default();
+        let mut ends = DroppedReferences::default();
         let mut state = self.lock();
         if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
             return there;
@@ -377,7 +377,7 @@ impl<H: Holder> Cache<H> {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let block = Kept::new(Held::new(content));
         let bytes = sizes.held + ENTRY_BYTES;
-        let mut ends = Ends::default();
+        let mut ends = DroppedReferences::default();
         let mut state = self.lock();
         let pointer = &table.blocks[index];
         // SAFETY: the pin is of this cache, which releases what it takes out of the tagged pointers
@@ -417,7 +417,7 @@ impl<H: Holder> Cache<H> {
         if entry != NONE {
             state.order.grow(entry, bytes);
             state.held += bytes;
-            self.settle(state, Ends::default());
+            self.settle(state, DroppedReferences::default());
         }
     }
 
@@ -443,7 +443,7 @@ impl<H: Holder> Cache<H> {
         }
         let mut state = self.lock();
         self.unseat(&mut state, holder);
-        self.settle(state, Ends::default());
+        self.settle(state, DroppedReferences::default());
     }
 
     /// The extent is elsewhere from now on; what is in memory of it stays.
@@ -468,7 +468,7 @@ impl<H: Holder> Cache<H> {
         if self.held.load(Ordering::Relaxed) <= floor && in_limbo == 0 {
             return;
         }
-        let mut ends = Ends::default();
+        let mut ends = DroppedReferences::default();
         let mut state = self.lock();
         // What left before, and is charged, comes first.
         let bytes = bytes.saturating_sub(state.in_limbo - state.forgiven);
@@ -483,7 +483,7 @@ impl<H: Holder> Cache<H> {
             if round == PATIENCE {
                 state.forgiven = self.budget.limit() / FORGIVEN_SHARE;
             }
-            self.release(state, Ends::default());
+            self.release(state, DroppedReferences::default());
             thread::yield_now();
         }
     }
@@ -506,7 +506,7 @@ impl<H: Holder> Cache<H> {
     }
 
     /// Counts bytes that were read for an entry.
-    fn note_read(&self, state: &mut State<H>, ghost: u64, bytes: usize) {
+    fn note_read(&self, state: &mut CacheState<H>, ghost: u64, bytes: usize) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if state.departed.as_mut().is_some_and(|departed| departed.comes(ghost)) {
             self.ghost_missed.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -520,12 +520,22 @@ impl<H: Holder> Cache<H> {
     }
 
     /// Answers whether so many bytes more can be held.
-    fn make_room(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
+    fn make_room(
+        &self,
+        state: &mut CacheState<H>,
+        bytes: usize,
+        ends: &mut DroppedReferences<H>,
+    ) -> bool {
         let capacity = self.capacity(state.charge.bytes());
         bytes <= capacity && self.evict_to(state, capacity - bytes, ends)
     }
 
-    fn evict_to(&self, state: &mut State<H>, bytes: usize, ends: &mut Ends<H>) -> bool {
+    fn evict_to(
+        &self,
+        state: &mut CacheState<H>,
+        bytes: usize,
+        ends: &mut DroppedReferences<H>,
+    ) -> bool {
         let tables_most = bytes / 4 * TABLE_QUARTERS;
         // As much as rows remember, for each queue its part.
         let budget = &self.budget;
@@ -550,7 +560,7 @@ impl<H: Holder> Cache<H> {
     }
 
     /// Takes a block out.
-    fn unlink_block(&self, state: &mut State<H>, id: u32) {
+    fn unlink_block(&self, state: &mut CacheState<H>, id: u32) {
         let is_new = state.order.queue(id) == Queue::Small;
         let (Item::Block { table, index }, bytes) = state.order.remove(id) else {
             unreachable!("the number of a block")
@@ -562,15 +572,15 @@ impl<H: Holder> Cache<H> {
         self.take_block(state, &table, index, bytes);
     }
 
-    fn take_block(&self, state: &mut State<H>, table: &Table<H>, index: u32, bytes: usize) {
+    fn take_block(&self, state: &mut CacheState<H>, table: &Table<H>, index: u32, bytes: usize) {
         let block = table.blocks[index as usize].take().expect("a block in the order is linked");
         state.held -= bytes;
         state.in_limbo += bytes;
-        state.limbo.put(Gone::Block(block, bytes));
+        state.limbo.put(EvictedEntry::Block(block, bytes));
     }
 
     /// Takes a holder's table out, with its blocks (N5).
-    fn unseat(&self, state: &mut State<H>, holder: &H) {
+    fn unseat(&self, state: &mut CacheState<H>, holder: &H) {
         let Some(unlinked) = holder.seat().table.take() else { return };
         let table = unlinked.get();
         let (item, bytes) = state.order.remove(table.entry.swap(NONE, Ordering::Relaxed));
@@ -586,13 +596,13 @@ impl<H: Holder> Cache<H> {
         drop(pin);
         state.held -= bytes;
         state.in_limbo += bytes;
-        state.limbo.put(Gone::Table(unlinked, bytes));
+        state.limbo.put(EvictedEntry::Table(unlinked, bytes));
         // The seat's reference is left.
         drop(item);
     }
 
     /// After a change: has things released, now and then, and the charge follow.
-    fn settle(&self, mut state: MutexGuard<'_, State<H>>, ends: Ends<H>) {
+    fn settle(&self, mut state: MutexGuard<'_, CacheState<H>>, ends: DroppedReferences<H>) {
         self.held.store(state.held, Ordering::Relaxed);
         self.table_bytes.store(state.order.bytes(Queue::Tables), Ordering::Relaxed);
         self.limbo_bytes.store(state.in_limbo, Ordering::Relaxed);
@@ -605,19 +615,19 @@ impl<H: Holder> Cache<H> {
     }
 
     /// Releases what nobody looks at any more.
-    fn release(&self, mut state: MutexGuard<'_, State<H>>, mut ends: Ends<H>) {
+    fn release(&self, mut state: MutexGuard<'_, CacheState<H>>, mut ends: DroppedReferences<H>) {
         let mut gone = Vec::new();
         state.limbo.release(&self.epochs, &mut gone);
         for gone in gone {
             let bytes = match gone {
-                Gone::Table(table, bytes) => {
+                EvictedEntry::Table(table, bytes) => {
                     // SAFETY: it was in limbo until all who could have reached it have unpinned:
                     // readers pin by these epochs, which `Seat` and `Table` check.
                     let table = unsafe { table.release() };
                     ends.tables.push(table);
                     bytes
                 }
-                Gone::Block(block, bytes) => {
+                EvictedEntry::Block(block, bytes) => {
                     // SAFETY: as above.
                     let block = unsafe { block.release() };
                     ends.blocks.push(block);
@@ -636,11 +646,11 @@ impl<H: Holder> Cache<H> {
 impl<H: Holder> Drop for Cache<H> {
     fn drop(&mut self) {
         // Nobody has a pin of what is going.
-        self.release(self.lock(), Ends::default());
+        self.release(self.lock(), DroppedReferences::default());
     }
 }
 
-impl<H: Holder> State<H> {
+impl<H: Holder> CacheState<H> {
     /// Has the charge follow.
     fn account(&mut self) {
         self.forgiven = self.forgiven.min(self.in_limbo);
@@ -714,7 +724,7 @@ impl<H: Holder> Cache<H> {
 
     /// Releases what can be.
     pub(super) fn release_now(&self) {
-        self.release(self.lock(), Ends::default());
+        self.release(self.lock(), DroppedReferences::default());
     }
 }
 
@@ -733,9 +743,9 @@ impl<H: Holder> Cache<H> {
         for gone in self.lock().limbo.drain() {
             match gone {
                 // SAFETY: none; it is to be seen that the model shows it.
-                Gone::Table(table, _) => drop(unsafe { table.release() }),
+                EvictedEntry::Table(table, _) => drop(unsafe { table.release() }),
                 // SAFETY: none, as above.
-                Gone::Block(block, _) => drop(unsafe { block.release() }),
+                EvictedEntry::Block(block, _) => drop(unsafe { block.release() }),
             }
         }
     }

@@ -54,7 +54,7 @@ struct Entry<I> {
 }
 
 #[derive(Clone, Copy)]
-struct List {
+struct EntryList {
     newest: u32,
     oldest: u32,
     len: usize,
@@ -69,18 +69,19 @@ struct List {
 pub(super) struct EvictionQueue<I> {
     entries: Vec<Entry<I>>,
     free: u32,
-    lists: [List; QUEUES.len()],
-    ghosts: Ghosts,
+    lists: [EntryList; QUEUES.len()],
+    ghosts: KeyGhosts,
 }
 
 impl<I> Default for EvictionQueue<I> {
     fn default() -> EvictionQueue<I> {
-        let empty = List { newest: NONE, oldest: NONE, len: 0, bytes: 0, saves: 0, turns: 0.0 };
+        let empty =
+            EntryList { newest: NONE, oldest: NONE, len: 0, bytes: 0, saves: 0, turns: 0.0 };
         EvictionQueue {
             entries: Vec::new(),
             free: NONE,
             lists: [empty; QUEUES.len()],
-            ghosts: Ghosts::default(),
+            ghosts: KeyGhosts::default(),
         }
     }
 }
@@ -243,13 +244,13 @@ impl<I> EvictionQueue<I> {
 
 /// The keys of blocks that left, as many as there are blocks.
 #[derive(Default)]
-struct Ghosts {
+struct KeyGhosts {
     known: FxHashSet<u64>,
     /// In the order in which they left, with some that came back.
     left: VecDeque<u64>,
 }
 
-impl Ghosts {
+impl KeyGhosts {
     fn remember(&mut self, key: u64, most: usize) {
         if self.known.insert(key) {
             self.left.push_back(key);

@@ -9,7 +9,7 @@ use super::eviction_queue::{QUEUES, Queue};
 
 /// What left one queue.
 #[derive(Default)]
-struct Line {
+struct GhostQueue {
     /// Bytes that have left it.
     left: u64,
     /// In the order in which they left: keys, and what had left before them.
@@ -19,7 +19,7 @@ struct Line {
 /// The evicted entries, by queue. Their memory is charged elsewhere.
 #[derive(Default)]
 pub(super) struct GhostList {
-    lines: [Line; QUEUES.len()],
+    lines: [GhostQueue; QUEUES.len()],
     /// When it left which queue last.
     known: FxHashMap<u64, (Queue, u64)>,
 }

@@ -39,7 +39,7 @@ impl CacheTrace {
         CacheTrace { cache, extents }
     }
 
-    /// Reads a block, and answers whether it was there.
+    /// Reads a block. Returns whether it was cached.
     pub fn read(&mut self, block: u64) -> bool {
         let (number, index) = (block / BLOCKS, (block % BLOCKS) as usize);
         let extent = &self.extents[number as usize];

@@ -56,12 +56,12 @@ pub(crate) use names::Names;
 use pack::Packing;
 pub(crate) use shelf::{Dictionaries, DictionaryStore};
 
-/// How a body is coded. The numbers are those in a frame; the larger makes more of it, and takes
-/// longer to undo.
+/// The coding of a body. A frame stores the number. A larger number compresses more and decodes
+/// slower.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub(crate) enum Coding {
-    /// As it is.
+    /// Uncompressed.
     Stored = 0,
     /// LZ4's block format.
     Lz4 = 1,
@@ -84,22 +84,22 @@ impl Coding {
     }
 }
 
-/// How blocks are to be compressed. As text: `none`, `lz4`, `zstd` or `zstd:LEVEL`.
+/// The compression of blocks. As text: `none`, `lz4`, `zstd` or `zstd:LEVEL`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Compression {
-    /// Not at all.
+    /// None.
     None,
-    /// By LZ4: quick both ways.
+    /// LZ4: fast in both directions.
     Lz4,
-    /// By zstd, with a dictionary of the table where that is worth it.
+    /// zstd, with a dictionary of the table if that pays.
     Zstd {
-        /// 1 to 19: more takes longer and makes less of it.
+        /// 1 to 19: a higher level is slower and compresses more.
         level: u8,
     },
 }
 
 impl Compression {
-    /// The coding that blocks are to have, as far as it makes them smaller.
+    /// The coding of blocks that it makes smaller.
     pub(crate) fn coding(self) -> Coding {
         match self {
             Compression::None => Coding::Stored,
@@ -111,7 +111,7 @@ impl Compression {
 
 /// Levels of zstd.
 const LEVELS: std::ops::RangeInclusive<u8> = 1..=19;
-/// The level that `zstd` alone means.
+/// The level of `zstd` without a number.
 const LEVEL: u8 = 3;
 
 impl Compression {
@@ -150,29 +150,30 @@ impl FromStr for Compression {
     }
 }
 
-/// Bytes before what is coded.
+/// Bytes before the coded bytes.
 const HEADER_BYTES: usize = 4;
-/// The largest body that is coded; larger ones, which are single large values, are stored.
+/// The largest body that is coded. Larger bodies are single large values, and are stored.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// The most bytes that a coded body of this length may have, if it is to be kept (B3).
+/// The most bytes of a coded body for a body of this length; a longer one is stored uncompressed
+/// (B3).
 fn coded_most(body: usize) -> usize {
     body - body.div_ceil(16)
 }
 
-/// Encodes one body after another. It holds what is dear to make anew for each: tables to search
-/// in, and a dictionary that is ready for use.
+/// Encodes bodies. It keeps what is expensive to make for each: search tables and a prepared
+/// dictionary.
 pub(crate) struct Encoder {
     compressor: Compressor,
     packing: Packing,
     packed: Vec<u8>,
-    /// Whether taking digits out made less of the last block that was tried both ways, and how many
-    /// there were since.
+    /// Whether taking digits out made the last block that was tried both ways smaller, and the
+    /// number of blocks since.
     digits_pay: bool,
     untried: u32,
 }
 
-/// Blocks of which one is tried both ways, if it has many digits.
+/// One block in this many is tried both ways, if it has many digits.
 const TRY_EVERY: u32 = 16;
 
 enum Compressor {
@@ -182,7 +183,7 @@ enum Compressor {
 }
 
 impl Encoder {
-    /// An encoder that compresses so; with zstd, by this dictionary.
+    /// An encoder for a compression, with this dictionary for zstd.
     pub(crate) fn new(compression: Compression, dictionary: Option<&Dictionary>) -> Encoder {
         let compressor = match compression {
             Compression::None => Compressor::None,
@@ -211,7 +212,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a body to `out`, coded so or stored, and says which, with the dictionary that it
+    /// Appends a coded or stored body to `out`, and returns its coding and the dictionary that it
     /// needs.
     pub(crate) fn encode(&mut self, body: &[u8], out: &mut Vec<u8>) -> (Coding, DictionaryId) {
         let start = out.len();
@@ -310,18 +311,18 @@ impl Encoder {
     }
 }
 
-/// What a thread decodes with.
+/// The decoder of a thread.
 struct Decoder {
     zstd: DCtx<'static>,
     packed: Vec<u8>,
     digits: Vec<u8>,
 }
 
-/// Bytes of a packed body for which a thread keeps room.
+/// The largest packed body for which a thread keeps a buffer.
 const KEPT_BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// Some 160 KiB, so it is made once for each thread that decodes.
+    /// Some 160 KiB, so each thread that decodes makes one.
     static DECODER: RefCell<Decoder> =
         RefCell::new(Decoder {
             zstd: DCtx::create(),
@@ -330,7 +331,7 @@ thread_local! {
         });
 }
 
-/// A coded body, whose length is known and within a bound.
+/// A coded body with a known length within a bound.
 #[derive(Clone, Copy)]
 pub(crate) struct Coded<'a> {
     coding: Coding,
@@ -339,7 +340,7 @@ pub(crate) struct Coded<'a> {
 }
 
 impl<'a> Coded<'a> {
-    /// Looks at a coded body, which may have at most `bytes_max` bytes once it is decoded.
+    /// Opens a coded body, which may have at most `bytes_max` decoded bytes.
     pub(crate) fn open(coding: Coding, bytes: &'a [u8], bytes_max: usize) -> Result<Coded<'a>> {
         let (bytes, body_bytes, most) = match coding {
             Coding::Stored => (bytes, bytes.len(), bytes_max),

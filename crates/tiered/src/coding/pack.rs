@@ -162,7 +162,7 @@ impl Writer<'_> {
 }
 
 /// Values, with the digits in them again.
-struct Values<'a> {
+struct PackedValues<'a> {
     rest: Reader<'a>,
     runs: Reader<'a>,
     digits: Reader<'a>,
@@ -171,7 +171,7 @@ struct Values<'a> {
     run: u64,
 }
 
-impl Values<'_> {
+impl PackedValues<'_> {
     /// Fills a value.
     fn fill(&mut self, mut value: &mut [u8]) -> Result<()> {
         loop {
@@ -237,7 +237,7 @@ pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()
     let mut out = Writer { bytes: parts, at: 0 };
     let (runs, rest, digits) =
         (Reader::new(runs?), Reader::new(reader.rest()), Reader::new(digits));
-    let mut values = Values { rest, runs, digits, gap: 0, run: 0 };
+    let mut values = PackedValues { rest, runs, digits, gap: 0, run: 0 };
     values.next()?;
     let mut csn = 0_u64;
     let mut key_before = 0..0;
@@ -260,7 +260,7 @@ pub(super) fn unpack(packed: &[u8], digits: &[u8], body: &mut [u8]) -> Result<()
     }
     trailer.put(&(entries as u32).to_le_bytes())?;
     trailer.put(&[width])?;
-    let Values { rest, runs, digits, .. } = &values;
+    let PackedValues { rest, runs, digits, .. } = &values;
     let rests = [rest, runs, digits, &lengths, &csns, &keys];
     if out.at != out.bytes.len() || rests.iter().any(|rest| !rest.is_empty()) {
         return Err(Error::corruption("its parts are not as long as it says"));

@@ -16,11 +16,11 @@ const DICTIONARIES_MAX: usize = 64;
 
 /// The dictionaries of one table.
 pub(crate) struct Dictionaries {
-    state: RwLock<State>,
+    state: RwLock<ShelfState>,
     trials: Mutex<Trials>,
 }
 
-struct State {
+struct ShelfState {
     all: BTreeMap<DictionaryId, Arc<Dictionary>>,
     /// For their memory.
     charge: Charge,
@@ -42,7 +42,7 @@ const TRIAL_BYTES_MAX: u64 = 8 << 30;
 
 impl Dictionaries {
     fn new(budget: &Budget) -> Dictionaries {
-        let state = State { all: BTreeMap::new(), charge: budget.charge(Use::Caches, 0) };
+        let state = ShelfState { all: BTreeMap::new(), charge: budget.charge(Use::Caches, 0) };
         Dictionaries { state: RwLock::new(state), trials: Mutex::default() }
     }
 

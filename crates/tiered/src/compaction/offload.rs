@@ -37,14 +37,14 @@ impl Piece {
         self.block.body()
     }
 
-    /// Which of the block's entries it is.
+    /// The entries of the block that it covers.
     #[must_use]
     pub fn entries(&self) -> Range<usize> {
         self.entries.clone()
     }
 }
 
-/// A merge that can be done by itself.
+/// A merge that does not depend on other tasks.
 pub struct MergeTask {
     /// Of each source, the newest first, its pieces in key order.
     pub(crate) sources: Vec<Vec<Piece>>,
@@ -52,7 +52,7 @@ pub struct MergeTask {
 }
 
 impl MergeTask {
-    /// Bytes that a block of the outcome has in memory, its nodes included, when it is full.
+    /// Bytes in memory of a full output block, including its search nodes.
     #[must_use]
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
@@ -64,7 +64,7 @@ impl MergeTask {
         &self.sources
     }
 
-    /// The first and the last of its keys; nothing for a task without any.
+    /// Its first and last key; empty for a task without keys.
     pub(crate) fn keys(&self) -> (&[u8], &[u8]) {
         let pieces = || self.sources.iter().flatten().filter(|piece| !piece.entries.is_empty());
         let first = pieces().map(|piece| piece.block.entry(piece.entries.start).key).min();
@@ -72,7 +72,7 @@ impl MergeTask {
         (first.unwrap_or_default(), last.unwrap_or_default())
     }
 
-    /// Bytes of its entries, about.
+    /// About the bytes of its entries.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let share = |piece: &Piece| {
@@ -82,12 +82,12 @@ impl MergeTask {
     }
 }
 
-/// Something that carries out merges.
+/// An executor of merges.
 pub trait Accelerator: Send + Sync {
-    /// How many tasks it wants at once, at least one.
+    /// The number of tasks that it takes at once, at least one.
     fn batch(&self) -> usize;
 
-    /// Whether what it does not refuse was done in two ways, which agree.
+    /// Whether two executors did each task that it does not refuse, with equal results.
     fn compares(&self) -> bool {
         false
     }
@@ -95,11 +95,11 @@ pub trait Accelerator: Send + Sync {
     /// Merges each task into blocks.
     ///
     /// # Errors
-    /// Whatever kept it from that; nothing was done then (A3).
+    /// The reason why it refuses; it has done nothing then (A3).
     fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>>;
 }
 
-/// The processor that asks: what all others are measured by.
+/// The calling processor, the reference for all other executors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu;
 
@@ -113,7 +113,7 @@ impl Accelerator for Cpu {
     }
 }
 
-/// Two that must agree: the outcome is the first one's.
+/// Two executors that must agree. The result is the first one's.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked<A, B>(pub A, pub B);
 
@@ -139,8 +139,8 @@ impl<A: Accelerator, B: Accelerator> Accelerator for Checked<A, B> {
 }
 
 /// A source of a task, at one of its entries.
-struct Reader<'a> {
-    /// How many sources are newer.
+struct TaskReader<'a> {
+    /// The number of newer sources.
     rank: usize,
     pieces: std::slice::Iter<'a, Piece>,
     block: &'a Block,
@@ -148,11 +148,11 @@ struct Reader<'a> {
     entry: Entry<'a>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(rank: usize, pieces: &'a [Piece]) -> Option<Reader<'a>> {
+impl<'a> TaskReader<'a> {
+    fn new(rank: usize, pieces: &'a [Piece]) -> Option<TaskReader<'a>> {
         let mut pieces = pieces.iter();
         let (block, rest, entry) = next_piece(&mut pieces)?;
-        Some(Reader { rank, pieces, block, rest, entry })
+        Some(TaskReader { rank, pieces, block, rest, entry })
     }
 
     fn at(&self) -> (&Entry<'a>, usize) {
@@ -184,8 +184,8 @@ fn next_piece<'a>(
     })
 }
 
-/// By key, and of one key the newest first: by commit, and of one commit by source. A memtable may
-/// be switched in the midst of a batch that changes a key twice (E1).
+/// By key, and the versions of a key newest first: by commit, and within a commit by source. A
+/// memtable may be sealed in the middle of a batch that changes a key twice (E1).
 fn order(a: (&Entry<'_>, usize), b: (&Entry<'_>, usize)) -> Ordering {
     let by_version = a.0.key.cmp(b.0.key).then(b.0.csn.cmp(&a.0.csn));
     by_version.then(a.1.cmp(&b.1))
@@ -195,8 +195,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let mut writer = BlockWriter::new(task.block_bytes);
     let mut sieve = Sieve::new(rule);
     let sources = task.sources.iter().enumerate();
-    let mut readers: Vec<Reader<'_>> =
-        sources.filter_map(|(rank, pieces)| Reader::new(rank, pieces)).collect();
+    let mut readers: Vec<TaskReader<'_>> =
+        sources.filter_map(|(rank, pieces)| TaskReader::new(rank, pieces)).collect();
     // Always the reader with the next entry first: sorted once, and mended by moving one reader up
     // its place.
     readers.sort_by(|a, b| order(a.at(), b.at()));
@@ -212,7 +212,7 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
             }
         };
         if goes_on {
-            let later = |other: &Reader<'_>| order(other.at(), first.at()).is_lt();
+            let later = |other: &TaskReader<'_>| order(other.at(), first.at()).is_lt();
             let place = others.iter().take_while(|other| later(other)).count();
             readers[..=place].rotate_left(1);
         } else {

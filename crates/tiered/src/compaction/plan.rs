@@ -76,7 +76,7 @@ pub(crate) struct Gone {
 
 /// Whether the next piece of a source passes.
 #[derive(PartialEq, Eq)]
-enum Verdict {
+enum PassVerdict {
     Slice,
     Block,
     /// It does not, and was not opened yet.
@@ -86,7 +86,7 @@ enum Verdict {
 
 /// Blocks that are merged together: of each source its pieces, and the last block, which may reach
 /// past the group's end.
-struct Group {
+struct MergeGroup {
     pieces: Vec<Vec<Piece>>,
     tails: Vec<Option<Unit>>,
     /// Versions of keys up to this one are in pieces that cannot be cut any more: the group ends
@@ -155,13 +155,13 @@ impl<'a> Planner<'a> {
             self.leave_out();
             let Some(next) = self.first() else { return Ok(None) };
             match self.verdict(next) {
-                Verdict::Slice => return Ok(self.sources[next].take_slice().map(Step::Relink)),
-                Verdict::Block => {
+                PassVerdict::Slice => return Ok(self.sources[next].take_slice().map(Step::Relink)),
+                PassVerdict::Block => {
                     let unit = self.sources[next].take_unit();
                     return Ok(unit.map(|unit| Step::Pass(unit.origin)));
                 }
-                Verdict::Closed => self.sources[next].open()?,
-                Verdict::No => return self.group().map(|task| Some(Step::Merge(task))),
+                PassVerdict::Closed => self.sources[next].open()?,
+                PassVerdict::No => return self.group().map(|task| Some(Step::Merge(task))),
             }
         }
     }
@@ -179,7 +179,7 @@ impl<'a> Planner<'a> {
         others.all(|(_, other)| other.key().is_none_or(|first| first > key))
     }
 
-    fn verdict(&self, source: usize) -> Verdict {
+    fn verdict(&self, source: usize) -> PassVerdict {
         let supply = &self.sources[source];
         if let Some(slice) = supply.slice() {
             let meta = &slice.meta;
@@ -188,9 +188,9 @@ impl<'a> Planner<'a> {
                 && !self.ripe.touches(&meta.smallest, &meta.largest, meta.counts.csn_min)
                 && self.policy.may_stay(slice, meta.bytes)
                 && self.others_past(source, &meta.largest);
-            return if passes { Verdict::Slice } else { Verdict::Closed };
+            return if passes { PassVerdict::Slice } else { PassVerdict::Closed };
         }
-        let Some(unit) = supply.whole_unit() else { return Verdict::No };
+        let Some(unit) = supply.whole_unit() else { return PassVerdict::No };
         let sound = match &unit.origin {
             // The rule has been applied to it.
             Origin::Memory(..) => !unit.goes_on(),
@@ -204,14 +204,14 @@ impl<'a> Planner<'a> {
             }
         };
         let passes = sound && self.others_past(source, unit.last());
-        if passes { Verdict::Block } else { Verdict::No }
+        if passes { PassVerdict::Block } else { PassVerdict::No }
     }
 
     /// Gathers the next merge, up to a key from where on something passes, or until the task is
     /// large enough.
     fn group(&mut self) -> Result<MergeTask> {
         let sources = self.sources.len();
-        let mut group = Group {
+        let mut group = MergeGroup {
             pieces: vec![Vec::new(); sources],
             tails: (0..sources).map(|_| None).collect(),
             covered: self.first().and_then(|at| self.sources[at].key()).unwrap_or_default().into(),
@@ -229,7 +229,7 @@ impl<'a> Planner<'a> {
                     break;
                 }
                 let verdict = self.verdict(next);
-                let passes = matches!(verdict, Verdict::Slice | Verdict::Block);
+                let passes = matches!(verdict, PassVerdict::Slice | PassVerdict::Block);
                 // The rest would be a small block, so its neighbour is merged, too.
                 let reached = group.reaches(&key);
                 if passes && (reached || group.bytes >= SMALL_BYTES as u64) {
@@ -261,7 +261,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether the group has no key from `first` to `last`, although it reaches there.
-    fn leaves_out(&mut self, group: &mut Group, first: &[u8], last: &[u8]) -> Result<bool> {
+    fn leaves_out(&mut self, group: &mut MergeGroup, first: &[u8], last: &[u8]) -> Result<bool> {
         for tail in &mut group.tails {
             let Some(tail) = tail.as_mut().filter(|tail| tail.last() >= first) else { continue };
             if tail.last() <= last {
@@ -276,7 +276,7 @@ impl<'a> Planner<'a> {
         Ok(true)
     }
 
-    fn take_in(&mut self, group: &mut Group, source: usize, mut unit: Unit) -> Result<()> {
+    fn take_in(&mut self, group: &mut MergeGroup, source: usize, mut unit: Unit) -> Result<()> {
         let block = MergeInput::decode(&mut unit)?;
         let all = block.len();
         let bytes = unit.counts().payload_bytes;
@@ -289,7 +289,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Ends a group before a key, and gives back what it has from there on.
-    fn close(&mut self, mut group: Group, end: Option<&[u8]>) -> Result<MergeTask> {
+    fn close(&mut self, mut group: MergeGroup, end: Option<&[u8]>) -> Result<MergeTask> {
         for (source, tail) in group.tails.into_iter().enumerate() {
             let (Some(mut unit), Some(end)) = (tail, end) else { continue };
             if unit.last() < end {
@@ -308,7 +308,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-impl Group {
+impl MergeGroup {
     /// Whether it has a block that reaches to a key.
     fn reaches(&self, key: &[u8]) -> bool {
         self.tails.iter().flatten().any(|tail| tail.last() >= key)

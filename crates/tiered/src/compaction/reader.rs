@@ -14,7 +14,7 @@ use spillway_base::Result;
 use spillway_base::engine::Access;
 use spillway_storage::AlignedBuffer;
 
-use crate::bulk_io::{Bulk, Ticket};
+use crate::bulk_io::{Bulk, ReadTicket};
 use crate::cache::Kept;
 use crate::extent::CachedTable;
 use crate::level::Slice;
@@ -27,21 +27,21 @@ const READ_BYTES: usize = 32 << 10;
 pub(crate) struct OpenSlice {
     pub(crate) slice: Arc<Slice>,
     pub(crate) resident: Kept<CachedTable>,
-    reader: Rc<RefCell<Reader>>,
+    reader: Rc<RefCell<SliceReader>>,
 }
 
 /// Frames of consecutive blocks.
-struct Stretch {
+struct ReadStretch {
     blocks: Range<usize>,
     frames: AlignedBuffer,
 }
 
-struct Reader {
+struct SliceReader {
     bulk: Bulk,
     /// The last one, and the one before.
-    held: [Option<Stretch>; 2],
+    held: [Option<ReadStretch>; 2],
     /// The stretch that is being read after that.
-    ahead: Option<(Range<usize>, Ticket)>,
+    ahead: Option<(Range<usize>, ReadTicket)>,
     /// Bytes that the next stretch is to have.
     window: usize,
 }
@@ -54,7 +54,7 @@ impl OpenSlice {
     pub(crate) fn new(slice: Arc<Slice>, bulk: &Bulk) -> Result<OpenSlice> {
         let resident = slice.extent.resident(Access::Blocking)?;
         let held = [None, None];
-        let reader = Reader { bulk: bulk.clone(), held, ahead: None, window: READ_BYTES };
+        let reader = SliceReader { bulk: bulk.clone(), held, ahead: None, window: READ_BYTES };
         Ok(OpenSlice { slice, resident, reader: Rc::new(RefCell::new(reader)) })
     }
 
@@ -68,7 +68,8 @@ impl OpenSlice {
         give: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {
         let mut reader = self.reader.borrow_mut();
-        let has = |held: &Option<Stretch>| held.as_ref().is_some_and(|h| h.blocks.contains(&block));
+        let has =
+            |held: &Option<ReadStretch>| held.as_ref().is_some_and(|h| h.blocks.contains(&block));
         if !reader.held.iter().any(has) {
             self.fetch(&mut reader, block)?;
         }
@@ -79,7 +80,7 @@ impl OpenSlice {
         give(&stretch.frames[from..from + place.len as usize])
     }
 
-    fn fetch(&self, reader: &mut Reader, block: usize) -> Result<()> {
+    fn fetch(&self, reader: &mut SliceReader, block: usize) -> Result<()> {
         let end = reader.held[0].as_ref().map(|held| held.blocks.end);
         let gap = |end: usize| self.resident.offset(block) - self.resident.offset(end);
         let is_near = end.is_some_and(|end| end <= block && gap(end) <= reader.window as u64);
@@ -102,12 +103,12 @@ impl OpenSlice {
         if let Some(gone) = reader.held[1].take() {
             reader.bulk.give_back(gone.frames);
         }
-        reader.held[1] = reader.held[0].replace(Stretch { blocks, frames });
+        reader.held[1] = reader.held[0].replace(ReadStretch { blocks, frames });
         Ok(())
     }
 
     /// Begins to read a stretch that starts with a block.
-    fn begin(&self, reader: &Reader, from: usize) -> Result<(Range<usize>, Ticket)> {
+    fn begin(&self, reader: &SliceReader, from: usize) -> Result<(Range<usize>, ReadTicket)> {
         let start = self.resident.offset(from);
         let rest = from + 1..self.slice.meta.block_range().end;
         let inside =
@@ -119,7 +120,7 @@ impl OpenSlice {
     }
 }
 
-impl Drop for Reader {
+impl Drop for SliceReader {
     fn drop(&mut self) {
         for held in self.held.iter_mut().filter_map(Option::take) {
             self.bulk.give_back(held.frames);

@@ -6,13 +6,12 @@ use spillway_base::engine::Rewrite;
 use crate::block::{BlockWriter, Entry};
 use crate::ranges::RangeTombstones;
 
-/// Which versions are kept: those that some snapshot sees.
+/// The rule of flushes and compactions: keep the versions that some snapshot sees.
 ///
-/// A version is dropped when no live snapshot lies between it and the next newer version of its
-/// key. A tombstone that everyone sees is dropped as well where it hides nothing: every older
-/// version of its key is an input. Versions above the largest live number, which nobody may read
-/// yet, are all kept. A range tombstone over a key is to the versions that it hides what a newer
-/// version of the key would be.
+/// A version is dropped if no live snapshot lies between it and the next newer version of its key.
+/// A tombstone that every snapshot sees is dropped, too, if it hides nothing: every older version
+/// of its key is an input. Versions above the largest live snapshot are all kept. A range tombstone
+/// over a key counts as a newer version for the versions that it hides.
 #[derive(Clone, Copy, Debug)]
 pub struct DropRule<'a> {
     /// The live snapshots, ascending; the stable CSN is among them.
@@ -22,8 +21,8 @@ pub struct DropRule<'a> {
     pub others_from: Csn,
     /// The range tombstones over the inputs.
     pub ranges: &'a RangeTombstones,
-    /// What becomes of values that are kept and merged; where it makes one longer, that stays as it
-    /// is (E11).
+    /// The rewrite of values that are kept and merged. A value that it would make longer stays as
+    /// it is (E11).
     pub rewrite: Option<&'a dyn Rewrite>,
 }
 
@@ -40,15 +39,15 @@ impl DropRule<'_> {
         self.live.get(first).is_none_or(|snapshot| *snapshot < newer)
     }
 
-    /// Whether a tombstone is the same to everyone as no version at all: all see it, so no older
+    /// Whether a tombstone equals no version at all for every snapshot: all see it, so no older
     /// version among the inputs is kept, and there is none elsewhere.
     fn hides_nothing(&self, csn: Csn) -> bool {
         csn < self.others_from && self.live.first().is_some_and(|oldest| csn <= *oldest)
     }
 }
 
-/// Says of versions in order, one after another, which are kept. Of versions of one commit the
-/// first is.
+/// Decides for one version after another, in order, whether it is kept. Of versions of one commit,
+/// the first is.
 pub(crate) struct Sieve<'a> {
     rule: &'a DropRule<'a>,
     key: Vec<u8>,
@@ -62,7 +61,7 @@ impl<'a> Sieve<'a> {
         Sieve { rule, key: Vec::new(), newer: None, value: Vec::new() }
     }
 
-    /// Puts the next version down if it is kept, as it is to be.
+    /// Writes the next version if it is kept, after its rewrite.
     pub(crate) fn pass(&mut self, entry: &Entry<'_>, writer: &mut BlockWriter) {
         if !self.keeps(entry) {
             return;

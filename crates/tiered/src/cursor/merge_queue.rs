@@ -27,7 +27,7 @@ thread_local! {
     /// Memory of a line that went on this thread, for the next one: ranges are opened for each
     /// statement. (A `SmallVec` asks for none either, and takes 45 instructions more for each row
     /// in layers, as it looks each time where it is.)
-    static SPARE: Cell<Vec<Waiting>> = const { Cell::new(Vec::new()) };
+    static SPARE: Cell<Vec<QueuedSource>> = const { Cell::new(Vec::new()) };
 }
 
 /// Those who are compared where heads are equal.
@@ -37,7 +37,7 @@ pub(super) trait Contest {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedSource {
     head: u64,
     one: u32,
     /// Whether it stands on a value.
@@ -47,7 +47,7 @@ struct Waiting {
 }
 
 /// The queue. A source without a next key is not in it.
-pub(super) struct MergeQueue(Vec<Waiting>);
+pub(super) struct MergeQueue(Vec<QueuedSource>);
 
 impl Drop for MergeQueue {
     fn drop(&mut self) {
@@ -77,7 +77,7 @@ impl MergeQueue {
         on_value: bool,
         contest: &impl Contest,
     ) -> u32 {
-        self.0.insert(0, Waiting { head, one: one as u32, on_value, tied: false });
+        self.0.insert(0, QueuedSource { head, one: one as u32, on_value, tied: false });
         self.go_back(0, head, on_value, contest)
     }
 
@@ -164,7 +164,7 @@ impl MergeQueue {
         let line = &mut self.0[from..];
         let Some((first, mut behind)) = line.split_first_mut() else { return 0 };
         let mut vain = 0;
-        let mut gone = Waiting { head, on_value, tied: false, ..*first };
+        let mut gone = QueuedSource { head, on_value, tied: false, ..*first };
         let mut place = first;
         while let Some((next, rest)) = behind.split_first_mut() {
             let (beats, tied) = match head == next.head {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use spillway_base::{Csn, ErrorKind, Result};
 
 use super::change::Change;
-use super::range_tombstones::{Known, hidden_later, range_of};
+use super::range_tombstones::{KnownTombstones, hidden_later, range_of};
 use super::work::{edit_of, others_from};
 use super::{Inner, create_edit};
 use crate::compaction::{DropRule, MergeInput, SplitPoints};
@@ -47,7 +47,7 @@ impl Drop for Flushing<'_> {
 }
 
 /// The target of a flush.
-enum Way {
+enum FlushTarget {
     /// A new sub-level of Level0.
     Level0,
     /// Level1, merged with these slices of it.
@@ -106,12 +106,12 @@ impl Inner {
     }
 
     /// Chooses the target of a memtable.
-    fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> Way {
+    fn way_of(&self, part: &Arc<SubTable>, memtable: &Memtable) -> FlushTarget {
         // Flushes that are behind merge with nothing.
         if !self.settings.straight_flush || self.debt().flush > 0.0 {
-            return Way::Level0;
+            return FlushTarget::Level0;
         }
-        let Some((first, last)) = keys_of(memtable, part) else { return Way::Level0 };
+        let Some((first, last)) = keys_of(memtable, part) else { return FlushTarget::Level0 };
         let held = part.take_keys(|bars| {
             let levels = part.view().levels.clone();
             let mut level0 = levels.level0.iter();
@@ -127,8 +127,8 @@ impl Inner {
             (is_cheap && !bars.overlap(smallest, largest)).then_some((hull, inputs))
         });
         match held {
-            Some((held, hull, inputs)) => Way::Level1 { held, inputs, hull },
-            None => Way::Level0,
+            Some((held, hull, inputs)) => FlushTarget::Level1 { held, inputs, hull },
+            None => FlushTarget::Level0,
         }
     }
 
@@ -138,10 +138,11 @@ impl Inner {
         part: &Arc<SubTable>,
         oldest: &Immutable,
     ) -> Result<()> {
-        let way = if table.is_gone() { Way::Level0 } else { self.way_of(part, &oldest.memtable) };
+        let way =
+            if table.is_gone() { FlushTarget::Level0 } else { self.way_of(part, &oldest.memtable) };
         let inputs = match &way {
-            Way::Level0 => Vec::new(),
-            Way::Level1 { inputs, .. } => inputs.clone(),
+            FlushTarget::Level0 => Vec::new(),
+            FlushTarget::Level1 { inputs, .. } => inputs.clone(),
         };
         match self.flush_by(table, part, oldest, way) {
             // A slice to merge with cannot be read. The memtable goes to Level0, which is as safe
@@ -151,7 +152,7 @@ impl Inner {
                     && !inputs.is_empty() =>
             {
                 self.quarantine(part, &inputs, &error);
-                self.flush_by(table, part, oldest, Way::Level0)
+                self.flush_by(table, part, oldest, FlushTarget::Level0)
             }
             flushed => flushed,
         }
@@ -162,16 +163,16 @@ impl Inner {
         table: &Arc<Table>,
         part: &Arc<SubTable>,
         oldest: &Immutable,
-        way: Way,
+        way: FlushTarget,
     ) -> Result<()> {
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
         let (inputs, others_from) = match &way {
-            Way::Level1 { inputs, hull, .. } => {
+            FlushTarget::Level1 { inputs, hull, .. } => {
                 let (hull, without) = ((&*hull.0, &*hull.1), Some(&oldest.memtable));
                 (inputs.clone(), others_from(&part.view(), hull, inputs.iter(), without))
             }
-            Way::Level0 => {
+            FlushTarget::Level0 => {
                 let view = part.view();
                 let newer = view.memtables().filter(|other| !Arc::ptr_eq(other, &oldest.memtable));
                 let newer_from = newer.map(|memtable| memtable.csn_min()).min();
@@ -180,7 +181,7 @@ impl Inner {
                 (Vec::new(), others_from)
             }
         };
-        let known = Known::of(part, Some(&oldest.memtable), &live);
+        let known = KnownTombstones::of(part, Some(&oldest.memtable), &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
         // A version that a durable commit hides from every snapshot is dropped here, although that
@@ -196,13 +197,14 @@ impl Inner {
         let alone = DropRule { others_from: alone, ..rule };
         // A memtable that goes directly to Level1 meets little there, and will likely go on to
         // Level2 unchanged.
-        let place = if matches!(way, Way::Level0) { Place::Level0(0) } else { Place::Level2 };
+        let place =
+            if matches!(way, FlushTarget::Level0) { Place::Level0(0) } else { Place::Level2 };
         let policy = self.settings.reuse_policy(place, others_from);
         let memtable = &*oldest.memtable;
         // A memtable that goes to Level1 has no keys of damaged ranges.
         let cuts = match &way {
-            Way::Level0 => cuts_of(part),
-            Way::Level1 { .. } => SplitPoints::default(),
+            FlushTarget::Level0 => cuts_of(part),
+            FlushTarget::Level1 { .. } => SplitPoints::default(),
         };
         let blocks = policy.block_bytes;
         let mut sources =
@@ -228,8 +230,10 @@ impl Inner {
         let levels = part.view().levels.clone();
         let mut past = Vec::new();
         let (place, keys) = match &way {
-            Way::Level0 => (Place::Level0(levels.next_sublevel()), part.range()),
-            Way::Level1 { hull, .. } => (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past)),
+            FlushTarget::Level0 => (Place::Level0(levels.next_sublevel()), part.range()),
+            FlushTarget::Level1 { hull, .. } => {
+                (Place::Level1, range_of((&*hull.0, &*hull.1), &mut past))
+            }
         };
         let new = Inner::slices(table, place, &written, 0)?;
         let fresh: Vec<_> = new.iter().map(|(_, slice)| slice.clone()).collect();
@@ -260,7 +264,7 @@ impl Inner {
         part.edit(&edit, Some((&oldest.memtable, flushed)));
         change.retire();
         drop(manifest);
-        if let Way::Level1 { held, .. } = way {
+        if let FlushTarget::Level1 { held, .. } = way {
             self.counts.straight_flushes.fetch_add(1, Ordering::Relaxed);
             drop(held);
         }

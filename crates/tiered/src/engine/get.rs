@@ -42,7 +42,7 @@ struct RowLookup<'a> {
 
 /// The reader of a key.
 #[derive(Clone, Copy)]
-struct Reader {
+struct LookupReader {
     snapshot: Csn,
     access: Access,
     /// Whether the snapshot is registered.
@@ -68,7 +68,7 @@ impl Inner {
             }
             return Ok(Found::Value(csn));
         }
-        let reader = Reader { snapshot, access, is_live: true };
+        let reader = LookupReader { snapshot, access, is_live: true };
         let found = self.get_below_row_cache(table, key, reader, row, is_sample, value)?;
         Ok(found.unwrap_or(Found::Nothing))
     }
@@ -86,7 +86,7 @@ impl Inner {
         if !self.settings.recall {
             return Ok(None);
         }
-        self.get_for(id, key, Reader { snapshot, access, is_live: false }, value)
+        self.get_for(id, key, LookupReader { snapshot, access, is_live: false }, value)
     }
 
     /// The newest installed version of a key; `None` if there is no such table.
@@ -98,7 +98,7 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        self.get_for(id, key, Reader { snapshot: Csn::MAX, access, is_live: true }, value)
+        self.get_for(id, key, LookupReader { snapshot: Csn::MAX, access, is_live: true }, value)
     }
 
     /// The version of a key that a reader sees, by the table visibility that this thread keeps;
@@ -108,7 +108,7 @@ impl Inner {
         &self,
         id: TableId,
         key: &[u8],
-        reader: Reader,
+        reader: LookupReader,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
         let snapshot = reader.snapshot;
@@ -155,12 +155,12 @@ impl Inner {
         &self,
         table: &Table,
         key: &[u8],
-        reader: Reader,
+        reader: LookupReader,
         row: Option<RowLookup<'_>>,
         is_sample: bool,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        let Reader { snapshot, access, is_live } = reader;
+        let LookupReader { snapshot, access, is_live } = reader;
         let parts = table.parts();
         let part = parts.of(key);
         self.note_read(part, is_sample);

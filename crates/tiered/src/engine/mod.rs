@@ -93,7 +93,7 @@ const ADMIT_WAIT: Duration = Duration::from_secs(10);
 const BATCH_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Default)]
-struct Counts {
+struct EngineCounts {
     flushes: AtomicU64,
     straight_flushes: AtomicU64,
     flushed_bytes: AtomicU64,
@@ -103,7 +103,7 @@ struct Counts {
     compaction_written_bytes: AtomicU64,
     /// Of slices whose other blocks went down, what stayed because it was hot.
     kept_bytes: AtomicU64,
-    reuse: reuse::Counts,
+    reuse: reuse::ReuseCounts,
     hidden_slices: AtomicU64,
     hidden_bytes: AtomicU64,
     moved_extents: AtomicU64,
@@ -174,7 +174,7 @@ struct Inner {
     keeps_hot: bool,
     /// Groups of background threads that are running.
     threads: AtomicUsize,
-    counts: Counts,
+    counts: EngineCounts,
     /// The newest compactions.
     history: History,
     noted: StatsSnapshots,
@@ -294,7 +294,7 @@ impl TieredEngine {
             trickle: Trickle::default(),
             accelerator: ArcSwap::from_pointee(Box::new(Cpu)),
             threads: AtomicUsize::new(0),
-            counts: Counts::default(),
+            counts: EngineCounts::default(),
             history: History::default(),
             noted: StatsSnapshots::new(dir.to_owned(), clock::now()),
             gap_figures,

@@ -31,7 +31,7 @@ use crate::temperature::Temperature;
 const MOVES_MOST: usize = 8;
 
 /// Where an extent is and should be.
-struct Home {
+struct ExtentHome {
     meant: DeviceClass,
     slots: SlotRun,
     temperature: Temperature,
@@ -72,7 +72,7 @@ impl Inner {
         for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
             // Where slices of an extent are in several levels, it is where the fastest of them
             // should be.
-            let mut places: FxHashMap<ExtentId, Home> = FxHashMap::default();
+            let mut places: FxHashMap<ExtentId, ExtentHome> = FxHashMap::default();
             let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
             for part in table.all_parts() {
                 let compacting = part.is_compacting();
@@ -83,7 +83,7 @@ impl Inner {
                     let known = places.entry(meta.id).or_insert_with(|| {
                         let temperature = slice.extent.temperature(0..meta.blocks as usize);
                         let each = temperature.0 / meta.slots.count.max(1);
-                        Home { meant, slots: meta.slots, temperature: Temperature(each) }
+                        ExtentHome { meant, slots: meta.slots, temperature: Temperature(each) }
                     });
                     known.meant = known.meant.min(meant);
                     if stays {
@@ -91,7 +91,7 @@ impl Inner {
                     }
                 }
             }
-            for (id, Home { meant, slots, temperature }) in places {
+            for (id, ExtentHome { meant, slots, temperature }) in places {
                 let Some(&(class, leaving)) = on.get(&slots.file) else { continue };
                 if busy.contains(&id) {
                     continue;

@@ -21,7 +21,7 @@ use crate::manifest::{Edit, Manifest, State, TableState};
 use crate::settings::TieredSettings;
 use crate::space::{DeviceClass, Folder, SlotRun, SpaceManager};
 
-/// An extent, as far as its copies are concerned: wherever these are, they are equal byte by byte.
+/// An extent of a pin. All copies of it are equal byte by byte, wherever they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExtentCopy {
     /// Its table.
@@ -41,7 +41,7 @@ fn copy_of(table: TableId, meta: &ExtentMeta) -> ExtentCopy {
     ExtentCopy { table, id: id.0, bytes: len, data_bytes, blocks }
 }
 
-/// The engine's files at one moment.
+/// The engine's files at one moment, kept until the pin is dropped.
 pub struct Pin {
     state: State,
     stable: Csn,
@@ -50,7 +50,7 @@ pub struct Pin {
 }
 
 impl TieredEngine {
-    /// Pins the engine's files as they are.
+    /// Pins the engine's current files.
     #[must_use]
     pub fn pin(&self) -> Pin {
         let inner = &self.0;
@@ -100,7 +100,7 @@ impl Pin {
         self.state.persisted
     }
 
-    /// The stable commit as the files were pinned. They have none after it.
+    /// The stable CSN when the files were pinned. They have no commit after it.
     #[must_use]
     pub fn stable(&self) -> Csn {
         self.stable
@@ -111,7 +111,7 @@ impl Pin {
         self.extents.iter().map(|(table, handle)| copy_of(*table, &handle.meta))
     }
 
-    /// Reads an extent, checks every checksum of it, and answers the CRC32C of the whole.
+    /// Reads an extent, checks each of its checksums, and returns the CRC32C of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
@@ -119,14 +119,14 @@ impl Pin {
         self.extents[index].1.read_all(bytes)
     }
 
-    /// The state of the manifest: which slices of which extents make up which tables.
+    /// The state of the manifest: the tables, their slices and extents.
     #[must_use]
     pub fn manifest(&self) -> Vec<u8> {
         self.state.to_bytes(self.slot_bytes)
     }
 }
 
-/// A copy of an engine's files, known by the bytes that [`Pin::manifest`] gave.
+/// A copy of an engine's files, described by the bytes of [`Pin::manifest`].
 pub struct Copied {
     state: State,
     slot_bytes: u32,
@@ -134,7 +134,7 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// Reads what was kept of a manifest.
+    /// Reads the bytes of [`Pin::manifest`].
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`].
@@ -158,8 +158,8 @@ impl Copied {
         self.metas.iter().map(|(table, meta)| copy_of(*table, meta)).collect()
     }
 
-    /// Checks the bytes of the extent at `index` of [`Copied::extents`], every checksum of them,
-    /// and answers the CRC32C of the whole.
+    /// Checks each checksum in the bytes of the extent at `index` of [`Copied::extents`], and
+    /// returns the CRC32C of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
@@ -171,8 +171,8 @@ impl Copied {
         check_extent(bytes, *table, meta)
     }
 
-    /// Makes an engine's folder of the copy. `fetch` gives the extents' bytes, each once. The
-    /// folder is an engine's from the end of this call on, and not before.
+    /// Creates an engine's folder from the copy. `fetch` returns the extents' bytes, each once. The
+    /// folder can be opened only after this call has succeeded.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], what `fetch`

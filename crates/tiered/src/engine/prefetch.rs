@@ -40,7 +40,7 @@ const HANDED_OVER: usize = 16;
 const READS_MAX: usize = 8;
 
 /// Where a key is on its way.
-enum State {
+enum KeyState {
     /// What the read by this tag brings comes next.
     Reading(usize),
     /// There was no room yet to read what it lacks.
@@ -51,19 +51,19 @@ enum State {
 
 type Lacks = (Arc<ExtentHandle>, Missing);
 
-struct Key {
-    state: State,
+struct PrefetchedKey {
+    state: KeyState,
     /// Reads for it so far.
     reads: usize,
 }
 
-impl Key {
+impl PrefetchedKey {
     fn is_ready(&self) -> bool {
-        matches!(self.state, State::Ready)
+        matches!(self.state, KeyState::Ready)
     }
 
     fn is_held_up(&self) -> bool {
-        matches!(self.state, State::HeldUp(_))
+        matches!(self.state, KeyState::HeldUp(_))
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Ahead<'k> {
     snapshot: Csn,
     keys: &'k [&'k [u8]],
     /// Those that were begun, the first of `keys`.
-    begun: Vec<Key>,
+    begun: Vec<PrefetchedKey>,
     /// The only one that lacks something, as far as was seen: it is read no sooner here than by its
     /// get, which may do with a part of a block.
     lone: Option<(usize, Lacks)>,
@@ -145,11 +145,11 @@ impl<'k> Ahead<'k> {
     }
 
     /// Begins to read what a key lacks.
-    fn begin(&mut self, lacks: Lacks) -> State {
+    fn begin(&mut self, lacks: Lacks) -> KeyState {
         match self.fetcher.begin(&lacks.0, lacks.1) {
-            Begun::Read(tag) => State::Reading(tag),
-            Begun::Full => State::HeldUp(lacks),
-            Begun::Gone => State::Ready,
+            Begun::Read(tag) => KeyState::Reading(tag),
+            Begun::Full => KeyState::HeldUp(lacks),
+            Begun::Gone => KeyState::Ready,
         }
     }
 
@@ -157,11 +157,11 @@ impl<'k> Ahead<'k> {
     fn begin_next(&mut self, at: usize) -> bool {
         let number = self.begun.len();
         let state = match self.lacks_first(self.keys[number]) {
-            None => State::Ready,
+            None => KeyState::Ready,
             Some(lacks) => match self.lone.take().filter(|(lone, _)| *lone >= at) {
                 None if self.fetcher.in_flight() == 0 => {
                     self.lone = Some((number, lacks));
-                    State::Ready
+                    KeyState::Ready
                 }
                 lone => {
                     if let Some((lone, lacks)) = lone {
@@ -171,7 +171,7 @@ impl<'k> Ahead<'k> {
                 }
             },
         };
-        self.begun.push(Key { state, reads: 1 });
+        self.begun.push(PrefetchedKey { state, reads: 1 });
         !self.begun[number].is_held_up()
     }
 
@@ -181,8 +181,8 @@ impl<'k> Ahead<'k> {
             if !self.begun[at].is_held_up() {
                 continue;
             }
-            let state = std::mem::replace(&mut self.begun[at].state, State::Ready);
-            if let State::HeldUp(lacks) = state {
+            let state = std::mem::replace(&mut self.begun[at].state, KeyState::Ready);
+            if let KeyState::HeldUp(lacks) = state {
                 self.begun[at].state = self.begin(lacks);
             }
             if self.begun[at].is_held_up() {
@@ -212,17 +212,17 @@ impl<'k> Ahead<'k> {
     /// Takes what one read has brought.
     fn take_one(&mut self, at: usize) {
         let Some((tag, is_kept)) = self.fetcher.wait() else {
-            self.begun[at].state = State::Ready;
+            self.begun[at].state = KeyState::Ready;
             return;
         };
         for at in at..self.begun.len() {
-            if !matches!(self.begun[at].state, State::Reading(of) if of == tag) {
+            if !matches!(self.begun[at].state, KeyState::Reading(of) if of == tag) {
                 continue;
             }
             let goes_on = is_kept && self.begun[at].reads < READS_MAX;
             let lacks = if goes_on { self.lacks(self.keys[at]) } else { None };
             self.begun[at].reads += 1;
-            self.begun[at].state = lacks.map_or(State::Ready, |lacks| self.begin(lacks));
+            self.begun[at].state = lacks.map_or(KeyState::Ready, |lacks| self.begin(lacks));
         }
     }
 }

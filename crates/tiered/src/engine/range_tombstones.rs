@@ -16,7 +16,7 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 
 /// The range tombstones that a flush or compaction goes by.
-pub(super) struct Known<'a> {
+pub(super) struct KnownTombstones<'a> {
     /// The live snapshots, ascending, when it began.
     live: &'a [Csn],
     /// All that there were then.
@@ -27,14 +27,18 @@ pub(super) struct Known<'a> {
     new: RangeTombstones,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownTombstones<'a> {
     /// Those of a sub-table's levels, and of a memtable that is being flushed.
-    pub(super) fn of(part: &SubTable, memtable: Option<&Memtable>, live: &'a [Csn]) -> Known<'a> {
+    pub(super) fn of(
+        part: &SubTable,
+        memtable: Option<&Memtable>,
+        live: &'a [Csn],
+    ) -> KnownTombstones<'a> {
         let new = memtable.and_then(Memtable::ranges);
         let new = new.map_or(RangeTombstones::NONE, |ranges| ranges.within(part.range()));
         let all = part.view_now().levels.ranges.union(&new);
         let ripe = all.at(oldest(live));
-        Known { live, all, ripe, new }
+        KnownTombstones { live, all, ripe, new }
     }
 
     /// The sub-table's range tombstones after an edit, if they change: from all inputs with these
@@ -116,7 +120,7 @@ impl Inner {
         drop(view);
         let mut live = Vec::new();
         self.horizon.live_snapshots(&mut live);
-        let known = Known::of(part, None, &live);
+        let known = KnownTombstones::of(part, None, &live);
         let hidden = known.ripe.union(&hidden_later(part, None, &live));
         let held = part.take_keys(|bars| {
             let levels = part.view().levels.clone();

@@ -8,7 +8,7 @@ use crate::compaction::Tally;
 
 /// Sums of [`Tally`].
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct ReuseCounts {
     relinked_slices: AtomicU64,
     relinked_bytes: AtomicU64,
     carried_blocks: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct Counts {
     refused_tasks: AtomicU64,
 }
 
-impl Counts {
+impl ReuseCounts {
     pub(super) fn add(&self, tally: &Tally) {
         for (sum, more) in [
             (&self.relinked_slices, tally.relinked_slices),

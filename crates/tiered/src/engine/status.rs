@@ -35,19 +35,18 @@ pub struct TableStatus {
     pub subtables: u64,
     /// Bytes in memtables.
     pub memory_bytes: u64,
-    /// Sub-levels of Level0, where a sub-table has the most.
+    /// Sub-levels of Level0, in the sub-table that has the most.
     pub sublevels: u64,
-    /// Sub-levels at which it is compacted, as the table is used now.
+    /// Sub-levels at which Level0 is compacted, for the table's current use.
     pub sublevels_target: u64,
-    /// What it is used for, which decides on their number and size; `None` where that is switched
-    /// off.
+    /// Its use, which sets their number and size; `None` if that is switched off.
     pub used_for: Option<TableUse>,
     /// Level0, Level1 and Level2.
     pub levels: [LevelStatus; 3],
-    /// The damage that keeps compaction from the table, if it has met any.
+    /// The damage that compactions of the table avoid, if any was found.
     pub quarantine: Option<String>,
-    /// Of its merges that came out in two ways, or were refused, since the opening: which the last
-    /// one was, and why.
+    /// The last of its merges since the opening that an executor refused or did with another
+    /// result, and the reason.
     pub refused_merge: Option<String>,
 }
 
@@ -308,7 +307,7 @@ impl Inner {
         all
     }
 
-    /// Of each class of devices that there is.
+    /// For each class of devices that is used.
     fn metrics_of_tiers(&self) -> Vec<Metric> {
         let displaced = self.space.displaced_slots() as f64;
         let mut all = vec![Metric {
@@ -347,7 +346,7 @@ impl Inner {
     }
 }
 
-/// The name and the meaning of how many compactions of a kind there were.
+/// The name and help text of the count of compactions of a kind.
 fn told(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Deletion => {

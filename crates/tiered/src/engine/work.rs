@@ -20,7 +20,7 @@ use super::change::Change;
 use super::jobs::NAP;
 use super::pace::Pace;
 use super::pending_extents::PendingExtents;
-use super::range_tombstones::{Known, range_of};
+use super::range_tombstones::{KnownTombstones, range_of};
 use super::{Inner, create_edit};
 use crate::compaction::{
     Coder, DropRule, MergeInput, MergeResult, MergeWriter, Planner, Policy, SplitPoints, Tally,
@@ -424,7 +424,7 @@ impl Inner {
         let others_from = others_from(&part.view(), pick.hull(), pick.inputs(), None);
         let kept_from = kept.iter().map(|slice| slice.meta.counts.csn_min).min();
         let others_from = others_from.min(kept_from.unwrap_or(Csn::MAX));
-        let known = Known::of(part, None, &live);
+        let known = KnownTombstones::of(part, None, &live);
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
         let rule = DropRule { live: &live, others_from, ranges: &known.all, rewrite };

@@ -318,7 +318,7 @@ impl AsyncReads {
     fn land(&self, lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
         let Some(Flight { extent, missing, wanted_by, _charge }) = flight else { return };
         self.count.fetch_sub(1, Ordering::Relaxed);
-        let wanted = Wanted(wanted_by);
+        let wanted = ReadWaiters(wanted_by);
         let kept = done.outcome.and_then(|()| extent.keep_read(missing, &done.buffer));
         let mut taken = lane.lock();
         if kept.is_err() {
@@ -338,9 +338,9 @@ impl AsyncReads {
 }
 
 /// Calls those who want a read when it goes, also where that is by a panic (Z1).
-struct Wanted(Vec<Waker>);
+struct ReadWaiters(Vec<Waker>);
 
-impl Drop for Wanted {
+impl Drop for ReadWaiters {
     fn drop(&mut self) {
         self.0.drain(..).for_each(Waker::wake);
     }
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn z1_a_panic_calls_those_who_want_a_read() {
         let called = Arc::new(Count(AtomicUsize::new(0)));
-        let wanted = Wanted(vec![Waker::from(called.clone()), Waker::from(called.clone())]);
+        let wanted = ReadWaiters(vec![Waker::from(called.clone()), Waker::from(called.clone())]);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let _wanted = wanted;
             panic!("a block that is decoded wrong");

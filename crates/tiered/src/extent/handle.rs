@@ -18,7 +18,7 @@ use super::readahead::Queues;
 use super::settings::ReadSettings;
 use super::{FOOTER_BYTES, Footer, Missing, Resident};
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
-use crate::bulk_io::{Bulk, Ticket};
+use crate::bulk_io::{Bulk, ReadTicket};
 use crate::cache::{Cache, Entrance, Held, Holder, Kept, Pin, RowCache, Seat, Sizes, Table};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::deferred_free::DeferredFree;
@@ -653,7 +653,7 @@ impl ExtentHandle {
         resident: &Resident,
         blocks: Range<usize>,
         bulk: &Bulk,
-    ) -> Result<Ticket> {
+    ) -> Result<ReadTicket> {
         let (first, last) = (resident.place(blocks.start), resident.place(blocks.end - 1));
         let len = (last.offset - first.offset) as usize + last.len as usize;
         let home = self.home();

@@ -65,7 +65,7 @@ const NEAR_SHARE: usize = 4;
 thread_local!(static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
 /// The parts of a block, as far as they are known.
-struct Known {
+struct KnownParts {
     /// What the first key of each but the first begins with, behind what all keys of the block
     /// begin with.
     heads: [u32; PARTS - 1],
@@ -77,13 +77,13 @@ struct Known {
 
 #[derive(Default)]
 struct OfBlock {
-    known: OnceBox<Known>,
+    known: OnceBox<KnownParts>,
     /// Misses of all blocks when a get missed it last; 0 where none has.
     missed_at: AtomicU32,
 }
 
 /// What a block takes for which its parts are noted: bytes.
-const KNOWN_BYTES: usize = size_of::<Known>() + HEAP_BYTES;
+const KNOWN_BYTES: usize = size_of::<KnownParts>() + HEAP_BYTES;
 
 /// The parts of an extent's blocks, as far as they are known.
 #[derive(Default)]
@@ -276,14 +276,14 @@ impl ExtentHandle {
     }
 }
 
-fn known(table: &Resident, index: usize, block: &Block) -> Option<Known> {
+fn known(table: &Resident, index: usize, block: &Block) -> Option<KnownParts> {
     let (frame, entries) = block.stored_frame();
     let end = u16::try_from(entries.end).ok()?;
     if frame.len() as u64 != table.place(index).len.into() {
         return None;
     }
     let prefix = prefix(table, index);
-    let mut known = Known {
+    let mut known = KnownParts {
         heads: [u32::MAX; PARTS - 1],
         checksums: [0; PARTS],
         begins: [end; PARTS + 1],

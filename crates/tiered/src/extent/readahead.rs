@@ -298,7 +298,7 @@ impl Drop for Fetcher<'_> {
 }
 
 /// Consecutive blocks of an extent that are being read, or were.
-struct Piece {
+struct ReadaheadPiece {
     tag: u64,
     extent: Arc<ExtentHandle>,
     table: Kept<CachedTable>,
@@ -315,7 +315,7 @@ pub(crate) struct ReadAhead {
     /// `None` once it is laid aside.
     queue: Option<Box<dyn IoQueue>>,
     /// In the order in which they were begun.
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<ReadaheadPiece>,
     /// Of a piece that was used up, for the next.
     spare: Option<AlignedBuffer>,
     next_tag: u64,
@@ -386,7 +386,7 @@ impl ReadAhead {
         let spare = self.spare.take();
         let buffer = spare.unwrap_or_else(|| AlignedBuffer::with_capacity(bytes + WIDENED_BYTES));
         queue.read(self.next_tag, file, at, bytes, buffer);
-        self.pieces.push_back(Piece {
+        self.pieces.push_back(ReadaheadPiece {
             tag: self.next_tag,
             extent: extent.clone(),
             table: table.clone(),
@@ -421,8 +421,9 @@ impl ReadAhead {
         block: usize,
         access: Access,
     ) -> Option<Kept<CachedBlock>> {
-        let is_it =
-            |piece: &Piece| Arc::ptr_eq(&piece.extent, extent) && piece.blocks.contains(&block);
+        let is_it = |piece: &ReadaheadPiece| {
+            Arc::ptr_eq(&piece.extent, extent) && piece.blocks.contains(&block)
+        };
         let tag = self.pieces.iter().find(|piece| is_it(piece))?.tag;
         loop {
             // One that failed has left.

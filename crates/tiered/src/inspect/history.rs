@@ -11,27 +11,27 @@ use super::level_of;
 use crate::compaction::Tally;
 use crate::picker::{CompactionKind, Pick};
 
-/// How many are kept: some minutes of a busy database, in a few tens of KiB.
+/// Records that are kept: some minutes of a busy database, in a few tens of KiB.
 const KEPT: usize = 256;
 
 /// A compaction that has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompactionRecord {
-    /// The first since the database was opened is 1.
+    /// Its number; the first since the opening is 1.
     pub number: u64,
     /// Its table.
     pub table: TableId,
-    /// What it was for.
+    /// Its kind.
     pub kind: CompactionKind,
     /// The first key of its inputs.
     pub smallest: Box<[u8]>,
     /// The last key of its inputs.
     pub largest: Box<[u8]>,
-    /// Slices that went in.
+    /// Input slices.
     pub input_slices: u64,
     /// Bytes of their blocks.
     pub input_bytes: u64,
-    /// The level that the outcome belongs to: 0, 1 or 2.
+    /// The level of the outputs: 0, 1 or 2.
     pub level: u8,
     /// Extents that were written.
     pub written_extents: u64,
@@ -49,13 +49,13 @@ pub struct CompactionRecord {
     pub merged_blocks: u64,
     /// See `merged_blocks`.
     pub merged_bytes: u64,
-    /// When it ended, since the Unix epoch.
+    /// The time of its end, since the Unix epoch.
     pub ended: Duration,
-    /// How long it took, its rests included.
+    /// Its duration, including rests.
     pub took: Duration,
 }
 
-/// A compaction that has begun.
+/// A running compaction.
 pub(crate) struct Timer(Duration);
 
 impl Timer {
@@ -66,16 +66,16 @@ impl Timer {
 
 /// The newest compactions.
 #[derive(Default)]
-pub(crate) struct History(Mutex<Kept>);
+pub(crate) struct History(Mutex<KeptRecord>);
 
 #[derive(Default)]
-struct Kept {
+struct KeptRecord {
     ended: u64,
     newest: VecDeque<CompactionRecord>,
 }
 
 impl History {
-    /// Notes one that has ended, and wrote so many extents and bytes.
+    /// Records a compaction that has ended and written this many extents and bytes.
     pub(crate) fn note(
         &self,
         timer: &Timer,
@@ -114,12 +114,12 @@ impl History {
         kept.newest.push_back(CompactionRecord { number, ..record });
     }
 
-    /// How many have ended.
+    /// The number of compactions that have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.0.lock().ended
     }
 
-    /// Those that are kept, newest last.
+    /// The kept records, newest last.
     pub(crate) fn newest(&self) -> Vec<CompactionRecord> {
         self.0.lock().newest.iter().cloned().collect()
     }

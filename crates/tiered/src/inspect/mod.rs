@@ -28,7 +28,7 @@ use crate::extent_meta::SliceMeta;
 use crate::manifest::Place;
 use crate::space::{ClassBytes, DeviceClass};
 
-/// What the numbers of codings stand for, in the order of [`LevelSpace::coded_bytes`].
+/// The names of codings, in the order of [`LevelSpace::coded_bytes`].
 pub const CODINGS: [&str; 4] = ["none", "lz4", "zstd", "zstd with dictionary"];
 
 /// A whole database.
@@ -40,15 +40,15 @@ pub struct Inspection {
     pub files: Vec<FilesInspection>,
     /// Its tables, by number.
     pub tables: Vec<TableInspection>,
-    /// The newest compactions, newest last. They are kept in memory: of a folder that nobody has
-    /// open, as its engine has last put them down; `None` where it has not.
+    /// The newest compactions, newest last. An open engine keeps them in memory. For a closed
+    /// folder, they are those that its engine has stored last; `None` if it has not.
     pub compactions: Option<Vec<CompactionRecord>>,
-    /// Of a folder that nobody has open, when its engine has put down compactions and temperatures,
-    /// since the Unix epoch.
+    /// For a closed folder, the time when its engine stored compactions and temperatures, since the
+    /// Unix epoch.
     pub as_of: Option<Duration>,
 }
 
-/// Bytes that a key takes beside its own.
+/// Bytes of memory of a key beside its own.
 const KEY_BYTES: usize = 16;
 
 impl Inspection {
@@ -73,8 +73,8 @@ impl Inspection {
 pub struct FilesInspection {
     /// The class.
     pub class: DeviceClass,
-    /// Bytes of the files that have their space on the device, as far as is known: of a folder that
-    /// no engine has open, those of extents.
+    /// Bytes of the files that have space on the device, as far as is known. For a closed folder,
+    /// the bytes of extents.
     pub bytes: u64,
     /// Bytes among them that belong to no extent.
     pub free_bytes: u64,
@@ -112,7 +112,7 @@ pub struct SubTableInspection {
     pub levels: [LevelSpace; 3],
     /// All slices: Level0 from the newest sub-level on, Level1, Level2, each in key order.
     pub slices: Vec<SliceInspection>,
-    /// The damage that keeps compaction from it, if it has met any.
+    /// The damage that its compactions avoid, if any was found.
     pub quarantine: Option<String>,
 }
 
@@ -138,7 +138,7 @@ fn keys_bytes(one: &[u8], other: &[u8]) -> usize {
 pub struct MemtableInspection {
     /// Bytes of memory.
     pub bytes: u64,
-    /// Keys, those of other sub-tables included where one was split.
+    /// Keys, including those of other sub-tables after a split.
     pub keys: u64,
 }
 
@@ -173,15 +173,15 @@ pub struct SliceInspection {
     pub versions: u64,
     /// Distinct keys.
     pub keys: u64,
-    /// Versions that say that a key is gone.
+    /// Tombstones.
     pub tombstones: u64,
-    /// How its extent was to be coded: one of [`CODINGS`].
+    /// The coding of its extent: one of [`CODINGS`].
     pub coding: &'static str,
     /// The device's class.
     pub class: DeviceClass,
-    /// How often it was read lately, as compared with others: it is hot from [`HOT_FROM`] on, and
-    /// cold below [`WARM_FROM`]. `None` where nobody knows: in a folder that nobody has open, of
-    /// extents that came after what its engine has last put down.
+    /// Its temperature, which compares it with others: it is hot from [`HOT_FROM`] on, and cold
+    /// below [`WARM_FROM`]. `None` if it is not known: for a closed folder, of extents that are
+    /// newer than the stored statistics.
     pub temperature: Option<u32>,
 }
 

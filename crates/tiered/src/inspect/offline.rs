@@ -20,8 +20,8 @@ use crate::space::{DeviceClass, SpaceManager, find};
 /// Memory for blocks that rows are read from.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// An engine's folder as its manifest tells of it, and what its engine has last put down of
-/// temperatures and compactions. Nothing is changed.
+/// A closed engine's folder: its manifest, and the statistics that its engine has stored last.
+/// Nothing is changed.
 pub struct Offline {
     state: State,
     slot_bytes: u32,
@@ -30,8 +30,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Reads the manifest of a folder; `None` where there is none. The caller sees to it that
-    /// nobody has the folder open.
+    /// Reads the manifest of a folder; `None` if there is none. The caller ensures that no engine
+    /// has the folder open.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::UnsupportedFormat`],
@@ -52,7 +52,7 @@ impl Offline {
         Ok(Some(Offline { state, slot_bytes, space: Arc::new(space), recent }))
     }
 
-    /// Commits up to this one are in the folder's extents, of all tables.
+    /// The CSN up to which the folder's extents have all commits.
     #[must_use]
     pub fn persisted(&self) -> Csn {
         self.state.persisted

@@ -25,13 +25,13 @@ use crate::temperature::{Temperature, Warmth};
 pub struct LevelSpace {
     /// Slices of extents.
     pub slices: u64,
-    /// Extents that have slices in it. One may have such in other levels and sub-tables as well.
+    /// Extents with slices in it. An extent may have slices in other levels and sub-tables as well.
     pub extents: u64,
     /// Versions, tombstones included.
     pub versions: u64,
-    /// Keys of each slice.
+    /// The sum of the distinct keys of each slice.
     pub keys: u64,
-    /// Versions that say that a key is gone.
+    /// Tombstones.
     pub tombstones: u64,
     /// Bytes of keys and values, of all versions, before they were coded.
     pub payload_bytes: u64,
@@ -39,10 +39,10 @@ pub struct LevelSpace {
     pub newest_bytes: u64,
     /// Bytes of the blocks that hold them.
     pub block_bytes: u64,
-    /// Of those, how many are read much more often than the average, lately, as far as that is
-    /// known.
+    /// Of those, the bytes that were lately read much more often than the average, as far as that
+    /// is known.
     pub hot_bytes: u64,
-    /// And how many are read much less often.
+    /// Of those, the bytes that were read much less often.
     pub cold_bytes: u64,
     /// Bytes of blocks by how their extents were to be coded, in the order of [`super::CODINGS`].
     pub coded_bytes: [u64; 4],
@@ -57,7 +57,7 @@ pub struct LevelSpace {
 }
 
 impl LevelSpace {
-    /// What share of its slots is blocks that are in use.
+    /// The share of its slots that holds used blocks.
     #[must_use]
     pub fn density(&self) -> f64 {
         self.block_bytes as f64 / self.slot_bytes.max(1) as f64
@@ -86,14 +86,14 @@ impl LevelSpace {
     }
 }
 
-/// About how many bytes of a slice are of newest versions.
+/// About the bytes of a slice that are newest versions.
 fn newest_bytes_of(slice: &SliceMeta) -> u64 {
     let counts = &slice.counts;
     let newest = u128::from(counts.payload_bytes) * u128::from(counts.keys);
     (newest / u128::from(counts.versions.max(1))) as u64
 }
 
-/// What a table has on devices of a class.
+/// The space of a table on devices of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClassSpace {
     /// Extents.
@@ -124,14 +124,14 @@ impl ClassSpace {
     }
 }
 
-/// What a table takes.
+/// The space of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableSpace {
     /// The table.
     pub table: TableId,
     /// Level0, Level1 and Level2.
     pub levels: [LevelSpace; 3],
-    /// By class of device, the fastest first; none that it has nothing on.
+    /// By class of device, the fastest first, without unused classes.
     pub classes: Vec<(DeviceClass, ClassSpace)>,
 }
 
@@ -144,7 +144,7 @@ impl TableSpace {
         all
     }
 
-    /// About how many bytes of keys and values its newest versions have.
+    /// About the bytes of keys and values of its newest versions.
     #[must_use]
     pub fn newest_bytes(&self) -> u64 {
         self.levels.iter().map(|level| level.newest_bytes).sum()
@@ -157,7 +157,7 @@ impl TableSpace {
     }
 }
 
-/// A slice of a table, and where it is.
+/// A slice of a table, and its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece<'a> {
     /// The sub-table's place among its table's.
@@ -168,7 +168,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) temperature: Option<Temperature>,
 }
 
-/// What of an extent a slice answers for.
+/// The share of an extent's bytes that counts for a slice.
 pub(crate) struct Share {
     pub(crate) class: DeviceClass,
     pub(crate) slot_bytes: u64,
@@ -179,9 +179,9 @@ pub(crate) struct Share {
 struct Whole {
     class: DeviceClass,
     space: ClassSpace,
-    /// Bytes of those of its slices that have had their share.
+    /// Bytes of the slices that were counted already.
     shared_bytes: u64,
-    /// Levels of sub-tables in which it was met: most often one.
+    /// Levels of sub-tables in which it was found: mostly one.
     met_first: Option<(usize, usize)>,
     met_then: Vec<(usize, usize)>,
 }
@@ -204,7 +204,7 @@ impl Whole {
         }
     }
 
-    /// Whether it is met in a level for the first time: of its table, and of a sub-table.
+    /// Whether it is found in a level for the first time: of its table, and of a sub-table.
     fn meet(&mut self, part: usize, level: usize) -> (bool, bool) {
         let mut met = self.met_first.iter().chain(&self.met_then);
         let of_level = met.clone().all(|(_, other)| *other != level);
@@ -218,7 +218,7 @@ impl Whole {
     }
 }
 
-/// The accounts of a table.
+/// The space accounts of a table.
 pub(crate) struct Ledger {
     pub(crate) space: TableSpace,
     /// The levels of each sub-table.

@@ -45,7 +45,7 @@ use fresh::Fresh;
 #[cfg(fuzzing)]
 use record::decode;
 use record::{RECORD_HEADER_LEN, encode_header, encode_record, encode_record_of, read_edits};
-use rewrite::Kept;
+use rewrite::KeptEdits;
 
 const CURRENT: &str = "CURRENT";
 
@@ -66,7 +66,7 @@ pub(crate) struct Manifest {
     bytes_max: u64,
     failure: Option<Error>,
     /// What a rewrite that is under way has yet to take in.
-    kept: Option<Kept>,
+    kept: Option<KeptEdits>,
 }
 
 /// Reads the state that the manifest of a folder adds up to, and the size of its slots; `None` for
@@ -131,7 +131,7 @@ fn read_current(disk: &dyn Disk, path: &Path) -> Result<u64> {
 }
 
 /// A state, and the file that tells it: its number, where it ends, and the next record.
-type Opened = (State, u64, Arc<dyn File>, u64, u64);
+type OpenedManifest = (State, u64, Arc<dyn File>, u64, u64);
 
 /// Writes a state under a number, and puts that in force, while nobody records anything.
 fn write(
@@ -146,7 +146,12 @@ fn write(
 }
 
 /// Writes what was loaded anew.
-fn go_on(disk: &Arc<dyn Disk>, dir: &Path, slot_bytes: u32, loaded: Loaded) -> Result<Opened> {
+fn go_on(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    slot_bytes: u32,
+    loaded: Loaded,
+) -> Result<OpenedManifest> {
     if loaded.slot_bytes != slot_bytes {
         return Err(Error::new(
             ErrorKind::InvalidArgument,

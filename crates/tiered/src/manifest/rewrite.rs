@@ -47,13 +47,13 @@ const ROUNDS_MAX: usize = 8;
 
 /// Edits that were recorded since the picture was taken, and that are not in the fresh file yet.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct KeptEdits {
     edits: Vec<u8>,
     /// The dictionaries that extents name which were added.
     names: Vec<(TableId, Names)>,
 }
 
-impl Kept {
+impl KeptEdits {
     /// Takes in what was just recorded: edits, and the payload of their record.
     pub(super) fn add(&mut self, edits: &[Edit], payload: &[u8]) {
         self.edits.extend_from_slice(payload);
@@ -94,7 +94,7 @@ impl Manifest {
         if self.kept.is_some() || self.failure.is_some() {
             return None;
         }
-        self.kept = Some(Kept::default());
+        self.kept = Some(KeptEdits::default());
         let (disk, dir, slot_bytes) = (self.disk.clone(), self.dir.clone(), self.slot_bytes);
         let (number, picture) = (self.number + 1, self.state.clone());
         Some(Rewrite { disk, dir, slot_bytes, number, picture })
@@ -127,7 +127,7 @@ impl Manifest {
     }
 
     /// The kept edits, if they are too many to be appended under the manifest's lock.
-    fn take_long(&mut self) -> Option<Kept> {
+    fn take_long(&mut self) -> Option<KeptEdits> {
         let kept = self.kept.as_mut()?;
         (kept.edits.len() > KEPT_MOST).then(|| mem::take(kept))
     }
@@ -197,7 +197,7 @@ impl Rewrite {
 impl Told {
     /// Appends what was kept, after the dictionaries that its extents name and that were left out
     /// (G2 of `coding/names`).
-    fn and(mut self, kept: Kept) -> Result<Told> {
+    fn and(mut self, kept: KeptEdits) -> Result<Told> {
         let mut edits = Vec::new();
         self.unnamed.retain(|(table, id, bytes)| {
             let named = kept.names.iter().any(|(of, names)| of == table && names.may_have(*id));

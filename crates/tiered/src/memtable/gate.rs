@@ -29,19 +29,19 @@ const KEYS_SHIFT: u32 = 32;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Stripe {
+struct GateStripe {
     word: AtomicU64,
     csn_max: AtomicU64,
 }
 
 /// Counts those inside, until it is sealed, and what they added.
 #[derive(Debug, Default)]
-pub(crate) struct Gate([Stripe; STRIPES]);
+pub(crate) struct Gate([GateStripe; STRIPES]);
 
 /// Being inside; dropping it leaves.
 #[derive(Debug)]
 pub(crate) struct Inside<'a> {
-    stripe: &'a Stripe,
+    stripe: &'a GateStripe,
     keys: Cell<u64>,
 }
 
@@ -82,7 +82,7 @@ impl Gate {
     /// It changes each word to what it was: a load could be of an old value, from before somebody
     /// entered who does not see what the caller did.
     pub(crate) fn passed(&self) -> bool {
-        let is_empty = |stripe: &Stripe| {
+        let is_empty = |stripe: &GateStripe| {
             let empty = stripe.word.fetch_add(0, Ordering::AcqRel) & INSIDE == 0;
             if !empty {
                 hint::spin_loop();
@@ -94,7 +94,7 @@ impl Gate {
 
     /// Keys that those who left had added.
     pub(crate) fn keys(&self) -> usize {
-        let keys = |stripe: &Stripe| stripe.word.load(Ordering::Relaxed) >> KEYS_SHIFT;
+        let keys = |stripe: &GateStripe| stripe.word.load(Ordering::Relaxed) >> KEYS_SHIFT;
         self.0.iter().map(keys).sum::<u64>() as usize
     }
 

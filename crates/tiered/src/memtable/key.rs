@@ -47,14 +47,14 @@ struct Version {
 }
 
 #[repr(C)]
-struct Head {
+struct KeyHead {
     versions: AtomicPtr<Version>,
     written: Written,
     len: u32,
     // The key's bytes follow at `KEY_AT`.
 }
 
-const KEY_AT: usize = offset_of!(Head, len) + size_of::<u32>();
+const KEY_AT: usize = offset_of!(KeyHead, len) + size_of::<u32>();
 const VALUE_AT: usize = offset_of!(Version, len) + size_of::<u32>();
 
 /// Stands for what is written once, before it is published: loom then tells of a reader that came
@@ -82,12 +82,12 @@ pub(crate) struct VersionRef<'a> {
 
 /// A key of a memtable. Good for as long as the arena it lives in, which its holder sees to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct KeyRef(NonNull<Head>);
+pub(super) struct KeyRef(NonNull<KeyHead>);
 
 impl KeyRef {
     /// A key with one version, or with none.
     pub(super) fn new(arena: &Arena, key: &[u8], version: Option<(Csn, Option<&[u8]>)>) -> KeyRef {
-        let version_at = (KEY_AT + key.len()).max(size_of::<Head>()).next_multiple_of(ALIGN);
+        let version_at = (KEY_AT + key.len()).max(size_of::<KeyHead>()).next_multiple_of(ALIGN);
         let version_bytes = version.map_or(0, |(_, value)| VersionPtr::bytes(value));
         let memory = arena.allocate(version_at + version_bytes);
         // SAFETY: the arena gave `version_at + version_bytes` bytes, aligned to 8, to this thread
@@ -97,8 +97,8 @@ impl KeyRef {
             let first = version.map_or(ptr::null_mut(), |(csn, value)| {
                 VersionPtr::write(memory.add(version_at), csn, value).0.as_ptr()
             });
-            let head = memory.cast::<Head>();
-            head.write(Head {
+            let head = memory.cast::<KeyHead>();
+            head.write(KeyHead {
                 versions: AtomicPtr::new(first),
                 written: Written::default(),
                 len: u32::try_from(key.len()).expect("a key is below 4 GiB"),

@@ -53,14 +53,14 @@ type Path<'a> = [Option<&'a Node>; PATH_LEVELS];
 
 /// A place in the tree: a key, or none. It stays good while others add keys.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(Option<Standing>);
+pub(crate) struct Place(Option<TreePosition>);
 
 /// Places of one leaf.
 pub(crate) type Places = SmallVec<[Place; SLOTS]>;
 
 /// A key, and where it was: in this leaf, at this rank. It may have moved right since.
 #[derive(Clone, Copy)]
-struct Standing {
+struct TreePosition {
     key: KeyRef,
     leaf: NonNull<Node>,
     rank: usize,
@@ -251,7 +251,7 @@ impl Tree {
     fn place(&self, leaf: &Node, (entry, rank): (NonNull<u8>, usize)) -> Place {
         // SAFETY: entries of leaves are keys, and loaded with Acquire.
         let key = unsafe { KeyRef::from_ptr(entry) };
-        Place(Some(Standing { key, leaf: NonNull::from(leaf), rank }))
+        Place(Some(TreePosition { key, leaf: NonNull::from(leaf), rank }))
     }
 
     /// The place of the first key past another, or at it, that is at a leaf or to the right.
@@ -278,7 +278,7 @@ impl Tree {
 
     /// What stands in the leaf of a place beside it, if the place is still at its rank. The memory
     /// of what comes next is asked for: other sources of a scan have rows in between.
-    fn beside(&self, at: Standing, step: impl Fn(usize) -> Option<usize>) -> Option<Place> {
+    fn beside(&self, at: TreePosition, step: impl Fn(usize) -> Option<usize>) -> Option<Place> {
         // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
         let leaf: &Node = unsafe { at.leaf.as_ref() };
         let entry = leaf.read(|order| {

@@ -32,12 +32,12 @@ pub(super) fn warmth_of(slices: impl Iterator<Item = (Temperature, u64)>) -> u64
 
 /// What of a slice stays.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptHot {
     /// Blocks of its extent, in order.
     pub(super) blocks: Vec<Range<usize>>,
 }
 
-impl Kept {
+impl KeptHot {
     /// How many of the slice's blocks go down.
     fn sinking(&self, slice: &Slice) -> usize {
         slice.meta.blocks as usize - self.blocks.iter().map(Range::len).sum::<usize>()
@@ -66,7 +66,7 @@ fn share_of(slice: &Slice, blocks: usize) -> u64 {
 }
 
 /// A part of a slice, as hot or as cold in all its regions.
-struct Piece {
+struct HotPiece {
     blocks: Range<usize>,
     is_hot: bool,
 }
@@ -74,9 +74,9 @@ struct Piece {
 impl Chooser<'_> {
     /// What of each slice of Level1 stays there, the hottest first, as far as the share goes that
     /// may.
-    pub(super) fn kept(&self) -> Vec<Kept> {
+    pub(super) fn kept(&self) -> Vec<KeptHot> {
         let slices = self.levels.level1.slices();
-        let mut kept = vec![Kept::default(); slices.len()];
+        let mut kept = vec![KeptHot::default(); slices.len()];
         let target = self.shape.level1_most(self.levels);
         // Relieving a level has precedence over keeping hot data.
         if self.is_pressing(super::Kind::Major) {
@@ -114,13 +114,13 @@ impl Chooser<'_> {
     }
 
     /// The parts of a slice, in order. None is so small that it would not be worth the cut.
-    fn pieces(&self, slice: &Arc<Slice>) -> Vec<Piece> {
+    fn pieces(&self, slice: &Arc<Slice>) -> Vec<HotPiece> {
         let extent = &slice.extent;
         let blocks = slice.meta.block_range();
         let all = extent.meta.blocks as usize;
         if all < REGIONS {
             let is_hot = slice.temperature().0 >= HOT;
-            return vec![Piece { blocks, is_hot }];
+            return vec![HotPiece { blocks, is_hot }];
         }
         let regions = (0..REGIONS).map(|region| {
             let of_region = blocks_of(region, all);
@@ -129,9 +129,9 @@ impl Chooser<'_> {
         let regions = regions.filter(|region| !region.is_empty());
         let pieces = regions.map(|blocks| {
             let is_hot = extent.temperature(blocks.clone()).0 >= HOT;
-            Piece { blocks, is_hot }
+            HotPiece { blocks, is_hot }
         });
-        let is_small = |piece: &Piece| {
+        let is_small = |piece: &HotPiece| {
             share_of(slice, piece.blocks.len()) * PIECE_SHARE < self.shape.extent_bytes
         };
         // A small piece counts as its neighbour does: first cold pieces between hot ones stay, then
@@ -139,7 +139,7 @@ impl Chooser<'_> {
         let mut pieces = joined(pieces);
         for hot in [true, false] {
             if pieces.len() > 1 {
-                let change = |piece: Piece| Piece {
+                let change = |piece: HotPiece| HotPiece {
                     is_hot: if piece.is_hot != hot && is_small(&piece) {
                         hot
                     } else {
@@ -155,8 +155,8 @@ impl Chooser<'_> {
 }
 
 /// Neighbours that are alike become one.
-fn joined(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
-    let mut all: Vec<Piece> = Vec::new();
+fn joined(pieces: impl Iterator<Item = HotPiece>) -> Vec<HotPiece> {
+    let mut all: Vec<HotPiece> = Vec::new();
     for piece in pieces {
         match all.last_mut().filter(|last| last.is_hot == piece.is_hot) {
             Some(last) => last.blocks.end = piece.blocks.end,

@@ -162,7 +162,7 @@ impl Chooser<'_> {
         let mut parts: Vec<_> = cut.flatten().collect();
         // Of those about alike none that is much where others are not, and the coldest (P5).
         let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
-        let order = |part: &Part<'_>| match are_alike(part.ratio, least) {
+        let order = |part: &Level0Part<'_>| match are_alike(part.ratio, least) {
             true => (0, self.is_much(part), part.warmth),
             false => (1, false, 0),
         };
@@ -181,7 +181,7 @@ impl Chooser<'_> {
         window: &Window<'a>,
         along: &Measured<'a>,
         runs: &[Measured<'a>],
-    ) -> Vec<Part<'a>> {
+    ) -> Vec<Level0Part<'a>> {
         let mut parts = self.cut(window, along, runs);
         let mut known: BTreeSet<_> = parts.iter().map(|part| part.window.ends()).collect();
         let much: Vec<_> =
@@ -198,7 +198,7 @@ impl Chooser<'_> {
     }
 
     /// Whether a part is more than should go down at once.
-    fn is_much(&self, part: &Part<'_>) -> bool {
+    fn is_much(&self, part: &Level0Part<'_>) -> bool {
         self.shape.even_level0 && part.bytes > 2 * self.shape.input_bytes
     }
 
@@ -208,7 +208,7 @@ impl Chooser<'_> {
         window: &Window<'a>,
         along: &Measured<'a>,
         runs: &[Measured<'a>],
-    ) -> Vec<Part<'a>> {
+    ) -> Vec<Level0Part<'a>> {
         let below = [&self.levels.level1, &self.levels.level2].map(|run| Measured::new(run));
         let slices: Vec<&Arc<Slice>> =
             along.run.slices().part(along.in_window(window)).iter().collect();
@@ -246,7 +246,7 @@ impl Chooser<'_> {
             let warmth = warmth_of(
                 slices[start..end].iter().map(|slice| (slice.temperature(), slice.meta.bytes)),
             );
-            parts.push(Part { window, bytes, ratio, warmth });
+            parts.push(Level0Part { window, bytes, ratio, warmth });
             // To the end there may still be enough without the first of these.
             let is_enough = self.shape.even_level0 && bytes >= self.shape.input_bytes;
             if end == slices.len() && !is_enough {
@@ -303,7 +303,7 @@ impl Chooser<'_> {
 }
 
 /// A part of Level0 that could go down.
-struct Part<'a> {
+struct Level0Part<'a> {
     window: Window<'a>,
     bytes: u64,
     /// Bytes that it meets below, for each of its own.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::hot_keys::{Kept, are_alike, warmth_of};
+use super::hot_keys::{KeptHot, are_alike, warmth_of};
 use super::{Chooser, Kind, Pick};
 use crate::extent::ExtentHandle;
 use crate::extent_meta::ExtentId;
@@ -22,7 +22,7 @@ struct Sinking {
 }
 
 impl Sinking {
-    fn of(slice: &Slice, kept: &Kept, lower: &Run) -> Sinking {
+    fn of(slice: &Slice, kept: &KeptHot, lower: &Run) -> Sinking {
         let from = lower.seek(&slice.meta.smallest);
         let below = from..from + lower.between(&slice.meta.smallest, &slice.meta.largest).len();
         let bytes = kept.sinking_bytes(slice);
@@ -37,7 +37,7 @@ impl Sinking {
 }
 
 /// Slices that could be taken down together, by their places in Level1.
-struct Window {
+struct CandidateWindow {
     /// Bytes of Level2 that they meet, for each of theirs.
     ratio: f64,
     /// How warm they are, roughly.
@@ -46,7 +46,7 @@ struct Window {
 }
 
 /// The contents of an extent of Level2.
-struct Inside<'a> {
+struct ExtentContents<'a> {
     extent: &'a ExtentHandle,
     /// Bytes of its largest blocks, about.
     block_bytes: u64,
@@ -68,7 +68,7 @@ impl Chooser<'_> {
             self.bars.touch(&upper[at].meta)
                 || below.iter().any(|slice| self.bars.touch(&slice.meta))
         };
-        let mut windows: Vec<Window> = Vec::new();
+        let mut windows: Vec<CandidateWindow> = Vec::new();
         // Neighbours between which nothing is barred.
         let mut free: Vec<usize> = Vec::new();
         for at in 0..=upper.len() {
@@ -96,7 +96,7 @@ impl Chooser<'_> {
     }
 
     /// From each of some slices on, as many as are taken down at once.
-    fn windows(&self, free: &[usize], sinking: &[Sinking], windows: &mut Vec<Window>) {
+    fn windows(&self, free: &[usize], sinking: &[Sinking], windows: &mut Vec<CandidateWindow>) {
         for (first, start) in free.iter().enumerate() {
             let (mut bytes, mut below, mut met) = (0, 0, 0);
             let taken = free[first..].iter().take_while(|at| {
@@ -115,7 +115,7 @@ impl Chooser<'_> {
             let ratio = below as f64 / bytes.max(1) as f64;
             let taken = slices.iter().map(|at| (sinking[*at].temperature, sinking[*at].bytes));
             let warmth = warmth_of(taken);
-            windows.push(Window { ratio, warmth, slices });
+            windows.push(CandidateWindow { ratio, warmth, slices });
         }
     }
 
@@ -176,10 +176,10 @@ impl Chooser<'_> {
     }
 
     /// The extents of Level2, with the bytes of a block in each and the bytes that are stale.
-    fn extents_of_level2(&self) -> FxHashMap<ExtentId, Inside<'_>> {
-        let mut extents: FxHashMap<ExtentId, Inside<'_>> = FxHashMap::default();
+    fn extents_of_level2(&self) -> FxHashMap<ExtentId, ExtentContents<'_>> {
+        let mut extents: FxHashMap<ExtentId, ExtentContents<'_>> = FxHashMap::default();
         for slice in self.levels.level2.slices() {
-            let empty = || Inside { extent: &slice.extent, block_bytes: 0, stale_bytes: 0 };
+            let empty = || ExtentContents { extent: &slice.extent, block_bytes: 0, stale_bytes: 0 };
             let of = extents.entry(slice.meta.extent).or_insert_with(empty);
             of.block_bytes = of.block_bytes.max(self.block_bytes(slice));
             of.stale_bytes += self.stale_bytes(slice);

@@ -67,55 +67,55 @@ pub(crate) use conflicts::Conflicts;
 pub(crate) use moves::{Lodger, pick_moves};
 pub(crate) use recode::{pick_recoding, rests_uncompressed};
 
-/// The figures that compaction goes by.
+/// The figures that the picker works with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Shape {
     /// Sub-levels at which Level0 is relieved.
     pub(crate) level0_target: usize,
-    /// Sub-levels at which writers are to be held back.
+    /// Sub-levels at which writers are slowed.
     pub(crate) level0_limit: usize,
     /// Bytes that Level1 may always hold.
     pub(crate) level1_bytes_min: u64,
-    /// Bytes that Level0 may hold, however little is below it.
+    /// Bytes that Level0 may hold however little is below it.
     pub(crate) level0_bytes: u64,
-    /// The share of what is below it that Level0 may hold.
+    /// The size of Level0 as a share of what is below it.
     pub(crate) level0_share: f64,
-    /// Level0 goes straight into Level2 where that has at most so many times the bytes.
+    /// Level0 merges directly with Level2 if that has at most this many times the bytes.
     pub(crate) level2_times: f64,
-    /// Bytes from the upper level that one compaction takes, about.
+    /// About the bytes from the upper level that one compaction takes.
     pub(crate) input_bytes: u64,
-    /// Tombstones from which on a slice may be compacted for them.
+    /// Tombstones from which on a deletion compaction takes a slice.
     pub(crate) deletions_min: u64,
-    /// Bytes of an extent, and of a block, by which it may fall short of being full.
+    /// Bytes by which a full extent, and a full block, may fall short.
     pub(crate) extent_bytes: u64,
     pub(crate) block_bytes: u64,
-    /// Bytes of extents for each byte in use, past which Level2 is put in order.
+    /// Bytes of extents for each used byte past which Level2 is compacted by itself.
     pub(crate) space_max: f64,
     /// Bytes that Level0 and Level1 together may hold for each byte of Level2.
     pub(crate) above_max: f64,
-    /// The share of Level1's target that what is hot may stay in.
+    /// The share of Level1's target that hot slices may keep.
     pub(crate) hot_share: f64,
-    /// Whether Level0 is cut into parts of about `input_bytes` wherever its runs end, and merged
-    /// within so that it serves for long.
+    /// Whether minor compactions take parts of about `input_bytes`, wherever runs end, and
+    /// intra-Level0 compactions make room that lasts long.
     pub(crate) even_level0: bool,
 }
 
-/// What kind of compaction it is (X-Engine, section 3.3.3).
+/// The kind of a compaction (X-Engine, section 3.3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CompactionKind {
-    /// To get rid of what was deleted.
+    /// Removes deleted versions.
     Deletion,
-    /// Sub-levels of Level0 into one.
+    /// Merges sub-levels of Level0 into one.
     IntraLevel0,
     /// Level0 into Level1.
     Minor,
     /// Level1 into Level2.
     Major,
-    /// Level2 by itself, to save space.
+    /// Within Level2, to save space.
     SelfMajor,
     /// Everything into Level2, on request.
     Full,
-    /// Of Level2, or of what has come to rest above it, what is not compressed as it should be.
+    /// Recompresses data of Level2, or data above it that has come to rest.
     Recode,
 }
 
@@ -147,7 +147,7 @@ impl Kind {
         Kind::Recode,
     ];
 
-    /// The kinds that are chosen by an order, in the paper's.
+    /// The kinds that the order of a setting contains, in the paper's order.
     pub const ORDER: [Kind; 5] =
         [Kind::Deletion, Kind::IntraLevel0, Kind::Minor, Kind::Major, Kind::SelfMajor];
 }
@@ -155,7 +155,7 @@ impl Kind {
 impl FromStr for CompactionKind {
     type Err = Error;
 
-    /// Takes the kinds that an order is made of, as they are written, in letters of either case.
+    /// Parses a kind that an order may contain, in letters of either case.
     fn from_str(text: &str) -> Result<CompactionKind> {
         let found =
             Kind::ORDER.into_iter().find(|kind| text.eq_ignore_ascii_case(&kind.to_string()));
@@ -168,16 +168,15 @@ impl FromStr for CompactionKind {
     }
 }
 
-/// A compaction to do.
+/// A chosen compaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Pick {
     pub(crate) kind: Kind,
     /// The inputs: one list for each source run, newest first, each in key order.
     pub(crate) sources: Vec<Vec<Arc<Slice>>>,
-    /// Blocks of inputs, by their slices, that stay in the level where they are: the slices are
-    /// cut.
+    /// Blocks of inputs, by their slices, that stay in their level: the compaction cuts the slices.
     pub(crate) keeps: Vec<(SliceId, Vec<Range<usize>>)>,
-    /// Where the outputs go.
+    /// The level of the outputs.
     pub(crate) target: Place,
 }
 
@@ -205,15 +204,16 @@ pub(crate) fn hull<'a>(
 }
 
 impl Shape {
-    /// The bytes that Level0 should hold, at most.
+    /// The most bytes that Level0 should hold.
     pub(crate) fn level0_most(&self, levels: &Levels) -> u64 {
         let below = levels.level1.bytes() + levels.level2.bytes();
         let share = (below as f64 * self.level0_share) as u64;
         share.min(self.above_most(levels) / 3).max(self.level0_bytes)
     }
 
-    /// The bytes that Level0 and Level1 together should hold for the sake of space, at most, where
-    /// that is more than they always may. With nothing below them, all that they hold is needed.
+    /// The most bytes that Level0 and Level1 together should hold because of the space ceiling, if
+    /// that is more than they may always hold. Without anything below them, all that they hold is
+    /// needed.
     fn above_most(&self, levels: &Levels) -> u64 {
         match levels.level2.bytes() {
             0 => u64::MAX,
@@ -221,35 +221,35 @@ impl Shape {
         }
     }
 
-    /// The bytes that Level1 should hold, at most.
+    /// The most bytes that Level1 should hold.
     pub(crate) fn level1_most(&self, levels: &Levels) -> u64 {
         let level0 = self.level0_most(levels);
         let mean = (level0 as f64 * levels.level2.bytes() as f64).sqrt() as u64;
         mean.min(self.above_most(levels).saturating_sub(level0)).max(self.level1_bytes_min)
     }
 
-    /// How far the number of Level0's sub-levels is over its target: 1 asks for a compaction.
+    /// Level0's sub-levels relative to their target: 1 asks for a compaction.
     pub(crate) fn sublevels_score(&self, levels: &Levels) -> f64 {
         levels.level0.len() as f64 / self.level0_target as f64
     }
 
-    /// How far Level0 is over what it should hold: 1 asks for a compaction.
+    /// Level0's bytes relative to their target: 1 asks for a compaction.
     pub(crate) fn level0_score(&self, levels: &Levels) -> f64 {
         levels.level0_bytes() as f64 / self.level0_most(levels) as f64
     }
 
-    /// How far Level1 is over what it should hold: above 1 asks for a compaction.
+    /// Level1's bytes relative to their target: above 1 asks for a compaction.
     pub(crate) fn level1_score(&self, levels: &Levels) -> f64 {
         levels.level1.bytes() as f64 / self.level1_most(levels) as f64
     }
 
-    /// Bytes over target, which compaction should have moved by now.
+    /// Bytes over the targets, which compactions should have moved by now.
     pub(crate) fn debt_bytes(&self, levels: &Levels) -> u64 {
         let level0 = levels.level0_bytes().saturating_sub(self.level0_most(levels));
         level0 + levels.level1.bytes().saturating_sub(self.level1_most(levels))
     }
 
-    /// Everything into Level2; `None` when there is nothing.
+    /// A pick of everything into Level2; `None` if there is nothing.
     pub(crate) fn pick_full(&self, levels: &Levels) -> Option<Pick> {
         let sources: Vec<_> = levels.runs().map(|run| run.slices().to_vec()).collect();
         let any = sources.iter().any(|source| !source.is_empty());
@@ -257,7 +257,7 @@ impl Shape {
     }
 }
 
-/// A sub-table, seen by who chooses what to compact of it.
+/// A sub-table as the picker sees it.
 pub(crate) struct Chooser<'a> {
     pub(crate) shape: Shape,
     pub(crate) levels: &'a Levels,
@@ -265,12 +265,12 @@ pub(crate) struct Chooser<'a> {
     pub(crate) bars: &'a Conflicts,
     /// Every snapshot sees commits up to this one.
     pub(crate) oldest: Csn,
-    /// No version in memory is older.
+    /// All versions in memory are at or above this CSN.
     pub(crate) memtables_from: Csn,
 }
 
 impl Chooser<'_> {
-    /// How urgent a kind of compaction is: from 1 on it is due. `None` when it is not due.
+    /// The urgency of a kind of compaction: from 1 on it is due. `None` if it is not due.
     pub(crate) fn urgency(&self, kind: Kind) -> Option<f64> {
         let (shape, levels) = (&self.shape, self.levels);
         let urgency = match kind {
@@ -284,7 +284,7 @@ impl Chooser<'_> {
         (urgency >= 1.0).then_some(urgency)
     }
 
-    /// Whether writers would soon be slowed if it were left undone.
+    /// Whether writers would soon be slowed without it.
     pub(crate) fn is_pressing(&self, kind: Kind) -> bool {
         let shape = &self.shape;
         match kind {
@@ -295,7 +295,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// The next compaction of a kind; `None` when there is none that may be done now.
+    /// The next compaction of a kind; `None` if none can run now.
     pub(crate) fn pick(&self, kind: Kind) -> Option<Pick> {
         match kind {
             Kind::Deletion => self.pick_deletion(),
@@ -307,8 +307,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// The inputs, and what they meet in the level below; `None` where that is barred, or there are
-    /// none.
+    /// The inputs with the slices that they overlap in the level below; `None` if those are held,
+    /// or there are no inputs.
     fn with_target(
         &self,
         kind: Kind,

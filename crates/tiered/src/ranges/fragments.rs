@@ -6,10 +6,10 @@ use spillway_base::KeyRange;
 
 use super::{Fragment, Mark, RangeTombstones};
 
-type Ends = (Arc<[u8]>, Option<Arc<[u8]>>);
+type FragmentEnds = (Arc<[u8]>, Option<Arc<[u8]>>);
 
 /// The keys of a fragment that are in a range; `None` where there are none.
-pub(super) fn intersect(fragment: &Fragment, range: KeyRange<'_>) -> Option<Ends> {
+pub(super) fn intersect(fragment: &Fragment, range: KeyRange<'_>) -> Option<FragmentEnds> {
     let start = match *fragment.start < *range.start {
         true => range.start.into(),
         false => fragment.start.clone(),
@@ -23,15 +23,15 @@ pub(super) fn intersect(fragment: &Fragment, range: KeyRange<'_>) -> Option<Ends
 }
 
 /// A list on the way from its first key to its last.
-struct Walk<'a> {
+struct FragmentWalk<'a> {
     rest: std::slice::Iter<'a, Fragment>,
     /// The fragment at hand, and where what is left of it begins.
     at: Option<(&'a Fragment, &'a Arc<[u8]>)>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(list: &'a RangeTombstones) -> Walk<'a> {
-        let mut walk = Walk { rest: list.fragments.iter(), at: None };
+impl<'a> FragmentWalk<'a> {
+    fn new(list: &'a RangeTombstones) -> FragmentWalk<'a> {
+        let mut walk = FragmentWalk { rest: list.fragments.iter(), at: None };
         walk.next();
         walk
     }
@@ -59,7 +59,7 @@ pub(super) fn combine(
     of: impl Fn(&[Mark], &[Mark]) -> Vec<Mark>,
 ) -> RangeTombstones {
     let mut all: Vec<Fragment> = Vec::with_capacity(one.len() + other.len());
-    let (mut a, mut b) = (Walk::new(one), Walk::new(other));
+    let (mut a, mut b) = (FragmentWalk::new(one), FragmentWalk::new(other));
     loop {
         // The next keys for which both say the same throughout.
         let starts = a.at.iter().chain(&b.at).map(|(_, start)| *start);
@@ -70,7 +70,7 @@ pub(super) fn combine(
         let end = bounds.min();
         #[cfg(all(test, not(loom)))]
         super::tests::STEPS.set(super::tests::STEPS.get() + 1);
-        let marks = |walk: &Walk<'_>| {
+        let marks = |walk: &FragmentWalk<'_>| {
             let here = walk.at.filter(|(_, from)| *from == start);
             here.map_or_else(Vec::new, |(fragment, _)| fragment.marks.clone())
         };

@@ -22,7 +22,7 @@ use crate::tombstone_skip::Gap;
 
 /// Where a run's source stands: a slice, a block of its extent, and an entry of that.
 #[derive(Clone)]
-struct Standing {
+struct RunPosition {
     slice: usize,
     block: usize,
     entry: usize,
@@ -47,21 +47,21 @@ enum Near {
     Block(Sought),
 }
 
-impl Standing {
+impl RunPosition {
     #[inline]
     fn key(&self) -> &[u8] {
         self.data.key_of(&self.row)
     }
 
     /// At another entry of the block.
-    fn at(mut self, entry: usize) -> Standing {
+    fn at(mut self, entry: usize) -> RunPosition {
         self.entry = entry;
         self.row = self.data.row(entry);
         self
     }
 
     /// At the entry of the block that a walk in a direction begins with.
-    fn begin(self, entry: usize, direction: Direction) -> Standing {
+    fn begin(self, entry: usize, direction: Direction) -> RunPosition {
         self.data.expect_rows(entry, direction);
         self.at(entry)
     }
@@ -149,7 +149,7 @@ pub(crate) struct RunSource {
     begins: Option<usize>,
     direction: Direction,
     snapshot: Csn,
-    at: Option<Standing>,
+    at: Option<RunPosition>,
     ended: bool,
     /// Where it does not stand on a row yet: what no row is before, in its direction.
     bound: Vec<u8>,
@@ -216,7 +216,7 @@ impl RunSource {
     /// The key that it is compared by.
     #[inline]
     pub(super) fn key(&self) -> &[u8] {
-        self.at.as_ref().map_or(&self.bound, Standing::key)
+        self.at.as_ref().map_or(&self.bound, RunPosition::key)
     }
 
     #[inline]
@@ -501,7 +501,7 @@ impl RunSource {
         slice: usize,
         block: impl Fn(&Resident, Range<usize>) -> usize,
         access: Access,
-    ) -> Result<Option<Standing>> {
+    ) -> Result<Option<RunPosition>> {
         let Some(there) = self.run.slices().get(slice) else { return Ok(None) };
         if self.is_past(&there.meta.smallest, &there.meta.largest) {
             return Ok(None);
@@ -540,7 +540,7 @@ impl RunSource {
         }
     }
 
-    fn read(&self, (slice, table, block): &Sought, access: Access) -> Result<Standing> {
+    fn read(&self, (slice, table, block): &Sought, access: Access) -> Result<RunPosition> {
         let extent = &self.run.slices().at(*slice).extent;
         let data = match extent.block_now(table, *block) {
             Some(data) => {
@@ -558,7 +558,7 @@ impl RunSource {
         slice: impl FnOnce() -> usize,
         block: impl Fn(&Resident, Range<usize>) -> usize,
         access: Access,
-    ) -> Result<Option<Standing>> {
+    ) -> Result<Option<RunPosition>> {
         let found = match &self.sought {
             Some(sought) => Some(self.read(sought, access)?),
             None => self.open(slice(), block, access)?,
@@ -573,7 +573,7 @@ impl RunSource {
 
     /// A block that a step came to: has those behind it read, where the scan has shown that it
     /// needs them.
-    fn go_on(&self, at: &Standing, access: Access) {
+    fn go_on(&self, at: &RunPosition, access: Access) {
         let mut ahead = self.ahead.borrow_mut();
         let extent = &self.run.slices().at(at.slice).extent;
         let direct = extent.context().is_some_and(|context| context.reads_directly());
@@ -590,7 +590,7 @@ impl RunSource {
         &self,
         (slice, table, block): (usize, &CachedTable, usize),
         data: Kept<CachedBlock>,
-    ) -> Standing {
+    ) -> RunPosition {
         let mut inside = 0..data.len();
         match (self.direction, self.bounds.end()) {
             (Direction::Forward, Some(end)) if table.last(block) >= end => {
@@ -602,7 +602,7 @@ impl RunSource {
             _ => {}
         }
         let begins = self.run.slices().at(slice).meta.block_range().start == block;
-        Standing {
+        RunPosition {
             slice,
             block,
             entry: 0,
@@ -616,7 +616,7 @@ impl RunSource {
 
     /// The place after one in key order, in this block, the next, or the next slice; none outside
     /// of the bounds.
-    fn after(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
+    fn after(&self, at: RunPosition, access: Access) -> Result<Option<RunPosition>> {
         let next = at.entry + 1;
         if next < at.inside.end {
             return Ok(Some(at.at(next)));
@@ -635,7 +635,7 @@ impl RunSource {
     }
 
     /// The place before one in key order.
-    fn before(&self, at: Standing, access: Access) -> Result<Option<Standing>> {
+    fn before(&self, at: RunPosition, access: Access) -> Result<Option<RunPosition>> {
         if at.entry > at.inside.start {
             let before = at.entry - 1;
             return Ok(Some(at.at(before)));
@@ -655,12 +655,12 @@ impl RunSource {
     }
 
     /// At the last entry of a block, if that is inside of the bounds.
-    fn last_of(at: Standing) -> Option<Standing> {
+    fn last_of(at: RunPosition) -> Option<RunPosition> {
         let last = at.data.len() - 1;
         at.inside.contains(&last).then(|| at.begin(last, Direction::Backward))
     }
 
-    fn first(&self, access: Access) -> Result<Option<Standing>> {
+    fn first(&self, access: Access) -> Result<Option<RunPosition>> {
         let start = self.bounds.start();
         let block = |table: &Resident, blocks| table.seek(blocks, start);
         let Some(at) = self.seek(|| self.begins(), block, access)? else { return Ok(None) };
@@ -675,7 +675,7 @@ impl RunSource {
         }
     }
 
-    fn last(&self, access: Access) -> Result<Option<Standing>> {
+    fn last(&self, access: Access) -> Result<Option<RunPosition>> {
         let slices = self.run.slices();
         let behind = self.bounds.end().map_or(slices.len(), |end| self.run.seek(end));
         // The place of the first entry at or past the end, then one back.
@@ -697,7 +697,7 @@ impl RunSource {
     }
 
     /// The next key's newest visible version, ascending.
-    fn forward(&self, access: Access) -> Result<Option<Standing>> {
+    fn forward(&self, access: Access) -> Result<Option<RunPosition>> {
         let mut at = match &self.at {
             None => self.first(access)?,
             Some(at) => self.after(at.clone(), access)?,
@@ -714,14 +714,14 @@ impl RunSource {
     }
 
     /// The next key's newest visible version, descending.
-    fn backward(&self, access: Access) -> Result<Option<Standing>> {
+    fn backward(&self, access: Access) -> Result<Option<RunPosition>> {
         let mut at = match &self.at {
             None => self.last(access)?,
             Some(at) => self.before(at.clone(), access)?,
         };
         // Backwards, versions of a key come oldest first: the last visible one before the key
         // changes is the newest.
-        let mut best: Option<Standing> = None;
+        let mut best: Option<RunPosition> = None;
         while let Some(standing) = at {
             let passed = self.at.as_ref().is_some_and(|old| old.key() == standing.key());
             if best.as_ref().is_some_and(|best| best.key() != standing.key()) {

@@ -8,15 +8,15 @@ use spillway_base::{Error, Result};
 
 use crate::coding::Compression;
 
-/// What kind of device a folder of data files is on.
+/// The class of the device of a folder of data files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum DeviceClass {
-    /// Faster than others, and small: persistent memory, or the best of the solid-state drives.
+    /// Faster and smaller than others: persistent memory, or the fastest solid-state drives.
     Fast = 0,
     /// Solid-state drives.
     Ssd = 1,
-    /// Disks that turn, or what is as slow.
+    /// Rotating disks, or devices that are as slow.
     Hdd = 2,
 }
 
@@ -29,8 +29,7 @@ impl DeviceClass {
         class.ok_or_else(|| Error::corruption(format!("unknown class of device {number}")))
     }
 
-    /// The classes in the order in which they stand in for this one: itself, slower ones, then
-    /// faster ones.
+    /// The classes that substitute for this one, in order: itself, slower ones, then faster ones.
     pub(super) fn stand_ins(self) -> impl Iterator<Item = DeviceClass> {
         let from = self as usize;
         DeviceClass::ALL[from..].iter().chain(DeviceClass::ALL[..from].iter().rev()).copied()
@@ -68,11 +67,11 @@ impl FromStr for DeviceClass {
 /// with a compression of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tier {
-    /// What kind of device it is on.
+    /// The class of its device.
     pub class: DeviceClass,
-    /// The folder, of this database alone.
+    /// The folder. It belongs to this database alone.
     pub dir: PathBuf,
-    /// How blocks are compressed that are written there, where that is not by their level.
+    /// The compression of blocks that are written there, if it does not depend on their level.
     pub compression: Option<Compression>,
 }
 
@@ -109,7 +108,7 @@ impl FromStr for Tier {
 pub(crate) struct Folder {
     pub(crate) dir: PathBuf,
     pub(crate) class: DeviceClass,
-    /// It takes no more extents, and those that it has are to go elsewhere.
+    /// It takes no new extents, and its extents are to move elsewhere.
     pub(crate) leaving: bool,
 }
 

@@ -47,15 +47,15 @@ use slots::SlotMap;
 pub(crate) use slots::SlotRun;
 use slots::{PAST_ALL, Spot};
 
-struct State {
+struct SpaceState {
     map: SlotMap,
-    files: BTreeMap<u32, Opened>,
+    files: BTreeMap<u32, OpenedFile>,
     /// Below this, there may be free slots of which it is not known whether they have space (T6).
     unknown: Spot,
 }
 
 /// A data file, and which folder it is in.
-struct Opened {
+struct OpenedFile {
     file: Arc<DataFile>,
     folder: usize,
 }
@@ -78,7 +78,7 @@ pub(crate) struct SpaceManager {
     /// Slots that a file grows by, and has at the most.
     grow_slots: u32,
     file_slots: u32,
-    state: Mutex<State>,
+    state: Mutex<SpaceState>,
     /// Held while files grow or shrink; taken before `state`.
     growing: Mutex<()>,
     /// Slots that were taken in another class than was asked for, because that was full.
@@ -119,7 +119,7 @@ impl SpaceManager {
         used: impl Iterator<Item = SlotRun>,
     ) -> Result<SpaceManager> {
         let mut state =
-            State { map: SlotMap::default(), files: BTreeMap::new(), unknown: PAST_ALL };
+            SpaceState { map: SlotMap::default(), files: BTreeMap::new(), unknown: PAST_ALL };
         for (folder, Folder { dir, class, .. }) in folders.iter().enumerate() {
             for number in disk.list(dir)?.iter().filter_map(|name| parse_name(name)) {
                 let file = disk.open(&dir.join(file_name(number)), OpenMode::Write)?;
@@ -129,7 +129,9 @@ impl SpaceManager {
                     return Err(Error::corruption(message));
                 }
                 state.map.resize(number, (file.len()? / slot_bytes) as u32, false);
-                state.files.insert(number, Opened { file: DataFile::new(file, *class), folder });
+                state
+                    .files
+                    .insert(number, OpenedFile { file: DataFile::new(file, *class), folder });
             }
         }
         for run in used {
@@ -212,7 +214,7 @@ impl SpaceManager {
         };
         self.taken.fetch_add(1, Ordering::Relaxed);
         let free = || {
-            let State { map, files, .. } = &mut *self.state.lock();
+            let SpaceState { map, files, .. } = &mut *self.state.lock();
             map.allocate(count, |file| files[&file].folder == folder)
         };
         if let Some(found) = free() {
@@ -284,7 +286,7 @@ impl SpaceManager {
                     return Err(error);
                 }
                 let mut state = self.state.lock();
-                state.files.insert(number, Opened { file, folder });
+                state.files.insert(number, OpenedFile { file, folder });
                 state.map.resize(number, step, true);
             }
         }
@@ -339,7 +341,7 @@ impl SpaceManager {
     /// any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
-        let State { map, files, unknown } = &mut *self.state.lock();
+        let SpaceState { map, files, unknown } = &mut *self.state.lock();
         let mut cut = false;
         for folder in 0..self.folders.len() {
             let of = |file: u32| files[&file].folder == folder;
@@ -393,7 +395,7 @@ impl SpaceManager {
         let mut spare = Vec::new();
         let mut left = most;
         {
-            let State { map, files, unknown } = &mut *self.state.lock();
+            let SpaceState { map, files, unknown } = &mut *self.state.lock();
             for folder in 0..self.folders.len() {
                 let of = |file: u32| files[&file].folder == folder;
                 let (all, free) = map.totals(of);
@@ -435,7 +437,7 @@ impl SpaceManager {
     pub(crate) fn is_short(&self) -> bool {
         let is_short = |folder: usize| {
             let free = {
-                let State { map, files, unknown } = &*self.state.lock();
+                let SpaceState { map, files, unknown } = &*self.state.lock();
                 let of = |file: u32| files[&file].folder == folder;
                 map.totals(of).1 + map.unknown(of, *unknown)
             };

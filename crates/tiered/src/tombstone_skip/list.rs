@@ -16,7 +16,7 @@ const APART_MAX: u64 = 16;
 
 /// An active gap.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownGap {
     pub(super) gap: Arc<Gap>,
     /// What it was before it grew, and what older snapshots found in it: each a gap by itself,
     /// within this one, those with the highest CSN first (G5).
@@ -25,7 +25,7 @@ pub(super) struct Known {
     spares: u64,
 }
 
-impl Known {
+impl KnownGap {
     /// Bytes of keys, which a list that takes its place has as well.
     fn bytes(&self) -> usize {
         self.gap.bytes() + self.earlier().iter().map(|gap| gap.bytes()).sum::<usize>()
@@ -49,7 +49,7 @@ impl Known {
 
     /// The parts of a gap on both sides of a key that has a value now. Nothing is left of a gap
     /// that was cut so often that a walk would cost less.
-    fn beside(&self, key: &[u8]) -> impl Iterator<Item = Known> {
+    fn beside(&self, key: &[u8]) -> impl Iterator<Item = KnownGap> {
         let gap = &*self.gap;
         let next: Box<[u8]> = successor(key).into();
         let start = Ord::max(next, gap.first.clone());
@@ -63,7 +63,7 @@ impl Known {
             let earlier = self.earlier().iter().filter_map(|earlier| earlier.within(&gap));
             let earlier: Vec<_> = earlier.map(Arc::new).collect();
             let earlier = (!earlier.is_empty()).then(|| earlier.into());
-            Known { gap: Arc::new(gap), earlier, spares }
+            KnownGap { gap: Arc::new(gap), earlier, spares }
         })
     }
 }
@@ -72,7 +72,7 @@ impl Known {
 #[derive(Clone, Debug, Default)]
 pub(super) struct List {
     /// Those that are active: no two touch.
-    pub(super) active: Vec<Known>,
+    pub(super) active: Vec<KnownGap>,
     /// Those on trial, with their numbers.
     pub(super) trials: Vec<(u64, Arc<Gap>)>,
 }
@@ -83,7 +83,7 @@ impl List {
     }
 
     /// The active gap that has a key in it.
-    fn with(&self, key: &[u8]) -> Option<&Known> {
+    fn with(&self, key: &[u8]) -> Option<&KnownGap> {
         // Gaps at the end of a table are behind all others.
         let last = self.active.last().filter(|known| precedes(key, &known.gap.end))?;
         let known = match self.active.len() {
@@ -143,7 +143,7 @@ impl List {
 
     /// Makes a gap active: one with those that it touches.
     pub(super) fn add(&mut self, new: Gap) {
-        let touched = |known: &Known| known.gap.touches(&new);
+        let touched = |known: &KnownGap| known.gap.touches(&new);
         let from =
             self.active.iter().position(touched).unwrap_or_else(|| {
                 self.active.partition_point(|known| known.gap.start < new.start)
@@ -166,7 +166,7 @@ impl List {
         all.csn = whole.map(|gap| gap.csn).min().unwrap_or(all.csn);
         let earlier = thinned(&all, each);
         let earlier = (!earlier.is_empty()).then(|| earlier.into());
-        self.active.insert(from, Known { gap: Arc::new(all), earlier, spares });
+        self.active.insert(from, KnownGap { gap: Arc::new(all), earlier, spares });
         self.give_way();
     }
 
@@ -174,7 +174,7 @@ impl List {
     /// the least. The others then count for half, so that one which nobody has met for long does
     /// not stay for ever.
     fn give_way(&mut self) {
-        let mut bytes: usize = self.active.iter().map(Known::bytes).sum();
+        let mut bytes: usize = self.active.iter().map(KnownGap::bytes).sum();
         while self.active.len() > GAPS_MAX || bytes > GAPS_BYTES_MAX {
             let least = (0..self.active.len()).min_by_key(|&at| self.active[at].spares);
             bytes -= self.active.remove(least.expect("there are many")).bytes();

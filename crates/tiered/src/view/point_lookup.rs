@@ -24,7 +24,7 @@ pub(super) fn found(csn: Csn, version: Option<&[u8]>, value: &mut Vec<u8>) -> Fo
 }
 
 /// The key, its hash and the snapshot of a point lookup.
-pub(super) struct Wanted<'a> {
+pub(super) struct LookupKey<'a> {
     pub(super) key: &'a [u8],
     pub(super) hash: u64,
     pub(super) snapshot: Csn,
@@ -33,7 +33,7 @@ pub(super) struct Wanted<'a> {
 /// Looks a key up in a slice, and fetches the parts of its extent that are not in memory.
 pub(super) fn get_in_slice(
     slice: &Slice,
-    wanted: &Wanted<'_>,
+    wanted: &LookupKey<'_>,
     value: &mut Vec<u8>,
     best: &mut Found,
     fetch: &mut impl Fetch,
@@ -67,7 +67,7 @@ impl<F> Fetch for F where
 
 /// A point lookup that a part of a block may answer.
 pub(super) struct PartRead<'a> {
-    wanted: &'a Wanted<'a>,
+    wanted: &'a LookupKey<'a>,
     value: &'a mut Vec<u8>,
     best: &'a mut Found,
     /// Whether a part has answered it.
@@ -83,7 +83,7 @@ impl PartRead<'_> {
         index: usize,
         access: Access,
     ) -> bool {
-        let Wanted { key, snapshot, .. } = *self.wanted;
+        let LookupKey { key, snapshot, .. } = *self.wanted;
         let (value, best) = (&mut *self.value, &mut *self.best);
         let read = extent.fetch_part(table, index, (key, snapshot), access, |told| match told {
             Told::Version(csn, version) if best.is_older_than(csn) => {
@@ -137,13 +137,13 @@ impl Fetched {
 /// fetches it and repeats the call.
 fn search_slice(
     slice: &Slice,
-    wanted: &Wanted<'_>,
+    wanted: &LookupKey<'_>,
     pin: &Pin<'_>,
     fetched: &Fetched,
     value: &mut Vec<u8>,
     best: &mut Found,
 ) -> Option<Missing> {
-    let Wanted { key, hash, snapshot } = *wanted;
+    let LookupKey { key, hash, snapshot } = *wanted;
     let table = match &fetched.table {
         Some(table) => &**table,
         None => match slice.extent.table(pin) {

@@ -9,7 +9,7 @@ use spillway_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
 use spillway_memory::epochs::Pin;
 
-use super::row::{Gone, Row, RowRef};
+use super::row::{RemovedRow, Row, RowRef};
 
 /// Rows of a bucket.
 pub(super) const WAYS: usize = if cfg!(loom) { 1 } else { 7 };
@@ -220,7 +220,7 @@ impl Held<'_> {
         hash: u64,
         row: Row,
         marks: usize,
-    ) -> (usize, Option<Gone>) {
+    ) -> (usize, Option<RemovedRow>) {
         let bytes = row.get().memory_bytes();
         let raw = row.into_raw();
         if raw.as_ptr().addr() & !ADDRESS != 0 {
@@ -234,14 +234,14 @@ impl Held<'_> {
     }
 
     /// Takes a row out of its slot.
-    pub(super) fn take(&mut self, at: usize) -> Option<Gone> {
+    pub(super) fn take(&mut self, at: usize) -> Option<RemovedRow> {
         self.swap(at, std::ptr::null_mut())
     }
 
-    fn swap(&mut self, at: usize, word: *mut u64) -> Option<Gone> {
+    fn swap(&mut self, at: usize, word: *mut u64) -> Option<RemovedRow> {
         let old = row_of(self.bucket.slots[at].swap(word, Ordering::AcqRel))?;
         // SAFETY: a pointer in a slot is from a row that was put in, and is taken out once: here.
-        Some(Gone::new(unsafe { Row::from_raw(old) }))
+        Some(RemovedRow::new(unsafe { Row::from_raw(old) }))
     }
 
     /// Takes a mark from a row. Answers whether there was one.

@@ -16,11 +16,11 @@ const NOTHING: u32 = 1 << 15;
 /// Of a bucket, for each row a part of its key's hash, and when it left.
 #[derive(Debug)]
 #[repr(align(32))]
-struct Group([AtomicU32; EACH]);
+struct GhostGroup([AtomicU32; EACH]);
 
 /// Rows that left.
 pub(super) struct Ghosts {
-    groups: Box<[Group]>,
+    groups: Box<[GhostGroup]>,
     /// Bytes that have left.
     left: AtomicU64,
     unit: u64,
@@ -33,7 +33,7 @@ fn word(hash: u64, time: u16) -> u32 {
 impl Ghosts {
     /// For so many buckets, and a budget.
     pub(super) fn new(buckets: usize, budget: usize) -> Ghosts {
-        let group = |_| Group(std::array::from_fn(|_| AtomicU32::new(NOTHING)));
+        let group = |_| GhostGroup(std::array::from_fn(|_| AtomicU32::new(NOTHING)));
         Ghosts {
             groups: (0..buckets / SAMPLE).map(group).collect(),
             left: AtomicU64::new(0),
@@ -43,11 +43,11 @@ impl Ghosts {
 
     /// Bytes of memory for so many buckets.
     pub(super) fn bytes_of(buckets: usize) -> usize {
-        buckets / SAMPLE * size_of::<Group>()
+        buckets / SAMPLE * size_of::<GhostGroup>()
     }
 
     #[inline]
-    fn group(&self, bucket: usize) -> Option<&Group> {
+    fn group(&self, bucket: usize) -> Option<&GhostGroup> {
         if bucket.is_multiple_of(SAMPLE) { self.groups.get(bucket / SAMPLE) } else { None }
     }
 
@@ -63,7 +63,7 @@ impl Ghosts {
     /// The row of a hash, of which the lowest bits tell here, leaves a bucket that the caller has
     /// locked.
     pub(super) fn leaves(&self, bucket: usize, hash: u64) {
-        let Some(Group(words)) = self.group(bucket) else { return };
+        let Some(GhostGroup(words)) = self.group(bucket) else { return };
         let now = self.now();
         let age = |word: &AtomicU32| now.wrapping_sub(word.load(Ordering::Relaxed) as u16);
         let oldest = words.iter().max_by_key(|word| age(word)).expect("a group has places");
@@ -74,7 +74,7 @@ impl Ghosts {
     /// not in the sample.
     #[inline]
     pub(super) fn left_lately(&self, bucket: usize, hash: u64, within: usize) -> bool {
-        let Some(Group(words)) = self.group(bucket) else { return false };
+        let Some(GhostGroup(words)) = self.group(bucket) else { return false };
         let (now, most) = (self.now(), (within as u64 / self.unit) as u16);
         words.iter().any(|known| {
             let known = known.load(Ordering::Relaxed);

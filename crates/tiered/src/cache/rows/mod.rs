@@ -64,7 +64,7 @@ use spillway_memory::pages::in_large;
 use self::admission_filter::AdmissionFilter;
 use self::bucket::{Bucket, Held, WAYS};
 use self::ghosts::Ghosts;
-use self::row::{Gone, Row};
+use self::row::{RemovedRow, Row};
 use self::worth::{Looks, SAMPLE, Worth};
 use super::cache_balancer::{CacheBalancer, GHOST_SHARE, GhostMissCosts, SHARE_MOST};
 
@@ -117,13 +117,13 @@ fn fits(key: &[u8], value: &[u8]) -> bool {
 /// account of all yet.
 #[derive(Default)]
 struct Left {
-    limbo: Limbo<Gone>,
+    limbo: Limbo<RemovedRow>,
     change: isize,
 }
 
 #[derive(Default)]
 #[repr(align(128))]
-struct Stripe {
+struct RowStripe {
     left: Mutex<Left>,
     misses: AtomicU64,
 }
@@ -150,7 +150,7 @@ pub(crate) struct RowCache {
     epochs: Epochs,
     buckets: Box<[Bucket]>,
     seen: AdmissionFilter,
-    stripes: [Stripe; STRIPES],
+    stripes: [RowStripe; STRIPES],
     worth: Worth,
     /// Looks that it was judged by last.
     judged: Mutex<Looks>,
@@ -219,7 +219,7 @@ impl RowCache {
             epochs: Epochs::default(),
             buckets: in_large((0..buckets).map(|_| Bucket::default()), may_be_large),
             seen: AdmissionFilter::new(places, may_be_large),
-            stripes: std::array::from_fn(|_| Stripe::default()),
+            stripes: std::array::from_fn(|_| RowStripe::default()),
             worth: Worth::new(buckets),
             judged: Mutex::default(),
             budget: budget.clone(),
@@ -479,7 +479,7 @@ impl RowCache {
     }
 
     /// Counts bytes that entered, and a row that left.
-    fn left(&self, came: usize, gone: Option<Gone>) {
+    fn left(&self, came: usize, gone: Option<RemovedRow>) {
         let mut left = lock(&self.stripes[stripe()].left);
         left.change += came as isize;
         let mut ended = Vec::new();
@@ -614,7 +614,7 @@ impl RowCache {
         &self,
         (bucket, way): (usize, usize),
         held: &mut Held<'_>,
-        gone: &mut Vec<Gone>,
+        gone: &mut Vec<RemovedRow>,
     ) -> usize {
         let bytes = held.row(way).map_or(0, |row| row.memory_bytes());
         if let Some(ghosts) = &self.ghosts {

@@ -51,7 +51,7 @@ pub(super) struct RowRef<'r>(NonNull<u64>, PhantomData<&'r Row>);
 
 /// A row that was taken out of its place. Readers may still look at it: if it is not released it
 /// stays in memory for good.
-pub(super) struct Gone(ManuallyDrop<Row>);
+pub(super) struct RemovedRow(ManuallyDrop<Row>);
 
 // SAFETY: a row is bytes that nobody changes.
 unsafe impl Send for Row {}
@@ -191,9 +191,9 @@ impl<'r> RowRef<'r> {
     }
 }
 
-impl Gone {
-    pub(super) fn new(row: Row) -> Gone {
-        Gone(ManuallyDrop::new(row))
+impl RemovedRow {
+    pub(super) fn new(row: Row) -> RemovedRow {
+        RemovedRow(ManuallyDrop::new(row))
     }
 
     pub(super) fn get(&self) -> RowRef<'_> {

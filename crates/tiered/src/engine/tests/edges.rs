@@ -213,7 +213,7 @@ fn a_cursor_outlives_everything_under_it() {
     let (all, free) = bench.engine.0.space.bytes();
     assert!(free < all, "the cursor holds its extents");
     drop(cursor);
-    // It frees a little, and leaves the rest (G2 of `garbage`).
+    // It frees a little, and leaves the rest (G2 of `deferred_free`).
     bench.work().unwrap();
     let (all, free) = bench.engine.0.space.bytes();
     assert_eq!(free, all);

@@ -1,4 +1,4 @@
-//! Who reads an old view last frees little of it (`garbage`), and nothing of it is forgotten.
+//! Who reads an old view frees little of it (`deferred_free`), and none of it leaks.
 
 use std::sync::Weak;
 
