@@ -208,7 +208,7 @@ impl<T> Limbo<T> {
 
     /// Moves what no reader can reach any more into `out`.
     pub fn release(&mut self, epochs: &Epochs, out: &mut Vec<T>) {
-        while self.len() > 0 {
+        while !self.is_empty() {
             if self.closing.is_empty() {
                 self.closing.append(&mut self.open);
                 self.waiting = Waiting::ALL;

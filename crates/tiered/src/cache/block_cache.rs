@@ -22,48 +22,47 @@ use super::eviction_queue::{EvictionQueue, NONE, Queue, Verdict};
 use super::ghost_list::GhostList;
 use super::tagged_ptr::{TaggedPtr, Unlinked};
 
-/// A reference of what the cache has, or had. Models know of its count.
+/// A counted reference to a cached or evicted entry. Models see its count.
 pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
 
-/// What an entry costs beside its value: its place in the order, what is remembered of one that
-/// left, and two counts.
+/// The memory of an entry beside its value: its place in the queue, its ghost, and two counts.
 const ENTRY_BYTES: usize = 128;
 /// Of the capacity, in quarters, what tables may have before blocks go first.
 const TABLE_QUARTERS: usize = 3;
-/// The part of the budget that is left free, so that not every step of others makes the cache give
-/// way.
+/// The part of the budget that stays free, so that not each step of other uses makes the cache
+/// evict.
 const HEADROOM_SHARE: usize = 32;
-/// Uses in the small queue from which on a block is kept.
+/// Uses in the small queue from which on a block moves to the main queue.
 const USES_TO_STAY: usize = 2;
 /// Evicted entries are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 16 };
 /// Checks of the readers that are inside evicted entries, before an eviction for others returns.
 const PATIENCE: usize = if cfg!(loom) { 2 } else { 32 };
-/// Parts of blocks that are read for one of which it is looked whether its block had left lately.
+/// One partial read in this many looks for a ghost of its block.
 const PARTS_PER_LOOK: u64 = 8;
-/// The part of the budget that may be in limbo and not charged.
+/// The part of the budget that evicted entries may have without being charged.
 const FORGIVEN_SHARE: usize = 8;
 
-/// What a cache leads to from an extent's handle.
+/// The handle of an extent, as the cache sees it.
 pub(crate) trait Holder: Send + Sync + Sized + 'static {
     /// The block index and the filters.
     type Table: Send + Sync + 'static;
     /// A data block.
     type Block: Send + Sync + 'static;
 
-    /// Where its table is.
+    /// The seat of its table.
     fn seat(&self) -> &Seat<Self>;
 }
 
-/// The place at an extent's handle from which on all of it is reached that is in memory.
+/// The pointer from an extent's handle to its cached table.
 pub(crate) struct Seat<H: Holder> {
     table: TaggedPtr<Table<H>>,
-    /// Whose pins keep what is here; none of a handle that is of no cache.
+    /// The epochs whose pins protect the table; `None` for a handle without a cache.
     epochs: Option<Arc<Epochs>>,
 }
 
 impl<H: Holder> Seat<H> {
-    /// A seat of a cache's.
+    /// A seat for tables of a cache.
     pub(crate) fn of(cache: Option<&Cache<H>>) -> Seat<H> {
         Seat { table: TaggedPtr::default(), epochs: cache.map(|cache| cache.epochs.clone()) }
     }
@@ -86,7 +85,7 @@ impl<H: Holder> Seat<H> {
         self.table.is_empty()
     }
 
-    /// The table, to be kept.
+    /// The table, as a counted reference.
     pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Kept<Table<H>>> {
         self.check(pin);
         // SAFETY: as above.
@@ -97,11 +96,11 @@ impl<H: Holder> Seat<H> {
 /// An extent's table, and the pointers to its blocks in memory.
 pub(crate) struct Table<H: Holder> {
     content: H::Table,
-    /// The extent's number, which it has alone for ever.
+    /// The extent's number, which is never used again.
     key: u64,
     blocks: Box<[TaggedPtr<Held<H::Block>>]>,
     epochs: Arc<Epochs>,
-    /// Its place in the order, while it is in the cache. Used with the cache locked.
+    /// Its entry in the queue while it is cached. Used under the cache's lock.
     entry: AtomicU32,
 }
 
@@ -127,7 +126,7 @@ impl<H: Holder> Table<H> {
         found
     }
 
-    /// A block, if it is in memory, without a mark: it may be of no use.
+    /// A block, if it is in memory, without marking it as used.
     #[inline]
     pub(crate) fn peek<'p>(&self, index: usize, pin: &'p Pin<'_>) -> Option<&'p Held<H::Block>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
@@ -135,7 +134,7 @@ impl<H: Holder> Table<H> {
         unsafe { self.blocks[index].peek(pin) }
     }
 
-    /// A block, to be kept.
+    /// A block, as a counted reference.
     pub(crate) fn block_to_keep(
         &self,
         index: usize,
@@ -150,18 +149,18 @@ impl<H: Holder> Table<H> {
         found
     }
 
-    /// How a block is known once it has left.
+    /// The ghost key of a block.
     fn ghost(&self, index: u32) -> u64 {
         (self.key << 24 ^ u64::from(index)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
 
-/// How a table is known once it has left: as a block that no extent has.
+/// The ghost key of a table: that of a block number that no extent has.
 fn ghost_of_table(key: u64) -> u64 {
     (key << 24 ^ 0xFF_FFFF).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// A block, and its place in the order.
+/// A block, and its entry in the queue.
 #[repr(align(8))]
 pub(crate) struct Held<B> {
     content: B,
@@ -178,13 +177,13 @@ impl<B> Deref for Held<B> {
 }
 
 impl<B> Held<B> {
-    /// A block that is in no cache.
+    /// A block that is not cached.
     pub(crate) fn new(content: B) -> Held<B> {
         Held { content, entry: AtomicU32::new(NONE) }
     }
 }
 
-/// What something takes of memory, and what it saves each time it is found there: bytes.
+/// Bytes of memory that an entry takes, and bytes of reading that each hit saves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) held: usize,
@@ -214,18 +213,18 @@ struct CacheState<H: Holder> {
     order: EvictionQueue<Item<H>>,
     /// Entries that were evicted lately, if ghost misses are counted.
     departed: Option<GhostList>,
-    /// Bytes of what is in the order.
+    /// Bytes of the entries in the queue.
     held: usize,
     limbo: Limbo<EvictedEntry<H>>,
-    /// Bytes of what is there.
+    /// Bytes of the entries in limbo.
     in_limbo: usize,
-    /// Of those, what is not charged any more (N4).
+    /// Of those, the bytes that are no longer charged (N4).
     forgiven: usize,
-    /// For what is in the order, and in limbo.
+    /// The charge for the queue and the limbo.
     charge: Charge,
 }
 
-/// References whose ends are not to come under the lock.
+/// References that must not be dropped under the lock.
 struct DroppedReferences<H: Holder> {
     holders: Vec<Arc<H>>,
     tables: Vec<Kept<Table<H>>>,
@@ -238,15 +237,14 @@ impl<H: Holder> Default for DroppedReferences<H> {
     }
 }
 
-/// How much a cache holds.
+/// The size limits of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheSettings {
-    /// However much others need.
+    /// Bytes that it keeps whatever other uses need.
     pub(crate) bytes_min: usize,
-    /// However little others need.
+    /// The most bytes, however little other uses need.
     pub(crate) bytes_max: usize,
-    /// Whether it is counted what is read for want of a little more memory
-    /// ([`Cache::read_and_ghost_missed`]).
+    /// Whether ghost misses are counted ([`Cache::read_and_ghost_missed`]).
     pub(crate) finds_ghosts: bool,
 }
 
@@ -264,17 +262,17 @@ pub(crate) struct Cache<H: Holder> {
     budget: Budget,
     state: Mutex<CacheState<H>>,
     misses: AtomicU64,
-    /// Bytes that were read for what was missed, and of them, for what had left lately.
+    /// Bytes that misses read, and of them, bytes of ghost misses.
     read: AtomicU64,
     ghost_missed: AtomicU64,
-    /// Of the state, for those who only want to know.
+    /// Copies of figures in the state, readable without the lock.
     held: AtomicUsize,
     table_bytes: AtomicUsize,
     limbo_bytes: AtomicUsize,
 }
 
 impl<H: Holder> Cache<H> {
-    /// A cache that holds what the budget leaves.
+    /// A cache that uses what the budget leaves.
     pub(crate) fn new(settings: CacheSettings, budget: &Budget) -> Cache<H> {
         let state = CacheState {
             order: EvictionQueue::default(),
@@ -299,7 +297,7 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Keeps what is reached from now on, until it is dropped (N1).
+    /// Registers a reader: entries that it reaches stay until the pin is dropped (N1).
     #[inline]
     pub(crate) fn pin(&self) -> Pin<'_> {
         self.epochs.pin()
@@ -312,19 +310,19 @@ impl<H: Holder> Cache<H> {
         guard
     }
 
-    /// Bytes that may be held now (N3), where so many are charged for what is.
+    /// The capacity now (N3), where `charged` bytes are charged for the cache itself.
     fn capacity(&self, charged: usize) -> usize {
         let budget = &self.budget;
-        // Other caches are among the others. The memory that evicted blocks were in is not: more
-        // would be evicted for it, and so on.
+        // Other caches count as other uses. The memory that evicted blocks were in does not: the
+        // cache would evict more because of it, and so on.
         let others = budget.used_beside(charged);
         let limit = budget.limit() - budget.limit() / HEADROOM_SHARE;
         let CacheSettings { bytes_min, bytes_max, .. } = self.settings;
         limit.saturating_sub(others).max(bytes_min).min(bytes_max)
     }
 
-    /// Seats a table of an extent of this number, with this many blocks. Answers the one that is
-    /// seated, which another may have been faster to do, or this one, where it is too large.
+    /// Inserts the table of an extent with this number of blocks. Returns the table that is seated,
+    /// which another thread may have inserted first, or this one if it is too large to be cached.
     pub(crate) fn seat(
         &self,
         holder: &Arc<H>,
@@ -364,9 +362,9 @@ impl<H: Holder> Cache<H> {
         table
     }
 
-    /// Keeps a block of a table that a reader missed. Answers the one that is kept, which another
-    /// may have been faster to read, or this one, where it is not: it is too large, or the table
-    /// has left (N5).
+    /// Inserts a block that a reader missed. Returns the cached block, which another thread may
+    /// have inserted first, or this one if it is not cached: it is too large, or the table has left
+    /// (N5).
     pub(crate) fn insert(
         &self,
         table: &Kept<Table<H>>,
@@ -387,7 +385,7 @@ impl<H: Holder> Cache<H> {
         }
         self.note_read(&mut state, table.ghost(index as u32), sizes.saved);
         let seated = |table: &Table<H>| table.entry.load(Ordering::Relaxed) != NONE;
-        // What makes room may be the table itself.
+        // Making room may evict the table itself.
         if seated(table) && self.make_room(&mut state, bytes, &mut ends) && seated(table) {
             let index = index as u32;
             let queue = state.order.entrance(table.ghost(index));
@@ -402,18 +400,17 @@ impl<H: Holder> Cache<H> {
         block
     }
 
-    /// Whether so many bytes can come in without another leaving, as far as it is known without the
-    /// lock.
+    /// Whether this many bytes fit without an eviction, as far as is known without the lock.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let held = self.held.load(Ordering::Relaxed);
         held + bytes <= self.capacity(held + self.limbo_bytes.load(Ordering::Relaxed))
     }
 
-    /// A table takes so many bytes more.
+    /// Charges more bytes to a table.
     pub(crate) fn grow(&self, table: &Table<H>, bytes: usize) {
         let mut state = self.lock();
         let entry = table.entry.load(Ordering::Relaxed);
-        // One that has left is charged to nobody.
+        // A table that has left is not charged.
         if entry != NONE {
             state.order.grow(entry, bytes);
             state.held += bytes;
@@ -435,9 +432,9 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// The extent is gone.
+    /// Removes the entries of an extent that is gone.
     pub(crate) fn forget(&self, holder: &H) {
-        // Nobody seats a table where no reference to the holder is left.
+        // No thread seats a table when no reference to the holder is left.
         if holder.seat().table.is_empty() {
             return;
         }
@@ -446,7 +443,7 @@ impl<H: Holder> Cache<H> {
         self.settle(state, DroppedReferences::default());
     }
 
-    /// The extent is elsewhere from now on; what is in memory of it stays.
+    /// Moves the entries of an extent to its new handle.
     pub(crate) fn hand_over(&self, old: &H, new: &Arc<H>) {
         let mut state = self.lock();
         if new.seat().table.is_empty()
@@ -460,8 +457,8 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Evicts so many bytes, if there are as many above the floor, and waits for readers who are
-    /// inside of them, for a moment (N4).
+    /// Evicts this many bytes, as far as there are as many above the floor, and waits a moment for
+    /// readers of evicted entries (N4).
     pub(crate) fn give_way(&self, bytes: usize) {
         let floor = self.settings.bytes_min;
         let in_limbo = self.limbo_bytes.load(Ordering::Relaxed);
@@ -470,14 +467,14 @@ impl<H: Holder> Cache<H> {
         }
         let mut ends = DroppedReferences::default();
         let mut state = self.lock();
-        // What left before, and is charged, comes first.
+        // Entries that left before and are still charged come first.
         let bytes = bytes.saturating_sub(state.in_limbo - state.forgiven);
         let left = state.held.saturating_sub(bytes).max(floor.min(state.held));
         self.evict_to(&mut state, left, &mut ends);
         self.settle(state, ends);
         for round in 0..=PATIENCE {
             let mut state = self.lock();
-            if state.limbo.len() == 0 {
+            if state.limbo.is_empty() {
                 return;
             }
             if round == PATIENCE {
@@ -494,12 +491,12 @@ impl<H: Holder> Cache<H> {
         (self.held.load(Ordering::Relaxed).saturating_sub(tables), tables)
     }
 
-    /// How many blocks were found, and how many were not.
+    /// Hits and misses of blocks.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         (self.epochs.hits(), self.misses())
     }
 
-    /// How many blocks were not found: one look at memory, and not one for each stripe of readers.
+    /// Misses of blocks. This reads one word, and not one for each stripe of readers.
     #[inline]
     pub(crate) fn misses(&self) -> u64 {
         self.misses.load(Ordering::Relaxed)
@@ -513,13 +510,12 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Bytes that were read for what was missed, and of them, for what a little more memory would
-    /// have kept.
+    /// Bytes that misses read, and of them, bytes that a little more memory would have saved.
     pub(crate) fn read_and_ghost_missed(&self) -> (u64, u64) {
         (self.read.load(Ordering::Relaxed), self.ghost_missed.load(Ordering::Relaxed))
     }
 
-    /// Answers whether so many bytes more can be held.
+    /// Makes room for this many bytes. Returns whether it could.
     fn make_room(
         &self,
         state: &mut CacheState<H>,
@@ -537,7 +533,7 @@ impl<H: Holder> Cache<H> {
         ends: &mut DroppedReferences<H>,
     ) -> bool {
         let tables_most = bytes / 4 * TABLE_QUARTERS;
-        // As much as rows remember, for each queue its part.
+        // Ghosts of as many bytes as for rows, shared among the queues.
         let budget = &self.budget;
         let caches =
             budget.limit().saturating_sub(budget.used_beside(budget.used_for(Use::Caches)));
@@ -548,7 +544,7 @@ impl<H: Holder> Cache<H> {
             let Some(id) = state.order.victim(bytes, tables_most, judge) else { return false };
             state.note_departure(id, remembered);
             if let Item::Table { holder, .. } = state.order.get_mut(id) {
-                // It was just there: `ends` keeps it.
+                // It was judged just now, and `ends` keeps it.
                 let holder = holder.upgrade().expect("a judged holder is there");
                 self.unseat(state, &holder);
                 ends.holders.push(holder);
@@ -559,7 +555,7 @@ impl<H: Holder> Cache<H> {
         true
     }
 
-    /// Takes a block out.
+    /// Evicts a block.
     fn unlink_block(&self, state: &mut CacheState<H>, id: u32) {
         let is_new = state.order.queue(id) == Queue::Small;
         let (Item::Block { table, index }, bytes) = state.order.remove(id) else {
@@ -579,7 +575,7 @@ impl<H: Holder> Cache<H> {
         state.limbo.put(EvictedEntry::Block(block, bytes));
     }
 
-    /// Takes a holder's table out, with its blocks (N5).
+    /// Removes a holder's table with its blocks (N5).
     fn unseat(&self, state: &mut CacheState<H>, holder: &H) {
         let Some(unlinked) = holder.seat().table.take() else { return };
         let table = unlinked.get();
@@ -597,11 +593,12 @@ impl<H: Holder> Cache<H> {
         state.held -= bytes;
         state.in_limbo += bytes;
         state.limbo.put(EvictedEntry::Table(unlinked, bytes));
-        // The seat's reference is left.
+        // The seat's reference is in limbo.
         drop(item);
     }
 
-    /// After a change: has things released, now and then, and the charge follow.
+    /// Ends a change: updates the figures and the charge, and now and then releases evicted
+    /// entries.
     fn settle(&self, mut state: MutexGuard<'_, CacheState<H>>, ends: DroppedReferences<H>) {
         self.held.store(state.held, Ordering::Relaxed);
         self.table_bytes.store(state.order.bytes(Queue::Tables), Ordering::Relaxed);
@@ -614,7 +611,7 @@ impl<H: Holder> Cache<H> {
         drop(ends);
     }
 
-    /// Releases what nobody looks at any more.
+    /// Releases evicted entries that no reader can see any more.
     fn release(&self, mut state: MutexGuard<'_, CacheState<H>>, mut ends: DroppedReferences<H>) {
         let mut gone = Vec::new();
         state.limbo.release(&self.epochs, &mut gone);
@@ -651,14 +648,14 @@ impl<H: Holder> Drop for Cache<H> {
 }
 
 impl<H: Holder> CacheState<H> {
-    /// Has the charge follow.
+    /// Adjusts the charge.
     fn account(&mut self) {
         self.forgiven = self.forgiven.min(self.in_limbo);
         self.charge.resize(self.held + self.in_limbo - self.forgiven);
     }
 
-    /// Something is evicted, of which what left within the last so many bytes, over all queues, is
-    /// remembered.
+    /// Records an eviction among the ghosts, which cover the last `remembered` bytes over all
+    /// queues.
     fn note_departure(&mut self, id: u32, remembered: usize) {
         let Some(departed) = &mut self.departed else { return };
         let queue = self.order.queue(id);
@@ -672,7 +669,7 @@ impl<H: Holder> CacheState<H> {
         departed.leaves(queue, key, bytes, within);
     }
 
-    /// A table has one block more, or one less.
+    /// Changes the number of a table's cached blocks.
     fn count_block(&mut self, table: &Table<H>, change: i32) {
         let entry = table.entry.load(Ordering::Relaxed);
         if entry != NONE
@@ -683,8 +680,8 @@ impl<H: Holder> CacheState<H> {
     }
 }
 
-/// What becomes of an entry that the hand has come to. Holders that were asked are given to `met`:
-/// the last reference of one must not be dropped under the lock.
+/// The verdict on an entry that the hand has reached. Upgraded holders go to `met`, because their
+/// last reference must not be dropped under the lock.
 fn judge<H: Holder>(
     queue: Queue,
     item: &Item<H>,
@@ -702,7 +699,7 @@ fn judge<H: Holder>(
         // N6.
         Item::Table { blocks: 1.., .. } if !tables_over => true,
         Item::Table { holder, .. } => match holder.upgrade() {
-            // It is about to be forgotten.
+            // Its extent is ending, which removes it.
             None => true,
             Some(holder) => {
                 let used = holder.seat().table.unmark();
@@ -716,13 +713,13 @@ fn judge<H: Holder>(
 
 #[cfg(test)]
 impl<H: Holder> Cache<H> {
-    /// Bytes held, and what is held and in limbo.
+    /// Bytes of entries, and bytes that are charged.
     pub(super) fn held_and_charged(&self) -> (usize, usize) {
         let state = self.lock();
         (state.held, state.charge.bytes())
     }
 
-    /// Releases what can be.
+    /// Releases evicted entries without readers.
     pub(super) fn release_now(&self) {
         self.release(self.lock(), DroppedReferences::default());
     }
@@ -738,7 +735,7 @@ impl<H: Holder> Cache<H> {
         self.lock().limbo.len()
     }
 
-    /// Releases everything, whoever reads it.
+    /// Releases all evicted entries, with or without readers.
     pub(super) fn release_unwaited(&self) {
         for gone in self.lock().limbo.drain() {
             match gone {

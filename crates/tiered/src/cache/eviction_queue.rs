@@ -15,15 +15,15 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
 
-/// Of the capacity, the part that the small queue is to have.
+/// The small queue's part of the capacity.
 const SMALL_SHARE: usize = 10;
 /// No entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where an entry stands in line.
+/// The queue of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Queue {
-    /// Blocks that have come in.
+    /// Blocks that entered.
     Small,
     /// Blocks that were used again.
     Main,
@@ -35,21 +35,22 @@ pub(super) const QUEUES: [Queue; 3] = [Queue::Small, Queue::Main, Queue::Tables]
 /// The fate of an entry that the hand has reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It goes.
+    /// It is evicted.
     Evict,
-    /// It goes to the front of its queue, or, out of the small one, of the main one.
+    /// It moves to the front of its queue, or from the small queue to the front of the main one.
     Stay,
 }
 
 struct Entry<I> {
-    /// None of a place that is free.
+    /// `None` in a free place.
     item: Option<I>,
     bytes: usize,
     saves: usize,
     queue: Queue,
-    /// Towards the front, where entries come in. Of a free place, the next one.
+    /// The next entry towards the front, where entries are inserted. In a free place, the next free
+    /// one.
     newer: u32,
-    /// Towards the end, where the hand is.
+    /// The next entry towards the end, where the hand is.
     older: u32,
 }
 
@@ -61,7 +62,7 @@ struct EntryList {
     bytes: usize,
     /// Bytes of reading that its entries save.
     saves: usize,
-    /// How often the hand went through it, weighed.
+    /// The turns of the hand, weighted.
     turns: f64,
 }
 
@@ -92,7 +93,7 @@ impl<I> EvictionQueue<I> {
         self.lists[queue as usize].bytes
     }
 
-    /// Where a block of this key comes in.
+    /// The queue that a block of this key enters.
     pub(super) fn entrance(&mut self, key: u64) -> Queue {
         if self.ghosts.recall(key) { Queue::Main } else { Queue::Small }
     }
@@ -113,12 +114,12 @@ impl<I> EvictionQueue<I> {
         id
     }
 
-    /// The entry of a number that was given out and is not removed.
+    /// The entry of a number that is in use.
     pub(super) fn get_mut(&mut self, id: u32) -> &mut I {
         self.entries[id as usize].item.as_mut().expect("an entry that is there")
     }
 
-    /// Removes an entry, and answers its bytes.
+    /// Removes an entry and returns its bytes.
     pub(super) fn remove(&mut self, id: u32) -> (I, usize) {
         self.unlink(id);
         let free = self.free;
@@ -128,7 +129,7 @@ impl<I> EvictionQueue<I> {
         (entry.item.take().expect("an entry that is there"), entry.bytes)
     }
 
-    /// An entry has so many bytes more.
+    /// Adds bytes to an entry.
     pub(super) fn grow(&mut self, id: u32, bytes: usize) {
         let entry = &mut self.entries[id as usize];
         entry.bytes += bytes;
@@ -192,8 +193,8 @@ impl<I> EvictionQueue<I> {
         if main.turns <= tables.turns { Queue::Main } else { Queue::Tables }
     }
 
-    /// Moves hands until something is to go, which stays there until it is removed. `judge` says
-    /// what becomes of what they come to; it must say that something goes when it is asked often
+    /// Moves the hands to the next victim, which stays in the queue until it is removed. `judge`
+    /// decides about each entry that a hand reaches, and must evict one if it is asked often
     /// enough.
     pub(super) fn victim(
         &mut self,
@@ -202,7 +203,7 @@ impl<I> EvictionQueue<I> {
         mut judge: impl FnMut(Queue, &I) -> Verdict,
     ) -> Option<u32> {
         let all: usize = self.lists.iter().map(|list| list.len).sum();
-        // Each time round takes a mark; what cannot go at all may be passed as often.
+        // Each round removes a mark. Entries that cannot be evicted at all may be passed as often.
         for _ in 0..all * (super::tagged_ptr::MARKS_MAX + 2) {
             let queue = self.turn(capacity, tables_most);
             let list = &mut self.lists[queue as usize];
@@ -235,7 +236,7 @@ impl<I> EvictionQueue<I> {
         self.entries[id as usize].queue
     }
 
-    /// Remembers a block that leaves the small queue.
+    /// Adds a block that leaves the small queue to the ghosts.
     pub(super) fn remember(&mut self, key: u64) {
         let most = self.lists[Queue::Small as usize].len + self.lists[Queue::Main as usize].len;
         self.ghosts.remember(key, most);
@@ -246,7 +247,7 @@ impl<I> EvictionQueue<I> {
 #[derive(Default)]
 struct KeyGhosts {
     known: FxHashSet<u64>,
-    /// In the order in which they left, with some that came back.
+    /// In the order in which they left, with some that came back since.
     left: VecDeque<u64>,
 }
 
@@ -262,7 +263,7 @@ impl KeyGhosts {
         }
     }
 
-    /// Whether it left not long ago. It is forgotten by that.
+    /// Whether the key is a ghost. It is no longer one afterwards.
     fn recall(&mut self, key: u64) -> bool {
         self.known.remove(&key)
     }

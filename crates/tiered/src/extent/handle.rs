@@ -47,36 +47,36 @@ pub(crate) fn read_by_this_thread() -> u64 {
     READ_BYTES.get()
 }
 
-/// What reads of extents go through.
+/// The shared context of reads of extents: caches, page pools and queues.
 pub(crate) struct ReadContext {
     pub(crate) cache: Cache<ExtentHandle>,
     pub(crate) rows: Option<RowCache>,
-    /// The memory of blocks.
+    /// The page pools of blocks.
     pub(crate) pages: PagePools,
-    /// What blocks are decoded with.
+    /// The dictionaries.
     pub(crate) dictionaries: DictionaryStore,
     /// How blocks are searched.
     pub(crate) search: BlockSearch,
     pub(crate) thermometer: Arc<Thermometer>,
-    /// Blocks that readers found in no cache, by class of device.
+    /// Block misses, by class of device.
     pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
-    /// What blocks are read by beside their readers.
+    /// The queues of readahead.
     pub(crate) queues: Queues,
     /// The asynchronous reads.
     pub(crate) async_reads: AsyncReads,
-    /// Whether gets read parts of blocks.
+    /// Whether gets make partial reads.
     pub(super) part_reads: bool,
-    /// Parts of blocks that gets read in place of the blocks.
+    /// Partial reads.
     pub(crate) reads_of_parts: AtomicU64,
-    /// Whether readers' reads go past the system's page cache.
+    /// Whether readers bypass the system's page cache.
     pub(super) direct: bool,
-    /// What readers let go of, and is to be freed.
+    /// Memory that readers left to be freed.
     pub(crate) garbage: DeferredFree,
     pub(super) budget: Budget,
 }
 
 impl ReadContext {
-    /// Caches that give way to others, of what is read so, and of rows.
+    /// The caches of blocks and rows, which evict for other uses together.
     pub(crate) fn new(
         settings: ReadSettings,
         rows: Option<RowCache>,
@@ -104,12 +104,12 @@ impl ReadContext {
         context
     }
 
-    /// What bytes take that are being read.
+    /// The charge for bytes that are being read.
     pub(super) fn charge(&self, bytes: usize) -> Charge {
         self.budget.charge(Use::Caches, bytes)
     }
 
-    /// A row came in, which blocks may have to make room for.
+    /// Makes room for a row that was inserted, if blocks have to.
     pub(crate) fn make_room_for_rows(&self) {
         let past = self.budget.used().saturating_sub(self.budget.limit());
         // Free pages are no loss to blocks.
@@ -120,21 +120,21 @@ impl ReadContext {
         }
     }
 
-    /// Something that was missed has come in: now and then rows and blocks are weighed against each
-    /// other, and rows that are past their share leave.
+    /// Called after a miss: now and then rows and blocks are weighed against each other, and rows
+    /// past their share are evicted.
     pub(super) fn weigh(&self) {
         if let Some(rows) = &self.rows {
             rows.weigh(self.cache.read_and_ghost_missed());
         }
     }
 
-    /// Whether gets read past the system's page cache.
+    /// Whether gets bypass the system's page cache.
     pub(crate) fn reads_directly(&self) -> bool {
         self.direct
     }
 
-    /// A block of an extent is read beside who looks for the row of a hash in it: a loss, if that
-    /// had left lately.
+    /// Notes that a block is read asynchronously for the row of a hash: a ghost miss, if the row
+    /// was evicted lately.
     pub(crate) fn note_ghost_miss_of_row(&self, hash: u64, extent: &ExtentHandle) {
         if let Some(rows) = &self.rows
             && rows.left_lately(hash)
@@ -143,7 +143,7 @@ impl ReadContext {
         }
     }
 
-    /// Pages that evicted blocks had are no use to what is not in pages.
+    /// Returns the free pages of evicted blocks to the system for uses outside the page pools.
     fn trim(&self) {
         if self.budget.used() > self.budget.limit() {
             self.pages.trim();
@@ -165,14 +165,14 @@ impl GiveWay for ReadContext {
         let bytes = bytes - given + self.budget.limit() / GIVEN_SHARE;
         let mut left = bytes;
         if let Some(rows) = &self.rows {
-            // Each as much as it has of both.
+            // Each cache in proportion to its size.
             let (blocks, tables) = self.cache.bytes();
             let held = rows.held_bytes();
             let (own, all) = (held as u128, (held + blocks + tables).max(1) as u128);
             left = left.saturating_sub(rows.give_way((bytes as u128 * own / all) as usize));
         }
         self.cache.give_way(left);
-        // Evicted blocks leave free pages: whoever asks may need the memory for anything.
+        // Evicted blocks leave free pages, and the caller may need the memory for anything.
         self.pages.give_back(left);
         if let Some(rows) = &self.rows {
             let past = self.budget.used().saturating_sub(self.budget.limit());
@@ -185,8 +185,8 @@ impl GiveWay for ReadContext {
     }
 }
 
-/// Where an extent's bytes are. Dropping the last handle of an extent that left its table gives its
-/// slots back.
+/// The location of an extent's bytes. Dropping the last handle of an extent that left its table
+/// frees its slots.
 pub(super) struct Home {
     pub(super) table: TableId,
     pub(super) file: Arc<DataFile>,
@@ -202,7 +202,7 @@ pub(crate) struct ExtentHandle {
     pub(crate) meta: ExtentMeta,
     seat: Seat<ExtentHandle>,
     live_bytes: AtomicU64,
-    /// Bytes that were live when it was found to be in order.
+    /// Bytes that were live when a self-major compaction gained nothing.
     ordered_at: AtomicU64,
     readings: Readings,
     pub(super) users: Users,
@@ -267,8 +267,7 @@ impl ExtentHandle {
         }
     }
 
-    /// What reads of it share with others; none of one that is for tests of what needs only the
-    /// record.
+    /// The location and the shared context; `None` for a handle of tests that need only the record.
     pub(crate) fn context(&self) -> Option<&Arc<ReadContext>> {
         self.home.as_ref().map(|home| &home.context)
     }
@@ -278,17 +277,17 @@ impl ExtentHandle {
         self.readings.note_read(block, self.meta.blocks as usize, &self.thermometer);
     }
 
-    /// How often each of its regions was read lately.
+    /// Reads of each of its regions, lately.
     pub(crate) fn readings(&self) -> [u64; REGIONS] {
         self.readings.regions(&self.thermometer)
     }
 
-    /// Counts reads of what a block takes the place of.
+    /// Adds the reads of the blocks that a block replaces.
     pub(crate) fn inherit(&self, block: usize, reads: u64) {
         self.readings.add(block, self.meta.blocks as usize, reads, &self.thermometer);
     }
 
-    /// How often some of its blocks were read lately.
+    /// The temperature of some of its blocks.
     pub(crate) fn temperature(&self, blocks: Range<usize>) -> Temperature {
         self.readings.temperature(blocks, self.meta.blocks as usize, &self.thermometer)
     }
@@ -298,19 +297,18 @@ impl ExtentHandle {
         self.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes that putting what is in use of it in order gained nothing, or that it was the outcome
-    /// of that.
+    /// Records that a self-major compaction of it gained nothing, or that it is the output of one.
     pub(crate) fn mark_in_order(&self) {
         self.ordered_at.store(self.live_bytes(), Ordering::Relaxed);
     }
 
-    /// Whether nothing is gained by putting what is in use of it in order, and nothing has changed
-    /// since that was found.
+    /// Whether a self-major compaction would gain nothing: an earlier one did not, and nothing has
+    /// changed since.
     pub(crate) fn is_in_order(&self) -> bool {
         self.ordered_at.load(Ordering::Relaxed) == self.live_bytes()
     }
 
-    /// Bytes of it that are of use: those blocks, and as much of its index and filters.
+    /// Its live bytes: those blocks, and as much of its index and filters.
     pub(crate) fn used_bytes(&self) -> u64 {
         let share = self.live_bytes() as f64 / self.meta.data_bytes.max(1) as f64;
         (share * self.meta.len as f64) as u64
@@ -321,15 +319,14 @@ impl ExtentHandle {
         self.live_bytes.fetch_add(came.wrapping_sub(went), Ordering::Relaxed);
     }
 
-    /// The extent is no longer part of its table, or is elsewhere from now on: its slots here go
-    /// back with its last handle.
+    /// Retires the extent, which left its table or moved: its last handle frees its slots.
     pub(crate) fn mark_obsolete(&self) {
         if let Some(home) = &self.home {
             home.obsolete.store(true, Ordering::Release);
         }
     }
 
-    /// Takes over what is known of an extent that was copied here.
+    /// Takes over the statistics and cached entries of an extent that was copied here.
     pub(crate) fn take_over(self: &Arc<Self>, old: &ExtentHandle) {
         self.change_live_bytes(old.live_bytes(), 0);
         self.ordered_at.store(old.ordered_at.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -341,7 +338,7 @@ impl ExtentHandle {
         self.home.as_ref().expect("only tests of the picker have detached extents")
     }
 
-    /// Reads a part of it, and gives it to `then`.
+    /// Reads a part of it and passes it to `then`.
     fn read<T>(
         &self,
         part: &str,
@@ -351,14 +348,14 @@ impl ExtentHandle {
         then: impl FnOnce(Bytes<'_>) -> Result<T>,
     ) -> Result<T> {
         let home = self.home();
-        // Before there is memory for it: a length is not to be trusted.
+        // Before memory is allocated: a length cannot be trusted.
         if offset.checked_add(len as u64).is_none_or(|end| end > self.meta.len) {
             let error = Error::corruption("it lies outside of its extent");
             return Err(self.damaged(part, &error));
         }
         let (at, pages) = (home.offset + offset, &home.context.pages);
         match (access, home.context.direct) {
-            // Past its page cache the system has nothing at hand.
+            // Direct reads find nothing in memory.
             (Access::MemoryOnly, _) | (Access::AtHand, true) => Err(would_block()),
             (Access::AtHand, false) => {
                 let mut bytes = Buffer::new(len, pages);
@@ -397,7 +394,7 @@ impl ExtentHandle {
         self.read("footer", at, FOOTER_BYTES, Access::Blocking, decode)
     }
 
-    /// Whom the cache of all extents is.
+    /// The block cache.
     pub(crate) fn cache(&self) -> &Cache<ExtentHandle> {
         &self.home().context.cache
     }
@@ -419,7 +416,7 @@ impl ExtentHandle {
         table.block(index, pin)
     }
 
-    /// The block index and the filters, to be kept.
+    /// The block index and the filters, as a counted reference, read if they are not cached.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] when they are not in memory and `access` says so;
@@ -429,7 +426,7 @@ impl ExtentHandle {
         found.map_or_else(|| self.fetch_table(access), Ok)
     }
 
-    /// Reads the block index and the filters, which were missed, into memory.
+    /// Reads the block index and the filters, after a miss.
     ///
     /// # Errors
     /// As [`ExtentHandle::resident`].
@@ -446,13 +443,13 @@ impl ExtentHandle {
         Ok(table)
     }
 
-    /// Where its index, filters and footer are.
+    /// The range of its index, filters and footer.
     fn tail(&self) -> Range<u64> {
         self.meta.data_bytes.min(self.meta.len.saturating_sub(FOOTER_BYTES as u64))..self.meta.len
     }
 
-    /// Where in its file something is that a reader lacks: offset and length. The table must be in
-    /// memory for a block.
+    /// The offset and length in its file of a part that a reader misses. The table must be cached
+    /// for a block.
     pub(super) fn place_of(&self, missing: Missing) -> Option<(&Arc<dyn File>, u64, usize)> {
         let (offset, len) = match missing {
             Missing::Table => (self.tail().start, (self.meta.len - self.tail().start) as usize),
@@ -465,7 +462,7 @@ impl ExtentHandle {
         Some((file, at, len))
     }
 
-    /// Takes what was read for a reader into memory, if it is what it should be.
+    /// Inserts a part that was read for a reader, if it is undamaged.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`].
@@ -483,7 +480,7 @@ impl ExtentHandle {
         }
     }
 
-    /// Takes index and filters of what was just written into memory, out of all its bytes.
+    /// Inserts index and filters of an extent that was just written, from its bytes.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`]: they are not what was to be written.
@@ -497,7 +494,7 @@ impl ExtentHandle {
         !self.seat.is_empty()
     }
 
-    /// Takes index, filters and footer into memory.
+    /// Inserts index and filters, from the bytes at the extent's end.
     fn seat_table(self: &Arc<Self>, tail: &[u8], entrance: Entrance) -> Result<Kept<CachedTable>> {
         let from = self.tail().start;
         let footer = self.decode_footer(tail.last_chunk::<FOOTER_BYTES>().map_or(tail, |f| f))?;
@@ -530,13 +527,13 @@ impl ExtentHandle {
         Ok(table)
     }
 
-    /// The block index and the filters, if they are in memory, to be kept.
+    /// The block index and the filters, as a counted reference, if they are in memory.
     pub(crate) fn resident_now(&self) -> Option<Kept<CachedTable>> {
         let home = self.home.as_ref()?;
         self.seat.table_to_keep(&home.context.cache.pin())
     }
 
-    /// Reads a data block, which was missed, into memory.
+    /// Reads a data block, after a miss.
     ///
     /// # Errors
     /// As [`ExtentHandle::resident`].
@@ -550,7 +547,7 @@ impl ExtentHandle {
         Ok(self.keep(table, index, block))
     }
 
-    /// As [`ExtentHandle::fetch_block`], for a get: the next one may do with a part of it.
+    /// As [`ExtentHandle::fetch_block`], for a get: the next get may need only a part of the block.
     pub(crate) fn fetch_block_of_row(
         &self,
         table: &Kept<CachedTable>,
@@ -562,7 +559,7 @@ impl ExtentHandle {
         Ok(self.keep(table, index, block))
     }
 
-    /// A data block, and whether it is stored as it is.
+    /// Reads a data block; also returns whether it is stored uncompressed.
     fn read_whole(
         &self,
         table: &CachedTable,
@@ -582,7 +579,7 @@ impl ExtentHandle {
         Ok(read)
     }
 
-    /// Keeps a block that was missed, and was read.
+    /// Inserts a block that was missed and read.
     fn keep(&self, table: &Kept<CachedTable>, index: usize, block: Block) -> Kept<CachedBlock> {
         let context = &self.home().context;
         let class = self.home().file.class();
@@ -595,7 +592,7 @@ impl ExtentHandle {
         block
     }
 
-    /// Keeps the block of a frame that was read ahead of somebody who misses it now.
+    /// Inserts the block of a frame that was read ahead and is now missed.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`].
@@ -629,13 +626,13 @@ impl ExtentHandle {
         table.block_to_keep(index, pin)
     }
 
-    /// Whose reader reads ahead, and of what disk.
+    /// The context and disk of its readahead.
     pub(super) fn queues_and_disk(&self) -> (&ReadContext, &dyn Disk) {
         let home = self.home();
         (&home.context, home.space.disk())
     }
 
-    /// Where something in it is.
+    /// The file, and the place of an offset in it.
     pub(super) fn file_and_offset(&self, offset: u64) -> (&Arc<dyn File>, u64) {
         let home = self.home();
         (home.file.file(), home.offset + offset)
@@ -647,7 +644,7 @@ impl ExtentHandle {
         self.open_block(resident, index, bytes)
     }
 
-    /// Begins to read the frames of consecutive blocks, past all caches.
+    /// Begins to read the frames of consecutive blocks, bypassing all caches.
     pub(crate) fn begin_read(
         &self,
         resident: &Resident,
@@ -660,7 +657,7 @@ impl ExtentHandle {
         Ok(bulk.begin_read(home.file.file(), home.offset + first.offset, len))
     }
 
-    /// Reads and checks blocks, past all caches.
+    /// Reads and checks blocks, bypassing all caches.
     pub(crate) fn check_blocks(self: &Arc<Self>, blocks: Range<usize>) -> Result<()> {
         let resident = self.resident(Access::Blocking)?;
         blocks.into_iter().try_for_each(|block| self.read_block(&resident, block).map(drop))
@@ -691,7 +688,7 @@ impl ExtentHandle {
             .map_err(|error| self.damaged_block(resident, index, &error))
     }
 
-    /// Checks the frame of a block that was read, and answers its coding.
+    /// Checks the frame of a block that was read, and returns its coding.
     pub(crate) fn check_block(
         &self,
         resident: &Resident,

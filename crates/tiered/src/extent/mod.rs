@@ -76,7 +76,7 @@ pub(crate) enum Missing {
     Block(usize),
 }
 
-/// Where the parts of an extent are.
+/// The places of the parts of an extent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Footer {
     table: TableId,
@@ -132,7 +132,7 @@ impl Footer {
     }
 }
 
-/// A block's place in its extent, and what is known of it.
+/// The place of a block in its extent, and its counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockPlace {
     pub(crate) offset: u64,
@@ -140,7 +140,7 @@ pub(crate) struct BlockPlace {
     pub(crate) counts: Counts,
 }
 
-/// Where a block, its keys, its filter and its counts begin; each ends where the next block's
+/// The beginnings of a block, its keys, its filter and its counts. Each ends where the next block's
 /// begins.
 #[derive(Clone, Copy)]
 struct Begins {
@@ -153,15 +153,15 @@ struct Begins {
 
 /// The part of an extent that the cache holds to read it: its block index and its filters.
 pub(crate) struct Resident {
-    /// Of each block, and of one past the last.
+    /// For each block, and for one past the last.
     begins: Box<[Begins]>,
     keys: Box<[u8]>,
     filters: Box<[u8]>,
-    /// As they are stored: reads have no use for them.
+    /// As stored, because reads do not use them.
     counts: Box<[u8]>,
-    /// Over the last keys, where blocks are searched by such.
+    /// The search nodes over the last keys, if blocks are searched by nodes.
     nodes: Option<BlockNodes>,
-    /// What gets read of blocks that are not in memory.
+    /// Partial reads of its blocks.
     parts: Parts,
 }
 
@@ -235,13 +235,13 @@ impl Resident {
         self.begins.len() - 1
     }
 
-    /// Where a block is, and what is known of it.
+    /// The place and counts of a block.
     pub(crate) fn place(&self, block: usize) -> BlockPlace {
         let len = self.offset(block + 1) - self.offset(block);
         BlockPlace { offset: self.offset(block), len: len as u32, counts: self.counts(block) }
     }
 
-    /// Where a block begins; of the number of blocks, where the last one ends.
+    /// The offset of a block; for the number of blocks, the end of the last one.
     pub(crate) fn offset(&self, block: usize) -> u64 {
         self.begins[block].block
     }
@@ -274,23 +274,23 @@ impl Resident {
         &self.filters[place]
     }
 
-    /// A block as it is named where it is damaged: its number, its place and its keys.
+    /// The name of a block in a damage report: its number, place and keys.
     pub(crate) fn name(&self, block: usize) -> String {
         let (first, last) = (self.first(block).escape_ascii(), self.last(block).escape_ascii());
         let offset = self.offset(block);
         format!("block {block} at byte {offset} with keys from \"{first}\" to \"{last}\"")
     }
 
-    /// Whether versions of a block's last key go on in the next block.
+    /// Whether versions of a block's last key continue in the next block.
     pub(crate) fn goes_on(&self, block: usize) -> bool {
         block + 1 < self.blocks() && self.last(block) == self.first(block + 1)
     }
 
-    /// Of these blocks the first that could hold `key` or a larger one; past the last when none
+    /// The first of these blocks that could hold `key` or a larger one; past the last if none
     /// could.
     pub(crate) fn seek(&self, blocks: Range<usize>, key: &[u8]) -> usize {
         if let Some(nodes) = &self.nodes {
-            // Of the extent's last keys, not only those of these blocks.
+            // This searches all of the extent's last keys, not only those of these blocks.
             let below = nodes.seek(key, |block| self.last(block));
             return below.clamp(blocks.start, blocks.end);
         }
@@ -305,7 +305,7 @@ impl Resident {
         from
     }
 
-    /// As [`Resident::seek`], for who asks that block's filter next.
+    /// As [`Resident::seek`], for a caller that asks that block's filter next.
     #[inline]
     pub(crate) fn seek_filter(&self, blocks: Range<usize>, key: &[u8]) -> usize {
         match &self.nodes {
@@ -322,7 +322,7 @@ impl Resident {
         crate::filter::may_contain(self.filter(block), hash)
     }
 
-    /// Where the keys of a block are, as far as that is known.
+    /// The key span of a block, as far as it is known.
     pub(crate) fn range_filter(&self, block: usize) -> Option<RangeFilter<'_>> {
         let (range, _) = crate::filter::split_range(self.filter(block));
         RangeFilter::new(range?, self.first(block), self.last(block))

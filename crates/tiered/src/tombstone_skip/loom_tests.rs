@@ -9,7 +9,7 @@ use spillway_base::sync::model;
 use super::*;
 use crate::level::Levels;
 use crate::memtable::{Accounts, Memtable};
-use crate::subtable::View;
+use crate::view::View;
 
 const SNAPSHOT: Csn = Csn(1);
 

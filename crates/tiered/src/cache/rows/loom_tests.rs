@@ -172,7 +172,7 @@ impl Shelf {
     /// With nobody beside it: what left is gone, and what is there is what is charged (J6).
     fn settle(&self) {
         self.cache.release_all();
-        assert!(self.cache.stripes.iter().all(|stripe| lock(&stripe.left).limbo.len() == 0));
+        assert!(self.cache.stripes.iter().all(|stripe| lock(&stripe.left).limbo.is_empty()));
         let there = self.cache.buckets.iter().map(|bucket| {
             let held = bucket.lock();
             (0..WAYS).filter_map(|way| Some(held.row(way)?.memory_bytes())).sum::<usize>()

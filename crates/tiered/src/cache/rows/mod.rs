@@ -70,23 +70,23 @@ use super::cache_balancer::{CacheBalancer, GHOST_SHARE, GhostMissCosts, SHARE_MO
 
 pub(crate) use self::row::Tag;
 
-/// What a row takes, by which the number of buckets is chosen: bytes. Rows of other lengths leave
-/// slots empty, or are put out by those of their bucket.
+/// Bytes of an average row, which determines the number of buckets. Longer rows leave slots empty;
+/// shorter rows evict others of their bucket.
 const ROW_BYTES: usize = 112;
-/// The largest row that is kept: bytes.
+/// Bytes of the largest cached row.
 const ROW_BYTES_MAX: usize = 4 << 10;
-/// Places at which missed keys are remembered, for each bucket.
+/// Places of the admission filter for each bucket.
 const SEEN_PER_BUCKET: usize = 16;
-/// Of the budget, the part that is left free.
+/// The part of the budget that stays free.
 const HEADROOM_SHARE: usize = 32;
 /// Evicted rows are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 64 };
-/// Bytes that a stripe's account may be off from the one of all: a part of the capacity, and no
-/// more than this.
+/// The most bytes by which a stripe's account may differ from the total: a part of the capacity,
+/// and no more than this.
 const ACCOUNT_BYTES: isize = 64 << 10;
 const ACCOUNT_SHARE: usize = 1024;
-/// Buckets that are looked at for what may go, and bytes that go, for one who asks: it may be a
-/// commit.
+/// The most buckets that one caller, which may be a commit, searches for victims, and the most
+/// bytes that it evicts.
 const BUCKETS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 1 << 20;
 /// Bytes that go at once of what is past its share: some ten milliseconds, for as much as blocks
@@ -113,8 +113,8 @@ fn fits(key: &[u8], value: &[u8]) -> bool {
     Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX
 }
 
-/// What threads that share a stripe have taken out, and the change of bytes that is not in the
-/// account of all yet.
+/// Rows that the threads of a stripe evicted, and their change of bytes that the total does not
+/// have yet.
 #[derive(Default)]
 struct Left {
     limbo: Limbo<RemovedRow>,
@@ -128,7 +128,7 @@ struct RowStripe {
     misses: AtomicU64,
 }
 
-/// What a look for a key found.
+/// The result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Looked {
     /// The version that the snapshot sees, of this commit.
@@ -137,11 +137,11 @@ pub(crate) enum Looked {
     Newer,
     /// Nothing.
     Missing(Ticket),
-    /// It was not looked for (J7).
+    /// The lookup was skipped (J7).
     Passed,
 }
 
-/// What a bucket counted when a key was missing there, unless somebody had it locked.
+/// The lock count of a bucket when a key was missing there; `None` if the bucket was locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket(Option<u64>);
 
@@ -152,23 +152,23 @@ pub(crate) struct RowCache {
     seen: AdmissionFilter,
     stripes: [RowStripe; STRIPES],
     worth: Worth,
-    /// Looks that it was judged by last.
+    /// Lookups at the last judgement.
     judged: Mutex<Looks>,
     budget: Budget,
     /// Of what the budget leaves to caches, the part that rows may have.
     balance: Arc<CacheBalancer>,
     /// The evicted rows, if the share moves.
     ghosts: Option<Ghosts>,
-    /// Bytes read for rows that had left lately.
+    /// Bytes of ghost misses.
     ghost_missed: AtomicU64,
     /// The most bytes that a stripe's account is off.
     off_most: isize,
-    /// Bytes of rows, and of those that left and are not released.
+    /// Bytes of rows, including evicted rows that are not released.
     held: AtomicIsize,
-    /// For the buckets, and for what is held.
+    /// The charge for buckets and rows.
     charge: Mutex<Charge>,
     fixed_bytes: usize,
-    /// The bucket that is looked at next for what may go.
+    /// The next bucket to search for victims.
     hand: AtomicUsize,
     eras: AtomicU64,
 }
@@ -235,7 +235,7 @@ impl RowCache {
         }
     }
 
-    /// Another era of a table, which no row is of yet; `None` when there have been too many.
+    /// Begins a new era of a table, without rows; `None` if there were too many.
     pub(crate) fn new_era(&self, table: TableId) -> Option<Tag> {
         let era = self.eras.fetch_add(1, Ordering::Relaxed) + 1;
         Some(Tag::new(table, u32::try_from(era).ok()?))
@@ -251,13 +251,13 @@ impl RowCache {
         (hash >> 20) as usize & (self.buckets.len() - 1)
     }
 
-    /// Asks the processor for what [`RowCache::replace`] will need.
+    /// Prefetches for [`RowCache::replace`].
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         self.bucket(hash).prefetch();
     }
 
-    /// Asks the processor for what [`RowCache::get`] will look at first.
+    /// Prefetches the first cache line for [`RowCache::get`].
     #[inline]
     pub(crate) fn expect(&self, hash: u64) {
         if !self.worth.passes(self.number(hash)) {
@@ -265,8 +265,8 @@ impl RowCache {
         }
     }
 
-    /// Asks the processor for what [`RowCache::get`] of several keys will look at: all of their
-    /// buckets, then the rows these lead to. It counts as no look.
+    /// Prefetches for [`RowCache::get`] of several keys: their buckets, then the rows. This is not
+    /// a lookup.
     pub(crate) fn expect_all(&self, hashes: impl Iterator<Item = u64> + Clone) {
         hashes.clone().for_each(|hash| self.expect(hash));
         for hash in hashes.filter(|hash| !self.worth.passes(self.number(*hash))) {
@@ -274,7 +274,7 @@ impl RowCache {
         }
     }
 
-    /// Looks for the version of a key that a snapshot sees; its value goes into `value`.
+    /// Looks up the version of a key that a snapshot sees; its value goes into `value`.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -301,8 +301,8 @@ impl RowCache {
         }
     }
 
-    /// Whether [`RowCache::get`] finds the version of a key that a snapshot sees. It counts as no
-    /// look.
+    /// Whether [`RowCache::get`] would find the version of a key that a snapshot sees. This is not
+    /// a lookup.
     pub(crate) fn has(&self, tag: Tag, hash: u64, key: &[u8], snapshot: Csn) -> bool {
         let bucket = self.bucket(hash);
         if self.worth.passes(self.number(hash)) || !bucket.may_have(hash) {
@@ -366,8 +366,7 @@ impl RowCache {
         came.is_some()
     }
 
-    /// Whether the row of a key that is missing was evicted lately: a little more memory would have
-    /// kept it.
+    /// Whether a missing row was evicted lately: a little more memory would have kept it.
     #[inline]
     pub(crate) fn left_lately(&self, hash: u64) -> bool {
         let Some(ghosts) = &self.ghosts else { return false };
@@ -382,12 +381,12 @@ impl RowCache {
         self.ghost_missed.fetch_add(bytes * ghosts::SAMPLE as u64, Ordering::Relaxed);
     }
 
-    /// Bytes that were read for rows that had left lately, about.
+    /// About the bytes of ghost misses.
     pub(crate) fn ghost_missed(&self) -> u64 {
         self.ghost_missed.load(Ordering::Relaxed)
     }
 
-    /// A look found nothing, whether or not there is a row elsewhere.
+    /// Counts a miss, whether or not there is a row elsewhere.
     #[inline]
     fn note_miss(&self) {
         let misses = self.stripes[stripe()].misses.fetch_add(1, Ordering::Relaxed);
@@ -402,7 +401,7 @@ impl RowCache {
         let (hits, misses) = self.hits_and_misses();
         self.worth.judge(Looks { hits, misses }, &mut judged);
         drop(judged);
-        // Of a sample hardly any row may come in, which would put others out.
+        // Hardly any row of a sample may enter, which would evict others.
         if self.worth.is_sampled() {
             self.evict_to(self.capacity(), BYTES_AT_ONCE);
         }
@@ -415,14 +414,15 @@ impl RowCache {
         key: &[u8],
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
     ) -> Option<()> {
-        // J1: before the newest version is looked for.
+        // J1: before the newest version is read.
         let version = self.bucket(hash).version()?;
         let mut value = Vec::new();
         let csn = newest(&mut value)?;
         if fits(key, &value) { self.put(tag, hash, key, version, (csn, &value)) } else { None }
     }
 
-    /// Puts in the newest version, if the bucket counts yet what it did before that was looked for.
+    /// Inserts the newest version, if the bucket's lock count is still what it was before the
+    /// version was read.
     fn put(
         &self,
         tag: Tag,
@@ -440,15 +440,15 @@ impl RowCache {
         self.left(came, gone);
         let most = self.capacity();
         if self.held() > most && !self.has_room() {
-            // A little more, so that not each row looks for another to put out.
+            // Evicts a little more, so that not each row evicts another.
             let spare = (most / SPARE_SHARE).min(BYTES_FOR_A_ROW / 2);
             self.evict_to(most - spare, BYTES_FOR_A_ROW);
         }
         Some(())
     }
 
-    /// A commit was installed (J2): of the row that is here, if one is, this is the new value, or
-    /// none.
+    /// Replaces the row of an installed commit, if it is cached, by its new value, or removes it
+    /// (J2).
     pub(crate) fn replace(
         &self,
         table: TableId,
@@ -462,7 +462,7 @@ impl RowCache {
         let mut held = self.bucket(hash).lock();
         let known = held.find(hash, |row| row.tag().table() == table && row.key() == key);
         let Some(at) = known else { return };
-        // A commit may write a key more than once: the last time counts.
+        // A commit may write a key more than once; the last write counts.
         let Some(old) = held.row(at).filter(|old| old.csn() <= csn) else { return };
         let (came, gone) = match value.filter(|value| fits(key, value)) {
             Some(value) => {
@@ -503,8 +503,7 @@ impl RowCache {
         charge.resize(self.fixed_bytes.saturating_add_signed(held.max(0)));
     }
 
-    /// Releases what nobody can look at any more. The rows end when the caller lets them, with
-    /// nothing locked.
+    /// Releases evicted rows that no reader can see any more. The caller drops them without a lock.
     fn release(&self, left: &mut Left, ended: &mut Vec<Row>) {
         let mut out = Vec::new();
         left.limbo.release(&self.epochs, &mut out);
@@ -516,8 +515,8 @@ impl RowCache {
         }
     }
 
-    /// Releases what can be of what threads have taken out, and puts it down. What others are at is
-    /// left to them.
+    /// Releases evicted rows of all stripes where possible, and updates the total. Stripes in use
+    /// are skipped.
     fn release_all(&self) {
         for stripe in &self.stripes {
             let Some(mut left) = try_lock(&stripe.left) else { continue };
@@ -531,7 +530,7 @@ impl RowCache {
         }
     }
 
-    /// Bytes of rows, about.
+    /// About the bytes of rows.
     fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
@@ -609,7 +608,7 @@ impl RowCache {
         self.release_all();
     }
 
-    /// Takes a row out of a bucket. Answers its bytes.
+    /// Removes a row from a bucket. Returns its bytes.
     fn take_out(
         &self,
         (bucket, way): (usize, usize),
@@ -651,8 +650,8 @@ impl RowCache {
         }
     }
 
-    /// Evicts about so many bytes, or as many as are evicted at once (J6). Answers how many fewer
-    /// are charged.
+    /// Evicts about this many bytes, or as many as are evicted at once (J6). Returns by how many
+    /// bytes the charge has fallen.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
         let at_once = if before > self.capacity() { PAST_AT_ONCE } else { BYTES_AT_ONCE };
@@ -665,12 +664,12 @@ impl RowCache {
         self.balance.share()
     }
 
-    /// Whether only rows of a sample are looked for (J7).
+    /// Whether only rows of a sample are considered (J7).
     pub(crate) fn is_sampled(&self) -> bool {
         self.worth.is_sampled()
     }
 
-    /// Reads that found their row, and those that looked for it here and did not.
+    /// Lookups that hit, and all lookups that missed here.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         let misses = self.stripes.iter().map(|stripe| stripe.misses.load(Ordering::Relaxed)).sum();
         (self.epochs.hits(), misses)
