@@ -10,8 +10,7 @@
 //! - [`engine`]: the contract a table engine keeps;
 //! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their
 //!   causes;
-//! - [`home`]: on which core the data is at home that a thread uses; [`prefetch`]: memory that will
-//!   be needed soon;
+//! - [`prefetch`]: memory that will be needed soon;
 //! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over;
 //!   under `--cfg spillway_sim` its deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.
@@ -23,7 +22,6 @@ pub mod clock;
 pub mod codec;
 pub mod engine;
 pub mod error;
-pub mod home;
 pub mod ids;
 pub mod lock;
 pub mod managed;

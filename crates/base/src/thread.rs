@@ -55,15 +55,11 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let name = name.into();
-    let pool = POOL.with(|pool| pool.borrow().clone());
     #[cfg(spillway_sim)]
     let task = crate::scheduler::add(&name);
     let start = move || {
         #[cfg(spillway_sim)]
         task.inspect(|task| crate::scheduler::begin(*task));
-        if let Some(pool) = pool {
-            pool.started();
-        }
         body()
     };
     let thread = Builder::new().name(name.clone()).spawn(start).map_err(|source| {
@@ -97,10 +93,6 @@ pub trait Pool: Send + Sync {
     /// The thread has something before it that may take long: whatever it holds back for others, so
     /// as to do it together with more, is not to wait for that.
     fn long_ahead(&self) {}
-
-    /// Called first on a thread that a thread of the pool has started. The new thread must drop
-    /// what it inherited besides its work, such as the core affinity.
-    fn started(&self) {}
 }
 
 thread_local! {
@@ -200,7 +192,6 @@ mod tests {
     struct Counts {
         away: AtomicI32,
         left: AtomicU32,
-        started: AtomicU32,
     }
 
     impl Pool for Counts {
@@ -215,10 +206,6 @@ mod tests {
 
         fn is_quiet(&self) -> bool {
             self.away.load(Ordering::SeqCst) == 0
-        }
-
-        fn started(&self) {
-            self.started.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -241,9 +228,8 @@ mod tests {
             }));
             assert!(panicked.is_err());
             assert_eq!(blocking(away), 1);
-            // It is told of what its threads start, which are none of its own.
+            // What its threads start is none of its own.
             spawn("started", || blocking(|| ())).unwrap().join().unwrap();
-            assert_eq!(pool.started.load(Ordering::SeqCst), 1);
         });
         assert_eq!(pool.left.load(Ordering::SeqCst), 4);
         assert_eq!(away(), 0);

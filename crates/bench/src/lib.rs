@@ -32,7 +32,6 @@
 //! - [`blocks`]: data blocks beside blocks of prefixes and restarts;
 //! - [`temperature`]: the effect of tracking how often extents are read.
 
-pub mod affinity;
 pub mod amplification;
 mod apart;
 pub mod blocks;
@@ -44,7 +43,6 @@ pub mod eviction;
 pub mod extents;
 pub mod fill;
 pub mod filters;
-pub mod homes;
 mod keys;
 pub mod kv;
 pub mod lone;

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use spillway_bench::affinity::AffinityArgs;
 use spillway_bench::amplification::AmplificationArgs;
 use spillway_bench::blocks::BlocksArgs;
 use spillway_bench::cold::ColdArgs;
@@ -14,7 +13,6 @@ use spillway_bench::eviction::EvictionArgs;
 use spillway_bench::extents::ExtentsArgs;
 use spillway_bench::fill::FillArgs;
 use spillway_bench::filters::FiltersArgs;
-use spillway_bench::homes::HomesArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
 use spillway_bench::metadata::MetadataArgs;
@@ -76,16 +74,6 @@ enum Bench {
 
 A server with so many connections needs --max-connections and as many descriptors (ulimit -n).")]
     Connections(ConnectionsArgs),
-    /// Servers with and without statements at the home cores of their data
-    #[command(after_help = "Examples:
-  spillway-bench affinity --server off=/run/a.sock --server homes=/run/b.sock --kinds select   two servers
-  make bench-affinity                                                 with each setting of --affinity, in turn")]
-    Affinity(AffinityArgs),
-    /// Threads of the library bound to cores and to their tables
-    #[command(after_help = "Examples:
-  spillway-bench homes --gets 500000 --rounds 3                       a first impression
-  spillway-bench homes --tables 32 --threads 2,4,8,16                 with more threads")]
-    Homes(HomesArgs),
     /// Servers that read rows from a device
     #[command(after_help = "Examples:
   spillway-bench cold --server spillway=/run/spillway.sock --folder data   one server
@@ -192,8 +180,6 @@ fn main() -> ExitCode {
         Bench::Extents(args) => args.run(),
         Bench::Amplification(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Metadata(args) => args.run(),
-        Bench::Affinity(args) => args.run(),
-        Bench::Homes(args) => args.run(),
         Bench::Queue(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Skew(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Fill(args) => args.run(&[&SpillwayStores::default()]),

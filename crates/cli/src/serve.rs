@@ -133,11 +133,6 @@ pub(crate) struct ServeArgs {
     /// as cores, at least 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     worker_threads: Option<u32>,
-    /// Whether worker threads keep to cores: `off`; `cores`, one core each; `homes`, which in
-    /// addition gives each sub-table a home core, where statements about it run if they need not
-    /// wait for that
-    #[arg(long, value_name = "HOW", default_value_t = Affinity::Off)]
-    affinity: Affinity,
 }
 
 /// A durability, as the variable `durability` takes it.
@@ -209,7 +204,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
             admin_socket: args.admin_socket.clone(),
             connections_max: args.max_connections as usize,
             workers,
-            affinity: args.affinity,
             tls: Some(tls),
             require_secure_transport: args.require_secure_transport,
         },
@@ -229,9 +223,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     ));
     if let Some(socket) = &args.socket {
         say(format_args!("or with:      mariadb -S {} -u root test", socket.display()));
-    }
-    if let Some(why) = server.unbound() {
-        eprintln!("spillway: {why}; they run on any");
     }
     if let Some(folder) = db.refuses_direct_reads() {
         let folder = folder.display();

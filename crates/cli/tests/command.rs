@@ -8,7 +8,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use clap::Args;
-use spillway_bench::affinity::AffinityArgs;
 use spillway_bench::connections::ConnectionsArgs;
 
 const SPILLWAY: &str = env!("CARGO_BIN_EXE_spillway");
@@ -182,32 +181,6 @@ fn a_server_is_measured_with_many_connections() {
     let rows = std::fs::read_to_string(csv).unwrap();
     assert!(rows.contains("\n3,spillway,") && rows.contains("\n40,spillway,"), "{rows}");
     assert!(server.stop());
-}
-
-#[test]
-fn servers_with_and_without_homes_are_measured_in_turn() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut servers = Vec::new();
-    let mut named = Vec::new();
-    for how in ["off", "cores", "homes"] {
-        let socket = folder.path().join(format!("{how}.sock"));
-        let socket = socket.to_str().unwrap();
-        let data = folder.path().join(how);
-        servers.push(Serving::start(&data, &["--socket", socket, "--affinity", how]));
-        named.extend(["--server".to_owned(), format!("{how}={socket}")]);
-    }
-    let csv = folder.path().join("rows.csv");
-    let size = "--connections 6 --tables 3 --rows 100 --statements 300 --rounds 1 --csv";
-    let args = named.iter().map(String::as_str);
-    let args = args.chain(size.split(' ').chain([csv.to_str().unwrap()]));
-    measure::<AffinityArgs>(args).run().unwrap();
-    let rows = std::fs::read_to_string(csv).unwrap();
-    for case in ["select,own,6,off,", "select,any,6,cores,", "update,own,6,homes,"] {
-        assert!(rows.contains(&format!("\n{case}")), "{case} is not in {rows}");
-    }
-    assert!(servers.into_iter().all(Serving::stop));
-    let refused = spillway(&["serve", "--affinity", "home"]);
-    assert!(!refused.status.success() && text(&refused).contains("off, cores or homes"));
 }
 
 #[test]

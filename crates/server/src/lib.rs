@@ -8,8 +8,7 @@
 //!   written at once;
 //! - `capabilities`, `auth`, `login`: the handshake and the proof of the password; `guard`: delays
 //!   after failed logins;
-//! - `pool`: the worker threads; `vanished`: ends statements whose clients have gone; `affinity`:
-//!   whether workers keep to cores;
+//! - `pool`: the worker threads; `vanished`: ends statements whose clients have gone;
 //! - `connection`: commands; `escape`: statements that are not UTF-8; `params`: parameters of
 //!   prepared statements;
 //! - `results`, `columns`, `rows`: answers, written from borrowed values; `codec`: numbers and
@@ -22,7 +21,6 @@
 //! and why.
 
 mod admission;
-mod affinity;
 mod auth;
 mod caching;
 mod capabilities;
@@ -50,7 +48,6 @@ mod tls;
 mod transport;
 mod vanished;
 
-pub use affinity::Affinity;
 pub use listener::Server;
 pub use loopback::Loopback;
 pub use metrics::MetricsPage;

@@ -109,13 +109,6 @@ impl Server {
         self.address
     }
 
-    /// Why workers do not keep to cores, though the settings ask for it: the system does not let
-    /// them. Everything else goes on.
-    #[must_use]
-    pub fn unbound(&self) -> Option<&str> {
-        self.pool.unbound()
-    }
-
     /// A source of metrics about its connections.
     pub fn metrics(&self) -> impl Fn() -> Vec<Metric> + Send + Sync + 'static {
         let (shared, pool) = (Arc::downgrade(&self.shared), Arc::downgrade(&self.pool));
@@ -186,7 +179,6 @@ fn tell_variables(instance: &Instance, settings: &ServerSettings, address: Socke
     instance.set_global("admin_socket", path(settings.admin_socket.as_ref()));
     instance.set_global("max_connections", settings.connections_max.to_string());
     instance.set_global("thread_pool_size", settings.workers.to_string());
-    instance.set_global("thread_pool_affinity", settings.affinity.to_string());
     instance.set_global("have_ssl", on(tls.is_some(), "YES", "DISABLED"));
     instance.set_global("have_openssl", on(tls.is_some(), "YES", "DISABLED"));
     instance.set_global("ssl_cert", path(tls.map(|files| &files.cert)));

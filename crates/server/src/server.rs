@@ -13,7 +13,6 @@ use spillway_base::budget::Use;
 use spillway_sql::{Front, Instance, SqlError};
 
 use crate::admission::{Admission, Admitted, Entrance, Slot, too_many};
-use crate::affinity::{Affinity, Ran, Tally};
 use crate::auth::{CACHING, NATIVE};
 use crate::caching::Caching;
 use crate::guard::Guard;
@@ -38,8 +37,6 @@ pub struct ServerSettings {
     /// Threads that run statements at once. Other statements are queued, except those that wait for
     /// a lock.
     pub workers: usize,
-    /// Whether workers keep to cores, and statements to the workers of their data.
-    pub affinity: Affinity,
     /// The certificate and key for TLS; none for no TLS.
     pub tls: Option<TlsFiles>,
     /// Whether network clients must use TLS.
@@ -55,7 +52,6 @@ impl Default for ServerSettings {
             admin_socket: None,
             connections_max: 512,
             workers: workers_for(std::thread::available_parallelism().map_or(2, usize::from)),
-            affinity: Affinity::Off,
             tls: None,
             require_secure_transport: false,
         }
@@ -120,7 +116,6 @@ pub(crate) struct Shared {
     pub(crate) guard: Guard,
     pub(crate) caching: Caching,
     pub(crate) traffic: Arc<Traffic>,
-    pub(crate) homes: Tally,
     admission: Arc<Admission>,
     /// Decides which plugin a name is asked for that no user has.
     strangers: RandomState,
@@ -149,7 +144,6 @@ impl Shared {
         tls: Option<Arc<ServerConfig>>,
     ) -> Shared {
         Shared {
-            homes: Tally::new(settings.workers),
             instance,
             settings,
             tls,
@@ -359,10 +353,6 @@ impl Front for Shared {
             ("Connections", counters.connections.get()),
             ("Max_used_connections", counters.connections_most.load(Ordering::Relaxed)),
             ("Prepared_stmt_count", self.instance.prepared_statements() as u64),
-            ("Spillway_connections_moved", self.homes.moves()),
-            ("Spillway_statements_at_home", self.homes.statements(Ran::AtHome)),
-            ("Spillway_statements_away", self.homes.statements(Ran::Away)),
-            ("Spillway_statements_spread", self.homes.statements(Ran::Spread)),
             ("Ssl_finished_accepts", counters.tls_accepted.get()),
         ];
         figures.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()

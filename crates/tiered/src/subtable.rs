@@ -133,7 +133,6 @@ impl SubTable {
         let view = View { active, immutables, levels: Arc::new(levels) };
         SubTable {
             table,
-            place: place_of(table, &start),
             start,
             end,
             flushed: AtomicU64::new(flushed.0),

@@ -9,8 +9,7 @@
 //! **What is ready** comes from three sides, and goes through one queue that all workers take from
 //! ([`work::Work`]): clients whose bytes have come, which one epoll instance tells; answers whose
 //! commits have become durable, which go first; and clients who have kept quiet for too long
-//! ([`timer`]). Where workers keep to cores, the queue has a shelf for each, from which its worker
-//! takes first, and others all the same ([`homes`]).
+//! ([`timer`]).
 //!
 //! **A client** has a [`seat::Seat`], and costs memory only. Epoll tells of changes (`EPOLLET`) and
 //! not of states, so nothing has to be armed again after each command; the seat's word of state
@@ -80,7 +79,6 @@
 mod call;
 mod commits;
 mod crew;
-mod homes;
 mod seat;
 mod stay;
 #[cfg(test)]
@@ -105,18 +103,16 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use spillway::{Mechanism, Metric};
-use spillway_base::{clock, home, thread};
+use spillway_base::{clock, thread};
 use spillway_sql::SqlError;
 
 use self::commits::Commits;
 use self::crew::Crew;
-use self::homes::Homes;
 use self::seat::{Left, Seat, Sitting};
 use self::stay::Stays;
 use self::timer::Timer;
 use self::work::{Item, Work};
 use crate::admission::Slot;
-use crate::affinity::Affinity;
 use crate::connection::{Client, Step};
 use crate::login::Peer;
 use crate::server::Shared;
@@ -191,7 +187,6 @@ pub(crate) struct Pool {
     work: Mutex<Work>,
     commits: Commits,
     crew: Crew,
-    homes: Homes,
     timer: Timer,
     /// Since when reads are kept that are not handed over to the device yet, in nanoseconds of the
     /// clock; zero where it is not known.
@@ -227,11 +222,10 @@ impl Pool {
             epoll::add(&epoll, over, EventData::new_u64(READS), flags)?;
         }
         let timer = Timer::new()?;
-        let homes = Homes::new(shared.settings.affinity, workers);
         let has = |mechanism| shared.instance.database().settings().has(mechanism);
         let together = has(Mechanism::AnswerBatches);
         let follows = has(Mechanism::FollowedClients);
-        let sticky = has(Mechanism::StickyWorkers) && shared.settings.affinity == Affinity::Off;
+        let sticky = has(Mechanism::StickyWorkers);
         let pool = Arc::new_cyclic(|me| Pool {
             me: me.clone(),
             shared,
@@ -240,10 +234,9 @@ impl Pool {
             _reads: reads,
             rung: AtomicBool::new(false),
             seats: RwLock::default(),
-            work: Mutex::new(Work::new(homes.count())),
+            work: Mutex::default(),
             commits: Commits::default(),
             crew: Crew::new(workers),
-            homes,
             timer,
             kept_since_ns: AtomicU64::new(0),
             together,
@@ -305,11 +298,6 @@ impl Pool {
         next.into_iter().chain(watch_at).chain(look_at).min()
     }
 
-    /// Why workers do not keep to cores, though they are to.
-    pub(crate) fn unbound(&self) -> Option<&str> {
-        self.homes.refused()
-    }
-
     /// What is counted of it.
     pub(crate) fn metrics(&self) -> [Metric; 4] {
         let figure =
@@ -365,11 +353,9 @@ impl Pool {
     }
 
     /// Whether the calling worker will soon be through with what it takes next, so far as it can
-    /// tell. Not where workers keep to cores, and what is far is another's.
+    /// tell.
     fn is_brief(&self) -> bool {
-        self.together
-            && BRIEF.get() >= BRIEF_AFTER
-            && self.shared.settings.affinity == Affinity::Off
+        self.together && BRIEF.get() >= BRIEF_AFTER
     }
 
     /// What the calling worker meant to see to itself is others' to find as well.
@@ -438,7 +424,6 @@ impl Pool {
             if !stays {
                 break;
             }
-            self.homes.settle();
             let Some(item) = self.next(&mut events) else {
                 began = None;
                 continue;
@@ -466,7 +451,6 @@ impl Pool {
         }
         self.send_kept();
         self.hand_over(Duration::ZERO);
-        self.homes.leave();
         // The next one is to hear it as well.
         self.ring();
     }
@@ -474,7 +458,6 @@ impl Pool {
     /// Leaves to others what a worker would have seen to that goes to rest.
     fn rest(&self) {
         self.send_kept();
-        self.homes.leave();
         self.hand_over(Duration::ZERO);
         let keeps = self.shared.instance.database().keeps_reads();
         if keeps || self.commits.waiting() > 0 || !self.work.lock().is_empty() {
@@ -488,19 +471,12 @@ impl Pool {
 
     /// Something to do. `None` after a sleep, or a write of the log.
     fn next(&self, events: &mut Vec<Event>) -> Option<Item> {
-        if self.homes.count() > 0 && self.work.lock().is_far_only(self.homes.here()) {
-            // There may be something of its own by now, and whoever is at home where the rest is
-            // may come to it.
-            self.collect(events, true);
-        }
         let overdue = self.commits.are_overdue();
         OWES.set(false);
         let (item, shares) = {
             let mut work = self.work.lock();
-            let item = work.next(overdue, self.homes.here());
-            // What is at home elsewhere was passed, and who is at home there may sleep.
-            let passed = self.homes.count() > 0 && !work.is_empty();
-            (item, passed || work.called() > 0 || work.answers() >= SHARE_AT)
+            let item = work.next(overdue);
+            (item, work.called() > 0 || work.answers() >= SHARE_AT)
         };
         if item.is_some() {
             if shares {
@@ -673,13 +649,10 @@ impl Pool {
             let left = seat.look();
             LOOKS_SOON.set(true);
             stay::begin_command();
-            let (step, touched) = home::within(self.homes.count(), || {
-                catch_unwind(AssertUnwindSafe(|| {
-                    self.step(&seat, &mut sitting, outcome.take(), left)
-                }))
-            });
+            let step = catch_unwind(AssertUnwindSafe(|| {
+                self.step(&seat, &mut sitting, outcome.take(), left)
+            }));
             LOOKS_SOON.set(false);
-            self.homes.note(&seat, touched, &self.shared.homes);
             let step = match step {
                 Ok(step) if self.is_to_stay(&seat, &step) => self.stay(&seat, &mut sitting, step),
                 step => step,
@@ -809,7 +782,6 @@ impl thread::Pool for Pool {
         if OWES.take() {
             self.ring_if_asleep();
         }
-        self.homes.leave();
         self.crew.leave();
         self.have_kept_reads_handed_over();
         self.call_if_missed();
@@ -820,7 +792,6 @@ impl thread::Pool for Pool {
             return;
         }
         self.crew.come_back();
-        self.homes.settle();
         LOOKS_SOON.set(LOOKED_SOON.get());
     }
 
@@ -840,9 +811,5 @@ impl thread::Pool for Pool {
         // once.
         let alone = || self.is_brief() && self.crew.is_alone();
         (self.crew.is_one_at_work(self.stays.figures().0) || alone()) && self.work.lock().is_empty()
-    }
-
-    fn started(&self) {
-        self.homes.set_free();
     }
 }

@@ -1,8 +1,8 @@
 //! A client's seat: its connection, and the word that says whose turn it is to touch it.
 
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -24,14 +24,6 @@ const LATE: u8 = 8;
 const LOCKED: u8 = 16;
 /// It was called: its statement need not wait any more.
 const CALLED: u8 = 32;
-
-/// Votes for a home, at the most; from how many on a connection is there; and how many each
-/// statement that went elsewhere takes away, where one that went there brings one: so it takes
-/// three of four (S5 in [`super::homes`]).
-const VOTES_MOST: u32 = 16;
-const VOTES_ENOUGH: u32 = 8;
-const VOTES_AGAINST: u32 = 3;
-const VOTES_BITS: u32 = 8;
 
 /// Who sits there. The slot is dropped last.
 pub(super) enum Sitting {
@@ -93,9 +85,6 @@ pub(super) struct Seat {
     word: AtomicU8,
     /// Until when it waits, in nanoseconds of the clock; while it is not busy.
     until_ns: AtomicU64,
-    /// The home that its statements mostly went to, above the votes for that. Written by whoever
-    /// has it.
-    home: AtomicU32,
     /// Whether a worker is to stay with it.
     pub(super) calm: Calm,
     /// Locked by whoever has it; nobody else tries.
@@ -109,30 +98,9 @@ impl Seat {
             id,
             word: AtomicU8::new(BUSY),
             until_ns: AtomicU64::new(0),
-            home: AtomicU32::new(0),
             calm: Calm::default(),
             sitting: Mutex::new(sitting),
         }
-    }
-
-    /// Where it is at home, if anywhere.
-    pub(super) fn home(&self) -> Option<u32> {
-        let word = self.home.load(Relaxed);
-        let votes = word & ((1 << VOTES_BITS) - 1);
-        (votes >= VOTES_ENOUGH).then_some(word >> VOTES_BITS)
-    }
-
-    /// A statement went to a home. Whether that made it its own. Called by whoever has it.
-    pub(super) fn visited(&self, home: u32) -> bool {
-        let word = self.home.load(Relaxed);
-        let (last, votes) = (word >> VOTES_BITS, word & ((1 << VOTES_BITS) - 1));
-        let (next, now) = match votes {
-            0 => (home, 1),
-            _ if last == home => (home, (votes + 1).min(VOTES_MOST)),
-            _ => (last, votes.saturating_sub(VOTES_AGAINST)),
-        };
-        self.home.store(next << VOTES_BITS | now, Relaxed);
-        votes < VOTES_ENOUGH && now >= VOTES_ENOUGH
     }
 
     /// Epoll tells of it. Whether that made it busy: then the caller queues it.

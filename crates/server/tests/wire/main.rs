@@ -2,7 +2,6 @@
 #![allow(missing_docs)]
 
 mod admission;
-mod affinity;
 mod client;
 mod cold;
 mod commits;

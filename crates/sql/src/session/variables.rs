@@ -156,7 +156,6 @@ pub(super) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("ssl_key", "", Fixed),
     ("system_time_zone", "UTC", Fixed),
     ("thread_handling", "pool-of-threads", Fixed),
-    ("thread_pool_affinity", "off", Fixed),
     ("thread_pool_size", "1", Fixed),
     ("thread_stack", "1048576", Fixed),
     ("time_format", "", Fixed),

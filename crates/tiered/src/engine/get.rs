@@ -21,7 +21,6 @@
 //!   of its memtables and levels for good.
 
 use spillway_base::engine::{Access, Found};
-use spillway_base::home::Place as HomePlace;
 use spillway_base::{Csn, Result, TableId};
 
 use super::Inner;

@@ -350,7 +350,6 @@ impl Inner {
         loop {
             let parts = table.parts();
             let part = parts.of(key);
-            part.place.touch();
             if csn <= part.flushed() {
                 return;
             }
@@ -425,7 +424,6 @@ impl Inner {
 
     /// Reports a read of a sub-table to listeners.
     fn note_read(&self, part: &SubTable, is_sample: bool) {
-        part.place.touch();
         self.note_use(is_sample && part.mix.count_read());
     }
 
@@ -706,8 +704,6 @@ impl Engine for TieredEngine {
         let table = self.0.table_at(&tables, table, snapshot)?;
         let parts = table.parts();
         let parts = parts.within(range);
-        parts[0].place.touch();
-        parts[parts.len() - 1].place.touch();
         self.0.note_use(parts[0].mix.read());
         let late = self.0.settings.range_filters;
         Ok(scan::cursor_over(parts, range, direction, snapshot, late))

@@ -1,8 +1,6 @@
 //! Tables of several sub-tables: split and joined under whoever reads and writes, and through
 //! crashes.
 
-use spillway_base::home::{Touched, within};
-
 use super::*;
 
 fn parts(bench: &Bench, ordinal: u32) -> Vec<Arc<SubTable>> {
@@ -344,45 +342,6 @@ fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
     assert_eq!(bench.rows(table(1), KeyRange::ALL, Direction::Forward, last).unwrap(), rows);
     drop((bench, whole));
     verify_clean(&disk);
-}
-
-/// Whoever comes with a key, to read or to write, is told where its sub-table is at home; the
-/// second half of one that was split has a place of its own.
-#[test]
-fn a_use_tells_where_its_subtable_is_at_home() {
-    const CORES: u32 = 1 << 20;
-    let disk = SimDisk::new(4);
-    let (bench, commits) = filled(&disk, 120);
-    let newest = Csn(commits.len() as u64);
-    let (whole, part) = bench.part(1);
-    let get = |key: &[u8]| {
-        let get = || bench.engine.get(table(1), key, newest, Access::Blocking, &mut Vec::new());
-        within(CORES, || get().unwrap()).1
-    };
-    assert_eq!(get(b"key001"), Touched::One(part.place.home(CORES)));
-    assert_eq!(get(b"key119"), get(b"key001"));
-    assert!(bench.engine.0.split(&whole, &part).unwrap());
-    let halves = parts(&bench, 1);
-    let homes: Vec<_> = halves.iter().map(|half| Touched::One(half.place.home(CORES))).collect();
-    assert_eq!([get(b"key001"), get(b"key119")], homes[..]);
-    assert_ne!(homes[0], homes[1]);
-    assert_eq!(homes[0], Touched::One(part.place.home(CORES)), "the first half has not moved");
-    let put = |keys: &[&str]| {
-        let put = |key| Op::Put { table: table(1), key, value: b"new" };
-        let ops: Vec<Op<'_>> = keys.iter().map(|key| put(key.as_bytes())).collect();
-        within(CORES, || bench.install(&(newest.next(), batch(&ops)))).1
-    };
-    assert_eq!([put(&["key001", "key002"]), put(&["key119"])], homes[..]);
-    let both = Touched::Several(halves[0].place.home(CORES));
-    assert_eq!(put(&["key001", "key119"]), both);
-    let scan = |start: &[u8], end: &[u8]| {
-        let range = KeyRange::new(start, Some(end));
-        let scan =
-            || bench.engine.scan(table(1), range, Direction::Forward, newest, Access::Blocking);
-        within(CORES, || drop(scan().unwrap())).1
-    };
-    assert_eq!([scan(b"key001", b"key009"), scan(b"key111", b"key119")], homes[..]);
-    assert_eq!(scan(b"key001", b"key119"), both);
 }
 
 /// Has rows of a kilobyte written with keys of these numbers, a few hundred kilobytes for a flush,

@@ -2,7 +2,6 @@
 //! J3).
 
 use spillway_base::budget::Use;
-use spillway_base::home::{Touched, within};
 
 use super::*;
 
@@ -70,17 +69,14 @@ fn each_snapshot_sees_its_version_through_commits_and_flushes() {
     assert_eq!(seen, [true, true, false]);
 }
 
-/// Who asks where the data is at home, and who decides by what a table is used for, hear of reads
-/// that no sub-table was asked for.
+/// What a table is used for counts reads that no sub-table was asked for.
 #[test]
 fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
-    const CORES: u32 = 1 << 20;
     let bench = flushed(&SimDisk::new(1), small(), 100);
     assert!(warm(&bench, 7, Csn(200)).is_some());
     let (_, part) = bench.part(1);
     let (before, count) = (hits(&bench), 140_000);
-    let home = Touched::One(part.place.home(CORES));
-    assert_eq!(within(CORES, || see(&bench, 7, 200)).1, home);
+    assert!(see(&bench, 7, 200).is_some());
     let used_for = part.mix.used_for();
     (1..count).for_each(|_| drop(see(&bench, 7, 200)));
     assert_eq!(hits(&bench) - before, count);
