@@ -186,12 +186,6 @@ bench-cold: setup ## Random rows on a device, through a server, beside the devic
 	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation
 	scripts/bench-cold $(COLD_ARGS)
 
-bench-affinity: setup ## Servers with and without --affinity, and the library's threads with and without own cores (AFFINITY_ARGS=)
-	@scripts/setup sysbench
-	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation
-	target/release/spillway-bench homes
-	scripts/bench-affinity $(AFFINITY_ARGS)
-
 bench-connections: setup ## 64 and 2,000 connections with a commit in flight each, beside InnoDB and MyRocks (CONNECTIONS_ARGS=)
 	@scripts/setup sysbench
 	cargo build --release --quiet --bin spillway --bin spillway-bench --features spillway-cli/ablation

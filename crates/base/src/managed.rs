@@ -4,8 +4,9 @@
 //! have no more. The database opens engines of types that it knows, and from then on handles all
 //! of them by this trait.
 //!
-//! - **MANAGED-1 (work).** Everything that background threads do, [`ManagedEngine::run_background_job`]
-//!   does on the calling thread, one piece at a call, so that a database without threads keeps up.
+//! - **MANAGED-1 (work).** [`ManagedEngine::run_background_job`] does on the calling thread
+//!   everything that background threads do, one piece at a call, so that a database without threads
+//!   keeps up.
 //! - **MANAGED-2 (persist).** Once [`ManagedEngine::persist_all`] has returned, every commit that
 //!   was stable at the call is persistent ([`crate::engine`], E6).
 //! - **MANAGED-3 (close).** Once [`ManagedEngine::close`] has returned, no work on the engine's

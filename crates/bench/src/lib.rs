@@ -13,8 +13,6 @@
 //! - [`lone`]: one durable writer, and raw writes of the same bytes;
 //! - [`extents`]: bulk reads and writes of extents, with and without queues;
 //! - [`connections`]: a server with thousands of connections that commit;
-//! - [`affinity`]: servers with and without statements on the home cores of their data;
-//! - [`homes`]: threads of the library bound to cores and tables;
 //! - [`cold`]: a server whose clients read rows from a device;
 //! - [`wave`]: a load step, second by second;
 //! - [`recovery`]: opening after a crash;

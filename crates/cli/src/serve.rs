@@ -9,7 +9,7 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use spillway::{CompactionKind, Compression, Database, Durability, MemoryWatch, Settings, Tier};
-use spillway_server::{Affinity, MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
+use spillway_server::{MetricsPage, Server, ServerSettings, TlsFiles, workers_for};
 use spillway_sql::Instance;
 
 use crate::heap;

@@ -307,30 +307,6 @@ impl Shared {
                 true,
                 self.instance.point_reads(),
             ),
-            (
-                "statements_at_home_total",
-                "Statements that ran on the home core of their rows.",
-                true,
-                self.homes.statements(Ran::AtHome),
-            ),
-            (
-                "statements_away_total",
-                "Statements that ran on another core than the home core of their rows.",
-                true,
-                self.homes.statements(Ran::Away),
-            ),
-            (
-                "statements_spread_total",
-                "Statements whose rows have several home cores.",
-                true,
-                self.homes.statements(Ran::Spread),
-            ),
-            (
-                "connections_moved_total",
-                "Times that a connection got a new home core.",
-                true,
-                self.homes.moves(),
-            ),
         ];
         figures
             .into_iter()

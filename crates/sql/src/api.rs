@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use spillway::CommitFuture;
-use spillway_types::{Collation, ColumnType, Field, ValueRef};
+use spillway_types::{Collation, ColumnType, Field, Value, ValueRef};
 
 use crate::errors::SqlError;
 
@@ -176,4 +176,14 @@ pub trait ResultSink {
         commit.wait()?;
         self.ok(outcome)
     }
+}
+
+pub(crate) const TEXT: ColumnType = ColumnType::VarChar(1024);
+
+pub(crate) fn text(value: impl Into<String>) -> Value {
+    Value::Text(value.into())
+}
+
+pub(crate) fn int(value: impl TryInto<i64>) -> Value {
+    Value::Int(value.try_into().unwrap_or(i64::MAX))
 }

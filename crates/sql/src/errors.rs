@@ -7,8 +7,6 @@ use std::fmt;
 use spillway::{ErrorKind, Table};
 use spillway_types::StoreError;
 
-use crate::names;
-
 /// A failure for the client: MySQL's number, the SQLSTATE, and the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SqlError {
@@ -82,7 +80,7 @@ impl SqlError {
     #[cold]
     pub fn new(code: u16, message: impl Into<String>) -> SqlError {
         let message = message.into();
-        let message = match names::printable(&message) {
+        let message = match printable(&message) {
             Cow::Borrowed(_) => message,
             Cow::Owned(printable) => printable,
         };
@@ -125,20 +123,6 @@ impl SqlError {
     #[cold]
     pub(crate) fn unknown_column(name: &str, place: &str) -> SqlError {
         SqlError::new(1054, format!("Unknown column '{name}' in '{place}'"))
-    }
-
-    /// 1146, or what is wrong with the name of a table that does not exist.
-    #[cold]
-    pub(crate) fn unknown_table(db: &str, name: &str) -> SqlError {
-        let wrong = names::check_table(db, name).err();
-        wrong.unwrap_or_else(|| SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist")))
-    }
-
-    /// 1049, or what is wrong with the name of a database that does not exist.
-    #[cold]
-    pub(crate) fn unknown_database(name: &str) -> SqlError {
-        let wrong = names::check_database(name).err();
-        wrong.unwrap_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))
     }
 
     #[cold]
@@ -234,4 +218,21 @@ impl From<&'static str> for SqlError {
     fn from(why: &'static str) -> SqlError {
         SqlError::new(1034, format!("Incorrect key file for table; {why}"))
     }
+}
+
+/// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read
+/// it: a terminal obeys them, and a log ends its line.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let written = |c: char| match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        c if c.is_control() => format!("\\x{:02X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(written).collect())
 }

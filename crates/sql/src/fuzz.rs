@@ -6,9 +6,10 @@ use std::sync::Arc;
 use spillway_base::codec::Reader;
 use spillway_types::{Collation, ColumnType, Value};
 
-use crate::catalog::{Catalog, ColumnDef, DefaultValue, IndexPart, Layout, TableDef};
+use crate::catalog::{
+    Catalog, ColumnDef, DefaultValue, IndexPart, Layout, Stored, TableDef, is_newest, write,
+};
 use crate::errors::Result;
-use crate::rows::{Stored, is_newest, write};
 
 fn types() -> Vec<ColumnType> {
     let names = || vec!["a".to_owned(), "b".to_owned()];

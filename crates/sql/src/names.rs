@@ -14,7 +14,7 @@
 //!   dropped whatever its name is. So a reference is checked only where it finds nothing: it then
 //!   answers the error of its name in place of "doesn't exist".
 //! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a
-//!   character above U+FFFF (1300). `parse/text` refuses both for every name, created or not.
+//!   character above U+FFFF (1300). `parser/text` refuses both for every name, created or not.
 //!
 //! - **NAME-5 (shown).** No error's text has a control character in it: [`printable`] writes them
 //!   out.
@@ -22,11 +22,6 @@
 //! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which
 //! has none. Both are so here.
 
-use std::borrow::Cow;
-
-use sqlparser::ast::{self, AlterTableOperation, ColumnOption, Statement, TableConstraint};
-
-use crate::ddl::{Alter, Operation};
 use crate::errors::{Result, SqlError};
 
 /// The most characters of a database's, table's, column's, index's, constraint's, savepoint's,
@@ -37,23 +32,6 @@ const ALIAS_MAX: usize = 256;
 /// The most characters of an account's user name and of its host name.
 const USER_MAX: usize = 32;
 const HOST_MAX: usize = 255;
-
-/// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read
-/// it: a terminal obeys them, and a log ends its line.
-#[must_use]
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let written = |c: char| match c {
-        '\n' => "\\n".to_owned(),
-        '\t' => "\\t".to_owned(),
-        '\r' => "\\r".to_owned(),
-        c if c.is_control() => format!("\\x{:02X}", u32::from(c)),
-        c => c.to_string(),
-    };
-    Cow::Owned(text.chars().map(written).collect())
-}
 
 fn is_longer(name: &str, most: usize) -> bool {
     name.len() > most && name.chars().count() > most
@@ -70,7 +48,7 @@ fn too_long(name: &str) -> SqlError {
     SqlError::new(1059, format!("Identifier name '{name}' is too long"))
 }
 
-fn check(name: &str, code: u16, what: &str) -> Result<()> {
+pub(crate) fn check(name: &str, code: u16, what: &str) -> Result<()> {
     if is_longer(name, NAME_MAX) {
         return Err(too_long(name));
     }
@@ -89,15 +67,6 @@ pub(crate) fn check_database(name: &str) -> Result<()> {
 pub(crate) fn check_table(db: &str, name: &str) -> Result<()> {
     check_database(db)?;
     check(name, 1103, "table")
-}
-
-fn check_column(name: &ast::Ident) -> Result<()> {
-    check(&name.value, 1166, "column")
-}
-
-/// Refuses the name of an index: 1280, 1059.
-fn check_index(name: &str) -> Result<()> {
-    check(name, 1280, "index")
 }
 
 /// Refuses a name of more than 64 characters: 1059.
@@ -131,96 +100,20 @@ pub(crate) fn check_account(user: &str, host: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the name of a foreign key, a unique key or another index, which is an index's.
-fn check_key(name: Option<&ast::Ident>) -> Result<()> {
-    name.map_or(Ok(()), |name| check_index(&name.value))
-}
-
-fn check_constraint(constraint: &TableConstraint) -> Result<()> {
-    match constraint {
-        TableConstraint::Unique(key) => {
-            check_key(key.name.as_ref())?;
-            check_key(key.index_name.as_ref())
-        }
-        TableConstraint::Index(key) => check_key(key.name.as_ref()),
-        TableConstraint::ForeignKey(key) => {
-            check_key(key.name.as_ref())?;
-            check_key(key.index_name.as_ref())
-        }
-        TableConstraint::FulltextOrSpatial(key) => check_key(key.opt_index_name.as_ref()),
-        TableConstraint::PrimaryKey(key) => {
-            let mut names = [&key.name, &key.index_name].into_iter().flatten();
-            names.try_for_each(|name| check_length(&name.value))
-        }
-        TableConstraint::Check(key) => {
-            key.name.as_ref().map_or(Ok(()), |name| check_length(&name.value))
-        }
-        _ => Ok(()),
+impl SqlError {
+    /// 1146, or what is wrong with the name of a table that does not exist.
+    #[cold]
+    pub(crate) fn unknown_table(db: &str, name: &str) -> SqlError {
+        let wrong = check_table(db, name).err();
+        wrong.unwrap_or_else(|| SqlError::new(1146, format!("Table '{db}.{name}' doesn't exist")))
     }
-}
 
-fn check_options<'a>(options: impl IntoIterator<Item = &'a ColumnOption>) -> Result<()> {
-    for option in options {
-        if let ColumnOption::Check(ast::CheckConstraint { name: Some(name), .. }) = option {
-            check_length(&name.value)?;
-        }
+    /// 1049, or what is wrong with the name of a database that does not exist.
+    #[cold]
+    pub(crate) fn unknown_database(name: &str) -> SqlError {
+        let wrong = check_database(name).err();
+        wrong.unwrap_or_else(|| SqlError::new(1049, format!("Unknown database '{name}'")))
     }
-    Ok(())
-}
-
-fn check_definition(column: &ast::ColumnDef) -> Result<()> {
-    check_column(&column.name)?;
-    for option in &column.options {
-        option.name.as_ref().map_or(Ok(()), |name| check_length(&name.value))?;
-    }
-    check_options(column.options.iter().map(|option| &option.option))
-}
-
-/// Refuses the names of databases, columns, indexes and constraints that a statement creates.
-///
-/// # Errors
-/// 1102, 1166, 1280, 1059.
-pub(crate) fn check_statement(statement: &Statement) -> Result<()> {
-    let last = |name: &ast::ObjectName| crate::ddl::last_name(name);
-    match statement {
-        Statement::CreateDatabase { db_name, .. } => check_database(&last(db_name)),
-        Statement::CreateSchema { schema_name: ast::SchemaName::Simple(name), .. } => {
-            check_database(&last(name))
-        }
-        Statement::CreateTable(create) => {
-            create.columns.iter().try_for_each(check_definition)?;
-            create.constraints.iter().try_for_each(check_constraint)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses the names of columns, indexes and constraints that an ALTER TABLE creates.
-///
-/// # Errors
-/// 1166, 1280, 1059.
-pub(crate) fn check_alter(alter: &Alter) -> Result<()> {
-    use AlterTableOperation as A;
-    alter.operations.iter().try_for_each(|operation| match operation {
-        Operation::AddIndex { name: Some(name), .. } | Operation::RenameIndex(_, name) => {
-            check_index(name)
-        }
-        Operation::Sql(operation) => match &**operation {
-            A::AddColumn { column_def, .. } => check_definition(column_def),
-            A::ChangeColumn { old_name, new_name, options, .. } => {
-                // One that keeps its name may have had it before names were checked (NAME-3).
-                if old_name.value != new_name.value {
-                    check_column(new_name)?;
-                }
-                check_options(options)
-            }
-            A::ModifyColumn { options, .. } => check_options(options),
-            A::RenameColumn { new_column_name, .. } => check_column(new_column_name),
-            A::AddConstraint { constraint, .. } => check_constraint(constraint),
-            _ => Ok(()),
-        },
-        _ => Ok(()),
-    })
 }
 
 #[cfg(test)]
@@ -262,10 +155,10 @@ mod tests {
     #[test]
     fn a_quoted_name_has_no_nul_and_no_wide_character() {
         let read = |sql: &str, ansi_quotes: bool| {
-            let mode = crate::parse::Mode { ansi_quotes, ..Default::default() };
+            let mode = crate::parser::Mode { ansi_quotes, ..Default::default() };
             let budget = spillway::Budget::new(usize::MAX);
-            let mut memory = crate::parse::TextMemory::of(sql, &budget);
-            code(crate::parse::split(sql, mode, &mut memory).map(drop))
+            let mut memory = crate::parser::TextMemory::of(sql, &budget);
+            code(crate::parser::split(sql, mode, &mut memory).map(drop))
         };
         for (letter, error) in [("\0", 1064), ("😀", 1300), ("\u{10000}", 1300), ("\u{ffff}", 0)]
         {

@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use spillway_base::home::Place;
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Error, KeyRange, TableId, clock};
 
 use crate::access_pattern::AccessPattern;
 use crate::extent_meta::{ExtentId, SliceMeta};
-use crate::filter;
 use crate::level::{Levels, LevelsEdit};
 use crate::memtable::{Accounts, Memtable};
 use crate::picker::{Conflicts, Pick};
@@ -68,8 +66,6 @@ pub(crate) struct SubTable {
     pub(crate) start: Box<[u8]>,
     /// The key before which it ends.
     pub(crate) end: Option<Box<[u8]>>,
-    /// The home core of its keys.
-    pub(crate) place: Place,
     /// Commits up to this one are in extents.
     flushed: AtomicU64,
     view: ArcSwap<View>,
@@ -96,12 +92,6 @@ pub(crate) struct SubTable {
     /// compressing ([`SubTable::settled_mark`]).
     edits: AtomicU64,
     settled: AtomicU64,
-}
-
-/// Home cores follow the numbers of tables. The first half of a split keeps its home core.
-fn place_of(table: TableId, start: &[u8]) -> Place {
-    let part = if start.is_empty() { 0 } else { filter::hash(start) as u32 };
-    Place(table.ordinal().wrapping_add(part))
 }
 
 /// A sub-table is at rest while its active memtable does not grow by more than this part of the

@@ -96,6 +96,7 @@ impl ModelEngine {
             room: Mutex::default(),
             memory: Mutex::default(),
             replays: Mutex::default(),
+            scans: Mutex::default(),
             installs: Mutex::default(),
             givings: Mutex::default(),
             unreadable: AtomicBool::new(false),

@@ -9,8 +9,8 @@ use spillway::{Csn, Table};
 use spillway_types::{Collation, ColumnType, DateTime, Value};
 
 use super::Catalog;
+use super::stored_rows::{Stored, Versions, same_stored};
 use crate::errors::Result;
-use crate::rows::{Stored, Versions, same_stored};
 
 /// What a column holds when an INSERT does not say.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -13,11 +13,16 @@
 
 #[cfg(test)]
 mod change_tests;
+mod column_types;
+mod covering_index;
 mod definitions;
 mod hosts;
+mod passwords;
+pub(crate) mod stored_rows;
 #[cfg(test)]
 mod tests;
-mod user;
+pub(crate) mod user;
+mod virtual_tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,14 +35,23 @@ use spillway::{
 };
 use spillway_types::{Collation, Date, DateTime};
 
-pub(crate) use self::definitions::{
+use crate::errors::{Result, SqlError};
+
+pub(crate) use column_types::{collation_named, column_type, parse_type};
+pub(crate) use covering_index::{Cover, Entry, entry_bytes, row_bytes};
+pub(crate) use definitions::{
     Becoming, CheckDef, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, Stage, TableDef,
     moved, shift_timestamps, unhex,
 };
-pub use self::user::UserDef;
-pub(crate) use self::user::{AccountLimits, LockTime, Lockout};
-use crate::errors::{Result, SqlError};
-use crate::grants;
+pub(crate) use passwords::{md5_hex, stored_as_text, stored_from_text, stored_password};
+#[cfg(any(test, fuzzing))]
+pub(crate) use stored_rows::is_newest;
+#[cfg(fuzzing)]
+pub(crate) use stored_rows::write;
+pub(crate) use stored_rows::{LAYOUTS_MAX, Newest, Stored, Versions, same_stored};
+pub use user::UserDef;
+pub(crate) use user::{ALL, AccountLimits, GRANT_OPTION, LockTime, Lockout, everything};
+pub(crate) use virtual_tables::{VIRTUAL, virtual_table};
 
 pub(crate) const CATALOG: &str = "sys.catalog";
 /// The key of the number that the newest account has.
@@ -81,7 +95,7 @@ impl Catalog {
             Ok(space) => space,
             Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
                 let space = txn.create_table(CATALOG, spillway::EngineKind::Tiered)?;
-                let root = UserDef { grants: grants::everything(), ..UserDef::new(0, "root", "%") };
+                let root = UserDef { grants: user::everything(), ..UserDef::new(0, "root", "%") };
                 let change = Change { txn: &txn, space };
                 change.put_user(&root)?;
                 change.put_database(&DatabaseDef {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::users::{self, NATIVE};
+use super::passwords;
+use super::passwords::NATIVE;
 
 /// A user, and how it proves to be it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -109,6 +110,15 @@ impl UserDef {
     #[must_use]
     pub fn has_password(user: Option<&UserDef>, password: &[u8]) -> bool {
         let stored = user.map_or(&[][..], |user| &user.stored);
-        users::is_password(stored, password)
+        passwords::is_password(stored, password)
     }
+}
+
+pub(crate) const ALL: &str = "ALL";
+
+pub(crate) const GRANT_OPTION: &str = "GRANT OPTION";
+
+/// Every right there is, and the right to give them.
+pub(crate) fn everything() -> BTreeMap<String, Vec<String>> {
+    BTreeMap::from([("*".to_owned(), vec![ALL.to_owned(), GRANT_OPTION.to_owned()])])
 }

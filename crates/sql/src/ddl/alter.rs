@@ -10,15 +10,16 @@ use super::checks::{
     NewCheck, check_no_column_is_missed, find_check, rename_check, rename_in_checks,
 };
 use super::columns::{
-    Extras, Spelling, cannot_drop, charset_named, check_names, collation_named, drop_column,
-    find_column, insert_column, move_column, place,
+    Extras, Spelling, cannot_drop, charset_named, check_names, drop_column, find_column,
+    insert_column, move_column, place,
 };
 use super::instant::{Demands, is_same_for_all, kept};
 use super::keys::{add_index, check_keys, parts, set_primary};
-use super::{Ddl, Operation, Terms, exists};
-use crate::catalog::{DefaultValue, IndexPart, TableDef};
+use super::operations::Operation;
+use super::{Ddl, Terms, exists};
+use crate::catalog::{DefaultValue, IndexPart, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
-use crate::expr::literal;
+use crate::planner::literal;
 
 /// A table as it is and as it will be.
 pub(crate) struct Alteration {

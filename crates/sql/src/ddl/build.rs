@@ -13,17 +13,17 @@ use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, Tra
 use spillway_base::TableId;
 use spillway_types::{ColumnType, StoreError, Value, key};
 
-use super::Alteration;
+use super::alter::Alteration;
 use super::instant::Way;
-use super::kept::{bind_check, bind_default};
 use super::keys::UNBUILT;
 use crate::catalog::{
     Change, ColumnDef, DefaultValue, IndexDef, TableDef, remove_unnamed_spaces, shift_timestamps,
-    unawaited,
+    stored_rows, unawaited,
 };
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, truth_of};
-use crate::{rows, store};
+use crate::executor::store;
+use crate::expression::{Context, Expr, truth_of};
+use crate::planner::{bind_check, bind_default};
 
 /// Bytes of rows and keys that are written in one transaction, and what an entry takes beside them.
 const BATCH_BYTES: usize = 256 << 10;
@@ -102,7 +102,7 @@ impl Alteration {
     /// Builds what the new definition needs, and gives the definition its key spaces. Holds the
     /// rows to new constraints.
     pub(crate) fn build(&mut self, context: &Context<'_>) -> Result<Built> {
-        let db = context.instance.database();
+        let db = context.server.database();
         let mut built = Built { db: db.clone(), spaces: Vec::new() };
         if self.way() == Way::Instant {
             return Ok(built);
@@ -245,7 +245,7 @@ impl Alteration {
 
     fn put_row(&self, out: &mut Batches<'_>, row: &[Value], pk: &[u8]) -> Result<()> {
         let mut bytes = Vec::new();
-        rows::write(&self.after, row, &mut bytes);
+        stored_rows::write(&self.after, row, &mut bytes);
         out.make_room(pk.len() + bytes.len())?;
         store::insert_bytes(out.txn(), &self.after, row, pk, &bytes)?;
         let mut indexes = self.after.indexes.iter();

@@ -5,11 +5,10 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{self, Expr};
 
 use super::Terms;
-use super::kept::{Kept, alone, check_foreign};
 use crate::catalog::{CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
-use crate::parse::{check_kept, parse_expr};
-use crate::query::table_scope;
+use crate::parser::{check_kept, parse_expr};
+use crate::planner::{Kept, alone, check_foreign, table_scope};
 
 /// A constraint as a statement spells it.
 pub(super) struct NewCheck {

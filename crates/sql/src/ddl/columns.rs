@@ -7,12 +7,10 @@ use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
 use super::Terms;
 use super::checks::NewCheck;
-use super::kept::{Kept, alone, check_foreign};
-use super::types::column_type;
-use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef};
+use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef, collation_named, column_type};
 use crate::errors::{Result, SqlError};
-use crate::expr::literal;
-use crate::parse::check_kept;
+use crate::parser::check_kept;
+use crate::planner::{Kept, alone, check_foreign, literal};
 
 /// Columns of a table; rows count them in 16 bits.
 const COLUMNS_MAX: usize = 4096;
@@ -37,13 +35,6 @@ impl<'s> From<&'s ast::ColumnDef> for Spelling<'s> {
         let options = column.options.iter().map(|option| &option.option).collect();
         Spelling { name: &column.name.value, ty: &column.data_type, options }
     }
-}
-
-/// The collation of this name, or of this character set.
-pub(super) fn collation_named(name: &str) -> Result<Collation> {
-    let name = name.replace(['`', '\'', '"'], "");
-    Collation::from_name(&name)
-        .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))
 }
 
 /// The collation that a character set has by itself.

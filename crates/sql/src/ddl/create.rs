@@ -4,10 +4,10 @@ use spillway_types::Collation;
 use sqlparser::ast::{self, CreateTableOptions, SqlOption, Statement, TableConstraint};
 
 use super::checks::{NewCheck, rename_checks};
-use super::columns::{Spelling, charset_named, check_names, collation_named};
+use super::columns::{Spelling, charset_named, check_names};
 use super::keys::{add_index, check_keys, parts, set_primary};
 use super::{Ddl, Terms, exists};
-use crate::catalog::{DatabaseDef, IndexPart, TableDef};
+use crate::catalog::{DatabaseDef, IndexPart, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
 
 /// The collation that CREATE DATABASE names.
@@ -213,7 +213,7 @@ fn option_text(option: &SqlOption) -> Result<(String, String)> {
     Ok(match option {
         SqlOption::KeyValue { key, value } => {
             let value = match value {
-                ast::Expr::Value(value) => crate::expr::literal(&value.value)?.to_text(),
+                ast::Expr::Value(value) => crate::planner::literal(&value.value)?.to_text(),
                 other => bare(other.to_string()),
             };
             (key.value.to_ascii_uppercase(), value)

@@ -20,18 +20,18 @@ use spillway_types::row::widened;
 use spillway_types::{ColumnType, Value};
 use sqlparser::ast::{self, AlterTableAlgorithm, AlterTableLock};
 
-use super::Alteration;
+use super::alter::Alteration;
 use super::build::stored;
 use super::checks::varies;
-use super::kept::bind_default;
 use super::keys::UNBUILT;
 use crate::catalog::{
-    Becoming, ColumnDef, DefaultValue, IndexDef, IndexPart, Layout, TableDef, moved,
+    Becoming, ColumnDef, DefaultValue, IndexDef, IndexPart, LAYOUTS_MAX, Layout, TableDef, moved,
+    same_stored,
 };
 use crate::errors::{Result, SqlError};
-use crate::expr::Context;
-use crate::parse::parse_expr;
-use crate::rows::{LAYOUTS_MAX, same_stored};
+use crate::expression::Context;
+use crate::parser::parse_expr;
+use crate::planner::bind_default;
 
 /// What a change of a column's definition leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,9 +4,9 @@ use spillway::Csn;
 use spillway_types::ColumnType;
 use sqlparser::ast;
 
-use super::last_name;
 use crate::catalog::{IndexDef, IndexPart, Stage, TableDef};
 use crate::errors::{Result, SqlError};
+use crate::parser::last_name;
 
 /// The key space of an index that has none yet.
 pub(super) const UNBUILT: u32 = 0;

@@ -13,13 +13,12 @@ mod checks;
 mod columns;
 mod create;
 mod instant;
-mod kept;
 mod keys;
+pub(crate) mod name_check;
 pub(crate) mod online;
 mod operations;
 mod pass;
 pub(crate) mod refresh;
-mod types;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,13 +29,12 @@ use sqlparser::ast::{self, ObjectType, Statement};
 
 use crate::catalog::{Catalog, Change, SYSTEM, TableDef};
 use crate::errors::{Result, SqlError};
+use crate::parser::{last_name, part_name};
 
 pub(crate) use alter::Alteration;
 pub(crate) use instant::Way;
-pub(crate) use kept::{bind_check, bind_default};
-pub(crate) use operations::{Alter, Operation, parent_of};
+pub(crate) use operations::{Alter, parent_of};
 pub(crate) use pass::Pass;
-pub(crate) use types::parse_type;
 
 /// What a statement's names and options are read by.
 pub(crate) struct Terms<'a> {
@@ -62,17 +60,6 @@ pub(crate) struct Ddl<'a> {
 
 /// Database and name of a table.
 pub(crate) type Path = (String, String);
-
-fn part_name(part: &ast::ObjectNamePart) -> String {
-    match part {
-        ast::ObjectNamePart::Identifier(ident) => ident.value.clone(),
-        other => other.to_string(),
-    }
-}
-
-pub(crate) fn last_name(name: &ast::ObjectName) -> String {
-    name.0.last().map(part_name).unwrap_or_default()
-}
 
 impl Terms<'_> {
     pub(crate) fn path(&self, name: &ast::ObjectName) -> Result<Path> {

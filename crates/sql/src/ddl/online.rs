@@ -58,7 +58,7 @@ use super::keys::UNBUILT;
 use super::pass::{Pass, Visitor};
 use crate::catalog::{Becoming, Change, Progress, TableDef};
 use crate::errors::Result;
-use crate::store;
+use crate::executor::store;
 
 struct Fill<'a> {
     table: &'a TableDef,

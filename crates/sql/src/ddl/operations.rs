@@ -7,7 +7,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use crate::errors::{Result, SqlError};
-use crate::parse;
+use crate::parser;
 
 /// One clause of ALTER TABLE.
 pub(crate) enum Operation {
@@ -40,7 +40,7 @@ pub(crate) struct Alter {
 impl Alter {
     /// Reads an ALTER TABLE.
     pub(crate) fn parse(tokens: Vec<Token>) -> Result<Alter> {
-        let mut parser = parse::parser(tokens);
+        let mut parser = parser::parser(tokens);
         let read = |parser: &mut Parser<'_>| {
             parser.expect_keywords(&[Keyword::ALTER, Keyword::TABLE])?;
             let table = parser.parse_object_name(false)?;
@@ -54,7 +54,7 @@ impl Alter {
             parser.expect_token(&Token::EOF)?;
             Ok::<_, ParserError>(Alter { table, operations })
         };
-        read(&mut parser).map_err(|error| parse::refused(parser, error))
+        read(&mut parser).map_err(|error| parser::refused(parser, error))
     }
 
     /// A CREATE INDEX.
@@ -67,7 +67,7 @@ impl Alter {
             return Err(SqlError::unsupported(create));
         }
         let operation = Operation::AddIndex {
-            name: create.name.as_ref().map(super::last_name),
+            name: create.name.as_ref().map(crate::parser::last_name),
             columns: create.columns.clone(),
             unique: create.unique,
         };
@@ -78,7 +78,7 @@ impl Alter {
 
     /// A DROP INDEX.
     pub(crate) fn drop_index(table: &ObjectName, names: &[ObjectName]) -> Alter {
-        let drop = |name| Operation::DropIndex(super::last_name(name));
+        let drop = |name| Operation::DropIndex(crate::parser::last_name(name));
         Alter { table: table.clone(), operations: names.iter().map(drop).collect() }
     }
 
@@ -126,7 +126,7 @@ fn parents_of(operation: &AlterTableOperation) -> Vec<&ObjectName> {
 
 /// The words that come next, in lower case.
 fn words<const N: usize>(parser: &Parser<'_>) -> [String; N] {
-    std::array::from_fn(|at| parse::word(Some(&parser.peek_nth_token(at).token)))
+    std::array::from_fn(|at| parser::word(Some(&parser.peek_nth_token(at).token)))
 }
 
 fn skip(parser: &mut Parser<'_>, tokens: usize) {
@@ -208,7 +208,7 @@ fn table_options(parser: &mut Parser<'_>) -> Result<Vec<SqlOption>, ParserError>
         tokens.push(token);
     }
     let count = tokens.len();
-    let mut own = parse::parser(tokens);
+    let mut own = parser::parser(tokens);
     let options = own.parse_plain_options()?;
     if own.peek_token().token != Token::EOF {
         return own.expected("a table option", own.peek_token());

@@ -29,9 +29,8 @@ use spillway::{Database, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;
 
 use super::pass::{BATCH_BYTES, Pass, Visitor};
-use crate::catalog::{Catalog, Change, TableDef};
+use crate::catalog::{Catalog, Change, TableDef, stored_rows};
 use crate::errors::Result;
-use crate::rows;
 
 struct Refresh<'a> {
     table: &'a TableDef,
@@ -44,13 +43,13 @@ impl Visitor for Refresh<'_> {
     const READ_BYTES: usize = BATCH_BYTES;
 
     fn row(&mut self, txn: &Transaction, key: &[u8], bytes: &[u8]) -> Result<usize> {
-        if rows::is_newest(self.table, bytes)? {
+        if stored_rows::is_newest(self.table, bytes)? {
             return Ok(0);
         }
         let mut row = Vec::new();
         self.table.decode(bytes, &mut row)?;
         self.bytes.clear();
-        rows::write(self.table, &row, &mut self.bytes);
+        stored_rows::write(self.table, &row, &mut self.bytes);
         txn.put(self.table.rows(), key, &self.bytes)?;
         Ok(key.len() + self.bytes.len())
     }

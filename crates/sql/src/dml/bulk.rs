@@ -7,7 +7,7 @@
 //! key, first finds all rows and then changes them; if their keys do not fit memory, it keeps them
 //! on disk. INSERT ... SELECT writes each row as soon as its query finds it, if the query does not
 //! read the table that is written. Otherwise it finds all rows first and keeps them in a
-//! [`crate::query::Spool`], and so do UPDATE and DELETE of several tables.
+//! [`crate::executor::Spool`], and so do UPDATE and DELETE of several tables.
 
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;
@@ -17,9 +17,10 @@ use super::change::{ChangePlan, change_row, split_key};
 use super::{Changed, Maker, Rules};
 use crate::catalog::shift_timestamps;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr};
-use crate::query::{self, Source};
-use crate::store;
+use crate::executor;
+use crate::executor::store;
+use crate::expression::{Context, Expr};
+use crate::planner::Source;
 
 /// A statement that has changed so many rows waits for locks with its thread: undone and done again
 /// after each wait, it would not come to an end.
@@ -104,9 +105,9 @@ impl<'c> Changer<'c> {
         }
         let mut row = context.room.values();
         row.resize(source.width, Value::Null);
-        let lock = query::Reading::Locking(LockMode::Exclusive, LockWait::Wait);
+        let lock = executor::Reading::Locking(LockMode::Exclusive, LockWait::Wait);
         let table = self.maker.table();
-        query::scan_table(context, source, table, &mut row, lock, &mut |row| {
+        executor::scan_table(context, source, table, &mut row, lock, &mut |row| {
             if self.plan.fits(context, row)? {
                 self.change(row)?;
                 keep_thread(context, self.matched);

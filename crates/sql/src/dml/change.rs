@@ -9,16 +9,17 @@ use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
-use super::bulk::{self, Changer};
+use super::bulk::Changer;
 use super::{
-    Changed, Maker, Rules, changed_scope, is_same, named_table, same, target, unsafe_update,
+    Changed, Maker, Rules, bulk, changed_scope, is_same, named_table, same, target, unsafe_update,
     value_for,
 };
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Context, Expr, Names};
-use crate::query::{self, Held, Hints, Row, Source};
-use crate::store;
+use crate::executor::{Held, store};
+use crate::expression::{Context, Expr};
+use crate::planner::{Binder, Hints, Names, Row, Source};
+use crate::{executor, planner};
 
 /// Numbers of assigned columns, and of columns of a table, that need no allocation.
 const FEW: usize = 4;
@@ -128,7 +129,7 @@ impl ChangePlan {
     /// How it finds its rows.
     pub(crate) fn explain(&self) -> Vec<Vec<Value>> {
         let kind = if self.assignments.is_some() { "UPDATE" } else { "DELETE" };
-        crate::show::explain_change(kind, &self.source, !self.order.is_empty())
+        crate::executor::explain_change(kind, &self.source, !self.order.is_empty())
     }
 
     /// Runs it.
@@ -140,7 +141,7 @@ impl ChangePlan {
         let maker = Maker::new(context, &self.rules, self.ignore);
         // Rows that it changes it reads under their locks; by these columns it has chosen them.
         let order = self.order.iter().map(|(expr, ..)| expr);
-        let read = query::columns_of(maker.table(), self.source.filters.iter().chain(order));
+        let read = planner::columns_of(maker.table(), self.source.filters.iter().chain(order));
         context.txn.reads_columns(maker.table().rows(), read);
         if let Some(affected) = self.delete_in_place(context, &maker)? {
             return Ok(Changed { affected, ..Changed::default() });
@@ -169,7 +170,7 @@ impl ChangePlan {
             return Ok(None);
         }
         let table = maker.table();
-        query::delete_rows(context, &self.source, table, |row| {
+        executor::delete_rows(context, &self.source, table, |row| {
             let mut row = row.to_vec();
             let (row, pk) = split_key(&mut row);
             maker.to_stored(row);
@@ -181,7 +182,7 @@ impl ChangePlan {
     /// they are more than memory holds, and their order is that in which they are found, their keys
     /// alone, on disk.
     fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Found> {
-        let limit = query::count(context, self.limit.as_ref())?
+        let limit = executor::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
             return Ok(Found::Rows(Targets::new()));
@@ -189,13 +190,13 @@ impl ChangePlan {
         row.resize(self.source.width, Value::Null);
         let mut tries = 0;
         loop {
-            let before = query::turns(context);
+            let before = executor::turns(context);
             let targets = self.choose(context, limit, row, held)?;
             tries += 1;
             // Which rows come first may be another matter once some of them have changed.
             let chose_late = !self.order.is_empty() && limit < usize::MAX;
             let moved = chose_late && context.txn.acts_on_newest();
-            if !moved || query::turns(context) == before || tries == CHOICES_MAX {
+            if !moved || executor::turns(context) == before || tries == CHOICES_MAX {
                 return Ok(targets);
             }
             row.resize(self.source.width, Value::Null);
@@ -217,9 +218,9 @@ impl ChangePlan {
         let sorted = !order.is_empty();
         let late = sorted && limit < usize::MAX;
         let table = &self.rules.table;
-        let lock = query::Reading::Locking(LockMode::Exclusive, LockWait::Wait);
-        let first = if late { query::Reading::ToLock } else { lock };
-        query::scan_table(context, source, table, row, first, &mut |row| {
+        let lock = executor::Reading::Locking(LockMode::Exclusive, LockWait::Wait);
+        let first = if late { executor::Reading::ToLock } else { lock };
+        executor::scan_table(context, source, table, row, first, &mut |row| {
             if !self.fits(context, row)? {
                 return Ok(true);
             }
@@ -248,7 +249,7 @@ impl ChangePlan {
         if sorted {
             found.sort_by(|(a, _), (b, _)| {
                 let keys = order.iter().zip(a.iter().zip(b));
-                keys.map(|((_, asc, collation), (a, b))| query::order_of(a, b, *asc, *collation))
+                keys.map(|((_, asc, collation), (a, b))| executor::order_of(a, b, *asc, *collation))
                     .find(|order| order.is_ne())
                     .unwrap_or(Ordering::Equal)
             });
@@ -290,13 +291,13 @@ impl ChangePlan {
                 let mut newest = Vec::new();
                 table.decode(&bytes, &mut newest)?;
                 shift_timestamps(table, &mut newest, shift);
-                query::note_moved(context, !same(&row, &newest));
+                executor::note_moved(context, !same(&row, &newest));
                 newest.push(Value::Bytes(pk));
                 if self.fits(context, &newest)? {
                     locked.push(newest);
                 }
             } else {
-                query::note_moved(context, true);
+                executor::note_moved(context, true);
             }
         }
         Ok(locked)
@@ -332,10 +333,10 @@ fn rows_of(
             Ok((bound.expr, by.options.asc.unwrap_or(true), bound.collation))
         })
         .collect::<Result<Vec<_>>>()?;
-    let limit = limit.map(|limit| query::bind_count(binder, limit)).transpose()?;
-    let mut source = query::plan_table(table, alias, conditions, hints);
+    let limit = limit.map(|limit| planner::bind_count(binder, limit)).transpose()?;
+    let mut source = planner::plan_table(table, alias, conditions, hints);
     // Rows that come in the order are read and locked one by one, until there are enough.
-    if limit.is_some() && !order.is_empty() && query::by_order(&mut source, &order) {
+    if limit.is_some() && !order.is_empty() && planner::by_order(&mut source, &order) {
         order.clear();
     }
     Ok((source, order, limit))

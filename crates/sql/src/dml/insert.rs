@@ -16,9 +16,11 @@ use super::{
 use crate::api::Info;
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Context, Expr, Names, handed};
-use crate::query::{self, QueryPlan, Row};
-use crate::store;
+use crate::executor::store;
+use crate::expression::{Context, Expr, handed};
+use crate::parser::RowSource;
+use crate::planner::{Binder, Names, QueryPlan, Row};
+use crate::{executor, planner};
 
 /// An INSERT or REPLACE, bound.
 #[derive(Debug)]
@@ -47,15 +49,6 @@ enum Source {
     },
 }
 
-/// Gives the parameters of one row after another, for a statement that was bound for one.
-pub(crate) trait RowSource {
-    /// Reads the next row's into `params`; `false` past the last.
-    fn next(&mut self, params: &mut Vec<Value>) -> Result<bool>;
-
-    /// Begins again.
-    fn rewind(&mut self);
-}
-
 impl InsertPlan {
     /// Binds an INSERT.
     pub(crate) fn new(names: Names<'_>, insert: &ast::Insert) -> Result<InsertPlan> {
@@ -82,7 +75,7 @@ impl InsertPlan {
             binder.scope.tables.push(changed_scope(&table));
             binder.inserting = Some(table.clone());
             if let Some(alias) = &insert.insert_alias {
-                let mut new = query::table_scope(&table);
+                let mut new = planner::table_scope(&table);
                 new.alias = name_path(&alias.row_alias).pop().unwrap_or_default();
                 new.offset = table.columns.len();
                 binder.scope.tables.push(new);
@@ -145,14 +138,14 @@ impl InsertPlan {
                 }
             }
             Source::Query { plan, reads_target: false } => {
-                query::run_query(context, plan, &mut |row| {
+                executor::run_query(context, plan, &mut |row| {
                     writer.write_result(plan, row)?;
                     Ok(true)
                 })?;
             }
             Source::Query { plan, reads_target: true } => {
-                let mut rows = query::Spool::new(context);
-                query::run_query(context, plan, &mut |row| {
+                let mut rows = executor::Spool::new(context);
+                executor::run_query(context, plan, &mut |row| {
                     rows.push(row)?;
                     Ok(true)
                 })?;
@@ -206,7 +199,7 @@ fn source_of(
         return Ok(Source::Rows(vec![vec![None; columns.len()]]));
     };
     let SetExpr::Values(list) = &*source.body else {
-        let plan = query::plan_query(names, source, None, &[])?;
+        let plan = planner::plan_query(names, source, None, &[])?;
         if plan.columns.len() != columns.len() {
             return Err(SqlError::new(1136, "Column count doesn't match value count at row 1"));
         }
@@ -331,8 +324,7 @@ impl Writer<'_> {
         let Some(column) = self.plan.rules.auto else { return Ok((0, 0)) };
         let given = to_i128(&row[column].as_ref()).unwrap_or(0);
         if row[column].is_null() || (given == 0 && !self.keeps_zero) {
-            let number =
-                context.instance.next_auto_increment(context.txn, table, self.maker.step)?;
+            let number = context.server.next_auto_increment(context.txn, table, self.maker.step)?;
             row[column] = self.maker.store(column, Value::UInt(number), self.records)?;
             return Ok((number, 0));
         }
@@ -376,7 +368,7 @@ impl Writer<'_> {
         self.changed.affected += 1;
         // A row that was not taken moves nothing.
         if explicit > 0 {
-            context.instance.note_auto_increment(context.txn, table, explicit)?;
+            context.server.note_auto_increment(context.txn, table, explicit)?;
             self.explicit_id = explicit;
         }
         if generated > 0 && self.changed.insert_id == 0 {

@@ -11,12 +11,14 @@ use spillway_types::Value;
 use sqlparser::ast::{self, AssignmentTarget, FromTable, TableFactor, TableWithJoins};
 
 use super::bulk::keep_thread;
-use super::{Changed, Maker, Rules, change_row, is_default, name_path, named_table, unsafe_update};
+use super::change::change_row;
+use super::{Changed, Maker, Rules, is_default, name_path, named_table, unsafe_update};
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Expr, Names};
-use crate::query::{self, Body, QueryPlan, Row, SourceKind};
-use crate::store;
+use crate::executor::store;
+use crate::expression::{Context, Expr};
+use crate::planner::{Body, Names, QueryPlan, Row, SourceKind};
+use crate::{executor, planner};
 
 /// An UPDATE or DELETE of several tables, bound.
 #[derive(Debug)]
@@ -87,14 +89,14 @@ fn plan(
     targets: &[&Joined],
 ) -> Result<(QueryPlan, Vec<bool>)> {
     // Without a table, FOR would be the name of what is shown.
-    let mut query = crate::parse::parse_query("SELECT 1 FROM t FOR UPDATE")?;
+    let mut query = crate::parser::parse_query("SELECT 1 FROM t FOR UPDATE")?;
     if let ast::SetExpr::Select(select) = &mut *query.body {
         select.from = from.to_vec();
         select.selection = selection.cloned();
         select.projection = projection.into_iter().map(ast::SelectItem::UnnamedExpr).collect();
     }
     names.needs.next_finds_changed();
-    let mut plan = query::plan_query(names, &query, None, &[])?;
+    let mut plan = planner::plan_query(names, &query, None, &[])?;
     plan.refuse_charsets()?;
     let Body::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
@@ -251,12 +253,12 @@ impl JoinedPlan {
             .iter()
             .map(|target| Maker::new(context, &target.rules, self.ignore))
             .collect();
-        let mut rows = query::Spool::new(context);
-        query::run_query(context, &self.rows, &mut |row| {
+        let mut rows = executor::Spool::new(context);
+        executor::run_query(context, &self.rows, &mut |row| {
             rows.push(row)?;
             Ok(true)
         })?;
-        let mut seen = query::KeySet::new(context);
+        let mut seen = executor::KeySet::new(context);
         let (mut matched, mut changed) = (0, 0);
         rows.each(|row| {
             let (values, keys) = row.split_at(self.keys_at);

@@ -12,18 +12,17 @@ use spillway_types::convert::{to_datetime, to_decimal, to_i128};
 use spillway_types::{Collation, ColumnType, Date, DateTime, StoreError, Value};
 use sqlparser::ast::{self, AssignmentTarget};
 
-pub(crate) use self::change::ChangePlan;
-use self::change::change_row;
-pub(crate) use self::insert::{InsertPlan, RowSource};
-pub(crate) use self::joined::JoinedPlan;
 use crate::api::Info;
 use crate::catalog::{Catalog, ColumnDef, DefaultValue, SYSTEM, TableDef, shift_timestamps};
-use crate::ddl::{bind_check, bind_default};
 use crate::errors::{Result, SqlError};
-use crate::expr::{Binder, Buffer, Context, Expr, Names, ScopeTable, compare, in_bytes, truth_of};
-use crate::query;
-use crate::session::{Step, path_of};
-use crate::store;
+use crate::executor::store;
+use crate::expression::{Buffer, Context, Expr, Step, compare, in_bytes, truth_of};
+use crate::parser::path_of;
+use crate::planner::{Binder, Names, ScopeTable, bind_check, bind_default, table_scope};
+
+pub(crate) use change::ChangePlan;
+pub(crate) use insert::InsertPlan;
+pub(crate) use joined::JoinedPlan;
 
 /// What a statement changed.
 #[derive(Default, Debug)]
@@ -63,7 +62,7 @@ fn named_table(
 
 /// A table whose rows a change reads only where it names a column (NEED-3).
 fn changed_scope(table: &TableDef) -> ScopeTable {
-    ScopeTable { changed: true, ..query::table_scope(table) }
+    ScopeTable { changed: true, ..table_scope(table) }
 }
 
 fn name_path(name: &ast::ObjectName) -> Vec<String> {
@@ -113,7 +112,7 @@ fn value_for(binder: &mut Binder<'_>, expr: &ast::Expr, ty: &ColumnType) -> Resu
         ast::Expr::Value(value) => match &value.value {
             V::Number(..) | V::SingleQuotedString(_) | V::Null | V::Boolean(_) => true,
             V::Placeholder(name) => {
-                if let Some(number) = crate::expr::parameter(name) {
+                if let Some(number) = crate::planner::parameter(name) {
                     return Ok(Some(Expr::Param(number)));
                 }
                 true
@@ -364,7 +363,7 @@ impl<'a> Maker<'a> {
     /// The key of a row, in the session's room for keys.
     fn key(&self, row: &[Value]) -> Result<Buffer<'a>> {
         let number = if self.table().primary.is_empty() {
-            self.context.instance.next_row_number(self.context.txn, self.table())?
+            self.context.server.next_row_number(self.context.txn, self.table())?
         } else {
             0
         };
@@ -381,8 +380,8 @@ impl<'a> Maker<'a> {
         let given = to_i128(&row[at].as_ref()).unwrap_or(0);
         match u64::try_from(given) {
             Ok(given) => {
-                let (instance, txn) = (self.context.instance, self.context.txn);
-                instance.note_auto_increment(txn, self.table(), given)
+                let (server, txn) = (self.context.server, self.context.txn);
+                server.note_auto_increment(txn, self.table(), given)
             }
             Err(_) => Ok(()),
         }

@@ -16,7 +16,7 @@ use sqlparser::tokenizer::Token;
 use super::Session;
 use crate::api::ResultSink;
 use crate::errors::{Result, SqlError};
-use crate::parse::word;
+use crate::parser::word;
 
 impl Session {
     pub(super) fn back_up(

@@ -13,10 +13,10 @@ use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
 use super::metadata::{Held, Mode, Name, Patience, definition_of};
-use super::process::Stop;
 use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
 use crate::ddl::{Pass, online};
 use crate::errors::{Result, SqlError};
+use crate::process::Stop;
 
 /// A wait for the catalog, which nobody has for long, that is not to fail.
 const LONG: Duration = Duration::from_secs(365 * 24 * 3600);

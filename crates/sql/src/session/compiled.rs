@@ -1,7 +1,7 @@
 //! Compiled statements: parsed, checked for rights and tables, and bound, once.
 //!
 //! A prepared statement keeps its compiled form. A text statement is known by its shape
-//! (`parse/shape`): the session keeps the compiled form of a shape, and all sessions together keep
+//! (`parser/shape`): the session keeps the compiled form of a shape, and all sessions together keep
 //! some for the next that comes. A compiled form is valid for one version of the catalog, one
 //! current database and one way to read text.
 
@@ -19,18 +19,20 @@ use spillway_base::thread;
 use spillway_types::Value;
 use sqlparser::ast;
 
-use super::large_values;
-use super::metadata::{self, TableLock, locks_of};
-use super::process::Called;
-use super::{Session, Variables};
+use super::metadata::{TableLock, locks_of};
+use super::{Session, large_values, metadata};
 use crate::api::ResultSink;
 use crate::catalog::Catalog;
-use crate::dml::{ChangePlan, InsertPlan, JoinedPlan, RowSource};
+use crate::dml::{ChangePlan, InsertPlan, JoinedPlan};
 use crate::errors::{Result, SqlError};
-use crate::expr::{DAYS, Fit, MOMENTS, Names, PARAMETERS};
-use crate::needs::{May, Need, Needs};
-use crate::parse::{self, Deep, Depth, Mode, Shape, Statement};
-use crate::query::{self, Point, QueryPlan};
+use crate::executor::Point;
+use crate::expression::Fit;
+use crate::parser::{Deep, Depth, Mode, RowSource, Shape, Statement};
+use crate::planner::{DAYS, MOMENTS, Names, PARAMETERS, QueryPlan};
+use crate::privilege::{May, Need, Needs};
+use crate::process::Called;
+use crate::variables::Variables;
+use crate::{parser, planner};
 
 /// Shapes that a session keeps.
 const SHAPES_MAX: usize = 256;
@@ -177,7 +179,7 @@ pub(super) fn is_rows(statement: &ast::Statement) -> bool {
 fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<Body> {
     use ast::Statement as S;
     Ok(match sql {
-        S::Query(query) => Body::Query(query::plan_query(names, query, None, &[])?),
+        S::Query(query) => Body::Query(planner::plan_query(names, query, None, &[])?),
         S::Insert(insert) => Body::Insert(InsertPlan::new(names, insert)?),
         S::Update(update) if !update.table.joins.is_empty() => {
             Body::Joined(Box::new(JoinedPlan::update(names, update)?))
@@ -438,12 +440,12 @@ impl Session {
             return Some(Slot { depth, statement, compiled: Some(compiled) });
         }
         thread::long_ahead();
-        let mut memory = parse::TextMemory::of(shape.text(), self.instance.0.db.budget());
-        let mut statements = parse::split(shape.text(), mode, &mut memory).ok()?;
+        let mut memory = parser::TextMemory::of(shape.text(), self.instance.0.db.budget());
+        let mut statements = parser::split(shape.text(), mode, &mut memory).ok()?;
         let tokens = statements.pop().filter(|_| statements.is_empty())?;
         Depth::of_tokens(&tokens).ok()?.run(|| {
-            let parse::Parsed { statement, params, depth } =
-                parse::parse(tokens, &mut memory).ok()?;
+            let parser::Parsed { statement, params, depth } =
+                parser::parse(tokens, &mut memory).ok()?;
             let mut slot = Slot::new(statement, depth);
             slot.sql().filter(|sql| is_rows(sql))?;
             if params != shape.values.len() {
@@ -518,7 +520,8 @@ mod tests {
 
     use spillway_base::thread;
 
-    use crate::tests::{in_memory, run};
+    use crate::tests::in_memory;
+    use crate::tests::run;
 
     #[derive(Default)]
     struct Told(AtomicUsize);

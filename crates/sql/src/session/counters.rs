@@ -17,6 +17,7 @@ use spillway_base::lock::Mutex;
 use super::instance::{Inner, Instance};
 use crate::catalog::{Change, IndexPart, TableDef, unawaited};
 use crate::errors::Result;
+use crate::expression::Step;
 
 const BLOCK_MIN: u64 = 4;
 const BLOCK_MAX: u64 = 256;
@@ -44,25 +45,6 @@ pub(super) struct Counters {
     rows: Mutex<HashMap<u32, u64>>,
     /// Held while a bound is moved. `auto_increment` is taken within it.
     reserving: Mutex<()>,
-}
-
-/// Which numbers a session is given: `auto_increment_offset`, and from there each
-/// `auto_increment_increment`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub(crate) offset: u64,
-    pub(crate) increment: u64,
-}
-
-impl Step {
-    /// The smallest of them that is not below `number`.
-    fn at_or_after(self, number: u64) -> u64 {
-        let increment = self.increment.max(1);
-        // An offset beyond the increment is none, as in MySQL.
-        let offset = if self.offset > increment { 1 } else { self.offset.max(1) };
-        let steps = number.saturating_sub(offset).div_ceil(increment);
-        steps.saturating_mul(increment).saturating_add(offset)
-    }
 }
 
 impl Instance {

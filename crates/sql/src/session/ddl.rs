@@ -10,16 +10,13 @@ use sqlparser::tokenizer::Token;
 use super::Session;
 use super::building::{Build, Owner};
 use super::metadata::{Held, Name};
-use super::own::{name_of, split_commas};
-use super::tables::{parts_of, path, path_of, tables_of};
-use crate::accounts::{self, Asker};
 use crate::api::ResultSink;
 use crate::catalog::{Becoming, Catalog, Change, DatabaseDef, TableDef, unawaited};
-use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, online};
+use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, name_check, online};
 use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::names;
-use crate::parse::word;
+use crate::parser::{name_of, parts_of, path, path_of, split_commas, tables_of, word};
+use crate::privilege::{Asker, accounts};
 
 impl Session {
     pub(super) fn run_ddl(
@@ -28,7 +25,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        names::check_statement(statement)?;
+        name_check::check_statement(statement)?;
         self.check_rights(statement)?;
         match statement {
             ast::Statement::CreateIndex(create) => {
@@ -96,7 +93,7 @@ impl Session {
     /// ALTER TABLE. Rows are read as they are installed, so what an error says of them is waited
     /// for (DESIGN, D2).
     fn alter_table(&mut self, alter: &Alter) -> Result<()> {
-        names::check_alter(alter)?;
+        name_check::check_alter(alter)?;
         let outcome = self.rebuild_table(alter);
         if outcome.as_ref().is_err_and(SqlError::tells_of_rows) {
             let usual = self.variables.borrow().transactions;

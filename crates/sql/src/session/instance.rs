@@ -16,28 +16,27 @@ use spillway_base::clock::Clock;
 use spillway_base::lock::Mutex;
 use spillway_base::stall::Waits;
 use spillway_base::thread::JoinHandle;
-use spillway_types::Collation;
+use spillway_types::{Collation, Value};
 
 use super::compiled::{CommonShapes, Shapes};
 use super::counters::Counters;
-use super::front::Front;
 use super::metadata::{Held, MetadataLocks, Name};
-use super::named::{NamedLocks, OwnLocks};
-use super::process::{Process, ProcessLine, Ran, Stop};
 use super::refreshing::Refreshes;
-use super::system_variables::SystemVariables;
-use super::user_variables::UserVariables;
-use super::variables::{Often, VARIABLES, Variables, storage_settings};
-use super::{Session, building, durability};
-use crate::account_limits::AccountUse;
-use crate::catalog::{CATALOG, Catalog, TableDef, UserDef, remove_unnamed_spaces};
+use super::server_hooks::Front;
+use super::{Session, building};
+use crate::catalog::{CATALOG, Catalog, Newest, TableDef, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
 use crate::errors::Result;
-use crate::expr::Room;
-use crate::parse::Mode;
-use crate::query;
-use crate::rows::Newest;
-use crate::show::Labels;
+use crate::executor;
+use crate::expression::{Room, Server, Step};
+use crate::information_schema::{Labels, virtual_rows};
+use crate::parser::Mode;
+use crate::privilege::AccountUse;
+use crate::process::{Process, ProcessLine, Ran, Stop};
+use crate::variables::{
+    NamedLocks, Often, OwnLocks, SystemVariables, UserVariables, VARIABLES, Variables, durability,
+    storage_settings,
+};
 
 pub(super) struct Inner {
     /// As no other instance of the process has it.
@@ -139,7 +138,7 @@ impl Instance {
             row_fields: db.settings().has(Mechanism::RowFields),
             point_reads: db.settings().has(Mechanism::PointReads),
             looks_up_together: match db.settings().has(Mechanism::LookupBatches) {
-                true => query::together_max(db.settings().memory_bytes),
+                true => executor::together_max(db.settings().memory_bytes),
                 false => 1,
             },
             shapes: CommonShapes::new(db.budget()),
@@ -538,5 +537,56 @@ impl Instance {
     /// the catalog name them.
     pub(super) fn note_built(&self, spaces: &[u32], csn: Csn) {
         self.0.since.lock().extend(spaces.iter().map(|space| (*space, csn)));
+    }
+}
+
+impl Server for Instance {
+    fn database(&self) -> &Database {
+        self.database()
+    }
+
+    fn takes_row_batches(&self) -> bool {
+        self.takes_row_batches()
+    }
+
+    fn hands_fields_on(&self) -> bool {
+        self.hands_fields_on()
+    }
+
+    fn looks_up_together(&self) -> usize {
+        self.looks_up_together()
+    }
+
+    fn next_number(&self) -> u64 {
+        self.next_number()
+    }
+
+    fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+        self.next_row_number(txn, table)
+    }
+
+    fn next_auto_increment(&self, txn: &Transaction, table: &TableDef, step: Step) -> Result<u64> {
+        self.next_auto_increment(txn, table, step)
+    }
+
+    fn note_auto_increment(&self, txn: &Transaction, table: &TableDef, given: u64) -> Result<()> {
+        self.note_auto_increment(txn, table, given)
+    }
+
+    fn auto_increment_of(&self, table: &TableDef) -> u64 {
+        self.auto_increment_of(table)
+    }
+
+    fn process_lines(&self) -> Vec<ProcessLine> {
+        self.process_lines()
+    }
+
+    fn virtual_rows(
+        &self,
+        catalog: &Catalog,
+        variables: &RefCell<Variables>,
+        name: &str,
+    ) -> Vec<Vec<Value>> {
+        virtual_rows(self, catalog, variables, name)
     }
 }

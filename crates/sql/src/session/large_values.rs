@@ -42,7 +42,8 @@ pub(super) fn bytes_of(values: &[Value]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{in_memory, run};
+    use crate::tests::in_memory;
+    use crate::tests::run;
 
     #[test]
     fn large2_a_session_keeps_no_large_value_of_a_statement() {

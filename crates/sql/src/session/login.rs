@@ -5,12 +5,13 @@
 
 use sqlparser::ast;
 
+use super::Session;
 use super::compiled::Slot;
-use super::{Instance, Session};
+use super::instance::Instance;
 use crate::catalog::{Catalog, UserDef};
 use crate::errors::{Result, SqlError};
-use crate::grants;
-use crate::parse::Statement;
+use crate::parser::Statement;
+use crate::privilege::grants;
 
 /// An account that a client has proved to be of.
 #[derive(Clone, Debug)]

@@ -25,13 +25,11 @@ use spillway_base::thread::blocking;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::own::split_commas;
-use super::process::Stop;
-use super::tables::{parts_of, path_of};
 use crate::errors::{Result, SqlError};
 use crate::names;
-use crate::needs::{Need, tables_of};
-use crate::parse::{solid, word};
+use crate::parser::{parts_of, path_of, solid, split_commas, word};
+use crate::privilege::{Need, tables_of};
+use crate::process::Stop;
 
 /// Database and name of a table; the name is empty for the database itself.
 pub(super) type Name = (String, String);
@@ -682,7 +680,7 @@ mod tests {
             lock.unlock(Mode::Alone, 1);
         }
         for _ in 0..3 * AT_HAND {
-            let other = Arc::new(self::lock());
+            let other = Arc::new(super::tests::lock());
             other.take(Mode::Read, 0, false, &SOON).unwrap();
             held.took(&other, Mode::Read);
             held.clear();

@@ -4,33 +4,27 @@
 //! [`Session::query`] through `run` (queries and changes), `ddl` (changes of the catalog) or `own`
 //! (SET, transactions, SHOW and the like).
 
-mod at_hand;
+mod admin_statements;
 mod backup;
 mod building;
+mod catalog_cache;
 mod compiled;
 mod counters;
 mod ddl;
-mod durability;
-mod front;
 mod instance;
 mod large_values;
 mod login;
 mod metadata;
-mod named;
-mod own;
 mod point;
 mod prepared;
-mod process;
+mod privilege_check;
 mod refreshing;
-mod rights;
 mod run;
+mod server_hooks;
 mod set;
 mod stalls;
-mod system_variables;
-mod tables;
 mod transactions;
-mod user_variables;
-mod variables;
+mod variable_values;
 mod warnings;
 
 use std::cell::{Cell, RefCell};
@@ -48,37 +42,29 @@ use spillway_inspect::Names;
 use spillway_types::Value;
 use sqlparser::ast;
 
-use self::compiled::{Body, Given, Shapes, Slot, is_rows};
-use self::metadata::Held;
-use self::prepared::Stored;
-use self::process::{Called, Process};
-use self::run::Left;
-use self::warnings::Warning;
-use crate::account_limits::Connected;
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::catalog::AccountLimits;
-use crate::dml::{Changed, RowSource};
+use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::expr::Room;
-use crate::parse::{self, Statement};
-use crate::show::Labels;
+use crate::expression::Room;
+use crate::information_schema::Labels;
+use crate::parser::{self, RowSource, Statement};
+use crate::privilege::Connected;
+use crate::process::{Called, Process};
+use crate::variables::Variables;
+use compiled::{Body, Given, Shapes, Slot, is_rows};
+use metadata::Held;
+use prepared::Stored;
+use run::Left;
+use warnings::Warning;
 
-pub(crate) use self::counters::Step;
-pub use self::durability::parse;
-pub use self::front::{Front, Limits};
-pub use self::instance::Instance;
-pub use self::login::Account;
-pub(crate) use self::named::Patience;
-pub use self::prepared::Prepared;
-pub(crate) use self::tables::path_of;
-pub(crate) use self::variables::{FULL_GROUP_BY, INDEX_ONLY, LITERALS, Variables};
+pub use instance::Instance;
+pub use login::Account;
+pub use prepared::Prepared;
+pub use server_hooks::{Front, Limits};
 
 /// A text of no more bytes takes no longer to be parsed than a row to be looked up on a device.
 const BRIEF_TEXT: usize = 128;
-
-/// The version that clients see. They read the number before the first dash to learn which SQL they
-/// may use.
-pub const VERSION: &str = "8.0.36-Spillway-0.1.0";
 
 /// A session: one client's transactions, variables and prepared statements.
 pub struct Session {
@@ -164,8 +150,8 @@ impl Session {
         if sql.len() > BRIEF_TEXT {
             thread::long_ahead();
         }
-        let mut memory = parse::TextMemory::of(sql, self.instance.database().budget());
-        let statements = parse::split(sql, self.mode(), &mut memory)?;
+        let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
+        let statements = parser::split(sql, self.mode(), &mut memory)?;
         if statements.is_empty() {
             // A comment alone is a statement that does nothing; nothing at all is none.
             if sql.trim_matches(|c: char| c.is_whitespace() || c == ';').is_empty() {
@@ -189,12 +175,12 @@ impl Session {
                 // Statements that the one before has made ready do not wait for this one.
                 spillway_base::thread::blocking(|| ());
             }
-            let bound = parse::Depth::of_tokens(&tokens).inspect_err(|error| {
+            let bound = parser::Depth::of_tokens(&tokens).inspect_err(|error| {
                 self.warnings.clear();
                 self.note_error(error);
             })?;
             bound.run(|| {
-                let parsed = parse::parse(tokens, &mut memory).inspect_err(|error| {
+                let parsed = parser::parse(tokens, &mut memory).inspect_err(|error| {
                     self.warnings.clear();
                     self.note_error(error);
                 })?;
@@ -304,10 +290,10 @@ impl Session {
     /// 1146 for one that there is not.
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
-        let mut memory = parse::TextMemory::of(&sql, self.instance.database().budget());
-        let tokens = parse::split(&sql, parse::Mode::default(), &mut memory)?.pop();
-        let parsed = parse::parse(tokens.unwrap_or_default(), &mut memory)?;
-        let parse::Parsed { statement, depth, .. } = parsed;
+        let mut memory = parser::TextMemory::of(&sql, self.instance.database().budget());
+        let tokens = parser::split(&sql, parser::Mode::default(), &mut memory)?.pop();
+        let parsed = parser::parse(tokens.unwrap_or_default(), &mut memory)?;
+        let parser::Parsed { statement, depth, .. } = parsed;
         let catalog = self.instance.0.catalog.load_full();
         match &*self.compile(&Slot::new(statement, depth), &[], &catalog)?.body {
             Body::Query(plan) => Ok(plan.columns.clone()),
@@ -340,7 +326,7 @@ impl Session {
     }
 
     /// How its text is read.
-    fn mode(&self) -> parse::Mode {
+    fn mode(&self) -> parser::Mode {
         self.variables.borrow().mode
     }
 
@@ -380,7 +366,7 @@ impl Session {
         }
         let process = &self.process;
         let account = match &**slot.statement {
-            Statement::Own(_, tokens) => crate::accounts::shown(tokens),
+            Statement::Own(_, tokens) => crate::privilege::shown(tokens),
             Statement::Sql(_) => None,
         };
         process.begin(account.as_deref().map_or(called, Called::Text));

@@ -24,7 +24,8 @@ use super::run::Telling;
 use crate::api::ResultSink;
 use crate::dml::Changed;
 use crate::errors::Result;
-use crate::query::{Point, QueryPlan};
+use crate::executor::Point;
+use crate::planner::QueryPlan;
 
 /// A table's lock that is shared for the moment.
 struct Moment<'l> {

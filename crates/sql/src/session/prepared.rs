@@ -7,14 +7,13 @@ use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
 use super::compiled::{Body, Slot, is_rows};
-use super::large_values;
-use super::own::{name_of, split_commas};
-use super::process::{Called, Kept};
-use super::{Instance, Session};
+use super::instance::Instance;
+use super::{Session, large_values};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
-use crate::names;
-use crate::parse::{self, Statement, word};
+use crate::parser::{Statement, name_of, split_commas, word};
+use crate::process::{Called, Kept};
+use crate::{names, parser};
 
 /// A statement that was prepared.
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ pub(super) struct Stored {
 }
 
 /// What a prepared statement takes beside its text and its plan ([`super::compiled`]): measured, of
-/// a point select. The tree of a long text has a charge of its own ([`parse::TextMemory::kept`]).
+/// a point select. The tree of a long text has a charge of its own ([`parser::TextMemory::kept`]).
 const STATEMENT_BYTES: usize = 8 << 10;
 
 /// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees
@@ -85,13 +84,13 @@ impl Session {
     /// Where it is none, or names what there is not; 1461 for one too many, 1041 for want of
     /// memory.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let mut memory = parse::TextMemory::of(sql, self.instance.database().budget());
-        let mut statements = parse::split(sql, self.mode(), &mut memory)?;
+        let mut memory = parser::TextMemory::of(sql, self.instance.database().budget());
+        let mut statements = parser::split(sql, self.mode(), &mut memory)?;
         let (Some(tokens), true) = (statements.pop(), statements.is_empty()) else {
             return Err(SqlError::syntax("a prepared statement is one statement"));
         };
         let place = self.instance.place_for(sql)?;
-        parse::Depth::of_tokens(&tokens)?.run(|| self.prepare_tokens(sql, tokens, place, memory))
+        parser::Depth::of_tokens(&tokens)?.run(|| self.prepare_tokens(sql, tokens, place, memory))
     }
 
     fn prepare_tokens(
@@ -99,9 +98,9 @@ impl Session {
         sql: &str,
         tokens: Vec<Token>,
         place: Place,
-        mut memory: parse::TextMemory,
+        mut memory: parser::TextMemory,
     ) -> Result<Prepared> {
-        let parse::Parsed { statement, params, depth } = parse::parse(tokens, &mut memory)
+        let parser::Parsed { statement, params, depth } = parser::parse(tokens, &mut memory)
             .inspect_err(|error| {
                 self.warnings.clear();
                 self.note_error(error);
@@ -125,7 +124,7 @@ impl Session {
         let id = self.statements_next;
         self.statements_next += 1;
         let account = match &**slot.statement {
-            Statement::Own(_, tokens) => crate::accounts::shown(tokens),
+            Statement::Own(_, tokens) => crate::privilege::shown(tokens),
             Statement::Sql(_) => None,
         };
         let kept = self.process.keep(id, account.as_deref().unwrap_or(sql).into());

@@ -37,11 +37,10 @@ use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
 use super::metadata::{Mode, Name, Patience, definition_of};
-use super::process::Stop;
-use crate::catalog::{Catalog, Change, TableDef};
+use crate::catalog::{Catalog, Change, LAYOUTS_MAX, TableDef};
 use crate::ddl::{Pass, refresh};
 use crate::errors::Result;
-use crate::rows::LAYOUTS_MAX;
+use crate::process::Stop;
 
 /// Versions beside the newest from which on rows are written anew.
 const REFRESH_FROM: usize = LAYOUTS_MAX / 2;

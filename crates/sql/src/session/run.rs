@@ -9,16 +9,17 @@ use spillway_types::{ColumnType, Field, Value, ValueRef};
 use sqlparser::ast;
 
 use super::Session;
-use super::at_hand::AtHand;
+use super::catalog_cache::AtHand;
 use super::compiled::{Body, Compiled, Given, Slot, is_rows};
 use super::metadata::{Name, modes_of};
 use crate::api::{PlanId, ResultSink};
 use crate::catalog::Catalog;
-use crate::dml::{Changed, RowSource};
+use crate::dml::Changed;
 use crate::errors::{Result, SqlError};
-use crate::expr::{Context, Patterns};
-use crate::parse::{Depth, Statement};
-use crate::query;
+use crate::executor;
+use crate::expression::{Context, Patterns};
+use crate::parser::{Depth, RowSource, Statement};
+use crate::planner::query_plan;
 
 /// How often a first statement starts over when it meets rows that were changed after its snapshot
 /// (DESIGN, D12).
@@ -217,7 +218,7 @@ impl Session {
             self.told.set(false);
             self.variables.borrow_mut().user.begin_statement();
             let mut context = self.context(txn, &ready.catalog, given.params);
-            context.starts_over = attempt < query::STARTS_MAX;
+            context.starts_over = attempt < executor::STARTS_MAX;
             if matches!(*ready.compiled.body, Body::Query(_)) {
                 context.deadline = deadline;
             } else {
@@ -298,7 +299,7 @@ impl Session {
         let wall = fixed.unwrap_or_else(|| spillway_base::clock::wall().as_micros() as i64);
         Context {
             txn,
-            instance: &self.instance,
+            server: &self.instance,
             catalog,
             variables: &self.variables,
             params,
@@ -332,7 +333,7 @@ impl Session {
     pub(super) fn select(
         &self,
         context: &Context<'_>,
-        plan: &query::QueryPlan,
+        plan: &query_plan::QueryPlan,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let most = match plan.limit {
@@ -341,8 +342,8 @@ impl Session {
         };
         let mut count = 0;
         if plan.is_locking() || context.txn.has_writes() {
-            let mut rows = query::Spool::new(context);
-            query::run_query(context, plan, &mut |row| {
+            let mut rows = executor::Spool::new(context);
+            executor::run_query(context, plan, &mut |row| {
                 if count < most {
                     count += 1;
                     rows.push(row)?;
@@ -359,7 +360,7 @@ impl Session {
         } else {
             context.txn.wait_until_readable()?;
             let mut telling = Telling::of(&self.told, plan, most, sink);
-            query::run_refs(context, plan, &mut telling)?;
+            executor::run_refs(context, plan, &mut telling)?;
             count = telling.end()?;
         }
         let found = if plan.counted { context.found.get() } else { count };
@@ -379,12 +380,12 @@ impl Session {
         let slot = Slot::new(Statement::Sql(Box::new(statement.clone())), Depth::default());
         let catalog = self.instance.0.catalog.load_full();
         let rows = match &*self.compile(&slot, &[], &catalog)?.body {
-            Body::Query(plan) => crate::show::explain(plan),
-            Body::Insert(plan) => crate::show::explain_insert(plan.table(), plan.query()),
+            Body::Query(plan) => crate::executor::explain(plan),
+            Body::Insert(plan) => crate::executor::explain_insert(plan.table(), plan.query()),
             Body::Change(plan) => plan.explain(),
-            Body::Joined(plan) => crate::show::explain(plan.rows()),
+            Body::Joined(plan) => crate::executor::explain(plan.rows()),
         };
-        self.send(&crate::show::explain_columns(), rows, more, sink)
+        self.send(&crate::executor::explain_columns(), rows, more, sink)
     }
 
     pub(super) fn send(
@@ -394,7 +395,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        sink.columns(&crate::show::result_columns(columns))?;
+        sink.columns(&crate::information_schema::result_columns(columns))?;
         for row in &rows {
             let refs: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
             sink.row(&refs)?;
@@ -407,7 +408,7 @@ impl Session {
 pub(super) struct Telling<'t> {
     /// Whether it was told of anything.
     told: &'t Cell<bool>,
-    plan: &'t query::QueryPlan,
+    plan: &'t query_plan::QueryPlan,
     /// The most that are reported.
     most: u64,
     count: u64,
@@ -417,7 +418,7 @@ pub(super) struct Telling<'t> {
 impl<'t> Telling<'t> {
     pub(super) fn of(
         told: &'t Cell<bool>,
-        plan: &'t query::QueryPlan,
+        plan: &'t query_plan::QueryPlan,
         most: u64,
         sink: &'t mut dyn ResultSink,
     ) -> Telling<'t> {
@@ -446,7 +447,7 @@ impl<'t> Telling<'t> {
     }
 }
 
-impl query::TakeRow for Telling<'_> {
+impl executor::TakeRow for Telling<'_> {
     fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool> {
         self.tell(|sink| sink.row(values))
     }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
-use super::own::{name_of, split_commas};
-use super::variables::{Kind, canonical, sql_mode, time_offset, variable, wrong};
-use super::{Session, durability};
+use super::Session;
 use crate::errors::{Result, SqlError};
 use crate::names;
-use crate::parse::{solid, word};
+use crate::parser::{name_of, solid, split_commas, word};
+use crate::variables::{Kind, canonical, durability, sql_mode, time_offset, variable, wrong};
 
 /// What one part of a SET does.
 enum Part {
@@ -163,7 +162,7 @@ impl Session {
             return Ok(Part::LastInsertId(u64::try_from(number).unwrap_or(0)));
         }
         let (initial, kind) = variable(name)?;
-        let name = super::variables::VARIABLES
+        let name = crate::variables::VARIABLES
             .iter()
             .find_map(|(known, ..)| (*known == name).then_some(*known))
             .unwrap_or_default();
@@ -208,7 +207,7 @@ impl Session {
             Kind::Number(least, most) => self.bounded(name, &text, least, most)?,
             Kind::Limit => {
                 let mut warnings = Vec::new();
-                super::front::check_limit(name, global, &mut text, &mut warnings)?;
+                super::server_hooks::check_limit(name, global, &mut text, &mut warnings)?;
                 warnings.into_iter().for_each(|warning| self.warn(warning));
                 text
             }

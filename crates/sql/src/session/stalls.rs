@@ -3,7 +3,7 @@
 use spillway_base::stall::Cause;
 
 use super::Session;
-use crate::parse::Statement;
+use crate::parser::Statement;
 
 /// Whether a statement only shows or sets something: what was waited for before it is still to be
 /// seen after it.

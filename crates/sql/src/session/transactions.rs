@@ -2,15 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use spillway::{CommitFuture, Error, ErrorKind, Isolation, TransactionOptions};
+use spillway::CommitFuture;
+use spillway::Error;
+use spillway::ErrorKind;
+use spillway::TransactionOptions;
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::own::{name_of, split_commas};
 use crate::api::{Outcome, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::names;
-use crate::parse::word;
+use crate::parser::{name_of, split_commas, word};
+use crate::variables::isolation_of;
 
 /// Names of savepoints are compared without regard to case.
 fn savepoint_name(token: Option<&Token>) -> String {
@@ -266,14 +269,5 @@ impl Session {
             self.assign(scope == "global", "transaction_read_only", text)?;
         }
         Ok(())
-    }
-}
-
-/// READ UNCOMMITTED reads what is committed.
-pub(super) fn isolation_of(level: &str) -> Isolation {
-    match level {
-        "READ-COMMITTED" | "READ-UNCOMMITTED" => Isolation::ReadCommitted,
-        "SERIALIZABLE" => Isolation::Serializable,
-        _ => Isolation::RepeatableRead,
     }
 }

@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Token;
 use super::Session;
 use crate::api::ResultSink;
 use crate::errors::{Result, SqlError};
-use crate::parse::word;
+use crate::parser::word;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Level {

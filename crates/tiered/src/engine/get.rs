@@ -61,9 +61,8 @@ impl Inner {
         let row = self.get_cached_row(key, snapshot, value, |rows| table.era(rows));
         let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
-            // The sub-table matters only to listeners, and mostly there are none.
-            if is_sample || HomePlace::is_asked_for() {
-                self.note_read(table.parts().of(key), is_sample);
+            if is_sample {
+                self.note_read(table.parts().of(key), true);
             }
             return Ok(Found::Value(csn));
         }
@@ -118,8 +117,8 @@ impl Inner {
         });
         let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
-            if is_sample || HomePlace::is_asked_for() {
-                self.note_read_of(id, key, is_sample);
+            if is_sample {
+                self.note_read_of(id, key, true);
             }
             return Ok(Some(Found::Value(csn)));
         }

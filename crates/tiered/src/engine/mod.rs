@@ -422,7 +422,7 @@ impl Inner {
         tables.values().flat_map(of).collect()
     }
 
-    /// Reports a read of a sub-table to listeners.
+    /// Counts a read of a sub-table, where it is one of those that are counted.
     fn note_read(&self, part: &SubTable, is_sample: bool) {
         self.note_use(is_sample && part.mix.count_read());
     }

@@ -4,7 +4,7 @@ use spillway::{Database, Direction, KeyRange, LockMode, LockWait, Settings, Tran
 
 use super::{finish, forget_layouts};
 use crate::catalog::{Catalog, Change};
-use crate::ddl::Pass;
+use crate::ddl::pass::Pass;
 use crate::session::{Instance, Session};
 use crate::tests::run;
 
@@ -66,7 +66,7 @@ fn it_is_told_when_others_may_have_the_rows() {
             let other = db.begin(TransactionOptions::new());
             let (mode, wait) = (LockMode::Exclusive, LockWait::NoWait);
             assert!(other.get_locked(table.rows(), scan.key(), mode, wait, &mut bytes).unwrap());
-            assert!(crate::rows::is_newest(&table, &bytes).unwrap());
+            assert!(crate::catalog::is_newest(&table, &bytes).unwrap());
             told.set(told.get() + 1);
         }
     };

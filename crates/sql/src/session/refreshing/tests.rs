@@ -227,7 +227,7 @@ fn rows(instance: &Instance) -> Vec<(Vec<u8>, bool)> {
     let mut scan = txn.scan(table.rows(), KeyRange::ALL, Direction::Forward).unwrap();
     let mut rows = Vec::new();
     while scan.advance().unwrap() {
-        let newest = crate::rows::is_newest(&table, scan.value()).unwrap();
+        let newest = crate::catalog::is_newest(&table, scan.value()).unwrap();
         rows.push((scan.key().to_vec(), newest));
     }
     rows

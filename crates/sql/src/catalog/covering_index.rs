@@ -1,0 +1,203 @@
+//! Index-only reads: if an index has all columns of a table that a query reads, the query reads its
+//! entries instead of the rows.
+//!
+//! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
+//! access. Code that runs over stored rows then gets [`Entry`]s as [`Stored`] rows; conditions,
+//! projections and totals do not know the difference.
+//!
+//! # Guarantees
+//!
+//! - **S1.** An entry that a statement reads belongs to a row that exists at the statement's
+//!   snapshot and has these values, and each such row has exactly one entry. An entry comes and
+//!   goes in the transaction that changes its row, so a snapshot sees both or neither; so does the
+//!   transaction itself before its commit, and after a rollback to a savepoint. For an index that
+//!   was built beside changes, `ddl/online` says the same (O2, O3), and snapshots from before its
+//!   end are refused (O7).
+//! - **S2.** A column is taken from an entry only if the entry has its value to the last bit
+//!   ([`key::is_exact`]); the value is what the row reads as under the table's present definition.
+//!   A change of the definition that would give an entry another meaning rebuilds the index
+//!   (`ddl/instant`).
+//! - **S3.** Statements that lock or change rows read the rows.
+//! - **S4.** Under SERIALIZABLE, the part of the index that was read counts as read, and nothing of
+//!   the rows. A transaction that changes, adds or removes what an entry there says writes that
+//!   entry; one that changes other columns of the row changes nothing that was read.
+//! - **S5.** A query answers the same with and without index-only reads; but if it asks for no
+//!   order, rows may come in another.
+//! - **S6.** However many ranges a query joins by OR, an entry is read once: the query reads
+//!   disjoint spans (`spans`).
+
+use spillway_types::key::{self, Part};
+use spillway_types::{ColumnType, Field, ValueRef};
+
+use super::definitions::{ColumnDef, IndexPart, TableDef};
+use crate::errors::Result;
+
+/// Which parts of an index's entries have the columns that a query reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Cover {
+    /// From the front of the key on, up to the last that is needed.
+    pieces: Vec<Piece>,
+}
+
+/// A part of an index's keys.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    column: usize,
+    /// Whether the column is read from it.
+    is_read: bool,
+    /// Of whole numbers: whether they are unsigned.
+    unsigned: Option<bool>,
+}
+
+impl Cover {
+    /// How an index's entries give these columns; `None` where they do not give all of them (S2).
+    pub(crate) fn of(table: &TableDef, index: usize, columns: &[usize]) -> Option<Cover> {
+        let key = || table.indexes[index].parts.iter().chain(&table.primary);
+        let tells = |part: &IndexPart| {
+            let column = &table.columns[part.column];
+            key::is_exact(&column.ty, column.collation, part.prefix)
+        };
+        let piece = |part: &IndexPart| Piece {
+            column: part.column,
+            is_read: false,
+            unsigned: match table.columns[part.column].ty {
+                ColumnType::Int { unsigned, .. } => Some(unsigned),
+                _ => None,
+            },
+        };
+        let mut pieces: Vec<Piece> = key().map(piece).collect();
+        let mut len = 0;
+        for column in columns {
+            let at = key().position(|part| part.column == *column && tells(part))?;
+            pieces[at].is_read = true;
+            len = len.max(at + 1);
+        }
+        pieces.truncate(len);
+        Some(Cover { pieces })
+    }
+}
+
+/// About how many bytes an entry of an index has before its row's key.
+pub(crate) fn entry_bytes(table: &TableDef, index: usize) -> u64 {
+    let part = |part: &IndexPart| {
+        let column = &table.columns[part.column];
+        let weights = if column.ty.is_text() && !column.collation.is_bytewise() { 2 } else { 1 };
+        match long_bytes(&column.ty) {
+            Some(long) => 2 + part.prefix.map_or(long, |prefix| long.min(prefix.into())) * weights,
+            None => 9,
+        }
+    };
+    table.indexes[index].parts.iter().map(part).sum()
+}
+
+/// About how many bytes a row has beside its key.
+pub(crate) fn row_bytes(table: &TableDef) -> u64 {
+    let column = |column: &ColumnDef| 5 + long_bytes(&column.ty).unwrap_or(8);
+    5 + table.columns.iter().map(column).sum::<u64>()
+}
+
+/// About how many bytes a value has, where its type says no more than how many at the most.
+fn long_bytes(ty: &ColumnType) -> Option<u64> {
+    const FILLED: u64 = 32;
+    match ty {
+        ColumnType::Char(most) | ColumnType::VarChar(most) => Some(FILLED.min((*most).into())),
+        ColumnType::Binary(most) | ColumnType::VarBinary(most) => Some(FILLED.min((*most).into())),
+        ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json => Some(FILLED),
+        ColumnType::Decimal { .. } => Some(FILLED),
+        _ => None,
+    }
+}
+
+/// An entry of an index, with the columns that are read from it.
+pub(crate) struct Entry<'t> {
+    /// Columns of whole numbers, which most are, and how many of these there are.
+    wholes: [(usize, Field<'static>); WHOLES],
+    wholes_len: usize,
+    /// The others. What is here of an entry before is of columns that are among the former now,
+    /// where they are found first.
+    values: Vec<(usize, Part<'t>)>,
+    /// Texts and bytes of them.
+    room: Vec<u8>,
+}
+
+/// Columns of whole numbers that are read so; more of them are read as others are.
+const WHOLES: usize = 4;
+
+impl<'t> Entry<'t> {
+    pub(crate) fn new() -> Entry<'t> {
+        let wholes = [(0, Field::Null); WHOLES];
+        Entry { wholes, wholes_len: 0, values: Vec::new(), room: Vec::new() }
+    }
+
+    /// Becomes the entry with this key.
+    #[inline]
+    pub(crate) fn read(&mut self, cover: &Cover, table: &'t TableDef, key: &[u8]) -> Result<()> {
+        self.wholes_len = 0;
+        let mut rest = key;
+        for (at, piece) in cover.pieces.iter().enumerate() {
+            let Some(behind) = self.read_whole(piece, rest) else {
+                return self.read_on(&cover.pieces[at..], table, rest);
+            };
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Reads a part of whole numbers, if this is one and there is a place, and answers what is
+    /// behind it.
+    #[inline(always)]
+    fn read_whole<'k>(&mut self, piece: &Piece, rest: &'k [u8]) -> Option<&'k [u8]> {
+        let place = self.wholes.get_mut(self.wholes_len)?;
+        let (field, behind) = key::read_whole(rest, piece.unsigned?)?;
+        if piece.is_read {
+            *place = (piece.column, field);
+            self.wholes_len += 1;
+        }
+        Some(behind)
+    }
+
+    /// Reads what is left of a key, of whatever parts.
+    #[inline(never)]
+    fn read_on(&mut self, pieces: &[Piece], table: &'t TableDef, key: &[u8]) -> Result<()> {
+        const WRONG: &str = "an index key makes no sense";
+        self.values.clear();
+        self.room.clear();
+        let mut rest = key;
+        for piece in pieces {
+            if let Some(behind) = self.read_whole(piece, rest) {
+                rest = behind;
+                continue;
+            }
+            let ty = &table.columns[piece.column].ty;
+            let len = if piece.is_read {
+                let (part, len) = key::read_part(rest, ty, &mut self.room).ok_or(WRONG)?;
+                self.values.push((piece.column, part));
+                len
+            } else {
+                key::part_len(rest, ty).ok_or(WRONG)?
+            };
+            rest = rest.get(len..).ok_or(WRONG)?;
+        }
+        Ok(())
+    }
+
+    /// A column that is read from it, where it is a whole number; `None` where it is none.
+    #[inline]
+    pub(crate) fn field(&self, column: usize) -> Option<Field<'_>> {
+        let wholes = self.wholes.get(..self.wholes_len)?;
+        wholes.iter().find(|(at, _)| *at == column).map(|(_, field)| *field)
+    }
+
+    /// A column that is read from it.
+    #[inline]
+    pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'_>> {
+        if let Some(field) = self.field(column) {
+            return Ok(field.value());
+        }
+        let part = self.values.iter().find(|(at, _)| *at == column).map(|(_, part)| part);
+        Ok(part
+            .ok_or("a column that its index does not give")?
+            .value(&self.room)
+            .ok_or("a text in an index is not UTF-8")?)
+    }
+}

@@ -1,0 +1,214 @@
+//! Stored rows under a table's present definition, whichever version of it they were written under.
+//!
+//! Many changes of a table's columns leave its rows as they are. Each row records under which
+//! version of the schema it was written (`types::row`), and the table's definition keeps the
+//! [`Layout`] of every version that rows may still have. A reader uses a map from each version to
+//! the present columns, made once when a catalog is read, not for each row.
+//!
+//! # Guarantees
+//!
+//! - **V1.** A row is written under the newest version of its table's schema, and is of that
+//!   version until it is rewritten.
+//! - **V2.** A column has an id that no other column of its table has, and that no earlier column
+//!   had whose values rows may still hold. Ids alone say which column a position in a row is; names
+//!   and the order of columns say nothing about rows.
+//! - **V3.** A column that a row does not have, by its layout or because it has fewer values, reads
+//!   as the column's initial value, which stays what it was when the column was added, whatever
+//!   becomes of its type and default.
+//! - **V4.** A value from before its column's type became a wider one reads as the wider type
+//!   stores it.
+//! - **V5.** A row of a version that the definition does not know is damage, and is reported as
+//!   such.
+//! - **V6.** A row of the newest version is read without a map: one comparison recognises it.
+//! - **V7.** Compactions that merge rows of earlier versions anyway rewrite them in the newest, if
+//!   that makes them no longer ([`Newest`]): not before the change of the table is durable, and
+//!   when nobody reads by an earlier definition any more, because a change has its table alone.
+//!   Rows that are carried stay as they are, and so do their layouts; a pass leaves none, by
+//!   OPTIMIZE TABLE or automatically when there are many (`session/refreshing`).
+//!
+//! The alternative gives rows no version: they keep the positions of dropped columns, and each
+//! column knows its own position for ever. That needs no layouts, but a table whose columns come
+//! and go would carry the dead ones in every new row, and a value of a narrower type could not be
+//! told from one of the present type.
+
+use std::sync::Arc;
+
+use spillway::Rewrite;
+use spillway_types::row::{RowReader, widened, write_row};
+use spillway_types::{ColumnType, Field, Value, ValueRef};
+
+use super::covering_index::Entry;
+use super::definitions::{ColumnDef, Layout, TableDef};
+use crate::errors::Result;
+
+/// The most versions that rows may have beside the newest; a change that would make one more writes
+/// the rows anew.
+pub(crate) const LAYOUTS_MAX: usize = 64;
+
+/// How rows of each version give the columns of one definition.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Versions {
+    newest: u16,
+    /// Of each column, for rows from before it was added.
+    initial: Vec<Value>,
+    older: Vec<Older>,
+}
+
+/// Rows of an earlier version.
+#[derive(Clone, Debug)]
+pub(crate) struct Older {
+    schema: u16,
+    /// Where they have each column, and its type.
+    places: Vec<Option<(usize, ColumnType)>>,
+}
+
+impl Versions {
+    /// The maps of a table's definition.
+    pub(crate) fn of(table: &TableDef) -> Versions {
+        let older = |layout: &Layout| {
+            let place = |column: &ColumnDef| {
+                let at = layout.columns.iter().position(|id| *id == column.id);
+                at.map(|at| (at, column.ty.clone()))
+            };
+            Older { schema: layout.schema, places: table.columns.iter().map(place).collect() }
+        };
+        Versions {
+            newest: table.schema,
+            initial: table.columns.iter().map(ColumnDef::initial_value).collect(),
+            older: table.layouts.iter().map(older).collect(),
+        }
+    }
+
+    fn initial(&self, column: usize) -> ValueRef<'_> {
+        self.initial.get(column).map_or(ValueRef::Null, Value::as_ref)
+    }
+
+    #[cold]
+    fn older(&self, schema: u16) -> Result<&Older> {
+        let found = self.older.iter().find(|older| older.schema == schema);
+        Ok(found.ok_or("a row is of a schema version that its table does not know")?)
+    }
+}
+
+/// A row as it is stored, read in place.
+pub(crate) enum Stored<'r> {
+    /// At its primary key, under the newest version.
+    Row(RowReader<'r>, &'r Versions),
+    /// The same, under an earlier one.
+    Older(RowReader<'r>, &'r Versions, &'r Older),
+    /// As an entry of an index has it (`catalog/covering_index`).
+    Entry(&'r Entry<'r>),
+}
+
+impl<'r> Stored<'r> {
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<Stored<'r>> {
+        let reader = RowReader::new(bytes)?;
+        Ok(match reader.schema() {
+            newest if newest == versions.newest => Stored::Row(reader, versions),
+            schema => Stored::Older(reader, versions, versions.older(schema)?),
+        })
+    }
+
+    /// A column; of an entry, one that was asked for.
+    #[inline]
+    pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
+        match self {
+            Stored::Row(reader, versions) => Ok(match reader.get(column)? {
+                Some(value) => value,
+                None => versions.initial(column),
+            }),
+            Stored::Entry(entry) => entry.get(column),
+            Stored::Older(reader, versions, older) => {
+                Stored::get_older(reader, versions, older, column)
+            }
+        }
+    }
+
+    /// As [`Stored::get`], as a field; `None` for a decimal.
+    #[inline(always)]
+    pub(crate) fn field(&self, column: usize) -> Result<Option<Field<'r>>> {
+        match self {
+            Stored::Row(reader, _) => {
+                if let Some(field) = reader.field(column)? {
+                    return Ok(Some(field));
+                }
+            }
+            Stored::Entry(entry) => {
+                if let Some(field) = entry.field(column) {
+                    return Ok(Some(field));
+                }
+            }
+            Stored::Older(..) => {}
+        }
+        self.rare_field(column)
+    }
+
+    /// A column that the row does not have as it is asked for.
+    #[cold]
+    fn rare_field(&self, column: usize) -> Result<Option<Field<'r>>> {
+        self.get(column).map(Field::of)
+    }
+
+    #[cold]
+    fn get_older(
+        reader: &RowReader<'r>,
+        versions: &'r Versions,
+        older: &'r Older,
+        column: usize,
+    ) -> Result<ValueRef<'r>> {
+        let Some(Some((at, ty))) = older.places.get(column) else {
+            return Ok(versions.initial(column));
+        };
+        let value = reader.get(*at)?;
+        Ok(value.map_or_else(|| versions.initial(column), |value| widened(value, ty)))
+    }
+}
+
+/// Writes rows of earlier versions in the newest (V7).
+#[derive(Debug)]
+pub(crate) struct Newest(Arc<Versions>);
+
+impl Newest {
+    /// What is to become of a table's rows: nothing, where all are of one version.
+    pub(crate) fn of(table: &TableDef) -> Option<Arc<dyn Rewrite>> {
+        let newest = || -> Arc<dyn Rewrite> { Arc::new(Newest(table.versions.clone())) };
+        (!table.layouts.is_empty()).then(newest)
+    }
+}
+
+impl Rewrite for Newest {
+    fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
+        let Ok(row) = Stored::new(value, &self.0) else { return false };
+        if !matches!(row, Stored::Older(..)) {
+            return false;
+        }
+        let columns = (0..self.0.initial.len()).map(|column| row.get(column));
+        let Ok(columns) = columns.collect::<Result<Vec<_>>>() else { return false };
+        write_row(self.0.newest, columns.into_iter(), out);
+        true
+    }
+}
+
+/// Appends a row of a table's newest version.
+pub(crate) fn write(table: &TableDef, row: &[Value], out: &mut Vec<u8>) {
+    write_row(table.schema, row.iter().map(Value::as_ref), out);
+}
+
+/// Whether a row is of its table's newest version.
+pub(crate) fn is_newest(table: &TableDef, bytes: &[u8]) -> Result<bool> {
+    Ok(RowReader::new(bytes)?.schema() == table.schema)
+}
+
+/// Whether two values are stored as the same bytes.
+pub(crate) fn same_stored(a: &Value, b: &Value) -> bool {
+    let bytes = |value: &Value| {
+        let mut out = Vec::new();
+        write_row(0, std::iter::once(value.as_ref()), &mut out);
+        out
+    };
+    bytes(a) == bytes(b)
+}
+
+#[cfg(test)]
+mod tests;

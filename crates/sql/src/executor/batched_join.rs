@@ -1,0 +1,147 @@
+//! Batched lookups of joins: outer rows for each of which one row is looked up by its primary key,
+//! kept until there are several, so that those rows are read at once.
+//!
+//! As long as the rows looked up are in memory, no outer row is kept. Once one was not, the next
+//! outer rows are kept, as many as [`Together`] says, and the rows that they find are read
+//! together; then each is joined in its turn, as it would have been. The guarantees of other
+//! lookups hold here, too (`executor/lookups`, R1 to R4): errors of later rows are reported after
+//! those before them were joined.
+//!
+//! A join of several such sources keeps rows before each of them. Rows that wait before one source
+//! are left when there are more rows before another, so that as many as possible are read at once,
+//! however few rows the first sources find.
+//!
+//! Rows arrive before the work for earlier rows is done, so they must not depend on it. The
+//! conditions that are checked for them, and the values by which they are found, compare columns
+//! and what is the same for all rows ([`Outer::may_keep`]), and a transaction that has written
+//! keeps none.
+
+use spillway_types::Value;
+
+use super::index_ranges;
+use super::index_ranges::Places;
+use super::lookups::Together;
+use super::sort::Held;
+use crate::errors::Result;
+use crate::expression::{Context, Expr};
+use crate::planner::{Access, Row, Source, SourceKind};
+
+/// Bytes of rows that are kept, more or less.
+const KEPT_BYTES: usize = Held::FREE;
+
+/// What is known of a source whose rows are looked up.
+#[derive(Default)]
+pub(super) struct Outer {
+    /// Whether rows that come before may be kept, once that was asked.
+    may_keep: Option<bool>,
+    together: Together,
+}
+
+impl Outer {
+    /// A row that was looked up in the last of these sources, of which it is this, was not in
+    /// memory.
+    #[cold]
+    pub(super) fn missed(&mut self, context: &Context<'_>, sources: &[Source]) {
+        if *self.may_keep.get_or_insert_with(|| may_keep(sources)) {
+            self.together.grow(context.server.looks_up_together());
+        }
+    }
+
+    /// Whether it matters that a row was not in memory.
+    #[inline]
+    pub(super) fn listens(&self) -> bool {
+        self.may_keep != Some(false)
+    }
+
+    /// Whether rows are kept.
+    #[inline]
+    pub(super) fn keeps(&self) -> bool {
+        self.together.are_several()
+    }
+}
+
+/// Whether what is looked up for a row of the sources before the last of these is one row of it, by
+/// its whole primary key, which is there to be read; and what is found out for the row until then
+/// hangs on nothing else.
+fn may_keep(sources: &[Source]) -> bool {
+    let Some((inner, before)) = sources.split_last() else { return false };
+    let SourceKind::Table(table) = &inner.kind else { return false };
+    let access = &inner.access;
+    let whole = access.point && access.index.is_none() && access.intervals.is_empty();
+    let constant = |value: &Expr| value.is_constant() && is_plain(value);
+    let known = |value: &Expr| matches!(value, Expr::Column(_)) || constant(value);
+    whole
+        && inner.others.is_empty()
+        && access.equal.len() == table.primary.len()
+        && access.equal.iter().all(known)
+        && before.iter().all(|source| source.conditions().all(is_plain))
+        // What the first is found by is known before any row is.
+        && before.iter().skip(1).all(|source| {
+            let ways = std::iter::once(&source.access).chain(&source.others);
+            let sides = source.hash.iter().flat_map(|(ours, theirs, _)| [ours, theirs]);
+            matches!(source.kind, SourceKind::Table(_))
+                && ways.flat_map(Access::values).chain(sides).all(is_plain)
+        })
+}
+
+/// Whether evaluating an expression has no side effect and depends on nothing but the row.
+fn is_plain(expr: &Expr) -> bool {
+    let mut plain = true;
+    expr.walk(&mut |part| {
+        plain &= matches!(
+            part,
+            Expr::Const(_)
+                | Expr::Param(_)
+                | Expr::Fitted(..)
+                | Expr::Column(_)
+                | Expr::Binary(..)
+                | Expr::Not(_)
+                | Expr::IsNull(_)
+                | Expr::In(..)
+        );
+    });
+    plain
+}
+
+/// Rows of a source that were found and not joined yet.
+#[derive(Default)]
+pub(super) struct Waiting {
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Keeps a row; answers whether there are enough.
+    pub(super) fn add(&mut self, context: &Context<'_>, row: &[Value], outer: &Outer) -> bool {
+        self.bytes += Held::size_of(row);
+        self.rows.push(row.to_vec());
+        self.rows.len() >= outer.together.count()
+            || self.bytes >= KEPT_BYTES
+            || context.txn.has_writes()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, with what is looked up for them in `inner` in memory.
+    pub(super) fn take(
+        &mut self,
+        context: &Context<'_>,
+        inner: &Source,
+        outer: &mut Outer,
+    ) -> Result<Vec<Row>> {
+        self.bytes = 0;
+        let rows = std::mem::take(&mut self.rows);
+        let SourceKind::Table(table) = &inner.kind else { return Ok(rows) };
+        let mut keys = Vec::with_capacity(rows.len());
+        for row in &rows {
+            if let (_, Places::Row(key)) = index_ranges::choose(context, inner, table, row)? {
+                keys.push(key);
+            }
+        }
+        let lacking = context.txn.prefetch(table.rows(), keys.iter().map(|key| &key[..]));
+        outer.together.after(context.server.looks_up_together(), rows.len(), lacking);
+        Ok(rows)
+    }
+}

@@ -1,0 +1,34 @@
+//! Reads entries of an index that covers a query in place of rows.
+
+use super::index_ranges::Span;
+use super::scan;
+use crate::catalog::{Cover, Entry, Stored, TableDef};
+use crate::errors::Result;
+use crate::expression::Context;
+use crate::planner::Access;
+
+/// Which entries are read, and how.
+pub(super) struct Entries<'a> {
+    pub(super) access: &'a Access,
+    pub(super) cover: &'a Cover,
+    /// Whether anybody looks at columns of them: else it is enough that they are there.
+    pub(super) is_read: bool,
+}
+
+/// Reads the entries in some spans of an access that covers. `take` answers `false` when it wants
+/// no more.
+pub(super) fn each_entry(
+    context: &Context<'_>,
+    table: &TableDef,
+    Entries { access, cover, is_read }: &Entries<'_>,
+    spans: &[Span],
+    mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
+) -> Result<()> {
+    let mut entry = Entry::new();
+    scan::each_together(context, table, access, spans, |key, _| {
+        if *is_read {
+            entry.read(cover, table, key)?;
+        }
+        take(&Stored::Entry(&entry))
+    })
+}

@@ -1,0 +1,460 @@
+//! Converts an access to the ranges of keys that it reads.
+
+use smallvec::SmallVec;
+use spillway::KeyRange;
+use spillway_base::TableId;
+use spillway_base::range::raise_prefix;
+use spillway_types::key::{self, Lookup};
+use spillway_types::{ColumnType, Value};
+
+use super::scan;
+use crate::catalog::{IndexPart, TableDef, moved};
+use crate::errors::Result;
+use crate::expression::{Buffer, Context, Expr, List, row_parts};
+use crate::planner::{Access, Interval, Source, WHOLE};
+
+/// A key; one that is not long takes no memory of its own.
+pub(super) type Key = SmallVec<[u8; 24]>;
+
+/// A range of an index's keys.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Span {
+    pub(super) start: Key,
+    pub(super) end: Option<Key>,
+}
+
+/// Where an access reads.
+pub(super) enum Places<'c> {
+    /// At the one row with this primary key, all of it, if that is there.
+    Row(Buffer<'c>),
+    /// In these ranges.
+    Spans(Spans),
+}
+
+/// The ranges that an access reads: in order, and apart from each other.
+pub(crate) struct Spans {
+    pub(super) all: SmallVec<[Span; 1]>,
+    /// Whether they have exactly what the access's equalities and intervals say, as far as those
+    /// are about whole numbers.
+    pub(super) exact: bool,
+}
+
+impl Spans {
+    fn wide(span: Span) -> Spans {
+        Spans { exact: false, ..Spans::exactly(span) }
+    }
+
+    fn exactly(span: Span) -> Spans {
+        let mut all = SmallVec::new();
+        all.push(span);
+        Spans { all, exact: true }
+    }
+
+    fn none() -> Spans {
+        Spans { all: SmallVec::new(), exact: true }
+    }
+}
+
+impl Span {
+    fn of(prefix: &[u8]) -> Span {
+        Span { end: end_of(Key::from_slice(prefix)), start: Key::from_slice(prefix) }
+    }
+
+    /// Whether it is the keys that begin with its first one.
+    pub(super) fn is_of_start(&self) -> bool {
+        match &self.end {
+            Some(end) => end_of(self.start.clone()).as_ref() == Some(end),
+            None => false,
+        }
+    }
+}
+
+/// The end of the keys that begin with a prefix, for a range.
+fn end_of(mut prefix: Key) -> Option<Key> {
+    let left = raise_prefix(&mut prefix)?;
+    prefix.truncate(left);
+    Some(prefix)
+}
+
+/// Spans that an estimate looks at; of more, the rest is assumed like them.
+const SAMPLE: usize = 8;
+
+/// What a row costs that an index finds and the table then gives, beside one that is read in
+/// passing.
+const LOOKUP_COST: u64 = 4;
+
+/// The access that reads the least, and where, for the row so far.
+pub(super) fn choose<'s, 'c>(
+    context: &'c Context<'_>,
+    source: &'s Source,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<(&'s Access, Places<'c>)> {
+    if let Some(place) = primary_key(context, source, table, row)? {
+        return Ok((&source.access, place));
+    }
+    let (access, spans) = choose_spans(context, source, table, row)?;
+    Ok((access, Places::Spans(spans)))
+}
+
+/// The one place that an access by a whole primary key reads; `None` for any other.
+fn primary_key<'c>(
+    context: &'c Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<Option<Places<'c>>> {
+    let access = &source.access;
+    let whole = access.point && access.index.is_none() && access.intervals.is_empty();
+    if !whole || !source.others.is_empty() || access.equal.len() != table.primary.len() {
+        return Ok(None);
+    }
+    let mut key = context.room.key();
+    for (expr, part) in access.equal.iter().zip(&table.primary) {
+        let value = context.sought(expr, row)?;
+        match write_lookup(context, table, part, &value, &mut key) {
+            Written::Yes => {}
+            Written::Nowhere => {
+                return Ok(Some(Places::Spans(Spans::none())));
+            }
+            Written::Unknown => return Ok(None),
+        }
+    }
+    Ok(Some(Places::Row(key)))
+}
+
+fn choose_spans<'s>(
+    context: &Context<'_>,
+    source: &'s Source,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<(&'s Access, Spans)> {
+    let mut best = (&source.access, spans(context, &source.access, table, row)?);
+    // An index that cannot look up its values has no more to say than the table, unless it is read
+    // alone.
+    let is_dear = best.0.index.is_some() && best.0.cover.is_none();
+    let of_no_use = is_dear && !best.0.ordered && are_all(&best.1.all);
+    if of_no_use || is_too_new(context, table, best.0) {
+        best = (&WHOLE, Spans::wide(Span::of(&[])));
+    }
+    if source.others.is_empty() {
+        return Ok(best);
+    }
+    let mut least = cost(context, table, best.0, &best.1.all);
+    for access in &source.others {
+        let access = match access {
+            access if scan::is_readable(context, table, access) => access,
+            access if access.is_full() => &WHOLE,
+            _ => continue,
+        };
+        let spans = spans(context, access, table, row)?;
+        let cost = cost(context, table, access, &spans.all);
+        if cost < least {
+            (best, least) = ((access, spans), cost);
+        }
+    }
+    Ok(best)
+}
+
+/// Whether an access reads all rows by the entries of an index that was built after the snapshot.
+/// The query has asked for the rows, and not for that index: they are read as they lie, and sorted
+/// where its order was counted on.
+pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
+    access.is_full() && access.cover.is_some() && !scan::is_readable(context, table, access)
+}
+
+/// Whether spans are all keys, or all but those that begin with NULL.
+fn are_all(spans: &[Span]) -> bool {
+    matches!(spans, [Span { start, end: None }] if matches!(start.as_slice(), [] | [1]))
+}
+
+fn cost(context: &Context<'_>, table: &TableDef, access: &Access, spans: &[Span]) -> u64 {
+    let db = context.server.database();
+    let (space, each) = match access.index {
+        None => (table.rows(), 1),
+        Some(index) => {
+            let each = if access.cover.is_some() { 1 } else { LOOKUP_COST };
+            (TableId(table.indexes[index].space), each)
+        }
+    };
+    let sample = &spans[..spans.len().min(SAMPLE)];
+    let keys: u64 = sample
+        .iter()
+        .map(|span| db.estimate(space, KeyRange::new(&span.start, span.end.as_deref())).keys)
+        .sum();
+    let count = spans.len() as u64;
+    each * keys * count / (sample.len() as u64).max(1) + LOOKUP_COST * count
+}
+
+/// The ranges that an access reads, for the row so far. None when nothing can be found.
+pub(super) fn spans(
+    context: &Context<'_>,
+    access: &Access,
+    table: &TableDef,
+    row: &[Value],
+) -> Result<Spans> {
+    let parts = access.parts(table);
+    let mut prefix = context.room.key();
+    let mut exact = true;
+    for (expr, part) in access.equal.iter().zip(parts) {
+        let value = context.sought(expr, row)?;
+        // What is NULL finds what is, and is equal to none.
+        exact &= is_whole(&value);
+        match write_lookup(context, table, part, &value, &mut prefix) {
+            Written::Yes => {}
+            Written::Nowhere => return Ok(Spans::none()),
+            // No key of this column is equal by index; the rows are checked one by one.
+            Written::Unknown => return Ok(Spans::wide(Span::of(&prefix))),
+        }
+    }
+    let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
+        return Ok(Spans { exact, ..Spans::exactly(Span::of(&prefix)) });
+    };
+    let rest = &parts[access.equal.len()..];
+    let mut ends =
+        Ends { context, table, part, rest, prefix_bytes: prefix.len(), key: prefix, row, exact };
+    let most = access.intervals.iter().map(Interval::count).sum();
+    let mut spans = SmallVec::with_capacity(most);
+    for interval in &access.intervals {
+        if let Interval::Listed(list, places) = interval {
+            if !ends.add_listed(list, places, &mut spans)? {
+                return Ok(Spans::wide(Span::of(ends.prefix())));
+            }
+            continue;
+        }
+        match ends.span(interval)? {
+            Found::Nothing => {}
+            Found::Span(span) => spans.push(span),
+            Found::Anywhere => return Ok(Spans::wide(Span::of(ends.prefix()))),
+        }
+    }
+    Ok(Spans { exact: ends.exact, all: apart(spans) })
+}
+
+fn is_whole(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::UInt(_))
+}
+
+/// Whether the columns that an access has values for are looked up by them, so that its rows are in
+/// the order of the next.
+pub(super) fn finds_equal(
+    context: &Context<'_>,
+    access: &Access,
+    table: &TableDef,
+) -> Result<bool> {
+    for (expr, part) in access.equal.iter().zip(access.parts(table)) {
+        let value = context.sought(expr, &[])?;
+        if let Lookup::Unknown = key::lookup(&value, &table.columns[part.column].ty) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the part of a key was written that finds what is equal to a value.
+enum Written {
+    Yes,
+    /// Nothing is equal to it.
+    Nowhere,
+    /// The index cannot look it up.
+    Unknown,
+}
+
+fn write_lookup(
+    context: &Context<'_>,
+    table: &TableDef,
+    part: &IndexPart,
+    value: &Value,
+    out: &mut Vec<u8>,
+) -> Written {
+    let column = &table.columns[part.column];
+    let mut value = match key::lookup(value, &column.ty) {
+        Lookup::At(value) => value,
+        Lookup::Nowhere => return Written::Nowhere,
+        Lookup::Unknown => return Written::Unknown,
+    };
+    if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &value) {
+        // Keys have it as it is stored, in UTC.
+        value = Value::DateTime(moved(*at, -context.variables.borrow().time_offset_micros));
+    }
+    key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
+    Written::Yes
+}
+
+enum Found {
+    Nothing,
+    Span(Span),
+    Anywhere,
+}
+
+/// The end of an interval, as a key.
+enum End {
+    Null,
+    Key(Key),
+    /// Between the values that the column has.
+    Nowhere,
+    Unknown,
+}
+
+struct Ends<'a, 'c> {
+    context: &'a Context<'c>,
+    table: &'a TableDef,
+    part: &'a IndexPart,
+    /// That part, and those behind it.
+    rest: &'a [IndexPart],
+    /// What all keys begin with, and room for the rest of one.
+    key: Buffer<'a>,
+    prefix_bytes: usize,
+    row: &'a [Value],
+    /// Whether all that was looked up so far are whole numbers, or NULL, and every end of a range
+    /// is where it says.
+    exact: bool,
+}
+
+impl Ends<'_, '_> {
+    fn prefix(&self) -> &[u8] {
+        &self.key[..self.prefix_bytes]
+    }
+
+    fn key(&mut self, expr: &Expr) -> Result<End> {
+        let value = self.context.sought(expr, self.row)?;
+        if value.is_null() {
+            return Ok(End::Null);
+        }
+        self.exact &= is_whole(&value);
+        self.key.truncate(self.prefix_bytes);
+        Ok(match write_lookup(self.context, self.table, self.part, &value, &mut self.key) {
+            Written::Yes => End::Key(Key::from_slice(&self.key)),
+            Written::Nowhere => End::Nowhere,
+            Written::Unknown => End::Unknown,
+        })
+    }
+
+    /// Adds a span for each item of a list; `false` where one cannot be looked up.
+    fn add_listed(
+        &mut self,
+        list: &List,
+        places: &[usize],
+        spans: &mut SmallVec<[Span; 1]>,
+    ) -> Result<bool> {
+        'items: for item in list.items() {
+            self.key.truncate(self.prefix_bytes);
+            for (place, part) in places.iter().zip(self.rest) {
+                let value = self.context.sought(&row_parts(item)[*place], self.row)?;
+                if value.is_null() {
+                    // Nothing is equal to it.
+                    continue 'items;
+                }
+                self.exact &= is_whole(&value);
+                match write_lookup(self.context, self.table, part, &value, &mut self.key) {
+                    Written::Yes => {}
+                    Written::Nowhere => continue 'items,
+                    Written::Unknown => return Ok(false),
+                }
+            }
+            spans.push(Span::of(&self.key));
+        }
+        Ok(true)
+    }
+
+    fn span(&mut self, interval: &Interval) -> Result<Found> {
+        let (low, high) = match interval {
+            // A list has many spans, which `add_listed` adds.
+            Interval::Listed(..) => return Ok(Found::Anywhere),
+            Interval::Point(value) | Interval::Same(value) => {
+                return Ok(match self.key(value)? {
+                    End::Key(key) => Found::Span(Span::of(&key)),
+                    End::Nowhere => Found::Nothing,
+                    End::Unknown => Found::Anywhere,
+                    End::Null if matches!(interval, Interval::Point(_)) => Found::Nothing,
+                    End::Null => {
+                        self.key.truncate(self.prefix_bytes);
+                        key::write_part(
+                            &Value::Null.as_ref(),
+                            &self.table.columns[self.part.column].ty,
+                            self.table.columns[self.part.column].collation,
+                            None,
+                            &mut self.key,
+                        );
+                        Found::Span(Span::of(&self.key))
+                    }
+                });
+            }
+            Interval::Range { low, high } => (low, high),
+        };
+        let mut start = Key::from_slice(self.prefix());
+        let mut end = end_of(start.clone());
+        // NULL is below every value, and in no range.
+        start.push(1);
+        if let Some((value, included)) = low {
+            match self.key(value)? {
+                End::Null => return Ok(Found::Nothing),
+                End::Key(key) if *included => start = key,
+                End::Key(mut key) => {
+                    start = end_of(key.clone()).unwrap_or_else(|| {
+                        // The least key behind it.
+                        key.push(0);
+                        key
+                    });
+                }
+                End::Nowhere | End::Unknown => self.exact = false,
+            }
+        }
+        if let Some((value, included)) = high {
+            match self.key(value)? {
+                End::Null => return Ok(Found::Nothing),
+                End::Key(key) if *included => end = end_of(key),
+                End::Key(key) => end = Some(key),
+                End::Nowhere | End::Unknown => self.exact = false,
+            }
+        }
+        if end.as_ref().is_some_and(|end| *end <= start) {
+            return Ok(Found::Nothing);
+        }
+        Ok(Found::Span(Span { start, end }))
+    }
+}
+
+/// Sorts spans, and joins those that touch, so that no row is read twice.
+fn apart(mut spans: SmallVec<[Span; 1]>) -> SmallVec<[Span; 1]> {
+    if spans.len() < 2 {
+        return spans;
+    }
+    spans.sort_unstable();
+    let mut out: SmallVec<[Span; 1]> = SmallVec::with_capacity(spans.len());
+    for span in spans {
+        match out.last_mut() {
+            Some(last) if last.end.as_ref().is_none_or(|end| *end >= span.start) => {
+                if last.end.is_some() && (span.end.is_none() || span.end > last.end) {
+                    last.end = span.end;
+                }
+            }
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    fn span(start: &str, end: Option<&str>) -> Span {
+        Span { start: start.as_bytes().into(), end: end.map(|end| end.as_bytes().into()) }
+    }
+
+    #[test]
+    fn spans_are_sorted_and_joined_where_they_touch() {
+        let found = apart(smallvec![
+            span("m", Some("p")),
+            span("a", Some("c")),
+            span("b", Some("d")),
+            span("d", Some("e")),
+            span("o", None),
+            span("x", Some("y")),
+        ]);
+        assert_eq!(found[..], [span("a", Some("e")), span("m", None)]);
+    }
+}

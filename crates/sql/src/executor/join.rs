@@ -1,0 +1,263 @@
+//! Joins: nested loops over the sources of a query. Rows of a source that was read whole are found
+//! again by hash.
+
+use std::rc::Rc;
+
+use spillway::{LockMode, LockWait};
+use spillway_types::{Collation, Value};
+
+use super::batched_join::{Outer, Waiting};
+use super::run::Emit;
+use super::scan::read_source;
+use super::sort::{Held, KeyMap, group_key};
+use crate::errors::Result;
+use crate::expression::{Context, Expr};
+use crate::planner::{Row, SelectPlan, Source, SourceKind};
+
+/// Rows of a source that was read whole, found again by the sides of its equalities.
+pub(super) struct Kept {
+    rows: Vec<Row>,
+    by_hash: KeyMap<Vec<usize>>,
+    /// For each equality, the classes of the values that its side has here.
+    classes: Vec<u8>,
+    /// What all of it is charged to.
+    _held: Held,
+}
+
+pub(super) struct Rows<'c, 'p> {
+    context: &'c Context<'c>,
+    plan: &'p SelectPlan,
+    kept: Vec<Option<Rc<Kept>>>,
+    /// What is known of each source as one whose rows are looked up for those of the one before it.
+    inner: Vec<Outer>,
+    /// Of each source, rows that wait for what the next one has for them. While rows of one are
+    /// joined none of those before it has any: of all that wait somewhere those of later sources
+    /// were found first.
+    waiting: Vec<Waiting>,
+    lock: Option<(LockMode, LockWait)>,
+}
+
+impl<'c, 'p> Rows<'c, 'p> {
+    pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> Rows<'c, 'p> {
+        let sources = || plan.sources.iter();
+        Rows {
+            context,
+            plan,
+            kept: sources().map(|_| None).collect(),
+            inner: sources().map(|_| Outer::default()).collect(),
+            waiting: sources().map(|_| Waiting::default()).collect(),
+            lock: plan.lock.or(context.shares.then_some((LockMode::Shared, LockWait::Wait))),
+        }
+    }
+
+    pub(super) fn run(&mut self, emit: &mut Emit<'_>) -> Result<()> {
+        if self.plan.having.is_some() && !self.plan.grouped {
+            let (context, plan) = (self.context, self.plan);
+            return self.join_all(&mut |row| match &plan.having {
+                Some(having) if !context.holds(having, row)? => Ok(true),
+                _ => emit(row),
+            });
+        }
+        self.join_all(emit)
+    }
+
+    fn join_all(&mut self, emit: &mut Emit<'_>) -> Result<()> {
+        let mut row = vec![Value::Null; self.plan.width];
+        let mut more = self.level(0, &mut row, emit);
+        // What waits comes before whatever has ended this.
+        while !matches!(more, Ok(false))
+            && let Some(level) = self.waiting.iter().position(|waiting| !waiting.is_empty())
+        {
+            match self.join_waiting(level, emit) {
+                Ok(true) => {}
+                ended => more = ended,
+            }
+        }
+        more.map(drop)
+    }
+
+    /// Joins the source at this level, and those after it. `false` when nobody wants more.
+    fn level(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
+        let Some(source) = self.plan.sources.get(level) else { return emit(row) };
+        self.context.check_killed()?;
+        let (context, lock) = (self.context, self.lock);
+        let mut matched = false;
+        let mut more = true;
+        if level > 0 && (source.access.is_full() || !matches!(source.kind, SourceKind::Table(_))) {
+            let kept = self.keep(level)?;
+            let found: Option<Vec<usize>> = if source.hash.is_empty() {
+                None
+            } else {
+                let (mut values, mut collations) = (Vec::new(), Vec::new());
+                for (_, theirs, collation) in &source.hash {
+                    values.push(self.context.eval(theirs, row)?);
+                    collations.push(*collation);
+                }
+                let alike =
+                    |(value, classes): (&Value, &u8)| hash_class(value) & classes == *classes;
+                if values.iter().any(Value::is_null) {
+                    Some(Vec::new())
+                } else if !values.iter().zip(&kept.classes).all(alike) {
+                    // Values of different classes may be equal with different bytes.
+                    None
+                } else {
+                    Some(
+                        kept.by_hash
+                            .get(&hash_key(&values, &collations))
+                            .cloned()
+                            .unwrap_or_default(),
+                    )
+                }
+            };
+            let indexes: Box<dyn Iterator<Item = usize>> = match found {
+                Some(found) => Box::new(found.into_iter()),
+                None => Box::new(0..kept.rows.len()),
+            };
+            for index in indexes {
+                row[source.offset..source.offset + source.width]
+                    .clone_from_slice(&kept.rows[index]);
+                if !self.accept(source, row, &mut matched)? {
+                    continue;
+                }
+                more = self.next(level, row, emit)?;
+                if !more {
+                    break;
+                }
+            }
+        } else {
+            let mut inner = |row: &mut Row| -> Result<bool> {
+                if !self.accept(source, row, &mut matched)? {
+                    return Ok(true);
+                }
+                more = self.next(level, row, emit)?;
+                Ok(more)
+            };
+            read_source(context, source, row, lock, &mut inner)?;
+        }
+        if more && !matched && source.outer.is_some() {
+            row[source.offset..source.offset + source.width].fill(Value::Null);
+            if passes(self.context, self.filters(source), row)? {
+                more = self.next(level, row, emit)?;
+            }
+        }
+        Ok(more)
+    }
+
+    /// Joins the sources after this level to a row, now or with others that come after it. `false`
+    /// when nobody wants more.
+    #[inline]
+    fn next(&mut self, level: usize, row: &mut Row, emit: &mut Emit<'_>) -> Result<bool> {
+        let context = self.context;
+        let Some(inner) = self.inner.get(level + 1) else { return emit(row) };
+        if inner.keeps() {
+            let enough = self.waiting[level].add(context, row, inner);
+            return if enough { self.join_waiting(level, emit) } else { Ok(true) };
+        }
+        let before = context.missed.replace(inner.listens().then_some(false));
+        let more = self.level(level + 1, row, emit);
+        if context.missed.replace(before) == Some(true) && self.lock.is_none() {
+            self.inner[level + 1].missed(context, &self.plan.sources[..level + 2]);
+        }
+        more
+    }
+
+    /// Joins the sources after this level to the rows that wait at it.
+    fn join_waiting(&mut self, level: usize, emit: &mut Emit<'_>) -> Result<bool> {
+        let source = &self.plan.sources[level + 1];
+        let rows = self.waiting[level].take(self.context, source, &mut self.inner[level + 1])?;
+        // What these miss is no miss of a source before them.
+        let before = self.context.missed.replace(None);
+        let mut more = Ok(true);
+        for mut row in rows {
+            more = self.level(level + 1, &mut row, emit);
+            if !matches!(more, Ok(true)) {
+                break;
+            }
+        }
+        self.context.missed.set(before);
+        more
+    }
+
+    fn accept(&self, source: &Source, row: &Row, matched: &mut bool) -> Result<bool> {
+        if let Some(on) = &source.outer {
+            if !passes(self.context, on, row)? {
+                return Ok(false);
+            }
+            *matched = true;
+        }
+        passes(self.context, self.filters(source), row)
+    }
+
+    /// What is left to check once a row was read.
+    fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
+        if self.lock.is_none() { &source.rest } else { &source.filters }
+    }
+
+    /// Reads a source whole, once.
+    fn keep(&mut self, level: usize) -> Result<Rc<Kept>> {
+        if let Some(kept) = &self.kept[level] {
+            return Ok(kept.clone());
+        }
+        let source = &self.plan.sources[level];
+        let own = source.offset..source.offset + source.width;
+        let mut held = Held::new(self.context);
+        let (mut rows, mut by_hash) = (Vec::new(), KeyMap::<Vec<usize>>::default());
+        let mut classes = vec![0; source.hash.len()];
+        let mut row = vec![Value::Null; self.plan.width];
+        let context = self.context;
+        read_source(context, source, &mut row, self.lock, &mut |row| {
+            held.add(&row[own.clone()])?;
+            if !source.hash.is_empty() {
+                let (mut values, mut collations) = (Vec::new(), Vec::new());
+                for (ours, _, collation) in &source.hash {
+                    values.push(context.eval(ours, row)?);
+                    collations.push(*collation);
+                }
+                values.iter().zip(&mut classes).for_each(|(value, all)| *all |= hash_class(value));
+                let key = hash_key(&values, &collations);
+                held.add_bytes(key.len())?;
+                by_hash.entry(key).or_default().push(rows.len());
+            }
+            rows.push(row[own.clone()].to_vec());
+            Ok(true)
+        })?;
+        let kept = Rc::new(Kept { rows, by_hash, classes, _held: held });
+        self.kept[level] = Some(kept.clone());
+        Ok(kept)
+    }
+}
+
+/// Classes of values; within one, values are equal where their [`group_key`] is.
+pub(super) fn hash_class(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
+        Value::Float(_) | Value::Double(_) => 2,
+        Value::Text(_) => 4,
+        Value::Bytes(_) => 8,
+        Value::Date(_) | Value::DateTime(_) => 16,
+        Value::Time(_) => 32,
+    }
+}
+
+/// The bytes by which rows are found again: a date is the same as its midnight.
+pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let plain: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Date(_) => spillway_types::convert::to_datetime(&value.as_ref())
+                .map_or(Value::Null, Value::DateTime),
+            other => other.clone(),
+        })
+        .collect();
+    group_key(&plain, collations)
+}
+
+fn passes(context: &Context<'_>, filters: &[Expr], row: &[Value]) -> Result<bool> {
+    for filter in filters {
+        if !context.holds(filter, row)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

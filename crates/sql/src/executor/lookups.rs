@@ -1,0 +1,244 @@
+//! Rows that are looked up one after the other, by their primary keys: from a list of keys, or from
+//! index entries.
+//!
+//! As long as they are in memory, each row is looked up and taken, with no extra work. The first
+//! row that is not in memory is waited for alone. Then keys are collected until there are several,
+//! their missing blocks are read at once, and they are looked up in order: first [`FIRST`]
+//! together, and [`GROWTH`] times as many each time that some lacked something, so that a query
+//! which wants few rows reads few. The number shrinks the same way when nothing was missing.
+//!
+//! # Guarantees
+//! - **R1 (the same rows).** The same rows are taken in the same order. Each is looked up when its
+//!   turn comes: it is seen as it is then, with what was written since it was asked for.
+//! - **R2 (the same failure).** Errors of reading several at once are not reported. A lookup that
+//!   fails does so in its turn, after all rows before it were taken, and one whose turn does not
+//!   come does not fail. A source of keys that fails first takes those that it has asked for
+//!   ([`Lookups::rest`]).
+//! - **R3 (nothing in memory).** A row in memory after others in memory is looked up once, and its
+//!   key is not copied.
+//! - **R4 (bounded).** Keys are kept of no more rows than may be read at once: 64 at most, or as
+//!   many as have a hundred-and-twenty-eighth of the memory in blocks. For a query that wants no
+//!   more rows, at most [`GROWTH`] times as many were read as it took.
+//!
+//! Statements that lock or change rows look them up this way, too, and lock each once they know
+//! that they want it: the data for the read under its lock is in memory then. They lock nothing
+//! else for it, and nothing sooner.
+//!
+//! Keys and rows are not kept together, although the check whether a row is in memory has seen it:
+//! it would be a row of an earlier time (R1), and rows are of any size.
+
+use spillway::ErrorKind;
+use spillway_base::TableId;
+use spillway_base::engine::Access;
+
+use crate::errors::Result;
+use crate::expression::{Buffer, Context};
+
+/// Rows that are read at once after the first that was not in memory.
+const FIRST: usize = 4;
+/// How many times as many are read at once the next time.
+const GROWTH: usize = 4;
+/// Rows that are read at once at the most, whatever memory there is; and what each is thought to
+/// take of it, a block.
+const TOGETHER_MAX: usize = 64;
+const ROW_BYTES: usize = 16 << 10;
+/// The part of the memory that they may take.
+const MEMORY_SHARE: usize = 128;
+
+/// Rows that are read at once at the most, of a database with so much memory.
+pub(crate) fn together_max(memory_bytes: usize) -> usize {
+    (memory_bytes / MEMORY_SHARE / ROW_BYTES).clamp(1, TOGETHER_MAX)
+}
+
+/// How many rows are read at once now: one at first.
+pub(super) struct Together(usize);
+
+impl Default for Together {
+    fn default() -> Together {
+        Together(1)
+    }
+}
+
+impl Together {
+    pub(super) fn count(&self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    pub(super) fn are_several(&self) -> bool {
+        self.0 > 1
+    }
+
+    /// One row was not in memory; `most` are read at once.
+    pub(super) fn grow(&mut self, most: usize) {
+        self.0 = FIRST.min(most);
+    }
+
+    /// So many were read at once, of which so many were not. Where they were fewer than might have
+    /// been, it stays at that.
+    pub(super) fn after(&mut self, most: usize, read: usize, lacking: usize) {
+        self.0 = match lacking {
+            0 => (self.0 / GROWTH).max(1),
+            _ if read < self.0 => self.0,
+            _ => (self.0 * GROWTH).min(most),
+        };
+    }
+}
+
+/// Looks a row up. Answers whether it is there, and whether it was not in memory, as far as others
+/// are read at once then.
+#[inline]
+pub(super) fn look_up(
+    context: &Context<'_>,
+    table: TableId,
+    key: &[u8],
+    to_lock: bool,
+    value: &mut Vec<u8>,
+) -> Result<(bool, bool)> {
+    let several = context.server.looks_up_together() > 1;
+    // What the system has in its memory is read by who needs it, and no sooner beside others.
+    let access = if several { Access::AtHand } else { Access::Blocking };
+    match get(context, table, key, access, to_lock, value) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Ok((get(context, table, key, Access::Blocking, to_lock, value)?, true))
+        }
+        found => Ok((found?, false)),
+    }
+}
+
+#[inline]
+fn get(
+    context: &Context<'_>,
+    table: TableId,
+    key: &[u8],
+    access: Access,
+    to_lock: bool,
+    value: &mut Vec<u8>,
+) -> spillway::Result<bool> {
+    match to_lock {
+        true => context.txn.get_to_lock(table, key, access, value),
+        false => context.txn.get_with(table, key, access, value),
+    }
+}
+
+/// Looks rows of one table up.
+pub(super) struct Lookups<'c> {
+    context: &'c Context<'c>,
+    table: TableId,
+    together: Together,
+    keys: Keys,
+    value: Buffer<'c>,
+    /// Whether the rows are to be locked: they are looked up as `Transaction::get_to_lock` says.
+    to_lock: bool,
+}
+
+/// Keys one after the other, and where each ends.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+}
+
+impl<'c> Lookups<'c> {
+    pub(super) fn new(context: &'c Context<'c>, table: TableId) -> Lookups<'c> {
+        Lookups {
+            context,
+            table,
+            together: Together::default(),
+            keys: Keys::default(),
+            value: context.room.row(),
+            to_lock: false,
+        }
+    }
+
+    /// Of rows that are to be locked.
+    pub(super) fn to_lock(context: &'c Context<'c>, table: TableId) -> Lookups<'c> {
+        Lookups { to_lock: true, ..Lookups::new(context, table) }
+    }
+
+    /// Gives a row to `take`, if it is there: now, or with others that come after it. `take`
+    /// answers `false` when it wants no more, and so does this.
+    #[inline]
+    pub(super) fn row(
+        &mut self,
+        key: &[u8],
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        if self.together.are_several() {
+            return self.keep(key, take);
+        }
+        let (found, missed) =
+            look_up(self.context, self.table, key, self.to_lock, &mut self.value)?;
+        if missed {
+            self.together.grow(self.context.server.looks_up_together());
+        }
+        Ok(!found || take(key, &self.value)?)
+    }
+
+    #[cold]
+    fn keep(
+        &mut self,
+        key: &[u8],
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        self.keys.bytes.extend_from_slice(key);
+        self.keys.ends.push(self.keys.bytes.len());
+        if self.keys.ends.len() < self.together.count() { Ok(true) } else { self.rest(take) }
+    }
+
+    /// Gives the rows that were asked for and not given yet.
+    pub(super) fn rest(
+        &mut self,
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<bool> {
+        if self.keys.ends.is_empty() {
+            return Ok(true);
+        }
+        // However this ends, they were given.
+        let mut keys = std::mem::take(&mut self.keys);
+        let txn = self.context.txn;
+        let lacking = txn.prefetch(self.table, keys.iter());
+        self.together.after(self.context.server.looks_up_together(), keys.ends.len(), lacking);
+        for key in keys.iter() {
+            let blocking = Access::Blocking;
+            if get(self.context, self.table, key, blocking, self.to_lock, &mut self.value)?
+                && !take(key, &self.value)?
+            {
+                return Ok(false);
+            }
+        }
+        keys.bytes.clear();
+        keys.ends.clear();
+        self.keys = keys;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R4: batches that were not full, however many, do not make the next ones larger.
+    #[test]
+    fn only_what_was_read_makes_more_be_read() {
+        let mut together = Together::default();
+        assert!(!together.are_several());
+        together.grow(3);
+        assert_eq!(together.count(), 3, "never more than that");
+        together.grow(64);
+        let counts = [(4, 1, 16), (15, 15, 16), (1, 1, 16), (16, 2, 64), (64, 64, 64), (63, 0, 16)];
+        for (read, lacking, next) in counts {
+            together.after(64, read, lacking);
+            assert_eq!(together.count(), next, "{read} read, {lacking} lacking");
+        }
+        (0..3).for_each(|_| together.after(64, 1, 0));
+        assert!(!together.are_several());
+    }
+}

@@ -1,0 +1,57 @@
+//! Reads MIN and MAX at the ends of indexes.
+
+use spillway_types::Value;
+
+use super::aggregate::State;
+use super::index_ranges::{Places, finds_equal, spans};
+use super::pushdown;
+use super::scan::is_readable;
+use crate::catalog::{Stored, TableDef};
+use crate::errors::Result;
+use crate::expression::Context;
+use crate::planner::{End, Ends, Source};
+
+impl Ends {
+    /// Whether the accesses are in order for the values that the statement has now, and have all
+    /// that its snapshot sees.
+    pub(super) fn are_known(&self, context: &Context<'_>, table: &TableDef) -> Result<bool> {
+        for end in &self.0 {
+            let is_whole = is_readable(context, table, &end.access);
+            if !is_whole || !finds_equal(context, &end.access, table)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The state of each aggregate; with `never`, of no rows.
+    pub(super) fn find(
+        &self,
+        context: &Context<'_>,
+        source: &Source,
+        table: &TableDef,
+        never: bool,
+    ) -> Result<Vec<State>> {
+        let mut states = Vec::with_capacity(self.0.len());
+        for End { access, column } in &self.0 {
+            let mut found = Value::Null;
+            if !never {
+                let places = Places::Spans(spans(context, access, table, &[])?);
+                let way = (access, &places);
+                pushdown::scan_stored(
+                    context,
+                    source,
+                    table,
+                    way,
+                    true,
+                    |row: &Stored<'_>, _: &[u8]| {
+                        found = row.get(*column)?.to_owned();
+                        Ok(found.is_null())
+                    },
+                )?;
+            }
+            states.push(if found.is_null() { State::default() } else { State::of_end(found) });
+        }
+        Ok(states)
+    }
+}

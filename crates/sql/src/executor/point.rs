@@ -1,0 +1,200 @@
+//! The one row that has a primary key of whole numbers, texts or bytes, and queries that read
+//! columns of it.
+//!
+//! Such a statement chooses nothing and tests nothing: its key is encoded from the statement's
+//! parameters, and the row at that key is the result. `session/point` runs them.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use spillway::ColumnsRead;
+use spillway_base::Csn;
+use spillway_types::key::{Lookup, lookup, write_part};
+use spillway_types::{ColumnType, Value, ValueRef};
+
+use super::row_sink::{Onward, Projection, TakeRow, TakeStored};
+use crate::catalog::{IndexPart, Stored, TableDef, Versions, same_stored};
+use crate::errors::Result;
+use crate::expression::{Expr, Op};
+use crate::planner::{Body, Direct, QueryPlan, Source, SourceKind, answered, columns_read};
+
+/// The whole primary key of a row, of values that are known without another row.
+#[derive(Debug)]
+pub(crate) struct PointKey {
+    table: Arc<TableDef>,
+    /// Of the primary key's columns: constants and parameters, and of what kind they are to be.
+    parts: SmallVec<[(Expr, Kind); 2]>,
+}
+
+/// A query that is one look-up.
+#[derive(Debug)]
+pub(crate) struct Point {
+    key: PointKey,
+    versions: Arc<Versions>,
+    columns: Vec<usize>,
+    limit: Option<Expr>,
+}
+
+/// A value that is known without a row and without a session.
+fn known<'v>(expr: &'v Expr, params: &'v [Value]) -> Option<&'v Value> {
+    match expr {
+        Expr::Const(value) => Some(value),
+        Expr::Param(at) => params.get(*at),
+        _ => None,
+    }
+}
+
+fn is_given(expr: &Expr) -> bool {
+    matches!(expr, Expr::Const(_) | Expr::Param(_))
+}
+
+fn is_same(a: &Expr, b: &Expr) -> bool {
+    match (a, b) {
+        (Expr::Param(a), Expr::Param(b)) => a == b,
+        (Expr::Const(a), Expr::Const(b)) => same_stored(a, b),
+        _ => false,
+    }
+}
+
+/// What columns of a key are compared with: a value of another kind may be equal to several that
+/// they keep. Of one kind, two that are compared by the column's collation are equal where their
+/// parts of keys are the same bytes, so that texts are written as they are given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Whole,
+    Text,
+    Bytes,
+}
+
+impl Kind {
+    fn of(ty: &ColumnType) -> Option<Kind> {
+        Some(match ty {
+            ColumnType::Int { .. } => Kind::Whole,
+            ColumnType::Char(_) | ColumnType::VarChar(_) | ColumnType::Text(_) => Kind::Text,
+            ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_) => Kind::Bytes,
+            _ => return None,
+        })
+    }
+}
+
+impl PointKey {
+    /// The key of a source's row, where that it has this key is all that is asked of it, as long as
+    /// what is given for it is of its columns' kinds.
+    pub(crate) fn of(source: &Source) -> Option<PointKey> {
+        let SourceKind::Table(table) = &source.kind else { return None };
+        let access = &source.access;
+        let by_key = access.point
+            && access.index.is_none()
+            && access.intervals.is_empty()
+            && source.others.is_empty()
+            && access.equal.len() == table.primary.len();
+        if !by_key || !access.equal.iter().all(is_given) {
+            return None;
+        }
+        let parts = table.primary.iter().zip(&access.equal).map(|(part, value)| {
+            let kind = Kind::of(&table.columns[part.column].ty);
+            Some((value.clone(), kind.filter(|_| part.prefix.is_none())?))
+        });
+        let parts = parts.collect::<Option<_>>()?;
+        let answered = answered(table, access, source.offset, &source.filters);
+        let is_answered = |(at, filter): (usize, &Expr)| {
+            answered.contains(&at) || PointKey::is_equality(source, table, filter)
+        };
+        let answers_all = source.filters.iter().enumerate().all(is_answered);
+        answers_all.then(|| PointKey { table: table.clone(), parts })
+    }
+
+    /// Whether a condition says of a column of the key what the access says: that it is equal to
+    /// this value, by the column's own collation.
+    fn is_equality(source: &Source, table: &TableDef, filter: &Expr) -> bool {
+        let Expr::Binary(Op::Eq, a, b, collation) = filter else { return false };
+        let (slot, value) = match (&**a, &**b) {
+            (Expr::Column(slot), value) | (value, Expr::Column(slot)) => (*slot, value),
+            _ => return false,
+        };
+        let is_of = |part: &IndexPart| source.offset + part.column == slot;
+        let Some(at) = table.primary.iter().position(is_of) else { return false };
+        let column = &table.columns[table.primary[at].column];
+        is_same(value, &source.access.equal[at]) && *collation == column.collation
+    }
+
+    /// Writes it; `false` where the row has to be looked for in some other way.
+    pub(crate) fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
+        for ((expr, kind), part) in self.parts.iter().zip(&self.table.primary) {
+            let column = &self.table.columns[part.column];
+            let Some(value) = known(expr, params) else { return false };
+            let whole;
+            let value = match (kind, value) {
+                (Kind::Whole, Value::Int(_) | Value::UInt(_)) => {
+                    let Lookup::At(kept) = lookup(value, &column.ty) else { return false };
+                    whole = kept;
+                    whole.as_ref()
+                }
+                (Kind::Text, Value::Text(_)) | (Kind::Bytes, Value::Bytes(_)) => value.as_ref(),
+                (Kind::Bytes, Value::Text(text)) => ValueRef::Bytes(text.as_bytes()),
+                _ => return false,
+            };
+            write_part(&value, &column.ty, column.collation, part.prefix, out);
+        }
+        true
+    }
+}
+
+impl Point {
+    /// A query as one look-up, where it is no more than that whatever its parameters are, as long
+    /// as they are of the kinds of the key's columns.
+    pub(crate) fn of(plan: &QueryPlan) -> Option<Point> {
+        let Body::Select(select) = &plan.body else { return None };
+        let (Some(Direct::Columns(columns)), [source]) = (&select.direct, &select.sources[..])
+        else {
+            return None;
+        };
+        let is_one = plan.limit.iter().all(is_given)
+            && select.constant.is_empty()
+            && !select.ordered
+            && plan.offset.is_none()
+            && !plan.counted;
+        let key = PointKey::of(source).filter(|_| is_one)?;
+        Some(Point {
+            key,
+            versions: source.versions.clone(),
+            columns: columns.clone(),
+            limit: plan.limit.clone(),
+        })
+    }
+
+    /// The table whose row it is.
+    pub(crate) fn table(&self) -> &TableDef {
+        &self.key.table
+    }
+
+    /// What it reads of the row.
+    pub(crate) fn columns_read(&self) -> ColumnsRead {
+        columns_read(self.table(), self.columns.iter().copied())
+    }
+
+    /// The commit that a snapshot must see to have the table's rows; zero where all do.
+    pub(crate) fn since(&self) -> Csn {
+        self.key.table.since
+    }
+
+    /// Writes the row's key; `false` where it has to be looked for in some other way, or is not
+    /// wanted.
+    pub(crate) fn write_key(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
+        let wanted = |limit: &Expr| match known(limit, params) {
+            Some(Value::Int(limit)) => *limit > 0,
+            Some(Value::UInt(limit)) => *limit > 0,
+            _ => false,
+        };
+        self.limit.as_ref().is_none_or(wanted) && self.key.write(params, out)
+    }
+
+    /// Gives the row's columns on: as `fields`, where they are such.
+    ///
+    /// # Errors
+    /// 1034 for a row that is damaged, of which nothing has been given then; and those of `take`.
+    pub(crate) fn give(&self, row: &[u8], fields: bool, take: &mut dyn TakeRow) -> Result<()> {
+        let row = Stored::new(row, &self.versions)?;
+        Projection::new(&self.columns, fields, Onward(take)).take_one(&row, &[]).map(drop)
+    }
+}

@@ -1,0 +1,314 @@
+//! Runs tests, projections and totals over stored rows.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+use spillway_types::{Collation, Value, ValueRef};
+
+use super::aggregate::State;
+use super::index_entries::{Entries, each_entry};
+use super::index_ranges::Places;
+use super::row_buffer::Gatherer;
+use super::row_sink::{Onward, Projection, TakeRow, TakeStored};
+use super::run::is_never;
+use super::{index_ranges, scan};
+use crate::catalog::{Stored, TableDef};
+use crate::errors::Result;
+use crate::expression::{Context, Expr, Fit, List, Op, Parts, is_clean};
+use crate::planner::{Access, Direct, SelectPlan, Source, SourceKind, Test, note_columns};
+
+/// A test with its values known.
+enum Ready<'t> {
+    Compare {
+        column: usize,
+        op: Op,
+        value: Cow<'t, Value>,
+        /// The text that the value was taken from, where that is no number.
+        doubtful: Option<Cow<'t, Value>>,
+        collation: Collation,
+    },
+    In {
+        columns: &'t [usize],
+        list: &'t Arc<List>,
+    },
+    Not(Box<Ready<'t>>),
+    Null {
+        column: usize,
+        is: bool,
+    },
+    All(Vec<Ready<'t>>),
+    Any(Vec<Ready<'t>>),
+}
+
+/// Tests that are made ready without asking for memory.
+const FEW: usize = 2;
+
+fn all_ready<'t, A>(context: &'t Context<'_>, tests: &'t [Test]) -> Result<A>
+where
+    A: FromIterator<Ready<'t>>,
+{
+    tests.iter().map(|test| ready(context, test)).collect()
+}
+
+fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
+    Ok(match test {
+        Test::Compare { column, op, value, collation } => Ready::Compare {
+            column: *column,
+            op: *op,
+            value: context.sought(value, &[])?,
+            doubtful: match value {
+                Expr::Fitted(text, Fit::Exact) => {
+                    Some(context.value(text, &[])?).filter(|text| !is_clean(text))
+                }
+                _ => None,
+            },
+            collation: *collation,
+        },
+        Test::In { columns, list } => Ready::In { columns, list },
+        Test::Not(test) => Ready::Not(Box::new(ready(context, test)?)),
+        Test::Null { column, is } => Ready::Null { column: *column, is: *is },
+        Test::All(tests) => Ready::All(all_ready(context, tests)?),
+        Test::Any(tests) => Ready::Any(all_ready(context, tests)?),
+    })
+}
+
+impl Ready<'_> {
+    /// Whether it holds for a row; `None` where that is not known, which counts as not.
+    fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
+        match self {
+            Ready::Compare { column, op, value, doubtful, collation } => {
+                if let Some(text) = doubtful {
+                    context.as_number(text, "DECIMAL")?;
+                }
+                let order = context.compare_stored(row.get(*column)?, value, *collation)?;
+                Ok(order.map(|order| op.accepts(order)))
+            }
+            Ready::In { columns, list } => {
+                let left = columns.iter().map(|column| row.get(*column));
+                context.is_in(list, &left.collect::<Result<Parts<'_>>>()?, &[])
+            }
+            Ready::Not(test) => Ok(test.holds(context, row)?.map(|is| !is)),
+            Ready::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
+            Ready::All(tests) => {
+                let mut all = Some(true);
+                for test in tests {
+                    match test.holds(context, row)? {
+                        Some(false) => return Ok(Some(false)),
+                        None => all = None,
+                        Some(true) => {}
+                    }
+                }
+                Ok(all)
+            }
+            Ready::Any(tests) => {
+                let mut any = Some(false);
+                for test in tests {
+                    match test.holds(context, row)? {
+                        Some(true) => return Ok(Some(true)),
+                        None => any = None,
+                        Some(false) => {}
+                    }
+                }
+                Ok(any)
+            }
+        }
+    }
+}
+
+/// The tests that are asked of rows at some places, ready: what the places that are read answer
+/// already is asked of none.
+fn asked_of<'t>(
+    context: &'t Context<'_>,
+    source: &'t Source,
+    (access, places): (&Access, &Places<'_>),
+) -> Result<SmallVec<[Ready<'t>; FEW]>> {
+    let answered = match places {
+        Places::Spans(spans) if spans.exact => access.answered.as_slice(),
+        _ => &[],
+    };
+    let asked = source.tests.iter().enumerate().filter(|(at, _)| !answered.contains(at));
+    asked.map(|(_, test)| ready(context, test)).collect()
+}
+
+/// Reads the stored rows that a source's tests hold for, without locks: their bytes and their keys.
+/// `take` answers `false` when it wants no more; with `asks` it looks at columns.
+pub(super) fn scan_stored(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    (access, places): (&Access, &Places<'_>),
+    asks: bool,
+    mut take: impl TakeStored,
+) -> Result<()> {
+    let tests = asked_of(context, source, (access, places))?;
+    let is_bare = tests.is_empty();
+    let entries = |cover| Entries { access, cover, is_read: asks || !is_bare };
+    // Nobody who is content with some columns asks for the key of an entry.
+    match (&access.cover, places) {
+        (Some(cover), Places::Spans(spans)) if is_bare => {
+            return each_entry(context, table, &entries(cover), &spans.all, |entry| {
+                take.take(entry, &[])
+            });
+        }
+        (None, Places::Spans(spans))
+            if is_bare
+                && access.index.is_none()
+                && !spans.all.iter().any(|span| scan::is_row(table, span)) =>
+        {
+            return scan::each_together(context, table, access, &spans.all, |key, bytes| {
+                take.take(&Stored::new(bytes, &source.versions)?, key)
+            });
+        }
+        _ => {}
+    }
+    let mut take = |stored: &Stored<'_>, key: &[u8]| {
+        for test in &tests {
+            if test.holds(context, stored)? != Some(true) {
+                return Ok(true);
+            }
+        }
+        take.take_one(stored, key)
+    };
+    if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
+        return each_entry(context, table, &entries(cover), &spans.all, |entry| take(entry, &[]));
+    }
+    let reading = (scan::Reading::Plain, None);
+    scan::each_row(context, table, access, places, reading, |bytes, key, _| {
+        take(&Stored::new(bytes, &source.versions)?, key)
+    })
+}
+
+/// How many rows a source has, where that is told without looking at one: all that is asked is
+/// answered by where they are. `None` where it is not, or where rows are not taken together.
+fn count_stored(
+    context: &Context<'_>,
+    source: &Source,
+    table: &TableDef,
+    (access, places): (&Access, &Places<'_>),
+) -> Result<Option<u64>> {
+    let Places::Spans(spans) = places else { return Ok(None) };
+    let counted = if access.index.is_some() { access.cover.is_some() } else { !access.point };
+    if !counted || !context.server.takes_row_batches() {
+        return Ok(None);
+    }
+    if !asked_of(context, source, (access, places))?.is_empty() {
+        return Ok(None);
+    }
+    scan::check_readable(context, table, access)?;
+    context.txn.leave_reads(false);
+    let mut count = 0;
+    for span in scan::in_order(access, &spans.all) {
+        count += scan::count_in(context, table, access, span)?;
+    }
+    Ok(Some(count))
+}
+
+impl Direct {
+    /// Whether the query can be run so, for the values that it has now.
+    pub(super) fn is_open(&self, context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
+        match (self, plan.sources.as_slice()) {
+            (Direct::Ends(ends), [Source { kind: SourceKind::Table(table), .. }]) => {
+                ends.are_known(context, table)
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+/// Runs a query by its steps. No more than `most` rows are wanted.
+pub(super) fn run_direct(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    direct: &Direct,
+    most: u64,
+    emit: &mut dyn TakeRow,
+) -> Result<()> {
+    let [source] = plan.sources.as_slice() else { return Ok(()) };
+    let SourceKind::Table(table) = &source.kind else { return Ok(()) };
+    note_columns(context, plan);
+    let never = is_never(context, plan)?;
+    if let Direct::Ends(ends) = direct {
+        let states = ends.find(context, source, table, never)?;
+        return emit_totals(context, plan, states, emit);
+    }
+    let (access, places) = index_ranges::choose(context, source, table, &[])?;
+    let way = (access, &places);
+    let fields = context.server.hands_fields_on();
+    match direct {
+        Direct::Ends(_) => Ok(()),
+        Direct::Columns(_) | Direct::Gathered(_) if never => Ok(()),
+        Direct::Columns(columns) => {
+            let projection = Projection::new(columns, fields, Onward(emit));
+            scan_stored(context, source, table, way, true, projection)
+        }
+        Direct::Gathered(gathering) => {
+            let mut gathered = (Gatherer::new(context, gathering, Some(most)), emit);
+            let projection = Projection::new(&gathering.columns, fields, &mut gathered);
+            scan_stored(context, source, table, way, true, projection)?;
+            let (gatherer, emit) = gathered;
+            gatherer.finish(emit)
+        }
+        Direct::Totals(totals) => {
+            let states = totals.iter().map(|_| State::default());
+            let mut states: SmallVec<[State; 1]> = states.collect();
+            let asks = totals.iter().any(Option::is_some);
+            let counted = match asks || never {
+                true => None,
+                false => count_stored(context, source, table, way)?,
+            };
+            if let Some(count) = counted {
+                states.iter_mut().for_each(|state| state.add_rows(count));
+            } else if !never {
+                let totals = Totals { columns: totals, states: &mut states, fields };
+                scan_stored(context, source, table, way, asks, totals)?;
+            }
+            emit_totals(context, plan, states, emit)
+        }
+    }
+}
+
+/// Totals of columns, while their rows come; `None` counts rows.
+pub(crate) struct Totals<'t> {
+    columns: &'t [Option<usize>],
+    states: &'t mut [State],
+    fields: bool,
+}
+
+impl TakeStored for Totals<'_> {
+    #[inline(always)]
+    fn take(&mut self, row: &Stored<'_>, _: &[u8]) -> Result<bool> {
+        for (state, column) in self.states.iter_mut().zip(self.columns) {
+            let Some(column) = column else {
+                state.add_rows(1);
+                continue;
+            };
+            let field = if self.fields { row.field(*column)? } else { None };
+            match field {
+                Some(field) => state.add_whole(field.value()),
+                None => {
+                    // A column of decimals is one in the rows that follow too.
+                    self.fields = false;
+                    state.add_whole(row.get(*column)?);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Gives the one row that a query of totals has.
+fn emit_totals(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    states: impl IntoIterator<Item = State>,
+    emit: &mut dyn TakeRow,
+) -> Result<()> {
+    let mut row: SmallVec<[Value; 8]> = smallvec![Value::Null; plan.width];
+    let finished = states.into_iter().zip(&plan.aggregates);
+    row.extend(finished.map(|(state, aggregate)| state.finish(aggregate, context)));
+    let values = plan.projections.iter().map(|e| context.eval(e, &row));
+    let values = values.collect::<Result<SmallVec<[Value; FEW]>>>()?;
+    let refs: SmallVec<[ValueRef<'_>; FEW]> = values.iter().map(Value::as_ref).collect();
+    emit.values(&refs).map(drop)
+}

@@ -1,0 +1,336 @@
+//! Columns of one table's rows, buffered for ORDER BY or DISTINCT.
+//!
+//! Rows go from their pages into one buffer, and from there to the client: none is decoded into
+//! values, and none has memory of its own. Beside a row's position stand the first bytes of its
+//! sort key, as a number; most comparisons look at nothing else.
+//!
+//! - **G1.** Rows come in the order that is asked for, and rows that are equal in it in the order
+//!   in which they were taken.
+//! - **G2.** With DISTINCT, of rows that are equal in all columns that are shown, the first that
+//!   was taken comes and no other.
+//! - **G3.** If only the first N rows are wanted, about twice as many are held; with DISTINCT,
+//!   about twice the different ones. What is held is charged ([`Held`]).
+
+use std::cmp::Ordering;
+
+use spillway_types::{Collation, Decimal, Field, ValueRef};
+
+use super::row_sink::{COLUMNS, Given, TakeColumns, TakeRow};
+use super::sort::{Held, Keys, order_of};
+use crate::errors::Result;
+use crate::expression::Context;
+use crate::planner::{Gathering, Key};
+
+/// A value that is kept: text and bytes in the piece of memory that all share.
+#[derive(Clone, Copy)]
+enum Kept {
+    Plain(Field<'static>),
+    Text {
+        at: usize,
+        len: usize,
+    },
+    Bytes {
+        at: usize,
+        len: usize,
+    },
+    /// So many are before it.
+    Decimal(usize),
+}
+
+/// A row in its order.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Orders as the first key does, as far as it differs.
+    head: u64,
+    row: usize,
+}
+
+/// What the first key's values are; heads of different kinds do not compare.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HeadKind {
+    Int,
+    UInt,
+    Text,
+    Bytes,
+    Other,
+}
+
+/// How distinct rows are compared.
+enum Once {
+    /// They need not be.
+    No,
+    /// They lie side by side.
+    ByOrder,
+    /// By what was there already.
+    Seen(Keys),
+}
+
+/// Rows that are gathered.
+pub(super) struct Gatherer<'g> {
+    gathering: &'g Gathering,
+    once: Once,
+    most: Option<usize>,
+    /// What texts say, and bytes: each in one piece. Text is known to be UTF-8, and is not looked
+    /// through again.
+    text: String,
+    bytes: Vec<u8>,
+    decimals: Vec<Decimal>,
+    values: Vec<Kept>,
+    places: Vec<Place>,
+    kind: Option<HeadKind>,
+    /// Whether heads say nothing, as values were of several kinds.
+    headless: bool,
+    /// With so many rows, those are let go that will not be given.
+    full_at: usize,
+    held: Held,
+}
+
+/// Room is made for so many rows when there is one.
+const ROWS_FIRST: usize = 32;
+
+/// So many rows are held whatever is asked for.
+const ROWS_LEAST: usize = 1024;
+
+impl<'g> Gatherer<'g> {
+    /// `most` is how many rows are wanted at the most.
+    pub(super) fn new(
+        context: &Context<'_>,
+        gathering: &'g Gathering,
+        most: Option<u64>,
+    ) -> Gatherer<'g> {
+        let once = match &gathering.once {
+            None => Once::No,
+            Some(collations) if gathering.sorts_equals_together(collations) => Once::ByOrder,
+            Some(collations) => Once::Seen(Keys::new(context, collations.clone())),
+        };
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let most = most.filter(|_| gathering.once.is_none());
+        let full_at = match (&once, most) {
+            (Once::ByOrder, _) => ROWS_LEAST,
+            (_, Some(most)) => most.saturating_mul(2).max(ROWS_LEAST),
+            _ => usize::MAX,
+        };
+        Gatherer {
+            gathering,
+            once,
+            most,
+            text: String::new(),
+            bytes: Vec::new(),
+            decimals: Vec::new(),
+            values: Vec::new(),
+            places: Vec::new(),
+            kind: None,
+            headless: false,
+            full_at,
+            held: Held::new(context),
+        }
+    }
+
+    /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are
+    /// wanted.
+    fn take<'v, V: Given<'v>>(&mut self, values: &[V], emit: &mut dyn TakeRow) -> Result<bool> {
+        let shown = &values[..self.gathering.shown];
+        if let Once::Seen(keys) = &mut self.once
+            && !keys.insert(shown.iter().map(|value| (*value).into()))?
+        {
+            return Ok(true);
+        }
+        let Some(first) = self.gathering.order.first() else { return V::give(shown, emit) };
+        let head = self.head(values[first.place].into(), *first);
+        if self.places.is_empty() {
+            self.values.reserve(ROWS_FIRST * values.len());
+            self.places.reserve(ROWS_FIRST);
+        }
+        for value in values {
+            let kept = self.keep((*value).into());
+            self.values.push(kept);
+        }
+        let row = self.places.len();
+        self.places.push(Place { head, row });
+        self.held.set_bytes(self.memory_bytes())?;
+        if self.places.len() >= self.full_at {
+            self.let_go()?;
+        }
+        Ok(true)
+    }
+
+    /// Hands the rows on in their order.
+    pub(super) fn finish(mut self, emit: &mut dyn TakeRow) -> Result<()> {
+        self.settle();
+        let fields = self.decimals.is_empty() && self.gathering.shown <= COLUMNS;
+        let mut room = [Field::Null; COLUMNS];
+        for place in &self.places {
+            let shown = &self.row(place.row)[..self.gathering.shown];
+            let more = if fields {
+                for (field, kept) in room.iter_mut().zip(shown) {
+                    *field = self.field(kept).unwrap_or(Field::Null);
+                }
+                emit.fields(&room[..shown.len()])?
+            } else {
+                let values: Vec<_> = shown.iter().map(|kept| self.value(kept)).collect();
+                emit.values(&values)?
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it has of memory: pieces that grow have more than is in them.
+    fn memory_bytes(&self) -> usize {
+        self.text.capacity()
+            + self.bytes.capacity()
+            + self.decimals.capacity() * size_of::<Decimal>()
+            + self.values.capacity() * size_of::<Kept>()
+            + self.places.capacity() * size_of::<Place>()
+    }
+
+    fn keep(&mut self, value: ValueRef<'_>) -> Kept {
+        match value {
+            ValueRef::Text(text) => {
+                let at = self.text.len();
+                self.text.push_str(text);
+                Kept::Text { at, len: text.len() }
+            }
+            ValueRef::Bytes(bytes) => {
+                let at = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                Kept::Bytes { at, len: bytes.len() }
+            }
+            ValueRef::Decimal(value) => {
+                self.decimals.push(value);
+                Kept::Decimal(self.decimals.len() - 1)
+            }
+            ValueRef::Null => Kept::Plain(Field::Null),
+            ValueRef::Int(value) => Kept::Plain(Field::Int(value)),
+            ValueRef::UInt(value) => Kept::Plain(Field::UInt(value)),
+            ValueRef::Float(value) => Kept::Plain(Field::Float(value)),
+            ValueRef::Double(value) => Kept::Plain(Field::Double(value)),
+            ValueRef::Date(value) => Kept::Plain(Field::Date(value)),
+            ValueRef::Time(value) => Kept::Plain(Field::Time(value)),
+            ValueRef::DateTime(value) => Kept::Plain(Field::DateTime(value)),
+        }
+    }
+
+    fn row(&self, row: usize) -> &[Kept] {
+        let columns = self.gathering.columns.len();
+        &self.values[row * columns..(row + 1) * columns]
+    }
+
+    /// A value; `None` for a decimal.
+    #[inline]
+    fn field(&self, kept: &Kept) -> Option<Field<'_>> {
+        Some(match *kept {
+            Kept::Plain(field) => field,
+            Kept::Bytes { at, len } => Field::Bytes(&self.bytes[at..at + len]),
+            Kept::Text { at, len } => Field::Text(&self.text[at..at + len]),
+            Kept::Decimal(_) => return None,
+        })
+    }
+
+    #[inline]
+    fn value(&self, kept: &Kept) -> ValueRef<'_> {
+        match (self.field(kept), kept) {
+            (Some(field), _) => field.value(),
+            (None, Kept::Decimal(at)) => ValueRef::Decimal(self.decimals[*at]),
+            (None, _) => ValueRef::Null,
+        }
+    }
+
+    /// The head of a row by the value of its first key.
+    fn head(&mut self, value: ValueRef<'_>, key: Key) -> u64 {
+        let (kind, head) = match value {
+            // Before all others, and the same as the least of them.
+            ValueRef::Null => return if key.ascending { 0 } else { u64::MAX },
+            ValueRef::Int(value) => (HeadKind::Int, value as u64 ^ 1 << 63),
+            ValueRef::UInt(value) => (HeadKind::UInt, value),
+            ValueRef::Text(text) => (HeadKind::Text, key.collation.head(text.as_bytes())),
+            ValueRef::Bytes(bytes) => (HeadKind::Bytes, Collation::Binary.head(bytes)),
+            _ => (HeadKind::Other, 0),
+        };
+        if *self.kind.get_or_insert(kind) != kind {
+            self.headless = true;
+        }
+        if key.ascending { head } else { !head }
+    }
+
+    /// How two rows compare in order, apart from their heads.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (self.row(a), self.row(b));
+        for Key { place, ascending, collation } in &self.gathering.order {
+            let (a, b) = (self.value(&a[*place]), self.value(&b[*place]));
+            let order = match (a, b) {
+                (ValueRef::Int(a), ValueRef::Int(b)) => a.cmp(&b),
+                (ValueRef::Text(a), ValueRef::Text(b)) => {
+                    collation.compare(a.as_bytes(), b.as_bytes())
+                }
+                (a, b) => order_of(&a.to_owned(), &b.to_owned(), true, *collation),
+            };
+            if order.is_ne() {
+                return if *ascending { order } else { order.reverse() };
+            }
+        }
+        Ordering::Equal
+    }
+
+    /// Puts what there is in order, without those that will not be given.
+    fn settle(&mut self) {
+        let mut places = std::mem::take(&mut self.places);
+        if self.headless {
+            places.iter_mut().for_each(|place| place.head = 0);
+        }
+        places.sort_unstable_by(|a, b| {
+            let by_head = a.head.cmp(&b.head);
+            by_head.then_with(|| self.compare(a.row, b.row)).then(a.row.cmp(&b.row))
+        });
+        if matches!(self.once, Once::ByOrder) {
+            places.dedup_by(|b, a| a.head == b.head && self.compare(a.row, b.row).is_eq());
+        }
+        places.truncate(self.most.unwrap_or(usize::MAX));
+        self.places = places;
+    }
+
+    /// Lets go of the rows that will not be given, and of their memory.
+    fn let_go(&mut self) -> Result<()> {
+        self.settle();
+        // Beside each other for a moment; the new ones are no longer than the old.
+        let copied = self.text.len()
+            + self.bytes.len()
+            + self.decimals.len() * size_of::<Decimal>()
+            + self.values.len() * size_of::<Kept>();
+        self.held.set_bytes(self.memory_bytes() + copied)?;
+        let (text, bytes) = (std::mem::take(&mut self.text), std::mem::take(&mut self.bytes));
+        let decimals = std::mem::take(&mut self.decimals);
+        let values = std::mem::take(&mut self.values);
+        let columns = self.gathering.columns.len();
+        for at in 0..self.places.len() {
+            let row = self.places[at].row;
+            for kept in &values[row * columns..(row + 1) * columns] {
+                let kept = match *kept {
+                    Kept::Plain(field) => Kept::Plain(field),
+                    Kept::Decimal(at) => self.keep(ValueRef::Decimal(decimals[at])),
+                    Kept::Text { at, len } => self.keep(ValueRef::Text(&text[at..at + len])),
+                    Kept::Bytes { at, len } => self.keep(ValueRef::Bytes(&bytes[at..at + len])),
+                };
+                self.values.push(kept);
+            }
+            self.places[at].row = at;
+        }
+        drop((text, bytes, decimals, values));
+        self.held.set_bytes(self.memory_bytes())?;
+        if matches!(self.once, Once::ByOrder) {
+            self.full_at = (2 * self.places.len()).max(ROWS_LEAST);
+        }
+        Ok(())
+    }
+}
+
+/// A gatherer, and who is given rows that go as they come.
+impl TakeColumns for &mut (Gatherer<'_>, &mut dyn TakeRow) {
+    #[inline]
+    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool> {
+        let (gatherer, emit) = &mut **self;
+        gatherer.take(row, &mut **emit)
+    }
+}

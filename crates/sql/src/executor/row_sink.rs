@@ -1,0 +1,150 @@
+//! Row sinks: the receivers of a query's rows.
+//!
+//! Rows of one table go from storage to the client through them. A reader hands each row to a
+//! [`TakeStored`] in place, whose result goes to a [`TakeRow`], which in the end writes the
+//! client's packets.
+//!
+//! # Guarantees
+//!
+//! - **R1.** A row is handed on as fields if all its columns that are asked for are fields, and
+//!   they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so are
+//!   all rows after it. If one buffered row must be decoded, all are. The output is the same, to
+//!   the last bit.
+//! - **R2.** A row that cannot be read is handed on to nobody: all its columns are read first.
+
+use spillway_types::{Field, ValueRef};
+
+use crate::catalog::Stored;
+use crate::errors::Result;
+
+/// Takes rows, and answers `false` when it wants no more.
+pub(crate) trait TakeRow {
+    /// A row's values, where they lie.
+    fn values(&mut self, values: &[ValueRef<'_>]) -> Result<bool>;
+
+    /// The same of a row without decimals.
+    fn fields(&mut self, fields: &[Field<'_>]) -> Result<bool>;
+}
+
+/// A column's value in either form.
+pub(super) trait Given<'v>: Copy + Into<ValueRef<'v>> {
+    /// Gives a row of them on.
+    fn give(row: &[Self], take: &mut dyn TakeRow) -> Result<bool>;
+}
+
+impl<'v> Given<'v> for ValueRef<'v> {
+    fn give(row: &[ValueRef<'v>], take: &mut dyn TakeRow) -> Result<bool> {
+        take.values(row)
+    }
+}
+
+impl<'v> Given<'v> for Field<'v> {
+    fn give(row: &[Field<'v>], take: &mut dyn TakeRow) -> Result<bool> {
+        take.fields(row)
+    }
+}
+
+/// Takes rows as they are stored, each with its key, and answers `false` when it wants no more.
+pub(super) trait TakeStored {
+    /// A row. It becomes part of the loop over rows that lie together.
+    fn take(&mut self, row: &Stored<'_>, key: &[u8]) -> Result<bool>;
+
+    /// The same, for who has a row now and then.
+    #[inline(never)]
+    fn take_one(&mut self, row: &Stored<'_>, key: &[u8]) -> Result<bool> {
+        self.take(row, key)
+    }
+}
+
+impl<F: FnMut(&Stored<'_>, &[u8]) -> Result<bool>> TakeStored for F {
+    #[inline]
+    fn take(&mut self, row: &Stored<'_>, key: &[u8]) -> Result<bool> {
+        self(row, key)
+    }
+}
+
+/// Columns of a row that are read without asking for memory.
+pub(super) const COLUMNS: usize = 16;
+
+/// What takes columns of rows in either form.
+pub(super) trait TakeColumns {
+    /// A row's columns.
+    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool>;
+}
+
+/// Hands rows on as they are.
+pub(super) struct Onward<'t>(pub(super) &'t mut dyn TakeRow);
+
+impl TakeColumns for Onward<'_> {
+    #[inline]
+    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool> {
+        V::give(row, self.0)
+    }
+}
+
+/// Reads columns of stored rows, in this order.
+pub(super) struct Projection<'c, T> {
+    columns: &'c [usize],
+    /// Whether as fields, where they are such.
+    fields: bool,
+    take: T,
+}
+
+impl<'c, T: TakeColumns> Projection<'c, T> {
+    pub(super) fn new(columns: &'c [usize], fields: bool, take: T) -> Projection<'c, T> {
+        Projection { columns, fields, take }
+    }
+
+    /// A row as fields; `None` where it is none of fields.
+    #[inline(always)]
+    fn fields<const N: usize>(&mut self, row: &Stored<'_>) -> Result<Option<bool>> {
+        let mut fields = [Field::Null; N];
+        for (field, column) in fields.iter_mut().zip(self.columns) {
+            match row.field(*column)? {
+                Some(read) => *field = read,
+                None => return Ok(None),
+            }
+        }
+        self.take.columns(&fields[..self.columns.len().min(N)]).map(Some)
+    }
+
+    #[inline(never)]
+    fn many_fields(&mut self, row: &Stored<'_>) -> Result<Option<bool>> {
+        self.fields::<COLUMNS>(row)
+    }
+
+    #[inline(never)]
+    fn values(&mut self, row: &Stored<'_>) -> Result<bool> {
+        if self.columns.len() <= COLUMNS {
+            let mut values = [ValueRef::Null; COLUMNS];
+            for (value, column) in values.iter_mut().zip(self.columns) {
+                *value = row.get(*column)?;
+            }
+            return self.take.columns(&values[..self.columns.len()]);
+        }
+        let values = self.columns.iter().map(|column| row.get(*column));
+        self.take.columns(&values.collect::<Result<Vec<_>>>()?)
+    }
+}
+
+impl<T: TakeColumns> TakeStored for Projection<'_, T> {
+    #[inline(always)]
+    fn take(&mut self, row: &Stored<'_>, _: &[u8]) -> Result<bool> {
+        let taken = match self.columns.len() {
+            _ if !self.fields => None,
+            1 => self.fields::<1>(row)?,
+            2 => self.fields::<2>(row)?,
+            3..=COLUMNS => self.many_fields(row)?,
+            _ => None,
+        };
+        match taken {
+            Some(more) => Ok(more),
+            None => {
+                // A column of decimals is one in the rows that follow too, and they have as many
+                // columns.
+                self.fields = false;
+                self.values(row)
+            }
+        }
+    }
+}

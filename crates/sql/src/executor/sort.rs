@@ -1,0 +1,269 @@
+//! Order, groups, and the rows that a statement holds for them.
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+use foldhash::quality::RandomState;
+use spillway::Budget;
+use spillway_base::budget::{Charge, Use};
+use spillway_types::convert::to_decimal;
+use spillway_types::value::write_text;
+use spillway_types::{Collation, Value, ValueRef};
+
+use super::run::Emit;
+use crate::errors::{Result, SqlError};
+use crate::expression::{Context, Expr, compare};
+use crate::planner::Row;
+
+/// NULL comes first, going up.
+pub(crate) fn order_of(a: &Value, b: &Value, ascending: bool, collation: Collation) -> Ordering {
+    let order = match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        _ => compare(a, b, collation).unwrap_or(Ordering::Equal),
+    };
+    if ascending { order } else { order.reverse() }
+}
+
+/// Bytes that are equal where values are, for grouping and joining.
+pub(crate) fn group_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let mut out = Vec::new();
+    group_key_into(values.iter().map(Value::as_ref), collations, &mut out);
+    out
+}
+
+/// Appends the bytes of [`group_key`].
+pub(crate) fn group_key_into<'v>(
+    values: impl Iterator<Item = ValueRef<'v>>,
+    collations: &[Collation],
+    out: &mut Vec<u8>,
+) {
+    for (value, collation) in values.zip(collations) {
+        let start = out.len();
+        match value {
+            ValueRef::Null => out.push(0),
+            ValueRef::Text(text) => {
+                out.push(1);
+                collation.equal_key(text.as_bytes(), out);
+            }
+            ValueRef::Int(number) => number_key(number, out),
+            ValueRef::UInt(number) => number_key(number, out),
+            ValueRef::Decimal(_) => {
+                let number = to_decimal(&value).map(|n| n.to_string()).unwrap_or_default();
+                let number = if number.contains('.') {
+                    number.trim_end_matches('0').trim_end_matches('.')
+                } else {
+                    &number
+                };
+                out.push(2);
+                out.extend_from_slice(number.as_bytes());
+            }
+            ValueRef::Float(number) => double_key(f64::from(number), out),
+            ValueRef::Double(number) => double_key(number, out),
+            other => {
+                out.push(4);
+                write_text(&other, out);
+            }
+        }
+        let len = (out.len() - start) as u32;
+        out.extend_from_slice(&len.to_be_bytes());
+    }
+}
+
+fn number_key(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.push(2);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+fn double_key(number: f64, out: &mut Vec<u8>) {
+    out.push(3);
+    out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
+}
+
+/// A map by keys that clients choose: a client that does not know its seed cannot make them
+/// collide.
+pub(crate) type KeyMap<V> = HashMap<Vec<u8>, V, RandomState>;
+
+/// The rows that came already, of those that come once.
+pub(super) struct Keys {
+    collations: Vec<Collation>,
+    keys: HashSet<Box<[u8]>, RandomState>,
+    buffer: Vec<u8>,
+    held: Held,
+}
+
+impl Keys {
+    pub(super) fn new(context: &Context<'_>, collations: Vec<Collation>) -> Keys {
+        let held = Held::new(context);
+        Keys { collations, keys: HashSet::default(), buffer: Vec::new(), held }
+    }
+
+    /// Notes a row; `false` where it came already.
+    pub(super) fn insert<'v>(&mut self, row: impl Iterator<Item = ValueRef<'v>>) -> Result<bool> {
+        self.buffer.clear();
+        group_key_into(row, &self.collations, &mut self.buffer);
+        if self.keys.contains(self.buffer.as_slice()) {
+            return Ok(false);
+        }
+        self.held.add_bytes(self.buffer.len())?;
+        Ok(self.keys.insert(self.buffer.as_slice().into()))
+    }
+}
+
+/// Memory that a statement holds rows in, charged for as long as this lives.
+pub(crate) struct Held {
+    bytes: usize,
+    charge: Option<Charge>,
+    budget: Budget,
+}
+
+impl Held {
+    /// What is charged at once.
+    const STEP: usize = 1 << 20;
+
+    /// What it takes to keep one row's bytes apart from others'.
+    const APART: usize = 64;
+
+    /// What is not worth a charge.
+    pub(crate) const FREE: usize = 64 << 10;
+
+    pub(crate) fn new(context: &Context<'_>) -> Held {
+        let budget = context.server.database().budget().clone();
+        Held { bytes: 0, charge: None, budget }
+    }
+
+    /// How many bytes are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// One more row.
+    pub(crate) fn add(&mut self, row: &[Value]) -> Result<()> {
+        self.add_bytes(Held::size_of(row))
+    }
+
+    /// So many bytes more, and what it takes to keep them apart.
+    pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.set_bytes(self.bytes + bytes + Held::APART)
+    }
+
+    /// So many bytes are held now.
+    pub(super) fn set_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.bytes = bytes;
+        let charged = self.charge.as_ref().map_or(0, Charge::bytes);
+        if self.bytes <= charged.max(Held::FREE) {
+            return Ok(());
+        }
+        let full = |_| {
+            SqlError::new(
+                1038,
+                "Out of sort memory: the statement holds more rows than fit the memory budget",
+            )
+        };
+        let more = self.bytes - charged + Held::STEP;
+        let charge = self.budget.try_charge(Use::Connections, more).map_err(full)?;
+        match &mut self.charge {
+            None => self.charge = Some(charge),
+            Some(all) => {
+                drop(charge);
+                all.resize(charged + more);
+            }
+        }
+        Ok(())
+    }
+
+    /// Some of it was let go: so many bytes are left. What is charged stays so, for what comes.
+    fn shrink(&mut self, bytes: usize) {
+        self.bytes = bytes;
+    }
+
+    pub(super) fn size_of(row: &[Value]) -> usize {
+        let heap = row.iter().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        });
+        heap.sum::<usize>() + size_of_val(row)
+    }
+}
+
+/// Sorts rows, keeping only the first so many where that is enough.
+pub(super) struct Sorter<'c> {
+    order: &'c [(Expr, bool, Collation)],
+    /// Where the keys stand among the values, if all of them do; no others are kept then.
+    among: Option<Vec<usize>>,
+    most: Option<usize>,
+    rows: Vec<(Row, Row)>,
+    held: Held,
+}
+
+impl<'c> Sorter<'c> {
+    pub(super) fn new(
+        context: &Context<'_>,
+        order: &'c [(Expr, bool, Collation)],
+        projections: &[Expr],
+        most: Option<u64>,
+    ) -> Sorter<'c> {
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let place = |expr: &Expr| {
+            let Expr::Column(slot) = expr else { return None };
+            projections.iter().position(|e| matches!(e, Expr::Column(other) if other == slot))
+        };
+        let among = order.iter().map(|(expr, ..)| place(expr)).collect();
+        Sorter { order, among, most, rows: Vec::new(), held: Held::new(context) }
+    }
+
+    /// Takes a row; its keys are made from `row` where they are not among its values.
+    pub(super) fn take(&mut self, context: &Context<'_>, row: &[Value], values: Row) -> Result<()> {
+        let keys = match &self.among {
+            Some(_) => Row::new(),
+            None => {
+                self.order.iter().map(|(e, ..)| context.eval(e, row)).collect::<Result<Row>>()?
+            }
+        };
+        self.add(keys, values)
+    }
+
+    fn add(&mut self, keys: Row, values: Row) -> Result<()> {
+        self.held.add(&keys)?;
+        self.held.add(&values)?;
+        self.rows.push((keys, values));
+        if let Some(most) = self.most
+            && self.rows.len() >= most.saturating_mul(2).max(1024)
+        {
+            self.sort();
+            self.rows.truncate(most);
+            let rows = self.rows.iter().flat_map(|(keys, values)| [keys, values]);
+            self.held.shrink(rows.map(|row| Held::size_of(row) + Held::APART).sum());
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        let (order, among) = (self.order, &self.among);
+        self.rows.sort_by(|(a, a_values), (b, b_values)| {
+            for (at, (_, asc, collation)) in order.iter().enumerate() {
+                let (a, b) = match among {
+                    Some(places) => (&a_values[places[at]], &b_values[places[at]]),
+                    None => (&a[at], &b[at]),
+                };
+                let order = order_of(a, b, *asc, *collation);
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            Ordering::Equal
+        });
+    }
+
+    pub(super) fn finish(mut self, emit: &mut Emit<'_>) -> Result<()> {
+        self.sort();
+        for (_, values) in self.rows {
+            if !emit(&values)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

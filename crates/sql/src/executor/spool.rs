@@ -1,0 +1,157 @@
+//! Buffers for a statement that first finds all of its rows: the rows, and the keys that it met.
+//!
+//! They are in memory, and on disk once they outgrow a transaction's share of the memory, or the
+//! budget has no room for them. Guarantees:
+//!
+//! - **SPOOL-1.** A [`Spool`] gives the rows that were pushed, with their values as they were, in
+//!   their order; a [`KeySet`] tells whether it has a key.
+//! - **SPOOL-2.** Neither fails for lack of memory, and both free what they took when they end.
+
+use std::collections::HashSet;
+
+use spillway::{Scratch, ScratchSet};
+use spillway_types::Value;
+use spillway_types::row::{RowReader, write_row};
+
+use super::sort::Held;
+use crate::errors::{Result, SqlError};
+use crate::expression::Context;
+use crate::planner::Row;
+
+/// A list of rows.
+pub(crate) struct Spool<'c> {
+    context: &'c Context<'c>,
+    held: Held,
+    rows: Vec<Row>,
+    on_disk: Option<Scratch>,
+    bytes: Vec<u8>,
+}
+
+impl<'c> Spool<'c> {
+    pub(crate) fn new(context: &'c Context<'c>) -> Spool<'c> {
+        let held = Held::new(context);
+        Spool { context, held, rows: Vec::new(), on_disk: None, bytes: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// As a commit.
+    pub(crate) fn push(&mut self, row: &[Value]) -> Result<()> {
+        if self.on_disk.is_none() {
+            if fits(self.context, &mut self.held, Held::size_of(row))? {
+                self.rows.push(row.to_vec());
+                return Ok(());
+            }
+            self.move_to_disk()?;
+        }
+        self.write(row)
+    }
+
+    fn move_to_disk(&mut self) -> Result<()> {
+        self.on_disk = Some(self.context.txn.scratch()?);
+        for row in std::mem::take(&mut self.rows) {
+            self.write(&row)?;
+        }
+        self.held = Held::new(self.context);
+        Ok(())
+    }
+
+    fn write(&mut self, row: &[Value]) -> Result<()> {
+        let Some(list) = &mut self.on_disk else { return Ok(()) };
+        self.bytes.clear();
+        write_row(0, row.iter().map(Value::as_ref), &mut self.bytes);
+        list.push(&self.bytes)?;
+        Ok(())
+    }
+
+    /// Gives each row to `take`.
+    ///
+    /// # Errors
+    /// As a scan; 1317 where the statement was killed; what `take` answers.
+    pub(crate) fn each(mut self, mut take: impl FnMut(&mut Row) -> Result<()>) -> Result<()> {
+        let context = self.context;
+        let mut count = 0u64;
+        let mut next = |row: &mut Row| {
+            count += 1;
+            if count.is_multiple_of(256) {
+                context.check_killed()?;
+            }
+            take(row)
+        };
+        for mut row in self.rows {
+            next(&mut row)?;
+        }
+        let Some(list) = &mut self.on_disk else { return Ok(()) };
+        let mut row = Row::new();
+        list.each(|bytes| -> Result<bool> {
+            decode(bytes, &mut row)?;
+            next(&mut row)?;
+            Ok(true)
+        })
+    }
+}
+
+fn decode(bytes: &[u8], row: &mut Row) -> Result<()> {
+    let damaged = |why: &str| SqlError::new(1030, format!("a spooled row is damaged: {why}"));
+    let reader = RowReader::new(bytes).map_err(damaged)?;
+    row.clear();
+    for column in 0..reader.columns() {
+        let value = reader.get(column).map_err(damaged)?;
+        row.push(value.map_or(Value::Null, |value| value.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether so many bytes more may be held in memory; they are charged then.
+fn fits(context: &Context<'_>, held: &mut Held, bytes: usize) -> Result<bool> {
+    if held.bytes() + bytes > context.txn.buffer_bytes_max().max(Held::FREE) {
+        return Ok(false);
+    }
+    match held.add_bytes(bytes) {
+        Ok(()) => Ok(true),
+        Err(full) if full.code == 1038 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A set of keys of tables' rows.
+pub(crate) struct KeySet<'c> {
+    context: &'c Context<'c>,
+    held: Held,
+    keys: HashSet<Box<[u8]>>,
+    on_disk: Option<ScratchSet>,
+    bytes: Vec<u8>,
+}
+
+impl<'c> KeySet<'c> {
+    pub(crate) fn new(context: &'c Context<'c>) -> KeySet<'c> {
+        let (held, keys) = (Held::new(context), HashSet::new());
+        KeySet { context, held, keys, on_disk: None, bytes: Vec::new() }
+    }
+
+    /// Adds the key of a row of the table with this number; `false` where it is there already.
+    ///
+    /// # Errors
+    /// As a commit and as a read.
+    pub(crate) fn insert(&mut self, table: usize, key: &[u8]) -> Result<bool> {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&(table as u64).to_be_bytes());
+        self.bytes.extend_from_slice(key);
+        if let Some(keys) = &mut self.on_disk {
+            return Ok(keys.insert(&self.bytes)?);
+        }
+        if self.keys.contains(self.bytes.as_slice()) {
+            return Ok(false);
+        }
+        if fits(self.context, &mut self.held, self.bytes.len())? {
+            return Ok(self.keys.insert(self.bytes.as_slice().into()));
+        }
+        let mut keys = self.context.txn.scratch_set()?;
+        for key in std::mem::take(&mut self.keys) {
+            keys.insert(&key)?;
+        }
+        self.held = Held::new(self.context);
+        Ok(self.on_disk.insert(keys).insert(&self.bytes)?)
+    }
+}

@@ -1,0 +1,497 @@
+//! Rows and their index entries, written together.
+//!
+//! A row is stored at its primary key in the table's key space. Each index has an entry, whose key
+//! is the index's columns and then the primary key, and whose value is empty.
+//!
+//! An entry follows from its row: the writer of an entry has the row locked, and has compared the
+//! row with its snapshot. So an entry is not compared itself, and an entry that came after the
+//! snapshot, for example by an index that is being built (`ddl/online`), is no conflict.
+//!
+//! # What is unique
+//!
+//! An exclusive lock on the columns' part of the key, a name that all entries with these values
+//! share, keeps a unique index unique. A writer takes it before it looks for another entry, and
+//! then looks at the newest state, whatever the transaction's snapshot: an entry that was committed
+//! after the snapshot counts. An entry that is found may be about to go. Its remover has it, and
+//! its row, locked, so the writer looks again under such a lock.
+//!
+//! Entries themselves are locked only if somebody may lock them without their row: in unique
+//! indexes, as here, and in indexes that are still being built, whose entries are also written
+//! under a shared lock of the row (`ddl/online`).
+//!
+//! An index that is still being built, and may fail, binds nobody. A transaction that gives a row
+//! values of such an index that another row may have records the row in the same transaction, and
+//! continues ([`note_met`]); the build checks what was recorded before it ends.
+
+use std::borrow::Borrow;
+
+use spillway::{
+    Direction, Error, ErrorKind, Isolation, KeyRange, LockMode, LockWait, Scan, Transaction,
+    successor,
+};
+use spillway_base::TableId;
+use spillway_types::{Value, key};
+
+use crate::catalog::{Change, IndexDef, IndexPart, Stage, TableDef, end_of, stored_rows};
+use crate::errors::{Result, SqlError};
+use crate::expression::Room;
+
+/// Room for a key that is not long.
+const KEY_BYTES: usize = 32;
+
+fn write_parts<V: Borrow<Value>>(
+    table: &TableDef,
+    parts: &[IndexPart],
+    row: &[V],
+    out: &mut Vec<u8>,
+) {
+    for part in parts {
+        let (column, value) = (&table.columns[part.column], row[part.column].borrow());
+        key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
+    }
+}
+
+/// The key of a row: its primary key, or its number where the table has none.
+pub(crate) fn primary_key(table: &TableDef, row: &[Value], row_number: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(KEY_BYTES);
+    write_primary_key(table, row, row_number, &mut key);
+    key
+}
+
+/// As [`primary_key`], after what is in `out`.
+pub(crate) fn write_primary_key(
+    table: &TableDef,
+    row: &[Value],
+    row_number: u64,
+    out: &mut Vec<u8>,
+) {
+    if table.primary.is_empty() {
+        out.extend_from_slice(&row_number.to_be_bytes());
+    } else {
+        write_parts(table, &table.primary, row, out);
+    }
+}
+
+/// The key of a row's entry in an index.
+pub(crate) fn index_key(table: &TableDef, index: &IndexDef, row: &[Value], pk: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(KEY_BYTES);
+    write_index_key(table, index, row, pk, &mut key);
+    key
+}
+
+fn write_index_key<V: Borrow<Value>>(
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[V],
+    pk: &[u8],
+    out: &mut Vec<u8>,
+) {
+    write_parts(table, &index.parts, row, out);
+    out.extend_from_slice(pk);
+}
+
+/// The part of an index's key that must be unique; `None` where NULL makes it so, or nobody looks
+/// yet.
+fn unique_prefix(table: &TableDef, index: &IndexDef, row: &[Value]) -> Option<Vec<u8>> {
+    let looked_at = index.unique && index.stage != Stage::Filling;
+    if !looked_at || index.parts.iter().any(|part| row[part.column].is_null()) {
+        return None;
+    }
+    let mut key = Vec::with_capacity(KEY_BYTES);
+    write_parts(table, &index.parts, row, &mut key);
+    Some(key)
+}
+
+pub(crate) fn duplicate(
+    table: &TableDef,
+    parts: &[IndexPart],
+    row: &[Value],
+    name: &str,
+) -> SqlError {
+    let shown: Vec<String> = parts.iter().map(|part| row[part.column].to_text()).collect();
+    let shown: String = shown.join("-").chars().take(64).collect();
+    SqlError::new(1062, format!("Duplicate entry '{shown}' for key '{}.{name}'", table.name))
+}
+
+/// What a look for a unique value waits on, so that what it found stays.
+enum Guard<'t> {
+    /// The entry: enough to say that there is one.
+    Entry,
+    /// The row, which the caller will change, and which is locked before its entries are.
+    Row(&'t TableDef),
+}
+
+/// The primary key of the first other row that has an index's values in the newest state.
+fn newest_holder(
+    txn: &Transaction,
+    index: &IndexDef,
+    prefix: &[u8],
+    own: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    let end = end_of(prefix);
+    let range = KeyRange::new(prefix, end.as_deref());
+    let scan = txn.scan_newest(TableId(index.space), range, Direction::Forward)?;
+    other_than(scan, prefix, own)
+}
+
+fn other_than(mut scan: Scan<'_>, prefix: &[u8], own: &[u8]) -> Result<Option<Vec<u8>>> {
+    while scan.advance()? {
+        let pk = &scan.key()[prefix.len()..];
+        if pk != own {
+            return Ok(Some(pk.to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// The primary key of another row with an index's values. Nobody else gives these values to a row,
+/// nor takes them from the one that is found, before this transaction ends.
+fn holder(
+    txn: &Transaction,
+    index: &IndexDef,
+    prefix: &[u8],
+    own: &[u8],
+    guard: &Guard<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let space = TableId(index.space);
+    txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::Wait)?;
+    let found = newest_locked(txn, index, prefix, own, guard)?;
+    if txn.options().isolation == Isolation::Serializable {
+        // The snapshot must agree who has the values, if anybody has, and remembers that it was
+        // asked (SSI-1).
+        let end = end_of(prefix);
+        let scan = txn.scan(space, KeyRange::new(prefix, end.as_deref()), Direction::Forward)?;
+        if other_than(scan, prefix, own)? != found {
+            return Err(conflict_with_newer(space));
+        }
+    }
+    Ok(found)
+}
+
+/// The primary key of another row that has an index's values in the newest state, after what
+/// `guard` says is locked.
+fn newest_locked(
+    txn: &Transaction,
+    index: &IndexDef,
+    prefix: &[u8],
+    own: &[u8],
+    guard: &Guard<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let space = TableId(index.space);
+    while let Some(pk) = newest_holder(txn, index, prefix, own)? {
+        match guard {
+            Guard::Entry => {
+                let entry = [prefix, &pk].concat();
+                match txn.lock(space, &entry, LockMode::Shared, LockWait::Wait) {
+                    // It is held, and that the entry came after the snapshot does not matter.
+                    Err(error) if error.kind() == ErrorKind::WriteConflict => {}
+                    other => drop(other?),
+                }
+            }
+            Guard::Row(table) => {
+                txn.lock(table.rows(), &pk, LockMode::Exclusive, LockWait::Wait)?;
+            }
+        }
+        if newest_holder(txn, index, prefix, own)?.as_ref() == Some(&pk) {
+            return Ok(Some(pk));
+        }
+    }
+    Ok(None)
+}
+
+fn conflict_with_newer(of: TableId) -> SqlError {
+    let text = "a row with the same key came or went after this transaction began to read";
+    Error::new(ErrorKind::WriteConflict, text).of_table(of).into()
+}
+
+/// The primary key of a row that stands in the way of this one, if there is one, which is then
+/// locked. The locks that an insertion needs are taken.
+pub(crate) fn conflict(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    let mut old = Vec::new();
+    if !table.primary.is_empty()
+        && txn.get_locked(table.rows(), pk, LockMode::Exclusive, LockWait::Wait, &mut old)?
+    {
+        return Ok(Some(pk.to_vec()));
+    }
+    for index in &table.indexes {
+        if let Some(prefix) = unique_prefix(table, index, row)
+            && let Some(other) = holder(txn, index, &prefix, &[], &Guard::Row(table))?
+        {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses, after a duplicate was found, to pass it over where the transaction's snapshot does not
+/// have it: what the statement did would not fit what the transaction reads.
+pub(crate) fn check_readable(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<()> {
+    if txn.acts_on_newest() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    let mut readable = |key: &[u8]| -> Result<()> {
+        match txn.get(table.rows(), key, &mut bytes)? {
+            true => Ok(()),
+            false => Err(conflict_with_newer(table.rows())),
+        }
+    };
+    let end = successor(pk);
+    let mut own =
+        txn.scan_newest(table.rows(), KeyRange::new(pk, Some(&end)), Direction::Forward)?;
+    if own.advance()? {
+        readable(pk)?;
+    }
+    for index in &table.indexes {
+        if let Some(prefix) = unique_prefix(table, index, row)
+            && let Some(other) = newest_holder(txn, index, &prefix, pk)?
+        {
+            readable(&other)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new row and its index entries.
+pub(crate) fn insert_row(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+    room: &Room,
+) -> Result<()> {
+    let mut bytes = room.row();
+    stored_rows::write(table, row, &mut bytes);
+    insert_bytes(txn, table, row, pk, &bytes)?;
+    for index in table.maintained() {
+        insert_entry(txn, table, index, row, pk, room)?;
+    }
+    replace_entries(txn, table, Some(row), pk)
+}
+
+/// Has the entries of a row that the transaction makes another, or none, be what its own plain
+/// reads find it by, where it acts on a newer version than its snapshot has (NEWEST-4): those that
+/// the snapshot has go, and those of the row come, whoever wrote them.
+fn replace_entries<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    now: Option<&[V]>,
+    pk: &[u8],
+) -> Result<()> {
+    let mut bytes = Vec::new();
+    if table.maintained().next().is_none() {
+        return Ok(());
+    }
+    let Some(was_there) = txn.get_replaced(table.rows(), pk, &mut bytes)? else { return Ok(()) };
+    let mut replaced = Vec::new();
+    if was_there {
+        table.decode(&bytes, &mut replaced)?;
+    }
+    for index in table.maintained() {
+        let was = was_there.then(|| index_key(table, index, &replaced, pk));
+        let is = now.map(|now| {
+            let mut key = Vec::with_capacity(KEY_BYTES);
+            write_index_key(table, index, now, pk, &mut key);
+            key
+        });
+        if was == is {
+            continue;
+        }
+        for (key, value) in [(was, None), (is, Some(&[][..]))] {
+            if let Some(key) = key {
+                put_following(txn, (index, &key), value, (table.rows(), pk))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new row alone, as its bytes. Who tells of a duplicate waits before until it is durable.
+pub(crate) fn insert_bytes(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[Value],
+    pk: &[u8],
+    bytes: &[u8],
+) -> Result<()> {
+    match txn.insert(table.rows(), pk, bytes) {
+        Err(error) if error.kind() == ErrorKind::DuplicateKey => {
+            Err(duplicate(table, &table.primary, row, "PRIMARY"))
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Writes an entry, or takes one away, of a row that is locked exclusively. Of an index that is
+/// whole and has nothing to be unique that is enough: nobody else writes the entry, or asks for a
+/// lock of it.
+fn put_following(
+    txn: &Transaction,
+    (index, key): (&IndexDef, &[u8]),
+    value: Option<&[u8]>,
+    row: (TableId, &[u8]),
+) -> Result<()> {
+    let space = TableId(index.space);
+    if index.unique || index.stage != Stage::Done {
+        txn.put_following(space, key, value)?;
+    } else {
+        txn.put_guarded(space, key, value, row)?;
+    }
+    Ok(())
+}
+
+/// Writes a row's entry in one index.
+pub(crate) fn insert_entry(
+    txn: &Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    pk: &[u8],
+    room: &Room,
+) -> Result<()> {
+    if let Some(prefix) = unique_prefix(table, index, row) {
+        if index.stage == Stage::Checking {
+            note_met(txn, table, index, &prefix, pk)?;
+        } else if holder(txn, index, &prefix, pk, &Guard::Entry)?.is_some() {
+            return Err(duplicate(table, &index.parts, row, &index.name));
+        }
+    }
+    let mut key = room.entry();
+    write_index_key(table, index, row, pk, &mut key);
+    put_following(txn, (index, &key), Some(&[]), (table.rows(), pk))
+}
+
+/// Notes a row whose values, of an index that is still built, another row has, or may be given by
+/// who has their name locked. Nobody is waited for.
+fn note_met(
+    txn: &Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    prefix: &[u8],
+    pk: &[u8],
+) -> Result<()> {
+    let space = TableId(index.space);
+    let alone = match txn.lock_name(space, prefix, LockMode::Exclusive, LockWait::NoWait) {
+        Err(error) if error.kind() == ErrorKind::LockNotAvailable => false,
+        other => other?,
+    };
+    if alone && newest_holder(txn, index, prefix, pk)?.is_none() {
+        return Ok(());
+    }
+    Change::new(txn)?.put_met(table.id, pk)
+}
+
+/// Refuses a row that was noted, if it is there, and another has the same values of a unique index
+/// that is built.
+pub(crate) fn check_met(txn: &Transaction, table: &TableDef, pk: &[u8]) -> Result<()> {
+    let (mut bytes, mut row) = (Vec::new(), Vec::new());
+    if !txn.get(table.rows(), pk, &mut bytes)? {
+        return Ok(());
+    }
+    table.decode(&bytes, &mut row)?;
+    for index in &table.building {
+        let Some(prefix) = unique_prefix(table, index, &row) else { continue };
+        let end = end_of(&prefix);
+        let range = KeyRange::new(&prefix, end.as_deref());
+        let scan = txn.scan(TableId(index.space), range, Direction::Forward)?;
+        if other_than(scan, &prefix, pk)?.is_some() {
+            return Err(duplicate(table, &index.parts, &row, &index.name));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a row's entry in one index; nobody asks what is unique. Answers how long it is.
+pub(crate) fn put_entry(
+    txn: &Transaction,
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    pk: &[u8],
+) -> Result<usize> {
+    let key = index_key(table, index, row, pk);
+    txn.put_following(TableId(index.space), &key, Some(&[]))?;
+    Ok(key.len())
+}
+
+/// Replaces a row by another, touching only the index entries that change. A value of the old row
+/// that is the new row's own, in place, has not changed.
+pub(crate) fn update_row<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    (old, new): (&[V], &[Value]),
+    old_pk: &[u8],
+    new_pk: &[u8],
+    room: &Room,
+) -> Result<()> {
+    if old_pk != new_pk {
+        delete_row(txn, table, old, old_pk)?;
+        return insert_row(txn, table, new, new_pk, room);
+    }
+    update_entries(txn, table, (old, new), old_pk, room)?;
+    replace_entries(txn, table, Some(new), old_pk)?;
+    let mut bytes = room.row();
+    stored_rows::write(table, new, &mut bytes);
+    Ok(txn.put(table.rows(), new_pk, &bytes)?)
+}
+
+/// Has the index entries of a row that stays under its key follow it from one to another. A value
+/// of the old row that is the new row's own, in place, has not changed.
+pub(crate) fn update_entries<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    (old, new): (&[V], &[Value]),
+    pk: &[u8],
+    room: &Room,
+) -> Result<()> {
+    let same =
+        |part: &IndexPart| std::ptr::eq(old[part.column].borrow(), &raw const new[part.column]);
+    for index in table.maintained().filter(|index| !index.parts.iter().all(same)) {
+        let mut before = room.other();
+        let mut after = room.entry();
+        write_index_key(table, index, old, pk, &mut before);
+        write_index_key(table, index, new, pk, &mut after);
+        if *before != *after {
+            put_following(txn, (index, &before), None, (table.rows(), pk))?;
+            drop((before, after));
+            insert_entry(txn, table, index, new, pk, room)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a row and its index entries.
+pub(crate) fn delete_row<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[V],
+    pk: &[u8],
+) -> Result<()> {
+    delete_entries(txn, table, row, pk)?;
+    Ok(txn.delete(table.rows(), pk)?)
+}
+
+/// Removes a row's index entries. The row is locked.
+pub(crate) fn delete_entries<V: Borrow<Value>>(
+    txn: &Transaction,
+    table: &TableDef,
+    row: &[V],
+    pk: &[u8],
+) -> Result<()> {
+    for index in table.maintained() {
+        let mut key = Vec::with_capacity(KEY_BYTES);
+        write_index_key(table, index, row, pk, &mut key);
+        put_following(txn, (index, &key), None, (table.rows(), pk))?;
+    }
+    replace_entries(txn, table, None::<&[V]>, pk)
+}

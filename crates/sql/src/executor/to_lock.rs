@@ -1,0 +1,184 @@
+//! Scans of rows to lock, for changes and locking reads that act on the newest committed versions.
+//!
+//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds what
+//! statements promise:
+//!
+//! - **NEWEST-5 (once).** If another transaction moves a row in an index while a scan by the index
+//!   waits for the row, the scan gives it once: by the entry that led there, if the row as it is
+//!   then matches the statement.
+//! - **NEWEST-6 (rows that get another key).** If a row is gone when it is locked, it may have got
+//!   a key that the scan has passed. The statement is undone and starts over, with the locks that
+//!   it has: up to [`STARTS_MAX`] times, and if its scan has locked fewer than
+//!   [`ROWS_TO_START_OVER`] rows. Otherwise it continues without the row.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+
+use spillway::{Direction, KeyRange, LockMode, LockWait, Scan, successor};
+use spillway_base::{Csn, TableId};
+
+use super::index_ranges::Span;
+use super::lookups::Lookups;
+use super::scan::{check_now_and_then, in_order, is_row, row_key};
+use crate::catalog::TableDef;
+use crate::errors::{Result, SqlError};
+use crate::expression::Context;
+use crate::planner::Access;
+
+/// How often a statement starts over for rows that are gone, and how many rows its scan may have
+/// locked by then.
+pub(crate) const STARTS_MAX: usize = 3;
+pub(crate) const ROWS_TO_START_OVER: usize = 1000;
+
+/// Rows that a scan by an index has given, and that others may have moved in it.
+pub(super) struct Moves<'c> {
+    context: &'c Context<'c>,
+    by_index: bool,
+    given: RefCell<HashSet<Box<[u8]>>>,
+    /// The state that the scan reads.
+    state: Cell<Csn>,
+    locked: Cell<usize>,
+}
+
+impl<'c> Moves<'c> {
+    /// Of the scans of one access; `None` where a change of a row is a conflict.
+    pub(super) fn of(context: &'c Context<'c>, access: &Access) -> Option<Moves<'c>> {
+        context.txn.acts_on_newest().then(|| Moves {
+            context,
+            by_index: access.index.is_some(),
+            given: RefCell::default(),
+            state: Cell::new(Csn::ZERO),
+            locked: Cell::new(0),
+        })
+    }
+
+    /// Whether a row was given by an entry that it no longer has (NEWEST-5).
+    pub(super) fn was_given(&self, key: &[u8]) -> bool {
+        let given = self.given.borrow();
+        !given.is_empty() && given.contains(key)
+    }
+
+    /// Locks a row; `false` when it was skipped, or is gone, which has the statement start over
+    /// where it may (NEWEST-6).
+    pub(super) fn lock(
+        &self,
+        table: &TableDef,
+        key: &[u8],
+        (mode, wait): (LockMode, LockWait),
+        newest: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let (context, txn) = (self.context, self.context.txn);
+        if !txn.lock(table.rows(), key, mode, wait)? {
+            return Ok(false);
+        }
+        if !txn.get_locked(table.rows(), key, mode, wait, newest)? {
+            start_over(context, self.locked.get())?;
+            return Ok(false);
+        }
+        self.locked.set(self.locked.get() + 1);
+        // A row that has not changed has the one entry alone.
+        if self.by_index && txn.newest_read() > self.state.get() {
+            self.given.borrow_mut().insert(key.into());
+        }
+        Ok(true)
+    }
+}
+
+/// Has a statement start over, after a row that it was about is gone: it may have got a key that
+/// the statement has passed. It goes on where it has done so often, or has locked many rows.
+pub(super) fn start_over(context: &Context<'_>, locked: usize) -> Result<()> {
+    if context.starts_over && locked < ROWS_TO_START_OVER {
+        return Err(SqlError::starts_over());
+    }
+    Ok(())
+}
+
+/// Notes whether a row had changed when it was locked.
+pub(crate) fn note_moved(context: &Context<'_>, moved: bool) {
+    context.moved.set(context.moved.get() + u64::from(moved));
+}
+
+/// How often something has come between the rows of a statement and itself: it waited for a lock,
+/// or found a row changed.
+pub(crate) fn turns(context: &Context<'_>) -> u64 {
+    context.txn.waits_granted() + context.moved.get()
+}
+
+/// Gives rows at some places, which the caller locks if it wants them: their bytes and their keys.
+/// `take` answers `false` when it wants no more.
+pub(super) fn each(
+    context: &Context<'_>,
+    table: &TableDef,
+    (access, spans): (&Access, &[Span]),
+    moves: Option<&Moves<'_>>,
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let mut lookups = Lookups::to_lock(context, table.rows());
+    let mut found = |key: &[u8], bytes: &[u8]| take(bytes, key);
+    for span in in_order(access, spans) {
+        check_now_and_then(context, 1)?;
+        let more = match access.index {
+            None if is_row(table, span) => lookups.row(&span.start, &mut found),
+            None if !lookups.rest(&mut found)? => return Ok(()),
+            _ => each_in(context, table, (access, span, moves), &mut lookups, &mut found),
+        };
+        match more {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            // What comes before it does so whatever comes after.
+            Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
+        }
+    }
+    lookups.rest(&mut found).map(drop)
+}
+
+/// Gives the rows in one span, each part of it in the newest state of when the scan came to it
+/// (NEWEST-2).
+fn each_in<'c>(
+    context: &'c Context<'c>,
+    table: &TableDef,
+    (access, span, moves): (&Access, &Span, Option<&Moves<'_>>),
+    lookups: &mut Lookups<'c>,
+    take: &mut impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<bool> {
+    let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+    let space = access.index.map_or(table.rows(), |at| TableId(table.indexes[at].space));
+    let (mut start, mut end) = (span.start.to_vec(), span.end.as_deref().map(<[u8]>::to_vec));
+    loop {
+        let range = KeyRange::new(&start, end.as_deref());
+        if range.is_empty() {
+            return Ok(true);
+        }
+        let before = turns(context);
+        let mut scan = context.txn.scan_to_lock(space, range, direction)?;
+        if let (Some(moves), Some(state)) = (moves, scan.state()) {
+            moves.state.set(state);
+        }
+        let mut reached: Option<Vec<u8>> = None;
+        let newer = |scan: &Scan<'_>| scan.is_behind() || turns(context) != before;
+        while !newer(&scan) && scan.advance()? {
+            check_now_and_then(context, 1)?;
+            let more = match access.index {
+                Some(index) => lookups.row(row_key(table, index, scan.key())?, take)?,
+                None => take(scan.key(), scan.value())?,
+            };
+            if !more {
+                return Ok(false);
+            }
+            let reached = reached.get_or_insert_default();
+            reached.clear();
+            reached.extend_from_slice(scan.key());
+        }
+        if !lookups.rest(take)? {
+            return Ok(false);
+        }
+        if !newer(&scan) {
+            return Ok(true);
+        }
+        match (reached, direction) {
+            (Some(reached), Direction::Forward) => start = successor(&reached),
+            (Some(reached), Direction::Backward) => end = Some(reached),
+            (None, _) => {}
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! CAST and CONVERT.
+
+use spillway_types::convert::{self, to_datetime, to_i128, to_time};
+use spillway_types::{ColumnType, DateTime, StoreError, Value};
+
+use super::eval::Context;
+use super::functions;
+use crate::errors::{Result, SqlError};
+
+impl Context<'_> {
+    pub(crate) fn cast(&self, value: &Value, ty: &ColumnType) -> Result<Value> {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        let cut = |kind: &str| {
+            let shown: String = value.to_text().chars().take(128).collect();
+            self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+        };
+        Ok(match ty {
+            ColumnType::Int { unsigned, .. } => {
+                if let Value::Text(_) | Value::Bytes(_) = value {
+                    self.as_integer(value)?;
+                }
+                cast_integer(value, *unsigned)
+            }
+            ColumnType::Char(_)
+            | ColumnType::VarChar(_)
+            | ColumnType::Text(_)
+            | ColumnType::Json => {
+                if let Value::Bytes(bytes) = value
+                    && std::str::from_utf8(bytes).is_err()
+                {
+                    let shown = bytes.iter().take(6).map(|byte| format!("{byte:02X}"));
+                    let shown: String = shown.collect();
+                    let text = format!("Invalid utf8mb4 character string: '{shown}'");
+                    self.raise(SqlError::new(1300, text))?;
+                    return Ok(Value::Null);
+                }
+                let text = value.to_text();
+                match ty {
+                    ColumnType::Char(max) | ColumnType::VarChar(max) => {
+                        let short: String = text.chars().take(*max as usize).collect();
+                        if short.len() < text.len() {
+                            cut(&format!("CHAR({max})"))?;
+                        }
+                        Value::Text(short)
+                    }
+                    _ => Value::Text(text),
+                }
+            }
+            ColumnType::Binary(max) | ColumnType::VarBinary(max) => {
+                let mut bytes = match value {
+                    Value::Bytes(bytes) => bytes.clone(),
+                    other => other.to_text().into_bytes(),
+                };
+                if bytes.len() > *max as usize {
+                    cut(&format!("BINARY({max})"))?;
+                    bytes.truncate(*max as usize);
+                }
+                if matches!(ty, ColumnType::Binary(_)) {
+                    bytes.resize(*max as usize, 0);
+                }
+                Value::Bytes(bytes)
+            }
+            ColumnType::Date | ColumnType::DateTime(_) => {
+                let at = match value {
+                    Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
+                    other => to_datetime(&other.as_ref()),
+                };
+                let made = match ty {
+                    ColumnType::DateTime(digits) => {
+                        at.and_then(|at| at.round(*digits)).map(Value::DateTime)
+                    }
+                    _ => at.map(|at| Value::Date(at.date)),
+                };
+                if made.is_none() {
+                    let shown = value.to_text();
+                    self.raise(SqlError::new(
+                        1292,
+                        format!("Incorrect datetime value: '{shown}'"),
+                    ))?;
+                }
+                made.unwrap_or_default()
+            }
+            ColumnType::Time(digits) => {
+                let whole = to_time(&value.as_ref());
+                if whole.is_none_or(|time| !time.in_range()) {
+                    cut("time")?;
+                }
+                let time = whole.or_else(|| convert::time_prefix(&value.to_text()));
+                time.map_or(Value::Null, |time| Value::Time(time.round(*digits).held()))
+            }
+            ColumnType::Decimal { .. } => {
+                self.as_number(value, "DECIMAL")?;
+                self.fitted(ty, value)
+            }
+            ColumnType::Double | ColumnType::Float => {
+                self.as_number(value, "DOUBLE")?;
+                self.fitted(ty, value)
+            }
+            other => self.fitted(other, value),
+        })
+    }
+
+    /// The value as a column of this type takes it, or the nearest to it with a warning.
+    fn fitted(&self, ty: &ColumnType, value: &Value) -> Value {
+        match ty.store(value) {
+            Ok(value) => value,
+            Err((why, nearest)) => {
+                if why == StoreError::OutOfRange {
+                    self.warn(SqlError::store(why, "cast", &value.to_text(), 1));
+                }
+                nearest
+            }
+        }
+    }
+
+    /// Notes text that is no integer, where it is taken as one.
+    fn as_integer(&self, value: &Value) -> Result<()> {
+        let shown = value.to_text();
+        let digits = shown.trim_start().trim_start_matches(['-', '+']);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(());
+        }
+        self.raise(SqlError::new(1292, format!("Truncated incorrect INTEGER value: '{shown}'")))
+    }
+}
+
+fn cast_integer(value: &Value, unsigned: bool) -> Value {
+    let number = to_i128(&value.as_ref()).unwrap_or(i128::MAX);
+    match (value, unsigned) {
+        (Value::Decimal(decimal), _) => {
+            let number = decimal.to_i128().unwrap_or(if decimal.is_negative() {
+                i128::MIN
+            } else {
+                i128::MAX
+            });
+            if unsigned {
+                Value::UInt(number.clamp(0, u64::MAX.into()) as u64)
+            } else {
+                Value::Int(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+        }
+        (Value::Float(_) | Value::Double(_), false) => {
+            Value::Int(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+        }
+        (_, true) => Value::UInt(functions::bits_of(number)),
+        (_, false) => Value::Int(functions::bits_of(number) as i64),
+    }
+}

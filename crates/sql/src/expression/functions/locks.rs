@@ -1,0 +1,63 @@
+//! Functions of named locks.
+
+use std::time::Duration;
+
+use spillway_types::Value;
+
+use super::Scalar;
+use super::strings::bytes_of;
+use crate::errors::{Result, SqlError};
+use crate::expression::eval::{Context, whole};
+use crate::variables::Patience;
+
+/// The longest name of a lock, in characters.
+const NAME_MAX: usize = 64;
+
+pub(super) fn lock_function(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+) -> Result<Option<Value>> {
+    use Scalar as S;
+    if !matches!(
+        call,
+        S::GetLock | S::ReleaseLock | S::ReleaseAllLocks | S::IsFreeLock | S::IsUsedLock
+    ) {
+        return Ok(None);
+    }
+    let name = args.first().map(name_of).transpose()?.unwrap_or_default();
+    let variables = context.variables.borrow();
+    let locks = &variables.locks;
+    Ok(Some(match call {
+        S::GetLock => {
+            // Without a number it does not wait.
+            let seconds = args.get(1).filter(|arg| !arg.is_null());
+            if let Some(arg) = seconds {
+                context.as_number(arg, "INTEGER")?;
+            }
+            let wait = u64::try_from(seconds.map_or(0, whole)).ok().map(Duration::from_secs);
+            Value::from(locks.acquire(&name, &Patience { wait, deadline: context.deadline })?)
+        }
+        S::ReleaseLock => locks.release(&name).map_or(Value::Null, Value::from),
+        S::ReleaseAllLocks => Value::UInt(locks.release_all()),
+        S::IsFreeLock => Value::from(locks.holder(&name).is_none()),
+        _ => locks.holder(&name).map_or(Value::Null, Value::UInt),
+    }))
+}
+
+/// The name that a lock is known by: upper and lower case are the same.
+fn name_of(value: &Value) -> Result<String> {
+    let wrong = |shown: &str| {
+        let shown: String = shown.chars().take(192).collect();
+        SqlError::new(3057, format!("Incorrect user-level lock name '{shown}'."))
+    };
+    if value.is_null() {
+        return Err(wrong("NULL"));
+    }
+    let name = String::from_utf8(bytes_of(value))
+        .map_err(|error| wrong(&String::from_utf8_lossy(error.as_bytes())))?;
+    if name.is_empty() || name.chars().count() > NAME_MAX {
+        return Err(wrong(&name));
+    }
+    Ok(name.to_lowercase())
+}

@@ -1,0 +1,224 @@
+//! Functions of numbers.
+
+use spillway_types::convert::{integer, to_i128};
+use spillway_types::{Collation, Decimal, Value};
+
+use super::Scalar;
+use crate::errors::{Result, SqlError};
+use crate::expression::Op;
+use crate::expression::arithmetic::arithmetic;
+use crate::expression::eval::{Context, number, whole};
+
+fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
+    if number.is_finite() {
+        return Ok(Value::Double(number));
+    }
+    let args: Vec<String> = args.iter().map(Value::to_text).collect();
+    Err(SqlError::out_of_range("DOUBLE", &format!("{}({})", call.name(), args.join(","))))
+}
+
+/// The nearest integer as SQL has one: a decimal where it is too large.
+fn integral(number: Decimal) -> Value {
+    match number.to_i128() {
+        Some(whole) if i64::try_from(whole).is_ok() || u64::try_from(whole).is_ok() => {
+            integer(whole)
+        }
+        _ => Value::Decimal(number),
+    }
+}
+
+fn ceil_or_floor(value: &Value, up: bool) -> Value {
+    match value {
+        Value::Int(_) | Value::UInt(_) => value.clone(),
+        Value::Decimal(number) => {
+            let cut = number.truncate(0);
+            if cut == *number || number.is_negative() == up {
+                return integral(cut);
+            }
+            let one = Decimal::from(if up { 1_i64 } else { -1 });
+            integral(cut.add(&one).unwrap_or(cut))
+        }
+        other => {
+            let x = number(other);
+            Value::Double(if up { x.ceil() } else { x.floor() })
+        }
+    }
+}
+
+fn round_integer(value: i128, digits: i64, truncate: bool) -> i128 {
+    if digits >= 0 {
+        return value;
+    }
+    let Some(unit) = u32::try_from(-digits).ok().and_then(|power| 10_i128.checked_pow(power))
+    else {
+        return 0;
+    };
+    let (cut, rest) = (value / unit * unit, value % unit);
+    if !truncate && rest.abs() * 2 >= unit { cut + unit * value.signum() } else { cut }
+}
+
+fn round_double(value: f64, digits: i64, truncate: bool) -> f64 {
+    let factor = 10f64.powi(digits.unsigned_abs().min(400) as i32);
+    let cut = |x: f64| if truncate { x.trunc() } else { x.round_ties_even() };
+    if digits >= 0 {
+        let scaled = value * factor;
+        if !scaled.is_finite() { value } else { cut(scaled) / factor }
+    } else if factor.is_infinite() {
+        0.0
+    } else {
+        cut(value / factor) * factor
+    }
+}
+
+fn round_decimal(number: &Decimal, digits: i64, truncate: bool) -> Value {
+    if digits >= 0 {
+        let scale = digits.min(30) as u8;
+        let cut = if truncate { number.truncate(scale) } else { *number };
+        return Value::Decimal(cut.round(scale));
+    }
+    let Some(unit) = u32::try_from(-digits).ok().filter(|power| *power <= 38) else {
+        return Value::Decimal(Decimal::ZERO);
+    };
+    let unit = Decimal::new(10_i128.pow(unit), 0);
+    let rest = number.rem(&unit).unwrap_or(Decimal::ZERO);
+    let cut = number.sub(&rest).unwrap_or(Decimal::ZERO).truncate(0);
+    let size = if rest.is_negative() { rest.neg() } else { rest };
+    let twice = size.add(&size).unwrap_or(Decimal::ZERO);
+    let away = if number.is_negative() { unit.neg() } else { unit };
+    Value::Decimal(if !truncate && twice >= unit { cut.add(&away).unwrap_or(cut) } else { cut })
+}
+
+fn round_to(value: &Value, digits: i64, truncate: bool) -> Result<Value> {
+    match value {
+        Value::Int(_) | Value::UInt(_) => {
+            let rounded = round_integer(to_i128(&value.as_ref()).unwrap_or(0), digits, truncate);
+            let unsigned = matches!(value, Value::UInt(_));
+            let made = if unsigned {
+                u64::try_from(rounded).ok().map(Value::UInt)
+            } else {
+                i64::try_from(rounded).ok().map(Value::Int)
+            };
+            made.ok_or_else(|| {
+                let kind = if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" };
+                SqlError::out_of_range(kind, &format!("round({},{digits})", value.to_text()))
+            })
+        }
+        Value::Decimal(number) => Ok(round_decimal(number, digits, truncate)),
+        other => Ok(Value::Double(round_double(number(other), digits, truncate))),
+    }
+}
+
+fn logarithm(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Value> {
+    let x = number(&args[0]);
+    let wrong = match args.get(1) {
+        Some(of) => x <= 0.0 || x == 1.0 || number(of) <= 0.0,
+        None => x <= 0.0,
+    };
+    if wrong {
+        context.raise(SqlError::new(3020, "Invalid argument for logarithm"))?;
+        return Ok(Value::Null);
+    }
+    Ok(Value::Double(match (call, args.get(1)) {
+        (Scalar::Log2, _) => x.log2(),
+        (Scalar::Log10, _) => x.log10(),
+        (_, Some(of)) => number(of).ln() / x.ln(),
+        _ => x.ln(),
+    }))
+}
+
+fn absolute(value: &Value) -> Result<Value> {
+    Ok(match value {
+        Value::Int(number) => Value::Int(
+            number
+                .checked_abs()
+                .ok_or_else(|| SqlError::out_of_range("BIGINT", &format!("abs({number})")))?,
+        ),
+        Value::UInt(_) => value.clone(),
+        Value::Decimal(number) => {
+            Value::Decimal(if number.is_negative() { number.neg() } else { *number })
+        }
+        other => Value::Double(number(other).abs()),
+    })
+}
+
+pub(super) fn number_function(
+    context: &Context<'_>,
+    call: Scalar,
+    args: &[Value],
+    collation: Collation,
+) -> Result<Option<Value>> {
+    use Scalar as S;
+    let x = || number(&args[0]);
+    let double = |number: f64| finite(call, args, number);
+    let within = |is: bool, number: f64| if is { Value::Double(number) } else { Value::Null };
+    Ok(Some(match call {
+        S::Abs => absolute(&args[0])?,
+        S::Ceil | S::Ceiling => ceil_or_floor(&args[0], true),
+        S::Floor => ceil_or_floor(&args[0], false),
+        S::Round => round_to(&args[0], args.get(1).map_or(0, whole), false)?,
+        S::Truncate => round_to(&args[0], whole(&args[1]), true)?,
+        S::Sign => {
+            let x = x();
+            Value::Int(if x > 0.0 { 1 } else { -i64::from(x < 0.0) })
+        }
+        S::Sqrt => within(x() >= 0.0, x().sqrt()),
+        S::Pow | S::Power => double(x().powf(number(&args[1])))?,
+        S::Exp => double(x().exp())?,
+        S::Ln | S::Log | S::Log2 | S::Log10 => logarithm(context, call, args)?,
+        S::Sin => Value::Double(x().sin()),
+        S::Cos => Value::Double(x().cos()),
+        S::Tan => double(x().tan())?,
+        S::Cot => double(1.0 / x().tan())?,
+        S::Atan | S::Atan2 => {
+            Value::Double(args.get(1).map_or_else(|| x().atan(), |other| x().atan2(number(other))))
+        }
+        S::Asin => within(x().abs() <= 1.0, x().asin()),
+        S::Acos => within(x().abs() <= 1.0, x().acos()),
+        S::Degrees => double(x() * (180.0 / std::f64::consts::PI))?,
+        S::Radians => double(x() * (std::f64::consts::PI / 180.0))?,
+        S::Pi => Value::Double(std::f64::consts::PI),
+        S::Rand => {
+            let seed = args.first().map_or_else(
+                || spillway_base::clock::now().as_nanos() as u64,
+                |seed| whole(seed) as u64,
+            );
+            Value::Double(spillway_base::rng::Rng::new(seed).unit())
+        }
+        S::Mod => arithmetic(context, Op::Mod, &args[0], &args[1])?,
+        S::BitCount => Value::Int(i64::from(bits_of_value(&args[0]).count_ones())),
+        S::Greatest | S::Least => {
+            let mut best = &args[0];
+            for arg in &args[1..] {
+                let order = context.compare(arg, best, collation)?;
+                let better = if call == S::Greatest {
+                    std::cmp::Ordering::Greater
+                } else {
+                    std::cmp::Ordering::Less
+                };
+                if order == Some(better) {
+                    best = arg;
+                }
+            }
+            best.clone()
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The 64 bits of a value as bit operations take it.
+pub(crate) fn bits_of_value(value: &Value) -> u64 {
+    let number = to_i128(&value.as_ref()).unwrap_or(0);
+    match value {
+        Value::Float(_) | Value::Double(_) => bits_of(number.min(i64::MAX.into())),
+        _ => bits_of(number),
+    }
+}
+
+/// The 64 bits of a number, held to what they can be.
+pub(crate) fn bits_of(number: i128) -> u64 {
+    if number < 0 {
+        number.max(i64::MIN.into()) as u64
+    } else {
+        u64::try_from(number).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,475 @@
+//! Result types of operations: conversion of other types to text, of members to numbers, and of
+//! several types to one.
+
+use spillway_types::column::{LobSize, type_of};
+use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};
+use spillway_types::{Collation, ColumnType, Value};
+
+use super::eval::member;
+use super::functions::Scalar;
+use super::{Ask, Expr, Op, Typed};
+use crate::errors::{Result, SqlError};
+
+impl Typed {
+    /// The value as a number counts and sorts it: of an ENUM its member's number, of a SET its
+    /// bits, of a hexadecimal literal the number that it writes, else itself.
+    pub(crate) fn counted(self) -> Typed {
+        match (&self.ty, &self.expr) {
+            (ColumnType::Enum(_) | ColumnType::Set(_), _) => Typed {
+                expr: Expr::Member(Box::new(self.expr), self.ty),
+                ty: ColumnType::UBIGINT,
+                collation: Collation::Binary,
+                nullable: self.nullable,
+            },
+            (ColumnType::Binary(_), Expr::Const(Value::Bytes(bytes))) => {
+                let last = &bytes[bytes.len().saturating_sub(8)..];
+                let number = last.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+                Typed { expr: Expr::Const(Value::UInt(number)), ty: ColumnType::UBIGINT, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The value as arithmetic takes it: of a time with a fraction, a decimal of as many digits.
+    pub(crate) fn numbered(self) -> Typed {
+        let to = match &self.ty {
+            ColumnType::Time(digits)
+            | ColumnType::DateTime(digits)
+            | ColumnType::Timestamp(digits) => {
+                ColumnType::Decimal { precision: 14 + digits, scale: *digits, unsigned: false }
+            }
+            _ => return self.counted(),
+        };
+        let ty = if to == (ColumnType::Decimal { precision: 14, scale: 0, unsigned: false }) {
+            ColumnType::BIGINT
+        } else {
+            to
+        };
+        Typed { expr: Expr::Cast(Box::new(self.expr), ty.clone()), ty, ..self }
+    }
+
+    /// The value as text reads it, with as many digits of a second as its type has. Bytes stay
+    /// bytes.
+    pub(crate) fn shown(self) -> Typed {
+        let ty = match &self.ty {
+            ColumnType::Enum(_) | ColumnType::Set(_) | ColumnType::Json => {
+                return Typed { ty: ColumnType::VarChar(16_383), ..self };
+            }
+            ty if ty.is_text() || ty.is_binary() => return self,
+            ColumnType::Bit(bits) => ColumnType::VarBinary(u32::from(bits.div_ceil(8))),
+            ColumnType::Int { .. } | ColumnType::Year => ColumnType::VarChar(20),
+            ColumnType::Decimal { precision, .. } => ColumnType::VarChar(u32::from(*precision) + 2),
+            ColumnType::Float | ColumnType::Double => ColumnType::VarChar(23),
+            _ => ColumnType::VarChar(29),
+        };
+        if self.is_null() {
+            return self;
+        }
+        let this = self.settled();
+        let collation = if ty.is_text() { Collation::GeneralCi } else { Collation::Binary };
+        Typed { expr: Expr::Shown(Box::new(this.expr), this.ty), ty, collation, ..this }
+    }
+
+    /// The value with no more digits than its type has: a quotient is carried on with more.
+    pub(crate) fn settled(self) -> Typed {
+        let ColumnType::Decimal { scale, .. } = self.ty else { return self };
+        let mut divides = false;
+        self.expr.walk(&mut |e| divides |= matches!(e, Expr::Binary(Op::Div, ..)));
+        if !divides {
+            return self;
+        }
+        let scale = Expr::Const(Value::Int(scale.into()));
+        let expr = Expr::Call(Scalar::Round, vec![self.expr, scale], Collation::Binary);
+        Typed { expr, ..self }
+    }
+
+    /// The value in the form in which a column of this type takes it.
+    pub(crate) fn handed(self, to: &ColumnType) -> Typed {
+        match to {
+            _ if to.is_numeric() => self.counted(),
+            ColumnType::Enum(_) | ColumnType::Set(_) if self.ty.is_numeric() => self,
+            _ if (to.is_text() || to.is_binary()) && self.ty != *to => self.shown(),
+            _ => self,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.expr, Expr::Const(Value::Null))
+    }
+
+    pub(crate) fn is_temporal(&self) -> bool {
+        is_temporal(&self.ty)
+    }
+
+    /// The value as a column of this type would give it.
+    pub(crate) fn shaped(self, ty: &ColumnType) -> Typed {
+        if self.ty == *ty || self.is_null() {
+            return self;
+        }
+        let expr = match ty {
+            _ if ty.is_text() || ty.is_binary() => {
+                let shown = self.shown();
+                return Typed { ty: ty.clone(), ..shown };
+            }
+            ColumnType::Double
+            | ColumnType::Decimal { .. }
+            | ColumnType::DateTime(_)
+            | ColumnType::Time(_) => Expr::Cast(Box::new(self.expr), ty.clone()),
+            _ => self.expr,
+        };
+        Typed { expr, ty: ty.clone(), ..self }
+    }
+}
+
+fn is_temporal(ty: &ColumnType) -> bool {
+    use ColumnType as T;
+    matches!(ty, T::Date | T::Time(_) | T::DateTime(_) | T::Timestamp(_))
+}
+
+/// A value of one type in the form in which a column of another type takes it.
+pub(crate) fn handed(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
+    match from {
+        ColumnType::Enum(_) | ColumnType::Set(_) if to.is_numeric() => member(value, from),
+        _ if from != to && (to.is_text() || to.is_binary()) => show(value, from),
+        _ => value.clone(),
+    }
+}
+
+/// A value of one type as another type has it.
+pub(crate) fn reshape(value: &Value, from: &ColumnType, to: &ColumnType) -> Value {
+    if value.is_null() || from == to {
+        return value.clone();
+    }
+    let text = to.is_text() || to.is_binary();
+    let shown = if text { show(value, from) } else { value.clone() };
+    match to {
+        ColumnType::Enum(_) | ColumnType::Set(_) => shown,
+        _ => to.store(&shown).unwrap_or_else(|(_, nearest)| nearest),
+    }
+}
+
+/// Gives all of these one type.
+pub(crate) fn merged(args: Vec<Typed>) -> (Vec<Typed>, ColumnType) {
+    let ty = merge_types(args.iter());
+    (args.into_iter().map(|arg| arg.shaped(&ty)).collect(), ty)
+}
+
+/// The type that holds values of all of these.
+pub(crate) fn merge_types<'a>(args: impl Iterator<Item = &'a Typed>) -> ColumnType {
+    let mut merged: Option<ColumnType> = None;
+    for arg in args.filter(|arg| !arg.is_null() && arg.ty != ColumnType::VarBinary(0)) {
+        merged = Some(match merged {
+            None => arg.ty.clone(),
+            Some(ty) => merge_two(&ty, &arg.ty),
+        });
+    }
+    merged.unwrap_or(ColumnType::VarBinary(0))
+}
+
+fn merge_two(a: &ColumnType, b: &ColumnType) -> ColumnType {
+    use ColumnType as T;
+    if a == b && !matches!(a, T::Enum(_) | T::Set(_)) {
+        return a.clone();
+    }
+    let digits = |ty: &T| match ty {
+        T::Decimal { precision, scale, .. } => Some((*precision, *scale)),
+        T::Int { .. } | T::Year | T::Bit(_) => Some((20, 0)),
+        _ => None,
+    };
+    let fraction = |ty: &T| match ty {
+        T::Time(digits) | T::DateTime(digits) | T::Timestamp(digits) => *digits,
+        _ => 0,
+    };
+    match (a, b) {
+        (T::Int { .. } | T::Year | T::Bit(_), T::Int { .. } | T::Year | T::Bit(_)) => {
+            match (a.is_unsigned(), b.is_unsigned()) {
+                (true, true) => T::UBIGINT,
+                (false, false) => T::BIGINT,
+                _ => T::Decimal { precision: 20, scale: 0, unsigned: false },
+            }
+        }
+        _ if digits(a).is_some() && digits(b).is_some() => {
+            let ((p, s), (q, t)) = (digits(a).unwrap_or_default(), digits(b).unwrap_or_default());
+            let scale = s.max(t);
+            let precision = ((p - s).max(q - t) + scale).min(65);
+            T::Decimal { precision, scale, unsigned: false }
+        }
+        _ if a.is_numeric() && b.is_numeric() => T::Double,
+        (T::Time(_), T::Time(_)) => T::Time(fraction(a).max(fraction(b))),
+        _ if is_temporal(a) && is_temporal(b) => T::DateTime(fraction(a).max(fraction(b))),
+        _ if a.is_binary() || b.is_binary() => T::Blob(LobSize::Long),
+        (T::Text(_), _) | (_, T::Text(_)) => T::Text(LobSize::Long),
+        (T::VarChar(x) | T::Char(x), T::VarChar(y) | T::Char(y)) => T::VarChar(*x.max(y)),
+        _ => T::VarChar(16_383),
+    }
+}
+
+/// Makes the sides of a comparison such that comparing their values compares them as MySQL does.
+pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
+    let any = |parts: &[Typed], is: fn(&Typed) -> bool| parts.iter().any(is);
+    let numeric = |part: &Typed| part.ty.is_numeric();
+    let text = |part: &Typed| part.ty.is_text() || part.ty.is_binary();
+    if any(&parts, numeric) {
+        parts = parts.into_iter().map(Typed::counted).collect();
+    }
+    let temporal = any(&parts, Typed::is_temporal);
+    if temporal {
+        // A constant beside a date or time is taken as one.
+        let dated = |part: &Typed| part.is_temporal() && !matches!(part.ty, ColumnType::Time(_));
+        let timed =
+            |part: &Typed| matches!(part.ty, ColumnType::DateTime(_) | ColumnType::Timestamp(_));
+        let fit = match any(&parts, dated) {
+            true if any(&parts, timed) => Fit::Moment,
+            true => Fit::Day,
+            false => Fit::Time,
+        };
+        parts.iter_mut().try_for_each(|part| temporal_constant(part, fit))?;
+    } else if any(&parts, is_exact) && !any(&parts, is_approximate) {
+        parts.iter_mut().for_each(exact_constant);
+    }
+    if parts.len() > 2 && !temporal && any(&parts, numeric) && any(&parts, text) {
+        parts = parts.into_iter().map(|part| part.shaped(&ColumnType::Double)).collect();
+    }
+    Ok(parts)
+}
+
+/// What is compared as no text has no collation.
+fn uncollated(part: &mut Typed) {
+    if let Expr::Collated(text) = &mut part.expr {
+        part.expr = std::mem::replace(text, Expr::Const(Value::Null));
+    }
+}
+
+fn temporal_constant(part: &mut Typed, fit: Fit) -> Result<()> {
+    if part.is_temporal() {
+        return Ok(());
+    }
+    uncollated(part);
+    match &part.expr {
+        Expr::Const(value) => {
+            let Some(made) = fit.of(value)? else { return Ok(()) };
+            part.expr = Expr::Const(made);
+        }
+        Expr::Param(_) => part.fit(fit),
+        _ => return Ok(()),
+    }
+    part.ty = if fit == Fit::Time { ColumnType::Time(6) } else { ColumnType::DateTime(6) };
+    Ok(())
+}
+
+/// Whether a constant text beside this is the exact number that it begins with.
+fn is_exact(part: &Typed) -> bool {
+    match part.ty {
+        ColumnType::Int { .. } | ColumnType::Bit(_) => true,
+        // Two constants are compared as doubles.
+        ColumnType::Decimal { .. } => !part.expr.is_constant(),
+        _ => false,
+    }
+}
+
+fn is_approximate(part: &Typed) -> bool {
+    matches!(part.ty, ColumnType::Float | ColumnType::Double)
+}
+
+/// Whether an expression has one value for all rows that are compared with it.
+pub(crate) fn is_fixed(expr: &Expr) -> bool {
+    match expr {
+        Expr::Subquery { plan, ask: Ask::Scalar, .. } => !plan.is_correlated(),
+        expr => expr.is_constant(),
+    }
+}
+
+fn is_words(part: &Typed) -> bool {
+    (part.ty.is_text() || part.ty.is_binary()) && !part.is_null()
+}
+
+/// Gives a value and the column of a subquery the forms in which they are compared, as
+/// [`comparable`] does for the sides of a comparison. `fixed` says whether the column is constant.
+/// Answers whether the column's texts are compared as exact numbers.
+pub(crate) fn beside_column(left: &mut Typed, column: &Typed, fixed: bool) -> bool {
+    if matches!(column.ty, ColumnType::Int { .. } | ColumnType::Bit(_))
+        || (matches!(column.ty, ColumnType::Decimal { .. }) && !fixed)
+    {
+        exact_constant(left);
+    }
+    fixed && is_exact(left) && is_words(column)
+}
+
+/// Makes a constant text the number that it begins with: a double might not hold that.
+fn exact_constant(part: &mut Typed) {
+    if !is_fixed(&part.expr) || !is_words(part) {
+        return;
+    }
+    uncollated(part);
+    match &part.expr {
+        Expr::Const(value) if is_clean(value) => {
+            let Ok(Some(number)) = Fit::Exact.of(value) else { return };
+            part.expr = Expr::Const(number);
+        }
+        // Each row that is compared warns of a text that is no number.
+        _ => part.fit(Fit::Exact),
+    }
+    let scale = spillway_types::decimal::SCALE_MAX;
+    part.ty = ColumnType::Decimal { precision: 65, scale, unsigned: false };
+    part.collation = Collation::Binary;
+}
+
+/// Whether a text is a number and nothing else.
+pub(crate) fn is_clean(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => number_prefix(text.as_bytes()).1,
+        Value::Bytes(bytes) => number_prefix(bytes).1,
+        _ => true,
+    }
+}
+
+impl Typed {
+    /// What is done to a constant at once is done to a parameter's value when it is there.
+    fn fit(&mut self, fit: Fit) {
+        let param = std::mem::replace(&mut self.expr, Expr::Const(Value::Null));
+        self.expr = Expr::Fitted(Box::new(param), fit);
+    }
+}
+
+/// What a constant is taken as, beside what it is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// A date, or a date and time, beside a date and time.
+    Moment,
+    /// The same, beside dates alone.
+    Day,
+    /// A time, beside one.
+    Time,
+    /// The number that a text begins with, beside an exact number.
+    Exact,
+}
+
+impl Fit {
+    /// The value as it is taken; `None` where it stays what it is.
+    ///
+    /// # Errors
+    /// 1525 for a text that is no date.
+    pub(crate) fn of(self, value: &Value) -> Result<Option<Value>> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        Ok(match self {
+            Fit::Moment | Fit::Day => {
+                let made = to_datetime(&value.as_ref()).map(|at| match at.micros {
+                    0 => Value::Date(at.date),
+                    _ => Value::DateTime(at),
+                });
+                if made.is_none() && matches!(value, Value::Text(_)) {
+                    let kind = if self == Fit::Day { "DATE" } else { "DATETIME" };
+                    let text = format!("Incorrect {kind} value: '{}'", value.to_text());
+                    return Err(SqlError::new(1525, text));
+                }
+                made
+            }
+            Fit::Time => to_time(&value.as_ref()).map(Value::Time),
+            Fit::Exact => match value {
+                Value::Text(text) => text_decimal(text.as_bytes()).map(Value::Decimal),
+                Value::Bytes(bytes) => text_decimal(bytes).map(Value::Decimal),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// The text of a value of this type.
+pub(super) fn show(value: &Value, ty: &ColumnType) -> Value {
+    match (value, ty) {
+        (Value::Null, _) => Value::Null,
+        (Value::Bytes(_), _) => value.clone(),
+        (Value::DateTime(at), ColumnType::DateTime(digits) | ColumnType::Timestamp(digits)) => {
+            Value::Text(at.format(*digits))
+        }
+        (Value::Time(time), ColumnType::Time(digits)) => Value::Text(time.format(*digits)),
+        (Value::Int(year), ColumnType::Year) => Value::Text(format!("{year:04}")),
+        (Value::UInt(number), ColumnType::Bit(bits)) => {
+            let len = usize::from(bits.div_ceil(8)).min(8);
+            Value::Bytes(number.to_be_bytes()[8 - len..].to_vec())
+        }
+        _ => Value::Text(value.to_text()),
+    }
+}
+
+pub(crate) fn typed_value(value: Value) -> Typed {
+    let ty = type_of(&value.as_ref());
+    let nullable = value.is_null();
+    Typed { expr: Expr::Const(value), ty, collation: Collation::GeneralCi, nullable }
+}
+
+/// The collation of a comparison. Bytes are compared as bytes; a collation that COLLATE names goes
+/// before that of a column or of what is made of one, this before that of a literal, and all before
+/// that of a number's text.
+///
+/// # Errors
+/// 1267 where two that rank alike differ: two that COLLATE names, or those of two columns of which
+/// neither is `_bin`.
+pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
+    let rank = |part: &&&Typed| match &part.expr {
+        Expr::Collated(_) => 0,
+        Expr::Shown(..) => 3,
+        _ if part.expr.is_constant() => 2,
+        _ => 1,
+    };
+    // No bytes at all are NULL's.
+    let bytes = |part: &&Typed| part.ty.is_binary() && part.ty != ColumnType::VarBinary(0);
+    if parts.iter().any(bytes) {
+        return Ok(Collation::Binary);
+    }
+    let texts = || parts.iter().filter(|part| part.ty.is_text());
+    let Some(first) = texts().min_by_key(rank) else { return Ok(Collation::GeneralCi) };
+    let rank_of_first = rank(&first);
+    let mut alike = texts().filter(|part| rank(part) == rank_of_first);
+    if rank_of_first > 0 && alike.clone().any(|part| part.collation == Collation::Bin) {
+        return Ok(Collation::Bin);
+    }
+    // What is made of columns may be made of literals too, which have no say.
+    let is_sure = |part: &Typed| rank_of_first == 0 || matches!(part.expr, Expr::Column(_));
+    let other = alike.find(|part| is_sure(part) && part.collation != first.collation);
+    match other {
+        Some(other) if is_sure(first) => {
+            let how = if rank_of_first == 0 { "EXPLICIT" } else { "IMPLICIT" };
+            let (a, b) = (first.collation.name(), other.collation.name());
+            let text = format!("Illegal mix of collations ({a},{how}) and ({b},{how})");
+            Err(SqlError::new(1267, text))
+        }
+        Some(other) => Ok(other.collation),
+        None => Ok(first.collation),
+    }
+}
+
+pub(crate) fn arithmetic_type(op: Op, a: &ColumnType, b: &ColumnType) -> ColumnType {
+    use ColumnType as T;
+    let whole = |ty: &T| match ty {
+        T::Int { .. } | T::Year | T::Bit(_) | T::Date => true,
+        T::Time(digits) | T::DateTime(digits) | T::Timestamp(digits) => *digits == 0,
+        _ => false,
+    };
+    let digits = |ty: &T| match ty {
+        T::Decimal { precision, scale, .. } => Some((*precision, *scale)),
+        ty if whole(ty) => Some((20, 0)),
+        T::Time(digits) | T::DateTime(digits) | T::Timestamp(digits) => {
+            Some((14 + digits, *digits))
+        }
+        _ => None,
+    };
+    if matches!(op, Op::BitAnd | Op::BitOr | Op::BitXor | Op::ShiftLeft | Op::ShiftRight) {
+        return T::UBIGINT;
+    }
+    let unsigned = a.is_unsigned() || b.is_unsigned();
+    if op == Op::IntDiv || (whole(a) && whole(b) && op != Op::Div) {
+        let unsigned = if op == Op::Mod { a.is_unsigned() } else { unsigned };
+        return if unsigned { T::UBIGINT } else { T::BIGINT };
+    }
+    let (Some((p, s)), Some((q, t))) = (digits(a), digits(b)) else { return T::Double };
+    let (precision, scale) = match op {
+        Op::Mul => (p + q, s + t),
+        Op::Div => (p + t + 4, s + 4),
+        Op::Mod => (p.max(q), s.max(t)),
+        _ => ((p - s).max(q - t) + s.max(t) + 1, s.max(t)),
+    };
+    T::Decimal { precision: precision.min(65), scale: scale.min(30), unsigned: false }
+}

@@ -1,0 +1,340 @@
+//! MySQL's dialect as `sqlparser` has it, with the precedences that MySQL's grammar has.
+//!
+//! From the loosest: `:=`, OR, XOR, AND, NOT, comparisons and IS, BETWEEN and IN and LIKE and
+//! REGEXP, `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^`, unary `- ~`, `!`. The parser's own table
+//! has `^`, shifts, XOR, `&&` and LIKE elsewhere, and reads what follows DIV as one expression: it
+//! would silently compute something else.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr, Statement, UnaryOperator};
+use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use super::depth::Depth;
+
+const ASSIGN: u8 = 1;
+const OR: u8 = 5;
+const XOR: u8 = 7;
+const AND: u8 = 10;
+const NOT: u8 = 15;
+const COMPARE: u8 = 20;
+const PREDICATE: u8 = 21;
+const BIT_OR: u8 = 23;
+const BIT_AND: u8 = 25;
+const SHIFT: u8 = 27;
+const SUM: u8 = 30;
+const PRODUCT: u8 = 40;
+const BIT_XOR: u8 = 45;
+/// `||` where PIPES_AS_CONCAT is set.
+const CONCAT: u8 = 46;
+const UNARY: u8 = 47;
+const BANG: u8 = 48;
+const ARROW: u8 = 49;
+
+const INNER: MySqlDialect = MySqlDialect {};
+
+/// How often an expression may begin while a text is parsed.
+///
+/// The parser tries one reading of a word, and where that fails, another, and does so within each
+/// of the readings. A text that makes no sense at its deepest level would so be read 2^n times,
+/// with n levels around it. Texts that make sense are read once, or a few times.
+pub(super) mod steps {
+    use std::cell::Cell;
+
+    /// For each token, and beside these.
+    const PER_TOKEN: usize = 50;
+    const MORE: usize = 20_000;
+
+    thread_local! {
+        static LEFT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Begins to parse so many tokens.
+    pub(in crate::parser) fn begin(tokens: usize) {
+        LEFT.set(tokens.saturating_mul(PER_TOKEN).saturating_add(MORE));
+    }
+
+    /// Takes one; `false` where there are none left.
+    pub(super) fn take() -> bool {
+        let left = LEFT.get();
+        LEFT.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Dialects {
+    /// Whether a backslash in a text escapes what follows.
+    pub(super) backslash: bool,
+    /// Whether `"a"` is a name.
+    pub(super) ansi_quotes: bool,
+}
+
+/// What parses tokens; how texts were escaped no longer matters there.
+pub(super) static DIALECT: Dialects = Dialects { backslash: true, ansi_quotes: false };
+
+fn is_word(token: &Token, keyword: Keyword) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
+}
+
+impl Dialect for Dialects {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<MySqlDialect>()
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        INNER.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        INNER.is_identifier_part(ch)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        INNER.is_delimited_identifier_start(ch) || (ch == '"' && self.ansi_quotes)
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        INNER.identifier_quote_style(identifier)
+    }
+
+    fn supports_string_literal_backslash_escape(&self) -> bool {
+        self.backslash
+    }
+
+    /// Comments for some versions only are opened before, by their number.
+    fn supports_multiline_comment_hints(&self) -> bool {
+        false
+    }
+
+    fn supports_string_literal_concatenation(&self) -> bool {
+        INNER.supports_string_literal_concatenation()
+    }
+
+    fn ignores_wildcard_escapes(&self) -> bool {
+        INNER.ignores_wildcard_escapes()
+    }
+
+    fn supports_numeric_prefix(&self) -> bool {
+        INNER.supports_numeric_prefix()
+    }
+
+    fn supports_bitwise_shift_operators(&self) -> bool {
+        INNER.supports_bitwise_shift_operators()
+    }
+
+    fn require_interval_qualifier(&self) -> bool {
+        INNER.require_interval_qualifier()
+    }
+
+    fn supports_limit_comma(&self) -> bool {
+        INNER.supports_limit_comma()
+    }
+
+    fn supports_create_table_select(&self) -> bool {
+        INNER.supports_create_table_select()
+    }
+
+    fn supports_insert_set(&self) -> bool {
+        INNER.supports_insert_set()
+    }
+
+    fn supports_user_host_grantee(&self) -> bool {
+        INNER.supports_user_host_grantee()
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
+        INNER.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    fn supports_table_hints(&self) -> bool {
+        INNER.supports_table_hints()
+    }
+
+    fn requires_single_line_comment_whitespace(&self) -> bool {
+        INNER.requires_single_line_comment_whitespace()
+    }
+
+    fn supports_match_against(&self) -> bool {
+        INNER.supports_match_against()
+    }
+
+    fn supports_select_modifiers(&self) -> bool {
+        INNER.supports_select_modifiers()
+    }
+
+    fn supports_set_names(&self) -> bool {
+        INNER.supports_set_names()
+    }
+
+    fn supports_comma_separated_set_assignments(&self) -> bool {
+        INNER.supports_comma_separated_set_assignments()
+    }
+
+    fn supports_update_order_by(&self) -> bool {
+        INNER.supports_update_order_by()
+    }
+
+    fn supports_data_type_signed_suffix(&self) -> bool {
+        INNER.supports_data_type_signed_suffix()
+    }
+
+    fn supports_cross_join_constraint(&self) -> bool {
+        INNER.supports_cross_join_constraint()
+    }
+
+    fn supports_double_ampersand_operator(&self) -> bool {
+        INNER.supports_double_ampersand_operator()
+    }
+
+    fn supports_binary_kw_as_cast(&self) -> bool {
+        INNER.supports_binary_kw_as_cast()
+    }
+
+    fn supports_comment_optimizer_hint(&self) -> bool {
+        INNER.supports_comment_optimizer_hint()
+    }
+
+    fn supports_constraint_keyword_without_name(&self) -> bool {
+        INNER.supports_constraint_keyword_without_name()
+    }
+
+    /// To be refused by its name.
+    fn supports_group_by_with_modifier(&self) -> bool {
+        true
+    }
+
+    fn supports_key_column_option(&self) -> bool {
+        INNER.supports_key_column_option()
+    }
+
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        INNER.parse_statement(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            Precedence::Xor => XOR,
+            Precedence::Ampersand => BIT_AND,
+            Precedence::Caret => BIT_XOR,
+            Precedence::Pipe | Precedence::Colon => BIT_OR,
+            Precedence::Between | Precedence::Like => PREDICATE,
+            Precedence::Eq | Precedence::Is => COMPARE,
+            Precedence::UnaryNot => NOT,
+            Precedence::And => AND,
+            Precedence::Or => OR,
+            Precedence::PlusMinus => SUM,
+            Precedence::MulDivModOp => PRODUCT,
+            Precedence::PgOther => ARROW,
+            Precedence::AtTz => 55,
+            Precedence::DoubleColon => 60,
+            Precedence::Period => 100,
+        }
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        let token = &parser.peek_token_ref().token;
+        Some(Ok(match token {
+            Token::Assignment => ASSIGN,
+            Token::Overlap => AND,
+            Token::ShiftLeft | Token::ShiftRight => SHIFT,
+            Token::StringConcat => CONCAT,
+            token if is_word(token, Keyword::MOD) => PRODUCT,
+            _ => return None,
+        }))
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        left: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let token = &parser.peek_token_ref().token;
+        let (op, precedence) = if is_word(token, Keyword::DIV) {
+            (BinaryOperator::MyIntegerDivide, precedence)
+        } else if is_word(token, Keyword::MOD) {
+            (BinaryOperator::Modulo, precedence)
+        } else if *token == Token::Assignment {
+            // To the right: `@a := @b := 1`.
+            (BinaryOperator::Assignment, ASSIGN - 1)
+        } else {
+            return None;
+        };
+        // The copy below is as deep as what it is of (DEPTH-1).
+        if Depth::of(left).is_err() {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        parser.next_token();
+        let right = parser.parse_subexpr(precedence);
+        Some(right.map(|right| Expr::BinaryOp {
+            left: Box::new(left.clone()),
+            op,
+            right: Box::new(right),
+        }))
+    }
+
+    /// These are no names. Otherwise the parser would read on behind one as if it were a name, once
+    /// what follows it makes no sense.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        matches!(
+            keyword,
+            Keyword::CASE | Keyword::CONVERT | Keyword::EXISTS | Keyword::MATCH | Keyword::NOT
+        ) || INNER.is_reserved_for_identifier(keyword)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if !steps::take() {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        let token = &parser.peek_token_ref().token;
+        let (op, precedence) = match token {
+            Token::Minus => (UnaryOperator::Minus, UNARY),
+            Token::Plus => (UnaryOperator::Plus, UNARY),
+            Token::Tilde => (UnaryOperator::BitwiseNot, UNARY),
+            Token::ExclamationMark => (UnaryOperator::BangNot, BANG),
+            Token::DoubleExclamationMark => {
+                parser.next_token();
+                let twice = |expr| bang(bang(expr));
+                return Some(parser.parse_subexpr(BANG).map(twice));
+            }
+            token if is_word(token, Keyword::INTERVAL) => {
+                parser.next_token();
+                return Some(super::interval::interval(parser));
+            }
+            token
+                if is_word(token, Keyword::EXTRACT)
+                    && parser.peek_nth_token_ref(1).token == Token::LParen =>
+            {
+                parser.next_token();
+                return Some(super::interval::extract(parser));
+            }
+            token if is_word(token, Keyword::BINARY) => {
+                parser.next_token();
+                return Some(parser.parse_subexpr(BANG).map(as_binary));
+            }
+            _ => return None,
+        };
+        parser.next_token();
+        let operand = parser.parse_subexpr(precedence);
+        Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+    }
+}
+
+fn bang(expr: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::BangNot, expr: Box::new(expr) }
+}
+
+fn as_binary(expr: Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type: DataType::Binary(None),
+        array: false,
+        format: None,
+    }
+}

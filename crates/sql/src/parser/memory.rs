@@ -1,0 +1,281 @@
+//! What parsing a text takes of memory, charged to the budget before it is taken.
+//!
+//! A token takes 56 bytes or 88, and the tree's nodes are hundreds of bytes large: a table in FROM
+//! takes 1,360. So a text of 2 MB can become more than a gigabyte. The memory is estimated in two
+//! steps, each before it is taken: a scan of the bytes gives an upper bound of the tokens, and the
+//! tokens give an upper bound of the tree.
+//!
+//! - **TEXT-1**: the tokens and the tree of a text of [`FREE_BYTES`] or more are charged to the
+//!   budget before they are made. A text that does not fit fails with 1041.
+//! - **TEXT-2**: parsing takes no more than is charged. `parser/memory_tests.rs` counts it.
+//! - **TEXT-3**: the charge lasts as long as the statement.
+//!
+//! The weights below are sizes of `sqlparser`'s types. A list grows by doubling, so an element
+//! counts twice, and three times while the list moves to its new place.
+
+use spillway::Budget;
+use spillway_base::budget::{Charge, Use};
+use sqlparser::ast;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::text::Mode;
+use crate::errors::Result;
+
+/// Texts below this are not charged: what all workers may have of them at once is a part of the
+/// process's fixed memory.
+const FREE_BYTES: usize = 1 << 10;
+
+/// What a token takes until its statement is parsed: as the tokenizer makes it or as the parser
+/// reads it, beside as it is kept between the two, with the smallest piece of the heap for its text
+/// and two numbers of lists of places.
+const TOKEN_BYTES: usize = size_of::<TokenWithSpan>() + size_of::<Token>() + 32;
+/// How often what a text says in its literals is in memory: in tokens, in the tree, in the plan,
+/// and in the row that it becomes part of.
+const COPIES: usize = 4;
+
+const EXPR: usize = size_of::<ast::Expr>();
+/// The heap's first piece of a list holds this many elements.
+const FIRST: usize = 4;
+/// A list that grew by doubling has room for this many times its elements.
+const GROWN: usize = 2;
+
+/// A name: a list of its parts, within the list of names that it stands in.
+const NAME: usize = FIRST * size_of::<ast::ObjectNamePart>() + GROWN * size_of::<ast::ObjectName>();
+/// The nodes that a SELECT brings, with its query and the table that it may be.
+const SELECT: usize = size_of::<ast::Select>()
+    + size_of::<ast::Query>()
+    + FIRST * size_of::<ast::SelectItem>()
+    + FIRST * size_of::<ast::TableWithJoins>();
+const SET_OPERATION: usize = 2 * size_of::<ast::SetExpr>();
+/// A column or a key in the definition of a table.
+const DEFINITION: usize = size_of::<ast::ColumnDef>() + size_of::<ast::TableConstraint>();
+const JOIN: usize = FIRST * size_of::<ast::Join>();
+
+/// The memory of a text, for as long as its tokens or its statements live.
+pub(crate) struct TextMemory {
+    /// None for a text that is not charged: whose statement may be brief, and touches nothing that
+    /// all share.
+    budget: Option<Budget>,
+    charge: Option<Charge>,
+    /// What is charged for the text and its tokens.
+    tokens: usize,
+}
+
+impl TextMemory {
+    /// Of a text that nothing but its length is known of yet.
+    pub(crate) fn of(sql: &str, budget: &Budget) -> TextMemory {
+        let budget = (sql.len() >= FREE_BYTES).then(|| budget.clone());
+        TextMemory { budget, charge: None, tokens: 0 }
+    }
+
+    /// Charges the tokens of a text whose version comments are open (TEXT-1). Answers how many
+    /// there are at the most; zero for a text that is not charged.
+    ///
+    /// # Errors
+    /// 1041 where they do not fit.
+    pub(super) fn admit_text(&mut self, sql: &str, mode: Mode) -> Result<usize> {
+        let Some(budget) = &self.budget else { return Ok(0) };
+        let count = tokens_in(sql, mode);
+        self.tokens = count * TOKEN_BYTES + COPIES * sql.len();
+        self.charge = Some(budget.try_charge(Use::Connections, self.tokens)?);
+        Ok(count)
+    }
+
+    /// Charges the tree of one of the text's statements (TEXT-1).
+    ///
+    /// # Errors
+    /// 1041 where it does not fit.
+    pub(super) fn admit_tree(&mut self, tokens: &[Token]) -> Result<()> {
+        if let Some(charge) = &mut self.charge {
+            charge.try_resize(self.tokens + tree_of(tokens))?;
+        }
+        Ok(())
+    }
+
+    /// The charge, for a statement that is kept: of its tree, whose lists move no more, and of its
+    /// plan.
+    pub(crate) fn kept(self) -> Option<Charge> {
+        let mut charge = self.charge?;
+        charge.resize((charge.bytes() - self.tokens) / (GROWN + 1) * GROWN);
+        Some(charge)
+    }
+}
+
+/// Tokens of a text whose version comments are open, at the most.
+fn tokens_in(sql: &str, mode: Mode) -> usize {
+    let bytes = sql.as_bytes();
+    let (mut at, mut count) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        let rest = &bytes[at..];
+        count += 1;
+        at += match byte {
+            b'\'' | b'"' | b'`' => {
+                let name = byte == b'`' || byte == b'"' && mode.ansi_quotes;
+                quoted(rest, byte, !name && !mode.no_backslash_escapes)
+            }
+            // Behind these it may be a part of an operator, and no comment: each byte may be a
+            // token.
+            _ if at > 0
+                && b"|@~<>#&!?:^%-".contains(&bytes[at - 1])
+                && [&b"#"[..], b"--", b"/*"].iter().any(|begin| rest.starts_with(begin)) =>
+            {
+                return count + rest.len();
+            }
+            b'#' => line(rest),
+            b'-' if super::text::is_line_comment(rest) => {
+                // At the end of the text these are two signs.
+                count += 1;
+                line(rest)
+            }
+            b'/' if rest.starts_with(b"/*") => {
+                super::text::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4)
+            }
+            // These begin characters that may be white space.
+            0xC2 | 0xE1..=0xE3 => 1,
+            byte if is_word(byte) => {
+                let word = rest.iter().take_while(|byte| is_word(**byte));
+                let (mut len, mut parts) = (0, usize::from(byte.is_ascii_digit()));
+                for byte in word {
+                    len += 1;
+                    parts += 2 * usize::from(*byte == b'$');
+                }
+                // A number ends where a word goes on, and a `$` may begin a token of its own.
+                count += parts;
+                len
+            }
+            _ => 1,
+        };
+    }
+    count
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'_' | b'$' | 0x80..) && !matches!(byte, 0xC2 | 0xE1..=0xE3)
+}
+
+/// Bytes of a text or name in quotes.
+fn quoted(rest: &[u8], quote: u8, backslash: bool) -> usize {
+    let mut at = 1;
+    while let Some(&byte) = rest.get(at) {
+        at += 1;
+        if byte == quote {
+            break;
+        }
+        if byte == b'\\' && backslash {
+            at += 1;
+        }
+    }
+    at
+}
+
+fn line(rest: &[u8]) -> usize {
+    rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1)
+}
+
+/// What an element of a list takes, by where the list stands.
+fn element_of(keyword: Keyword) -> Option<usize> {
+    Some(match keyword {
+        Keyword::FROM | Keyword::USING => size_of::<ast::TableWithJoins>(),
+        // Its commas become joins.
+        Keyword::UPDATE => size_of::<ast::Join>(),
+        Keyword::INTO => size_of::<ast::TableWithJoins>(),
+        Keyword::SELECT | Keyword::RETURNING | Keyword::DISTINCT => size_of::<ast::SelectItem>(),
+        Keyword::BY => size_of::<ast::OrderByExpr>(),
+        Keyword::WHERE | Keyword::HAVING | Keyword::SET | Keyword::VALUES | Keyword::LIMIT => EXPR,
+        Keyword::WITH => size_of::<ast::Cte>(),
+        _ => return None,
+    })
+}
+
+/// What the nodes take that begin with a word, beside its list's element.
+fn word_bytes(keyword: Keyword) -> usize {
+    match keyword {
+        Keyword::SELECT | Keyword::VALUES | Keyword::TABLE | Keyword::FROM => SELECT,
+        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => SET_OPERATION,
+        Keyword::JOIN | Keyword::STRAIGHT_JOIN | Keyword::APPLY => JOIN,
+        Keyword::CASE => FIRST * size_of::<ast::CaseWhen>() + EXPR,
+        Keyword::WHEN => GROWN * size_of::<ast::CaseWhen>(),
+        Keyword::BETWEEN => 3 * EXPR,
+        Keyword::AND | Keyword::OR | Keyword::XOR | Keyword::LIKE | Keyword::REGEXP => 2 * EXPR,
+        Keyword::DIV | Keyword::MOD | Keyword::RLIKE => 2 * EXPR,
+        Keyword::IN | Keyword::IS | Keyword::NOT | Keyword::COLLATE | Keyword::OVER => 2 * EXPR,
+        Keyword::BY | Keyword::WHERE | Keyword::NULL | Keyword::AS | Keyword::ON => 16,
+        Keyword::THEN | Keyword::ELSE | Keyword::END => EXPR,
+        _ => NAME + EXPR / 2,
+    }
+}
+
+fn is_word_of(token: &Token, keyword: Keyword) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
+}
+
+/// What an element takes of a list that stands in brackets behind a word; in the definition of a
+/// table or not.
+fn in_brackets(word: &Word, defines: bool) -> usize {
+    let keyword = if word.quote_style.is_some() { Keyword::NoKeyword } else { word.keyword };
+    match keyword {
+        Keyword::IN | Keyword::AND | Keyword::OR | Keyword::NOT | Keyword::ON | Keyword::AS => EXPR,
+        Keyword::ENUM | Keyword::SET if defines => EXPR,
+        keyword if element_of(keyword).is_some() => EXPR,
+        // The columns of a key.
+        _ if defines => size_of::<ast::IndexColumn>(),
+        _ => size_of::<ast::FunctionArg>(),
+    }
+}
+
+/// What the tree of a statement's tokens takes while it is made, at the most (TEXT-2).
+fn tree_of(tokens: &[Token]) -> usize {
+    let defines = matches!(tokens.first(), Some(Token::Word(word))
+        if matches!(word.keyword, Keyword::CREATE | Keyword::ALTER));
+    let is_table = defines
+        && tokens.iter().take(3).any(|token| is_word_of(token, Keyword::TABLE))
+        && !is_word_of(&tokens[0], Keyword::ALTER);
+    let mut outer: Vec<usize> = Vec::new();
+    // Statements that begin with no list have names in them.
+    let mut element = EXPR;
+    let (mut bytes, mut lists) = (size_of::<ast::Statement>() + SELECT, 0);
+    let mut before: Option<&Token> = None;
+    for token in tokens {
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) => {
+                let keyword =
+                    if word.quote_style.is_some() { Keyword::NoKeyword } else { word.keyword };
+                element = element_of(keyword).unwrap_or(element);
+                bytes += word_bytes(keyword) + word.value.len();
+            }
+            Token::Comma => lists += element,
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                outer.push(element);
+                element = match before {
+                    // What a table is made of.
+                    _ if defines && outer.len() == 1 && is_table => DEFINITION,
+                    Some(Token::Word(word)) => in_brackets(word, defines),
+                    _ => EXPR,
+                };
+                bytes += FIRST * element + EXPR;
+            }
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                // An empty pair has no list, but its call stays.
+                element = outer.pop().unwrap_or(EXPR);
+            }
+            Token::Number(text, _) => bytes += 16 + text.len(),
+            Token::SingleQuotedString(text)
+            | Token::DoubleQuotedString(text)
+            | Token::HexStringLiteral(text)
+            | Token::NationalStringLiteral(text)
+            | Token::Placeholder(text) => bytes += 16 + text.len(),
+            Token::Period => bytes += EXPR,
+            _ => bytes += 2 * EXPR + EXPR / 2,
+        }
+        before = Some(token);
+    }
+    // Only one list moves at a time.
+    bytes + lists * (GROWN + 1)
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

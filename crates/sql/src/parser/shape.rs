@@ -1,0 +1,684 @@
+//! The shape of a statement: its text without the literals that only say which rows or values are
+//! meant.
+//!
+//! Statements of one shape share one plan, so a client that sends text pays for parsing and
+//! planning once. Reading a shape is one pass over the bytes, without a tree. It is conservative:
+//! it takes a literal out only where a parameter would mean the same, after a comparison, BETWEEN,
+//! LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other literals stay, such
+//! as those of a select list, which name its columns. A statement that it does not know has no
+//! shape, and goes through the parser.
+//!
+//! Of VALUES with many rows only the first is in the shape. The others must look like it; they are
+//! read again, one at a time, when the statement runs ([`Rows`]).
+
+use spillway_types::{Decimal, Value};
+
+use super::text::Mode;
+use crate::errors::{Result, SqlError};
+
+/// Longer shapes are not kept.
+const TEXT_MAX: usize = 16 << 10;
+
+/// More literals outside of rows than this are not worth the search.
+const VALUES_MAX: usize = 4096;
+
+/// A shape, and the buffers it is read into.
+#[derive(Default, Debug)]
+pub(crate) struct Shape {
+    /// The text, a `?` in place of each literal that was taken out; then their kinds, by which
+    /// statements differ too.
+    key: String,
+    text_len: usize,
+    /// Those literals; of rows only the first's.
+    pub(crate) values: Vec<Value>,
+    /// Where the rows after the first are.
+    pub(crate) rows: Option<std::ops::Range<usize>>,
+    /// Bytes of the longest text in it.
+    pub(crate) longest: usize,
+}
+
+/// What stands before a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Before {
+    Start,
+    /// A comparison, or a word after which a value comes.
+    Wants,
+    /// `(` or `,` of a list.
+    Item,
+    /// A value, a name, a closing parenthesis.
+    Value,
+    Other,
+}
+
+/// What part of the statement a place is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Zone {
+    /// Where literals mean more than themselves.
+    Off,
+    Condition,
+    /// Right after VALUES, outside of its rows.
+    Rows,
+    /// In a row of VALUES.
+    Row,
+    Limit,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    zone: Zone,
+    /// Whether it is the list of an IN.
+    list: bool,
+}
+
+struct Reader<'s> {
+    bytes: &'s [u8],
+    sql: &'s str,
+    at: usize,
+    mode: Mode,
+    insert: bool,
+    /// Whether this is in the columns of a query, whose text names them.
+    names: bool,
+    levels: Vec<Level>,
+    before: Before,
+    /// Whether the last word was IN.
+    after_in: bool,
+    /// Of the literals that were taken out, where it matters.
+    kinds: Vec<char>,
+    /// Bytes of the longest text so far.
+    longest: usize,
+}
+
+/// A token that was read.
+enum Piece {
+    Word,
+    /// A literal, with its value.
+    Literal(Value),
+    Symbol(u8),
+    /// An operator after which a value comes.
+    Comparison,
+    Operator,
+    End,
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
+}
+
+impl Shape {
+    /// Reads the shape of one statement; `false` where it has none.
+    pub(crate) fn read(&mut self, sql: &str, mode: Mode) -> bool {
+        self.key.clear();
+        self.values.clear();
+        self.rows = None;
+        self.longest = 0;
+        let Some(mut reader) = Reader::new(sql, mode) else { return false };
+        if reader.shape(self).is_none() {
+            return false;
+        }
+        self.longest = reader.longest;
+        self.text_len = self.key.len();
+        self.key.push('\0');
+        self.key.extend(reader.kinds.iter());
+        true
+    }
+
+    /// What tells it from other shapes.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The statement, with parameters.
+    pub(crate) fn text(&self) -> &str {
+        &self.key[..self.text_len]
+    }
+
+    /// The rows after the first.
+    pub(crate) fn rows<'s>(&self, sql: &'s str, mode: Mode) -> Option<Rows<'s>> {
+        let range = self.rows.clone()?;
+        let mut reader = Reader::new(&sql[..range.end], mode)?;
+        reader.at = range.start;
+        Some(Rows { reader, start: range.start })
+    }
+}
+
+impl<'s> Reader<'s> {
+    /// `None` for a statement that is not about rows.
+    fn new(sql: &'s str, mode: Mode) -> Option<Reader<'s>> {
+        let begin = sql.trim_start().as_bytes();
+        let verb: [u8; 4] = begin.first_chunk::<4>()?.map(|byte| byte.to_ascii_lowercase());
+        if ![*b"sele", *b"inse", *b"repl", *b"upda", *b"dele"].contains(&verb)
+            || mode.pipes_as_concat
+        {
+            return None;
+        }
+        Some(Reader {
+            bytes: sql.as_bytes(),
+            sql,
+            at: 0,
+            mode,
+            insert: matches!(&verb, b"inse" | b"repl"),
+            names: false,
+            levels: vec![Level { zone: Zone::Off, list: false }],
+            before: Before::Start,
+            after_in: false,
+            kinds: Vec::new(),
+            longest: 0,
+        })
+    }
+
+    fn level(&mut self) -> &mut Level {
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
+    }
+
+    fn shape(&mut self, out: &mut Shape) -> Option<()> {
+        loop {
+            if self.skip_space()? && !out.key.is_empty() {
+                out.key.push(' ');
+            }
+            let start = self.at;
+            let takes = self.takes_value();
+            match self.piece(takes)? {
+                Piece::End => return (self.levels.len() == 1).then_some(()),
+                Piece::Literal(value) if takes && self.stands_alone()? => {
+                    self.take(out, value)?;
+                }
+                Piece::Literal(_) => {
+                    out.key.push_str(&self.sql[start..self.at]);
+                    self.before = Before::Value;
+                }
+                Piece::Word => {
+                    let end = self.at;
+                    let null = self.word(start)?;
+                    if null && takes && self.zone() == Zone::Row && self.stands_alone()? {
+                        self.take(out, Value::Null)?;
+                    } else {
+                        out.key.push_str(&self.sql[start..end]);
+                    }
+                }
+                Piece::Symbol(b'(') => {
+                    out.key.push('(');
+                    self.open()?;
+                    if self.zone() == Zone::Row && self.levels.len() == 2 {
+                        self.first_row(out)?;
+                    }
+                }
+                Piece::Symbol(b')') => {
+                    out.key.push(')');
+                    self.close()?;
+                }
+                Piece::Symbol(byte) => {
+                    out.key.push(char::from(byte));
+                    self.before = if byte == b',' { Before::Item } else { Before::Other };
+                }
+                Piece::Comparison => {
+                    out.key.push_str(&self.sql[start..self.at]);
+                    self.before = Before::Wants;
+                }
+                Piece::Operator => {
+                    out.key.push_str(&self.sql[start..self.at]);
+                    self.before = Before::Other;
+                }
+            }
+            if out.key.len() > TEXT_MAX {
+                return None;
+            }
+        }
+    }
+
+    fn take(&mut self, out: &mut Shape, value: Value) -> Option<()> {
+        out.key.push('?');
+        self.kinds.push(match (self.zone(), &value) {
+            (Zone::Limit, _) | (_, Value::Null) => 'v',
+            (_, Value::Text(_)) => 't',
+            (_, Value::Int(_) | Value::UInt(_)) => 'i',
+            (_, Value::Double(_)) => 'f',
+            // One for each number of digits behind the point.
+            (_, Value::Decimal(number)) => char::from(b'A' + number.scale()),
+            _ => 'd',
+        });
+        out.values.push(value);
+        self.before = Before::Value;
+        (out.values.len() <= VALUES_MAX).then_some(())
+    }
+
+    fn zone(&self) -> Zone {
+        self.levels[self.levels.len() - 1].zone
+    }
+
+    /// Whether a literal here may be taken out.
+    fn takes_value(&self) -> bool {
+        let level = self.levels[self.levels.len() - 1];
+        match (level.zone, self.before) {
+            _ if self.names => false,
+            (Zone::Condition, Before::Wants) => true,
+            (Zone::Condition, Before::Item) => level.list,
+            (Zone::Row, Before::Item) => self.levels.len() == 2,
+            (Zone::Limit, Before::Wants | Before::Item) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether what follows a literal leaves it one: no other text that would join it, and in a row
+    /// nothing but the row's end or its next value.
+    fn stands_alone(&mut self) -> Option<bool> {
+        let here = self.at;
+        self.skip_space()?;
+        let next = self.bytes.get(self.at).copied();
+        self.at = here;
+        Some(match self.zone() {
+            Zone::Row => matches!(next, Some(b',' | b')')),
+            Zone::Limit => {
+                next.is_none_or(|byte| matches!(byte, b',' | b')' | b';') || is_word_byte(byte))
+            }
+            _ => !matches!(next, Some(b'\'' | b'"')),
+        })
+    }
+
+    fn open(&mut self) -> Option<()> {
+        let outer = *self.level();
+        let list = self.after_in && self.before == Before::Other;
+        let zone = match outer.zone {
+            Zone::Rows => Zone::Row,
+            // Calls in a row are left as they are.
+            Zone::Row => Zone::Off,
+            zone => zone,
+        };
+        self.levels.push(Level { zone, list });
+        self.before = Before::Item;
+        (self.levels.len() < 64).then_some(())
+    }
+
+    fn close(&mut self) -> Option<()> {
+        self.levels.pop();
+        self.before = Before::Value;
+        (!self.levels.is_empty()).then_some(())
+    }
+
+    /// Reads the first row of VALUES, then goes over all that follow it.
+    fn first_row(&mut self, out: &mut Shape) -> Option<()> {
+        let begin = out.key.len();
+        self.row(&mut out.key, Some(&mut out.values))?;
+        let shape = out.key[begin..].to_owned();
+        let mut other = String::new();
+        self.close()?;
+        let mut rows = None;
+        loop {
+            let end = self.at;
+            self.skip_space()?;
+            if self.bytes.get(self.at) != Some(&b',') {
+                self.at = end;
+                break;
+            }
+            self.at += 1;
+            self.skip_space()?;
+            if self.bytes.get(self.at) != Some(&b'(') {
+                return None;
+            }
+            let start = self.at;
+            self.at += 1;
+            self.open()?;
+            other.clear();
+            self.row(&mut other, None)?;
+            self.close()?;
+            if other != shape {
+                return None;
+            }
+            rows = Some(rows.map_or(start, |(first, _)| first)).map(|first| (first, self.at));
+        }
+        out.rows = rows.map(|(start, end)| start..end);
+        self.before = Before::Value;
+        Some(())
+    }
+
+    /// Reads a row from behind its `(` to behind its `)`.
+    fn row(&mut self, text: &mut String, mut values: Option<&mut Vec<Value>>) -> Option<()> {
+        let depth = self.levels.len();
+        loop {
+            if self.skip_space()? {
+                text.push(' ');
+            }
+            let start = self.at;
+            let takes = self.takes_value();
+            let value = match self.piece(takes && values.is_some())? {
+                Piece::End => return None,
+                Piece::Literal(value) if takes && self.stands_alone()? => Some(value),
+                Piece::Literal(_) => {
+                    self.before = Before::Value;
+                    None
+                }
+                Piece::Word => {
+                    let null = self.word(start)?;
+                    (null && takes && self.stands_alone()?).then_some(Value::Null)
+                }
+                Piece::Symbol(b')') if self.levels.len() == depth => {
+                    text.push(')');
+                    return Some(());
+                }
+                Piece::Symbol(b'(') => self.open().map(|()| None)?,
+                Piece::Symbol(b')') => self.close().map(|()| None)?,
+                Piece::Symbol(b',') => {
+                    self.before = Before::Item;
+                    None
+                }
+                _ => {
+                    self.before = Before::Other;
+                    None
+                }
+            };
+            match value {
+                Some(value) => {
+                    text.push('?');
+                    self.before = Before::Value;
+                    if let Some(values) = &mut values {
+                        values.push(value);
+                    }
+                }
+                None => text.push_str(&self.sql[start..self.at]),
+            }
+        }
+    }
+
+    /// Notes the word from `start` to here; `true` for NULL. `None` where the statement is none to
+    /// take apart.
+    fn word(&mut self, start: usize) -> Option<bool> {
+        let word = &self.sql[start..self.at];
+        // After a point, and in quotes, words are names.
+        let name =
+            matches!(word.as_bytes()[0], b'`' | b'"') || start > 0 && self.bytes[start - 1] == b'.';
+        let mut lower = [0; 12];
+        let lower = match lower.get_mut(..word.len()) {
+            Some(lower) if !name => {
+                lower.copy_from_slice(word.as_bytes());
+                lower.make_ascii_lowercase();
+                &*lower
+            }
+            _ => b"",
+        };
+        (self.before, self.after_in) = (Before::Value, false);
+        let zone = match lower {
+            b"and" | b"between" | b"like" | b"or" => {
+                self.before = Before::Wants;
+                return Some(false);
+            }
+            b"in" => {
+                (self.after_in, self.before) = (true, Before::Other);
+                return Some(false);
+            }
+            b"null" => return Some(true),
+            // Elsewhere it is a name as any other.
+            b"offset" if self.zone() != Zone::Limit => return Some(false),
+            b"limit" | b"offset" => {
+                self.names &= self.levels.len() > 1;
+                self.level().zone = Zone::Limit;
+                self.before = Before::Wants;
+                return Some(false);
+            }
+            b"values" | b"value"
+                if self.insert && self.levels.len() == 1 && self.zone() == Zone::Off =>
+            {
+                Zone::Rows
+            }
+            b"as" if self.zone() != Zone::Rows => return Some(false),
+            b"where" | b"on" | b"set" => Zone::Condition,
+            b"select" | b"from" | b"group" | b"order" | b"having" | b"union" | b"intersect"
+            | b"except" | b"join" | b"for" | b"lock" | b"window" | b"with" | b"partition"
+            | b"procedure" | b"into" | b"as" => Zone::Off,
+            // Words whose operands are more than values.
+            b"match" | b"against" | b"interval" | b"returning" => return None,
+            _ => return Some(false),
+        };
+        if self.levels.len() == 1 {
+            self.names = lower == b"select";
+        }
+        self.level().zone = zone;
+        self.before = Before::Other;
+        Some(false)
+    }
+
+    /// Skips white space and comments; whether there were any. `None` for a comment that means
+    /// something.
+    fn skip_space(&mut self) -> Option<bool> {
+        let start = self.at;
+        loop {
+            let rest = &self.bytes[self.at..];
+            let len = match rest {
+                [b' ' | b'\t' | b'\n' | b'\r' | 0x0B | 0x0C, ..] => 1,
+                [b'/', b'*', b'!' | b'+', ..] | [b'/', b'*', b'M', b'!', ..] => return None,
+                [b'/', b'*', body @ ..] => {
+                    body.windows(2).position(|pair| pair == b"*/").map(|end| end + 4)?
+                }
+                [b'#', ..] | [b'-', b'-', b' ' | b'\t' | b'\n' | b'\r', ..] => {
+                    rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1)
+                }
+                [b'-', b'-'] => return None,
+                _ => return Some(self.at > start),
+            };
+            self.at += len;
+        }
+    }
+
+    /// Reads a token. With `sign`, a minus before a number is part of it; a text's value is made
+    /// only where it is wanted.
+    fn piece(&mut self, wanted: bool) -> Option<Piece> {
+        let Some(byte) = self.bytes.get(self.at).copied() else { return Some(Piece::End) };
+        let next = self.bytes.get(self.at + 1).copied().unwrap_or(0);
+        match byte {
+            b'\'' => self.text(b'\'', wanted),
+            b'"' if !self.mode.ansi_quotes => self.text(b'"', wanted),
+            b'"' | b'`' => self.quoted_name(byte),
+            b'0'..=b'9' => self.number(false),
+            b'.' if next.is_ascii_digit() && self.before != Before::Value => self.number(false),
+            b'-' if next.is_ascii_digit() && self.takes_value() => self.number(true),
+            byte if is_word_byte(byte) => {
+                let len = self.bytes[self.at..].iter().take_while(|b| is_word_byte(**b)).count();
+                self.at += len;
+                // x'..', n'..', _utf8'..': the text is part of the word.
+                (!matches!(self.bytes.get(self.at), Some(b'\'' | b'"'))).then_some(Piece::Word)
+            }
+            b'(' | b')' | b',' | b'.' | b'*' | b'+' | b'/' | b'%' | b'~' | b'^' => {
+                self.at += 1;
+                Some(Piece::Symbol(byte))
+            }
+            b';' => {
+                self.at += 1;
+                self.skip_space()?;
+                (self.at == self.bytes.len()).then_some(Piece::End)
+            }
+            b'=' | b'<' | b'>' | b'!' | b'-' | b'|' | b'&' => self.operator(),
+            // `@`, `?`, `:` and what nobody knows.
+            _ => None,
+        }
+    }
+
+    fn operator(&mut self) -> Option<Piece> {
+        let rest = &self.bytes[self.at..];
+        let len = rest.iter().take_while(|byte| b"=<>!-|&".contains(byte)).count();
+        self.at += len;
+        let text = &rest[..len];
+        // A sign that follows a comparison is its operand's.
+        for comparison in [&b"<=>"[..], b"<=", b">=", b"<>", b"!=", b"=", b"<", b">"] {
+            if text == comparison {
+                return Some(Piece::Comparison);
+            }
+            if text.strip_prefix(comparison) == Some(b"-") {
+                self.at -= 1;
+                return Some(Piece::Comparison);
+            }
+        }
+        Some(Piece::Operator)
+    }
+
+    fn quoted_name(&mut self, quote: u8) -> Option<Piece> {
+        let mut at = self.at + 1;
+        loop {
+            at += self.bytes.get(at..)?.iter().position(|byte| *byte == quote)? + 1;
+            if self.bytes.get(at) != Some(&quote) {
+                break;
+            }
+            at += 1;
+        }
+        self.at = at;
+        Some(Piece::Word)
+    }
+
+    fn text(&mut self, quote: u8, wanted: bool) -> Option<Piece> {
+        let begin = self.at + 1;
+        let mut at = begin;
+        let mut plain = true;
+        loop {
+            let byte = *self.bytes.get(at)?;
+            if byte == b'\\' && !self.mode.no_backslash_escapes {
+                plain = false;
+                at += 2;
+            } else if byte == quote {
+                if self.bytes.get(at + 1) != Some(&quote) {
+                    break;
+                }
+                plain = false;
+                at += 2;
+            } else {
+                at += 1;
+            }
+        }
+        self.at = at + 1;
+        self.longest = self.longest.max(at - begin);
+        if !wanted {
+            return Some(Piece::Literal(Value::Null));
+        }
+        let raw = self.sql.get(begin..at)?;
+        let text = if plain { raw.to_owned() } else { self.unescape(raw, quote) };
+        Some(Piece::Literal(Value::Text(text)))
+    }
+
+    fn unescape(&self, raw: &str, quote: u8) -> String {
+        let quote = char::from(quote);
+        let mut out = String::with_capacity(raw.len());
+        let mut chars = raw.chars();
+        while let Some(c) = chars.next() {
+            if c == quote {
+                chars.next();
+                out.push(quote);
+            } else if c == '\\' && !self.mode.no_backslash_escapes {
+                match chars.next() {
+                    Some('0') => out.push('\0'),
+                    Some('b') => out.push('\u{8}'),
+                    Some('n') => out.push('\n'),
+                    Some('r') => out.push('\r'),
+                    Some('t') => out.push('\t'),
+                    Some('Z') => out.push('\u{1A}'),
+                    // For LIKE they stay escaped.
+                    Some(other @ ('%' | '_')) => out.extend(['\\', other]),
+                    Some(other) => out.push(other),
+                    None => {}
+                }
+            } else {
+                out.push(c);
+            }
+        }
+        out
+    }
+
+    fn number(&mut self, negative: bool) -> Option<Piece> {
+        let begin = self.at + usize::from(negative);
+        let mut at = begin;
+        let digits = |at: &mut usize| {
+            while self.bytes.get(*at).is_some_and(u8::is_ascii_digit) {
+                *at += 1;
+            }
+        };
+        digits(&mut at);
+        let mut whole = true;
+        if self.bytes.get(at) == Some(&b'.') {
+            whole = false;
+            at += 1;
+            digits(&mut at);
+        }
+        let mut exponent = false;
+        if matches!(self.bytes.get(at), Some(b'e' | b'E')) {
+            let mut end = at + 1;
+            if matches!(self.bytes.get(end), Some(b'+' | b'-')) {
+                end += 1;
+            }
+            if self.bytes.get(end).is_some_and(u8::is_ascii_digit) {
+                digits(&mut end);
+                (at, exponent) = (end, true);
+            }
+        }
+        // 0x1F, 1abc, 1.x
+        if self.bytes.get(at).is_some_and(|byte| is_word_byte(*byte) || *byte == b'.') {
+            return None;
+        }
+        self.at = at;
+        let text = &self.sql[begin..at];
+        let value = if exponent {
+            let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
+            Value::Double(if negative { -number } else { number })
+        } else if let (true, Ok(number)) = (whole, text.parse::<i64>()) {
+            Value::Int(if negative { -number } else { number })
+        } else if let (true, false, Ok(number)) = (whole, negative, text.parse::<u64>()) {
+            Value::UInt(number)
+        } else if whole && negative && text == "9223372036854775808" {
+            Value::Int(i64::MIN)
+        } else {
+            let number = Decimal::parse(text)?;
+            Value::Decimal(if negative { number.neg() } else { number })
+        };
+        Some(Piece::Literal(value))
+    }
+}
+
+/// The rows of VALUES after the first, read one at a time.
+pub(crate) struct Rows<'s> {
+    reader: Reader<'s>,
+    start: usize,
+}
+
+impl RowSource for Rows<'_> {
+    fn rewind(&mut self) {
+        self.reader.at = self.start;
+    }
+
+    fn next(&mut self, params: &mut Vec<Value>) -> Result<bool> {
+        params.clear();
+        let reader = &mut self.reader;
+        if reader.at == reader.bytes.len() {
+            return Ok(false);
+        }
+        let mut text = String::new();
+        let row = reader.next_row(&mut text, params);
+        row.map(|()| true)
+            .ok_or_else(|| SqlError::syntax("a row of VALUES changed while it was read"))
+    }
+}
+
+impl Reader<'_> {
+    fn next_row(&mut self, text: &mut String, params: &mut Vec<Value>) -> Option<()> {
+        self.skip_space()?;
+        if self.bytes.get(self.at) == Some(&b',') {
+            self.at += 1;
+            self.skip_space()?;
+        }
+        if self.bytes.get(self.at) != Some(&b'(') {
+            return None;
+        }
+        self.at += 1;
+        self.levels.truncate(1);
+        self.levels[0].zone = Zone::Rows;
+        self.open()?;
+        self.row(text, Some(params))
+    }
+}
+
+#[cfg(test)]
+#[path = "shape_tests.rs"]
+mod tests;
+
+/// Gives the parameters of one row after another, for a statement that was bound for one.
+pub(crate) trait RowSource {
+    /// Reads the next row's into `params`; `false` past the last.
+    fn next(&mut self, params: &mut Vec<Value>) -> Result<bool>;
+
+    /// Begins again.
+    fn rewind(&mut self);
+}

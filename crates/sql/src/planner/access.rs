@@ -1,0 +1,544 @@
+//! How the rows of a table are found: by a full scan, or through the index that narrows them most.
+//!
+//! Conditions that an index serves are also checked on the rows, so a range may be wider than the
+//! conditions, and never narrower. A check is left out if the ranges say the same: the planner
+//! finds the conditions that an access's values come from ([`answered`]), and the ranges, once
+//! their values are known, whether each was looked up as it is (`Spans::exact` of the executor),
+//! which is so for whole numbers alone.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use spillway_types::{Collation, ColumnType, Value};
+
+use sqlparser::ast;
+
+use crate::catalog::{ColumnDef, Cover, IndexPart, TableDef};
+use crate::errors::{Result, SqlError};
+use crate::expression::{Expr, List, Op, row_parts};
+
+/// A way to a table's rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    /// The index; the rows themselves, in order of the primary key, where it is `None`.
+    pub(crate) index: Option<usize>,
+    /// Values of its first columns; one that is NULL finds rows that are.
+    pub(crate) equal: Vec<Expr>,
+    /// Where the next column lies, or the next few: in any of these. Anywhere, when there are none.
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) backward: bool,
+    /// Whether the query counts on its order.
+    pub(crate) ordered: bool,
+    /// Whether at most one row can be found.
+    pub(crate) point: bool,
+    /// Which of the source's tests say no more than the equalities and intervals do, and so hold
+    /// for all that is found where those are looked up as they are.
+    pub(crate) answered: Vec<usize>,
+    /// How the index's entries give all that the query reads, where they do and are read alone.
+    pub(crate) cover: Option<Cover>,
+}
+
+/// An end of an interval, and whether it belongs to it.
+pub(crate) type Bound = (Expr, bool);
+
+/// Values of a column, or of several that follow each other in an index.
+#[derive(Clone, Debug)]
+pub(crate) enum Interval {
+    /// Equal to an item of a list: the first column to this part of the item, the next one to the
+    /// next of these parts.
+    Listed(Arc<List>, SmallVec<[usize; 2]>),
+    /// Equal to a value; in none where that is NULL.
+    Point(Expr),
+    /// Equal to a value, or NULL as it is.
+    Same(Expr),
+    /// Never NULL.
+    Range { low: Option<Bound>, high: Option<Bound> },
+}
+
+impl Interval {
+    /// What it is between, or what its points are.
+    fn values(&self) -> impl Iterator<Item = &Expr> {
+        let (one, other, list) = match self {
+            Interval::Listed(list, _) => (None, None, Some(list.values())),
+            Interval::Point(value) | Interval::Same(value) => (Some(value), None, None),
+            Interval::Range { low, high } => {
+                (low.as_ref().map(|(low, _)| low), high.as_ref().map(|(high, _)| high), None)
+            }
+        };
+        one.into_iter().chain(other).chain(list.into_iter().flatten())
+    }
+
+    /// How many ranges of keys it is, at the most.
+    pub(crate) fn count(&self) -> usize {
+        if let Interval::Listed(list, _) = self { list.items().len() } else { 1 }
+    }
+
+    /// How many columns it is about.
+    fn width(&self) -> usize {
+        if let Interval::Listed(_, parts) = self { parts.len() } else { 1 }
+    }
+
+    fn is_closed(&self) -> bool {
+        !matches!(self, Interval::Range { low: None, .. } | Interval::Range { high: None, .. })
+    }
+
+    fn is_point(&self) -> bool {
+        !matches!(self, Interval::Range { .. })
+    }
+}
+
+impl Access {
+    /// Whether where it looks is known without calls and other queries ([`Expr::is_plain`]).
+    pub(crate) fn is_plain(&self) -> bool {
+        let values = self.intervals.iter().flat_map(Interval::values);
+        self.equal.iter().chain(values).all(Expr::is_plain)
+    }
+}
+
+/// All rows, as they lie.
+pub(crate) static WHOLE: Access = Access {
+    index: None,
+    equal: Vec::new(),
+    intervals: Vec::new(),
+    backward: false,
+    ordered: false,
+    point: false,
+    answered: Vec::new(),
+    cover: None,
+};
+
+impl Access {
+    /// Whether every row is read.
+    pub(crate) fn is_full(&self) -> bool {
+        self.equal.is_empty() && self.intervals.is_empty()
+    }
+
+    /// The values that its rows are found by.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Expr> {
+        self.equal.iter().chain(self.intervals.iter().flat_map(Interval::values))
+    }
+
+    pub(crate) fn parts<'t>(&self, table: &'t TableDef) -> &'t [IndexPart] {
+        match self.index {
+            None => &table.primary,
+            Some(index) => &table.indexes[index].parts,
+        }
+    }
+
+    /// Whether it looks up the items of a list.
+    fn has_list(&self) -> bool {
+        self.intervals.iter().any(|interval| matches!(interval, Interval::Listed(..)))
+    }
+
+    /// How EXPLAIN calls it.
+    pub(crate) fn name(&self, table: &TableDef) -> &'static str {
+        match (self.point, self.is_full(), self.index) {
+            (true, ..) => "const",
+            (_, true, None) => "ALL",
+            (_, true, Some(_)) => "index",
+            _ if !self.intervals.is_empty() => "range",
+            (_, _, Some(index)) if table.indexes[index].unique => "eq_ref",
+            _ => "ref",
+        }
+    }
+
+    /// How much it seems to narrow, before anything is known of the data.
+    fn score(&self) -> usize {
+        let last = match self.intervals.as_slice() {
+            [] => 0,
+            all if all.iter().all(Interval::is_point) => 60,
+            all if all.iter().all(Interval::is_closed) => 40,
+            _ => 20,
+        };
+        usize::from(self.point) * 10_000
+            + self.equal.len() * 100
+            + last
+            + usize::from(self.index.is_none()) * 5
+    }
+}
+
+/// Whether an expression can be evaluated when the slots that `known` says are filled.
+pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
+    let mut all = true;
+    expr.walk(&mut |e| match e {
+        Expr::Column(slot) => all &= known(*slot),
+        Expr::Subquery { .. } | Expr::Assign(..) => all = false,
+        Expr::Call(call, ..) if call.is_volatile() => all = false,
+        _ => {}
+    });
+    all
+}
+
+/// A column of an index, for which conditions are looked through.
+struct Target<'t> {
+    column: &'t ColumnDef,
+    slot: usize,
+    known: &'t dyn Fn(usize) -> bool,
+}
+
+/// From so many points on, reading the whole table is worth a thought.
+const POINTS_MANY: usize = 64;
+
+impl Target<'_> {
+    fn is(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Column(slot) => *slot == self.slot,
+            Expr::Collated(text) => self.is(text),
+            _ => false,
+        }
+    }
+
+    fn value(&self, expr: &Expr) -> bool {
+        !matches!(expr, Expr::Tuple(_)) && available(expr, self.known)
+    }
+
+    /// Whether the index's order serves comparisons by a collation. One that tells more apart finds
+    /// its equals among the index's equals.
+    fn fits(&self, collation: Collation, range: bool) -> bool {
+        !self.column.ty.is_text()
+            || collation == self.column.collation
+            || (!range && self.column.collation.is_coarser_than(collation))
+    }
+
+    /// Where the column lies in rows that a condition holds for; `None` when it may lie anywhere.
+    fn intervals(&self, expr: &Expr) -> Option<Vec<Interval>> {
+        match expr {
+            Expr::Binary(Op::Or, a, b, _) => {
+                let mut all = self.intervals(a)?;
+                all.extend(self.intervals(b)?);
+                Some(all)
+            }
+            Expr::Binary(Op::And, ..) => {
+                let mut parts = Vec::new();
+                expr.clone().conjuncts(&mut parts);
+                self.narrowest(parts.iter()).map(|found| found.intervals)
+            }
+            Expr::Binary(op, a, b, collation) if op.is_comparison() && *op != Op::NotEq => {
+                let (op, value) = if self.is(a) && self.value(b) {
+                    (*op, &**b)
+                } else if self.is(b) && self.value(a) {
+                    (op.mirrored(), &**a)
+                } else {
+                    return None;
+                };
+                self.comparison(op, value, *collation).map(|interval| vec![interval])
+            }
+            Expr::In(left, list) if self.is(left) => {
+                let fits = self.fits(list.collations()[0], false);
+                (fits && list.items().iter().all(|e| self.value(e))).then(|| {
+                    let parts = smallvec::smallvec![0];
+                    match list.items() {
+                        [only] => vec![Interval::Point(only.clone())],
+                        _ => vec![Interval::Listed(list.clone(), parts)],
+                    }
+                })
+            }
+            Expr::IsNull(e) if self.is(e) => Some(vec![Interval::Same(Expr::Const(Value::Null))]),
+            _ => None,
+        }
+    }
+
+    fn comparison(&self, op: Op, value: &Expr, collation: Collation) -> Option<Interval> {
+        let range = !matches!(op, Op::Eq | Op::NullEq);
+        // An ENUM's key is its number, which is not what a range compares.
+        if !self.fits(collation, range) || (range && matches!(self.column.ty, ColumnType::Enum(_)))
+        {
+            return None;
+        }
+        let bound = |included: bool| Some((value.clone(), included));
+        Some(match op {
+            Op::NullEq => Interval::Same(value.clone()),
+            Op::Eq => Interval::Point(value.clone()),
+            Op::Lt | Op::LtEq => Interval::Range { low: None, high: bound(op == Op::LtEq) },
+            _ => Interval::Range { low: bound(op == Op::GtEq), high: None },
+        })
+    }
+
+    /// The best that conditions say which all hold: a single point, else several, else a range
+    /// between the bounds that different conditions give.
+    fn narrowest<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<Narrowest> {
+        let mut best: Option<Narrowest> = None;
+        let (mut low, mut high) = (None, None);
+        let mut from = Vec::new();
+        let found = conditions.enumerate();
+        for (at, found) in found.filter_map(|(at, expr)| Some((at, self.intervals(expr)?))) {
+            if let [Interval::Range { low: l, high: h }] = found.as_slice() {
+                // What there is already another for is left out.
+                if !(l.is_some() && low.is_some() || h.is_some() && high.is_some()) {
+                    from.push(at);
+                }
+                low = low.or_else(|| l.clone());
+                high = high.or_else(|| h.clone());
+                continue;
+            }
+            let rank = |all: &[Interval]| (!all.iter().all(Interval::is_point), count(all));
+            if best.as_ref().is_none_or(|best| rank(&found) < rank(&best.intervals)) {
+                best = Some(Narrowest { intervals: found, from: vec![at] });
+            }
+        }
+        if low.is_some() || high.is_some() {
+            let closed = low.is_some() && high.is_some();
+            let intervals = vec![Interval::Range { low, high }];
+            match &best {
+                Some(best) if !closed || best.intervals.iter().all(Interval::is_point) => {}
+                _ => best = Some(Narrowest { intervals, from }),
+            }
+        }
+        best
+    }
+
+    /// Whether the intervals of a condition have all that it says, and nothing else.
+    fn is_all(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Binary(Op::Or, a, b, _) => self.is_all(a) && self.is_all(b),
+            Expr::Binary(Op::And, ..) => {
+                let mut parts = Vec::new();
+                expr.clone().conjuncts(&mut parts);
+                let found = self.narrowest(parts.iter());
+                found.is_some_and(|found| found.from.len() == parts.len())
+                    && parts.iter().all(|part| self.is_all(part))
+            }
+            other => self.intervals(other).is_some(),
+        }
+    }
+}
+
+/// How many ranges of keys intervals are, at the most.
+fn count(intervals: &[Interval]) -> usize {
+    intervals.iter().map(Interval::count).sum()
+}
+
+/// What conditions that all hold say of a column.
+struct Narrowest {
+    intervals: Vec<Interval>,
+    /// The conditions that the intervals are from, and from no others, each with all of its own.
+    from: Vec<usize>,
+}
+
+impl Narrowest {
+    /// Whether this narrows an index's next column more than rows of a list do that column and
+    /// others.
+    fn is_better_than(&self, rows: &Interval) -> bool {
+        match self.intervals.as_slice() {
+            [Interval::Point(_) | Interval::Same(_)] => true,
+            points if points.iter().all(Interval::is_point) && rows.width() == 1 => {
+                count(points) <= rows.count()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Which indexes a table's hints leave: `None` among them is the primary key.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Hints {
+    barred: Vec<Option<usize>>,
+    /// Whether the table is read whole only where no index serves.
+    forced: bool,
+}
+
+impl Hints {
+    /// Reads USE, FORCE and IGNORE INDEX.
+    ///
+    /// # Errors
+    /// 1176 for an index that the table does not have; 1235 for a hint about sorting or grouping
+    /// alone.
+    pub(crate) fn new(table: &TableDef, hints: &[ast::TableIndexHints]) -> Result<Hints> {
+        let mut found = Hints::default();
+        let mut used: Option<Vec<Option<usize>>> = None;
+        for hint in hints {
+            if hint.for_clause.as_ref().is_some_and(|of| of.to_string() != "JOIN") {
+                return Err(SqlError::unsupported(hint));
+            }
+            let named = hint.index_names.iter().map(|name| {
+                if name.value.eq_ignore_ascii_case("primary") && !table.primary.is_empty() {
+                    return Ok(None);
+                }
+                let unknown = || {
+                    let text =
+                        format!("Key '{}' doesn't exist in table '{}'", name.value, table.name);
+                    SqlError::new(1176, text)
+                };
+                table.index(&name.value).map(Some).ok_or_else(unknown)
+            });
+            let named = named.collect::<Result<Vec<Option<usize>>>>()?;
+            match hint.hint_type {
+                ast::TableIndexHintType::Ignore => found.barred.extend(named),
+                ast::TableIndexHintType::Use => used.get_or_insert_default().extend(named),
+                ast::TableIndexHintType::Force => {
+                    found.forced = true;
+                    used.get_or_insert_default().extend(named);
+                }
+            }
+        }
+        if let Some(used) = used {
+            let all = std::iter::once(None).chain((0..table.indexes.len()).map(Some));
+            found.barred.extend(all.filter(|index| !used.contains(index)));
+        }
+        Ok(found)
+    }
+
+    /// Whether an index may be used.
+    pub(crate) fn allow(&self, index: Option<usize>) -> bool {
+        !self.barred.contains(&index)
+    }
+}
+
+/// All rows: as they lie, or by the shortest entries of an index that covers the query.
+pub(crate) fn whole(
+    table: &TableDef,
+    hints: &Hints,
+    cover: &dyn Fn(usize) -> Option<Cover>,
+) -> Access {
+    let indexes = (0..table.indexes.len()).filter(|index| hints.allow(Some(*index)));
+    let covering = indexes.filter_map(|index| Some((index, cover(index)?)));
+    let shortest = covering.min_by_key(|(index, _)| crate::catalog::entry_bytes(table, *index));
+    match shortest {
+        Some((index, cover))
+            if crate::catalog::entry_bytes(table, index) < crate::catalog::row_bytes(table) =>
+        {
+            Access { index: Some(index), cover: Some(cover), ..Access::default() }
+        }
+        _ => Access::default(),
+    }
+}
+
+/// The ways to a table's rows, for conditions that all hold of them: the one that seems best first.
+/// Others follow where only the data can tell which is better. `cover` says how an index covers the
+/// query, if it does.
+pub(crate) fn choose_access(
+    table: &TableDef,
+    offset: usize,
+    conditions: &[Expr],
+    hints: &Hints,
+    known: &dyn Fn(usize) -> bool,
+    cover: &dyn Fn(usize) -> Option<Cover>,
+) -> (Access, Vec<Access>) {
+    let mut found: Vec<Access> = std::iter::once(None)
+        .chain((0..table.indexes.len()).map(Some))
+        .filter(|index| hints.allow(*index))
+        .map(|index| index_access(table, index, offset, conditions, known))
+        .filter(|access| !access.is_full())
+        .map(|access| Access { cover: access.index.and_then(cover), ..access })
+        .collect();
+    found.sort_by_key(|access| std::cmp::Reverse((access.score(), access.cover.is_some())));
+    let mut found = found.into_iter();
+    let Some(best) = found.next() else { return (whole(table, hints, cover), Vec::new()) };
+    if best.point || best.index.is_none() && best.intervals.is_empty() {
+        return (best, Vec::new());
+    }
+    let points =
+        best.intervals.iter().all(Interval::is_point) && count(&best.intervals) < POINTS_MANY;
+    // By entries alone no row is read that need not be, but many keys may be looked up for few
+    // rows.
+    let dear = best.cover.is_none() && (best.index.is_some() || best.has_list());
+    let whole = (dear && !points && !hints.forced).then(|| whole(table, hints, cover));
+    let others = found.filter(|access| best.equal.is_empty() || !access.equal.is_empty());
+    let others = others.chain(whole).collect();
+    (best, others)
+}
+
+fn index_access(
+    table: &TableDef,
+    index: Option<usize>,
+    offset: usize,
+    conditions: &[Expr],
+    known: &dyn Fn(usize) -> bool,
+) -> Access {
+    let mut access = Access { index, ..Access::default() };
+    let parts = access.parts(table);
+    // A unique index keeps any number of rows that are NULL.
+    let mut nulls = false;
+    for part in parts {
+        if part.prefix.is_some() {
+            break;
+        }
+        let target =
+            Target { column: &table.columns[part.column], slot: offset + part.column, known };
+        let found = target.narrowest(conditions.iter());
+        let rest = &parts[access.equal.len()..];
+        if let Some(rows) = listed_rows(table, rest, offset, conditions, known)
+            && found.as_ref().is_none_or(|found| !found.is_better_than(&rows))
+        {
+            access.intervals = vec![rows];
+            break;
+        }
+        let Some(found) = found else { break };
+        match <[Interval; 1]>::try_from(found.intervals) {
+            Ok([Interval::Point(value)]) => access.equal.push(value),
+            Ok([Interval::Same(value)]) => {
+                nulls = true;
+                access.equal.push(value);
+            }
+            Ok(range) => {
+                access.intervals = range.into();
+                break;
+            }
+            Err(several) => {
+                access.intervals = several;
+                break;
+            }
+        }
+    }
+    let unique = index.is_none_or(|index| table.indexes[index].unique);
+    access.point = unique && !nulls && !parts.is_empty() && access.equal.len() == parts.len();
+    access
+}
+
+/// The rows of values that a list gives for the first of an index's columns, and for as many as it
+/// has in their order.
+fn listed_rows(
+    table: &TableDef,
+    parts: &[IndexPart],
+    offset: usize,
+    conditions: &[Expr],
+    known: &dyn Fn(usize) -> bool,
+) -> Option<Interval> {
+    let listed = |condition: &Expr| {
+        let Expr::In(left, list) = condition else { return None };
+        let left = row_parts(left);
+        let place = |part: &IndexPart| {
+            let column = &table.columns[part.column];
+            let target = Target { column, slot: offset + part.column, known };
+            let at = left.iter().position(|e| target.is(e))?;
+            let fits = part.prefix.is_none()
+                && target.fits(list.collations()[at], false)
+                && list.items().iter().all(|item| target.value(&row_parts(item)[at]));
+            fits.then_some(at)
+        };
+        let places: SmallVec<[usize; 2]> = parts.iter().map_while(place).collect();
+        (left.len() > 1 && !places.is_empty()).then(|| Interval::Listed(list.clone(), places))
+    };
+    let found = conditions.iter().filter_map(listed);
+    found.max_by_key(|rows| (rows.width(), std::cmp::Reverse(rows.count())))
+}
+
+/// Which of a source's conditions an access answers, for values that can be looked up as they are:
+/// those that its equalities and intervals have come from. It is the only source, so that all that
+/// was known of it is there again.
+pub(crate) fn answered(
+    table: &TableDef,
+    access: &Access,
+    offset: usize,
+    conditions: &[Expr],
+) -> Vec<usize> {
+    let mut answered = Vec::new();
+    let is_of_rows = |interval: &Interval| match interval {
+        Interval::Listed(list, _) => list.collations().len() > 1,
+        _ => false,
+    };
+    // A list of rows is looked up by some of its columns at the least, and is asked again.
+    let one = !access.intervals.is_empty() && !access.intervals.iter().any(is_of_rows);
+    let looked_up = access.equal.len() + usize::from(one);
+    for part in &access.parts(table)[..looked_up] {
+        let column = &table.columns[part.column];
+        if !matches!(column.ty, ColumnType::Int { .. }) {
+            // What these are compared as is not always what an index has in order.
+            continue;
+        }
+        let target = Target { column, slot: offset + part.column, known: &|_| false };
+        let Some(found) = target.narrowest(conditions.iter()) else { continue };
+        answered.extend(found.from.into_iter().filter(|at| target.is_all(&conditions[*at])));
+    }
+    answered
+}

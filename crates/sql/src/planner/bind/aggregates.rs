@@ -1,0 +1,171 @@
+//! Aggregates, and the query to which each belongs.
+//!
+//! An aggregate whose argument names columns of outer queries alone belongs to the innermost query
+//! of which it names a column: that query groups its rows, evaluates the aggregate over them, and
+//! the subquery reads the value as an outer column. The levels follow MySQL: the outermost query
+//! has level 0. If the query at the level of the argument may not have aggregates at this place, as
+//! in its WHERE clause, the nearest query between that level and the subquery takes the aggregate,
+//! then the subquery itself. Error 1111 answers an aggregate that no query may have, and one within
+//! the argument of another of the same level or an outer one.
+
+use spillway_types::Collation;
+use sqlparser::ast;
+
+use super::{Binder, literal};
+use crate::errors::{Result, SqlError};
+use crate::expression::{Expr, Typed};
+use crate::planner::aggregate::{Aggregate, AggregateKind};
+
+/// The levels met in the argument of an aggregate, each the innermost of its kind.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Argument {
+    /// Of columns, as far as their queries enclose the aggregate.
+    column: Option<usize>,
+    /// Of queries that aggregates within belong to.
+    aggregate: Option<usize>,
+}
+
+/// An aggregate as it is written.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'e> {
+    pub(super) kind: AggregateKind,
+    pub(super) args: &'e [&'e ast::Expr],
+    pub(super) distinct: bool,
+    pub(super) clauses: &'e [ast::FunctionArgumentClause],
+}
+
+impl Binder<'_> {
+    /// How many queries enclose this one.
+    fn level(&self) -> usize {
+        Binder::chain(self.parent).count()
+    }
+
+    /// Notes a column that is named here, of the query so many levels out, for the aggregate whose
+    /// argument it is in.
+    pub(super) fn note_column(&self, depth: usize) {
+        let mut chain = Binder::chain(Some(self)).enumerate();
+        let around = chain.find_map(|(up, binder)| Some((up, binder, binder.argument.get()?)));
+        // A column of a subquery within the argument is no column of the argument.
+        if let Some((up, binder, mut argument)) = around
+            && up <= depth
+        {
+            argument.column = argument.column.max(Some(self.level() - depth));
+            binder.argument.set(Some(argument));
+        }
+    }
+
+    /// Notes an aggregate for the one whose argument it is in: its level, and what its own argument
+    /// has.
+    fn note_aggregate(&self, level: usize, within: Option<usize>) {
+        let around = Binder::chain(Some(self)).find_map(|b| Some((b, b.argument.get()?)));
+        if let Some((binder, mut argument)) = around {
+            let encloses = (binder.level() >= level).then_some(level);
+            argument.aggregate = argument.aggregate.max(encloses).max(within);
+            binder.argument.set(Some(argument));
+        }
+    }
+
+    /// How many levels out the query is that an aggregate belongs to, by the level of its argument.
+    fn home(&self, column: Option<usize>) -> Result<usize> {
+        let own = self.level();
+        let here = self.aggregates_allowed.then_some(0);
+        let found = match column {
+            Some(level) if level == own => here,
+            None if here.is_some() => here,
+            _ => {
+                let mut nearest = None;
+                for (depth, binder) in (1..).zip(Binder::chain(self.parent)) {
+                    let last = Some(own - depth) == column;
+                    if binder.aggregates_allowed && (last || nearest.is_none()) {
+                        nearest = Some(depth);
+                    }
+                    if last {
+                        break;
+                    }
+                }
+                nearest.or(here)
+            }
+        };
+        found.ok_or_else(misplaced)
+    }
+
+    /// Binds an aggregate, and gives it to the query that it belongs to.
+    pub(super) fn aggregate(&mut self, written: Written<'_>) -> Result<Typed> {
+        let around = self.argument.replace(Some(Argument::default()));
+        let bound = self.aggregate_here(written);
+        let argument = self.argument.replace(around).unwrap_or_default();
+        let (mut aggregate, nullable) = bound?;
+        let depth = self.home(argument.column)?;
+        let level = self.level() - depth;
+        if argument.aggregate.is_some_and(|within| within >= level) {
+            return Err(misplaced());
+        }
+        self.note_aggregate(level, argument.aggregate);
+        let Some(home) = Binder::chain(Some(self)).nth(depth) else { return Err(misplaced()) };
+        if depth > 0 {
+            // Its columns are found once more, as that query sees them.
+            aggregate = home.twin().aggregate_here(written)?.0;
+        }
+        let (ty, collation) = (aggregate.ty.clone(), aggregate.collation);
+        let mut aggregates = home.aggregates.borrow_mut();
+        let slot = home.aggregate_base + aggregates.len();
+        aggregates.push(aggregate);
+        drop(aggregates);
+        let expr = match depth {
+            0 => Expr::Column(slot),
+            _ => {
+                self.note_outer(depth, slot);
+                Expr::Outer(depth, slot)
+            }
+        };
+        Ok(Typed { expr, ty, collation, nullable })
+    }
+
+    /// A binder of the same query, which sees what this one does.
+    fn twin(&self) -> Binder<'_> {
+        Binder {
+            scope: self.scope.clone(),
+            parent: self.parent,
+            ctes: self.ctes.clone(),
+            aliases: self.aliases.clone(),
+            aggregate_base: self.aggregate_base,
+            aggregates_allowed: self.aggregates_allowed,
+            place: self.place,
+            inserting: self.inserting.clone(),
+            ..Binder::new(self.names)
+        }
+    }
+
+    /// An aggregate with its argument bound here, and whether it may be NULL.
+    fn aggregate_here(&mut self, written: Written<'_>) -> Result<(Aggregate, bool)> {
+        let Written { kind, args, distinct, clauses } = written;
+        let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };
+        let numbered = |arg: Typed| if kind.is_arithmetic() { arg.numbered() } else { arg };
+        let args = args.iter().map(|e| Ok(numbered(shown(self.bind(e)?))));
+        let args = args.collect::<Result<Vec<Typed>>>()?;
+        let (mut separator, mut order) = (",".to_owned(), Vec::new());
+        for clause in clauses {
+            match clause {
+                ast::FunctionArgumentClause::Separator(value) => {
+                    separator = literal(&value.value)?.to_text();
+                }
+                ast::FunctionArgumentClause::OrderBy(by) => {
+                    for part in by {
+                        let bound = self.bind(&part.expr)?.counted();
+                        order.push((bound.expr, part.options.asc.unwrap_or(true), bound.collation));
+                    }
+                }
+                other => return Err(SqlError::unsupported(other)),
+            }
+        }
+        let (ty, nullable) = kind.result(args.first());
+        let collation = args.first().map_or(Collation::GeneralCi, |arg| arg.collation);
+        let args = args.into_iter().map(|arg| arg.expr).collect();
+        Ok((Aggregate { kind, args, distinct, separator, order, collation, ty }, nullable))
+    }
+}
+
+#[cold]
+fn misplaced() -> SqlError {
+    SqlError::new(1111, "Invalid use of group function")
+}

@@ -1,0 +1,700 @@
+//! Binding: resolves names to columns, turns syntax into expressions, and gives each a type.
+
+mod aggregates;
+mod calls;
+mod charsets;
+mod operators;
+mod rows;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use spillway_types::column::{LobSize, type_of};
+use spillway_types::{Collation, ColumnType, Date, DateTime, Decimal, Time, Value};
+use sqlparser::ast;
+
+use super::aggregate::Aggregate;
+use super::query_plan;
+use crate::catalog::Catalog;
+use crate::errors::{Result, SqlError};
+use crate::expression::{
+    Ask, Expr, Fit, Op, Scalar, Typed, common_collation, comparable, merged, typed_value,
+};
+use crate::names;
+use crate::parser::on_enough_stack;
+use crate::privilege::Needs;
+use aggregates::Argument;
+use operators::comparison;
+
+/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and
+/// how, depends on the kind.
+pub(crate) const PARAMETERS: &str = "?";
+
+/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is
+/// none is refused before the statement runs.
+pub(crate) const MOMENTS: &str = "moments";
+
+/// The same, where all that it is compared with are dates without a time.
+pub(crate) const DAYS: &str = "days";
+
+/// A column that a scope offers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    pub(crate) name: String,
+    pub(crate) ty: ColumnType,
+    pub(crate) collation: Collation,
+    pub(crate) nullable: bool,
+    /// Hidden by a USING or NATURAL join, for names without a table.
+    pub(crate) merged: bool,
+    pub(crate) flags: crate::api::ColumnFlags,
+}
+
+/// A table that a scope offers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable {
+    pub(crate) db: String,
+    pub(crate) alias: String,
+    pub(crate) name: String,
+    pub(crate) columns: Vec<ScopeColumn>,
+    /// The slot of its first column.
+    pub(crate) offset: usize,
+    /// Whether it is the table of a change, which needs SELECT only where a column is read.
+    pub(crate) changed: bool,
+}
+
+/// The tables of a query.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub(crate) tables: Vec<ScopeTable>,
+    /// What `*` stands for: tables, and columns of them.
+    pub(crate) star: Vec<(usize, usize)>,
+}
+
+impl Scope {
+    fn find(&self, path: &[String]) -> Result<Option<(usize, &ScopeTable, &ScopeColumn)>> {
+        let Some((column, qualifiers)) = path.split_last() else { return Ok(None) };
+        let mut found = None;
+        for table in &self.tables {
+            let fits = match qualifiers {
+                [] => true,
+                [alias] => table.alias.eq_ignore_ascii_case(alias),
+                [db, alias] => {
+                    table.db.eq_ignore_ascii_case(db) && table.alias.eq_ignore_ascii_case(alias)
+                }
+                _ => false,
+            };
+            if !fits {
+                continue;
+            }
+            for (at, candidate) in table.columns.iter().enumerate() {
+                if candidate.name.eq_ignore_ascii_case(column)
+                    && !(qualifiers.is_empty() && candidate.merged)
+                {
+                    if found.is_some() {
+                        return Err(SqlError::new(
+                            1052,
+                            format!("Column '{}' in field list is ambiguous", path.join(".")),
+                        ));
+                    }
+                    found = Some((table.offset + at, table, candidate));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Looks up the value of a variable or parameter for a binder.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
+
+/// The catalog by which a binder resolves names, and the list that it adds each need to.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) database: Option<&'a str>,
+    pub(crate) variables: Variables<'a>,
+    pub(crate) needs: &'a Needs<'a>,
+}
+
+/// Binds the expressions of one query.
+pub(crate) struct Binder<'a> {
+    pub(crate) names: Names<'a>,
+    pub(crate) scope: Scope,
+    pub(crate) parent: Option<&'a Binder<'a>>,
+    /// Common table expressions in force.
+    pub(crate) ctes: Vec<(String, Arc<query_plan::QueryPlan>)>,
+    /// Names of result columns that HAVING and ORDER BY may use.
+    pub(crate) aliases: Vec<(String, Typed)>,
+    /// Aggregates of this query, in its subqueries too; their values stand in slots from
+    /// `aggregate_base` on.
+    pub(crate) aggregates: RefCell<Vec<Aggregate>>,
+    pub(crate) aggregate_base: usize,
+    pub(crate) aggregates_allowed: bool,
+    /// What was met in the argument of the aggregate that is being bound.
+    argument: Cell<Option<Argument>>,
+    /// The widest slot of an enclosing query that was met, plus one.
+    pub(crate) outer_reach: Cell<usize>,
+    /// Whether any column of an enclosing query was met.
+    pub(crate) correlated: Cell<bool>,
+    pub(crate) place: &'static str,
+    /// Whether the literals TRUE and FALSE are no numbers, as among what JSON is made of.
+    keeps_truth: bool,
+    /// The table an INSERT ... ON DUPLICATE KEY UPDATE is for, whose VALUES() may be asked.
+    pub(crate) inserting: Option<Arc<crate::catalog::TableDef>>,
+    /// The parts of expressions that were copied, because they stand in the query once and in its
+    /// plan more often.
+    copied: Cell<usize>,
+}
+
+/// The parts of expressions that the plan of one query may have beside those that the query spells.
+/// A BETWEEN has its operand twice in the plan, so without a limit 40 of them within each other
+/// would fill any memory.
+const COPIED_MAX: usize = 1 << 18;
+
+fn boxed(expr: Expr) -> Box<Expr> {
+    Box::new(expr)
+}
+
+/// The number of a parameter, from its name.
+pub(crate) fn parameter(name: &str) -> Option<usize> {
+    name.strip_prefix(':')?.parse().ok()
+}
+
+/// Whether a name is a variable's: `@a`, or `@@a`.
+pub(crate) fn is_variable(ident: &ast::Ident) -> bool {
+    ident.quote_style.is_none() && ident.value.starts_with('@')
+}
+
+/// The value of a literal.
+pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
+    use ast::Value as V;
+    Ok(match value {
+        V::Number(text, _) => number_literal(text)?,
+        V::SingleQuotedString(text)
+        | V::DoubleQuotedString(text)
+        | V::NationalStringLiteral(text)
+        | V::EscapedStringLiteral(text) => Value::Text(text.clone()),
+        V::SingleQuotedByteStringLiteral(text) | V::DoubleQuotedByteStringLiteral(text) => {
+            let mut bytes = vec![0; text.len().div_ceil(8)];
+            for (at, bit) in text.bytes().rev().enumerate() {
+                if bit == b'1' {
+                    let byte = bytes.len() - 1 - at / 8;
+                    bytes[byte] |= 1 << (at % 8);
+                } else if bit != b'0' {
+                    return Err(SqlError::syntax(format!("near b'{text}'")));
+                }
+            }
+            Value::Bytes(bytes)
+        }
+        V::HexStringLiteral(text) => Value::Bytes(crate::catalog::unhex(text)),
+        V::Boolean(truth) => Value::from(*truth),
+        V::Null => Value::Null,
+        other => return Err(SqlError::unsupported(other)),
+    })
+}
+
+fn number_literal(text: &str) -> Result<Value> {
+    if text.contains(['e', 'E']) {
+        let number: f64 = text.parse().map_err(|_| SqlError::syntax(format!("near '{text}'")))?;
+        if !number.is_finite() {
+            return Err(SqlError::new(
+                1367,
+                format!("Illegal double '{text}' value found during parsing"),
+            ));
+        }
+        return Ok(Value::Double(number));
+    }
+    if !text.contains('.') {
+        if let Ok(number) = text.parse::<i64>() {
+            return Ok(Value::Int(number));
+        }
+        if let Ok(number) = text.parse::<u64>() {
+            return Ok(Value::UInt(number));
+        }
+    }
+    Decimal::parse(text)
+        .map(Value::Decimal)
+        .ok_or_else(|| SqlError::syntax(format!("near '{text}'")))
+}
+
+/// The digits of a second that a literal writes.
+fn fraction_digits(text: &str) -> u8 {
+    text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(names: Names<'a>) -> Binder<'a> {
+        Binder {
+            names,
+            scope: Scope::default(),
+            parent: None,
+            ctes: Vec::new(),
+            aliases: Vec::new(),
+            aggregates: RefCell::default(),
+            aggregate_base: 0,
+            aggregates_allowed: false,
+            argument: Cell::new(None),
+            outer_reach: Cell::new(0),
+            correlated: Cell::new(false),
+            place: "field list",
+            keeps_truth: false,
+            inserting: None,
+            copied: Cell::new(0),
+        }
+    }
+
+    fn resolve(&self, path: &[String]) -> Result<Typed> {
+        if let Some((slot, table, column)) = self.scope.find(path)? {
+            self.ask_to_read(table)?;
+            self.note_column(0);
+            return Ok(Typed {
+                expr: Expr::Column(slot),
+                ty: column.ty.clone(),
+                collation: column.collation,
+                nullable: column.nullable,
+            });
+        }
+        if let [name] = path
+            && let Some((_, typed)) =
+                self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+        {
+            self.note_copies(&typed.expr, 1)?;
+            return Ok(typed.clone());
+        }
+        let (mut depth, mut outer) = (1, self.parent);
+        while let Some(binder) = outer {
+            if let Some((slot, table, column)) = binder.scope.find(path)? {
+                self.ask_to_read(table)?;
+                self.note_outer(depth, slot);
+                self.note_column(depth);
+                return Ok(Typed {
+                    expr: Expr::Outer(depth, slot),
+                    ty: column.ty.clone(),
+                    collation: column.collation,
+                    nullable: column.nullable,
+                });
+            }
+            (depth, outer) = (depth + 1, binder.parent);
+        }
+        Err(SqlError::unknown_column(&path.join("."), self.place))
+    }
+
+    /// Asks for SELECT on the table of a change, of which a column is read (NEED-3).
+    fn ask_to_read(&self, table: &ScopeTable) -> Result<()> {
+        if !table.changed {
+            return Ok(());
+        }
+        self.names.needs.ask(&["SELECT"], (table.db.clone(), table.name.clone()))
+    }
+
+    /// Notes that the plan has an expression so many times more than the query spells it.
+    ///
+    /// # Errors
+    /// 3170 where these are too many.
+    fn note_copies(&self, expr: &Expr, times: usize) -> Result<()> {
+        let mut parts = 0;
+        expr.walk(&mut |_| parts += 1);
+        self.copied.set(self.copied.get().saturating_add(times.saturating_mul(parts)));
+        if self.copied.get() <= COPIED_MAX {
+            return Ok(());
+        }
+        let text = format!("Memory capacity of {COPIED_MAX} parts for 'expressions' exceeded.");
+        Err(SqlError::new(3170, text))
+    }
+
+    /// Notes that this query reads a slot of the query so many levels out, and so do those in
+    /// between: they run again for each row of that query.
+    fn note_outer(&self, depth: usize, slot: usize) {
+        for (up, binder) in Binder::chain(Some(self)).take(depth).enumerate() {
+            binder.correlated.set(true);
+            let reach = if up + 1 == depth { slot + 1 } else { usize::MAX / 2 };
+            binder.outer_reach.set(binder.outer_reach.get().max(reach));
+        }
+    }
+
+    /// This binder's query and those around it, from the inside out.
+    pub(crate) fn chain<'b>(first: Option<&'b Binder<'b>>) -> impl Iterator<Item = &'b Binder<'b>> {
+        std::iter::successors(first, |binder| binder.parent)
+    }
+
+    /// Notes a table that a query makes, for this query or one around it: what that depends on, so
+    /// do all in between.
+    pub(crate) fn depends(&self, plan: &query_plan::QueryPlan) {
+        if !plan.correlated {
+            return;
+        }
+        let depths = (plan.depth..Binder::chain(Some(self)).count()).rev();
+        for (binder, depth) in Binder::chain(Some(self)).zip(depths) {
+            binder.correlated.set(true);
+            let reach = if depth == plan.depth { plan.outer_reach } else { usize::MAX / 2 };
+            binder.outer_reach.set(binder.outer_reach.get().max(reach));
+        }
+    }
+
+    /// Gives parts that are compared the forms in which they are.
+    fn comparable(&self, parts: Vec<Typed>) -> Result<Vec<Typed>> {
+        let parts = comparable(parts)?;
+        for part in &parts {
+            if let Expr::Fitted(param, fit @ (Fit::Moment | Fit::Day)) = &part.expr
+                && let Expr::Param(number) = &**param
+            {
+                let scope = if *fit == Fit::Day { DAYS } else { MOMENTS };
+                (self.names.variables)(scope, &number.to_string());
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Binds an expression, whose text may be in another character set.
+    pub(crate) fn bind_any(&mut self, expr: &ast::Expr) -> Result<Typed> {
+        on_enough_stack(|| self.bind_here(expr))
+    }
+
+    fn bind_here(&mut self, expr: &ast::Expr) -> Result<Typed> {
+        use ast::Expr as E;
+        match expr {
+            E::Identifier(ident) => self.identifier(std::slice::from_ref(ident)),
+            E::CompoundIdentifier(parts) => self.identifier(parts),
+            E::Value(value) => match &value.value {
+                ast::Value::Placeholder(name) if name == "?" => {
+                    Err(SqlError::syntax("a parameter has no number"))
+                }
+                ast::Value::Placeholder(name) => self.placeholder(name),
+                value @ (ast::Value::HexStringLiteral(_)
+                | ast::Value::SingleQuotedByteStringLiteral(_)
+                | ast::Value::DoubleQuotedByteStringLiteral(_)) => {
+                    let made = typed_value(literal(value)?);
+                    let ColumnType::VarBinary(len) = made.ty else { return Ok(made) };
+                    Ok(Typed { ty: ColumnType::Binary(len), ..made })
+                }
+                ast::Value::Boolean(truth) if self.keeps_truth => {
+                    let number = Expr::Const(Value::from(*truth));
+                    Ok(self.certain(Expr::IsTruth(boxed(number), true)))
+                }
+                value => {
+                    let mut typed = typed_value(literal(value)?);
+                    if let (Expr::Const(Value::Text(_)), Some(name)) =
+                        (&typed.expr, (self.names.variables)(LITERALS, ""))
+                    {
+                        typed.collation = Collation::from_name(&name.to_text()).unwrap_or_default();
+                    }
+                    Ok(typed)
+                }
+            },
+            E::Prefixed { prefix, value } => self.introduced(prefix, value),
+            E::Nested(inner) => self.bind_any(inner),
+            E::Tuple(list) => {
+                let parts =
+                    list.iter().map(|e| Ok(self.bind(e)?.expr)).collect::<Result<Vec<_>>>()?;
+                Ok(self.truth(Expr::Tuple(parts)))
+            }
+            E::UnaryOp { op, expr } => self.unary(*op, expr),
+            E::BinaryOp { left, op, right } => self.binary(left, op, right),
+            E::IsNull(e) => {
+                let e = self.bind_any(e)?.expr;
+                Ok(self.certain(Expr::IsNull(boxed(e))))
+            }
+            E::IsNotNull(e) => {
+                let e = self.bind_any(e)?.expr;
+                Ok(self.certain(Expr::Not(boxed(Expr::IsNull(boxed(e))))))
+            }
+            E::IsTrue(e) | E::IsFalse(e) | E::IsNotTrue(e) | E::IsNotFalse(e) => {
+                let wanted = matches!(expr, E::IsTrue(_) | E::IsNotTrue(_));
+                let is = Expr::IsTruth(boxed(self.condition(e)?), wanted);
+                let negated = matches!(expr, E::IsNotTrue(_) | E::IsNotFalse(_));
+                Ok(self.certain(if negated { Expr::Not(boxed(is)) } else { is }))
+            }
+            E::IsUnknown(e) => {
+                let e = self.bind(e)?.expr;
+                Ok(self.certain(Expr::IsNull(boxed(e))))
+            }
+            E::IsNotUnknown(e) => {
+                let e = self.bind(e)?.expr;
+                Ok(self.certain(Expr::Not(boxed(Expr::IsNull(boxed(e))))))
+            }
+            E::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            E::InSubquery { expr, subquery, negated } => {
+                let left = match self.row(expr)? {
+                    Some(parts) => parts,
+                    None => vec![self.bind(expr)?],
+                };
+                let width = left.len();
+                let asked = self.subquery(subquery, Ask::In, left, width)?;
+                Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
+            }
+            E::Exists { subquery, negated } => {
+                let asked = self.subquery(subquery, Ask::Exists, Vec::new(), 0)?;
+                Ok(self.truth(if *negated { Expr::Not(boxed(asked.expr)) } else { asked.expr }))
+            }
+            E::Subquery(subquery) => self.subquery(subquery, Ask::Scalar, Vec::new(), 1),
+            E::AnyOp { left, compare_op, right, .. } | E::AllOp { left, compare_op, right } => {
+                let E::Subquery(subquery) = &**right else {
+                    return Err(SqlError::syntax("ANY and ALL need a subquery"));
+                };
+                let left = self.bind(left)?;
+                let op = comparison(compare_op).ok_or_else(|| SqlError::unsupported(compare_op))?;
+                let ask = if matches!(expr, E::AnyOp { .. }) { Ask::Any(op) } else { Ask::All(op) };
+                self.subquery(subquery, ask, vec![left], 1)
+            }
+            E::Between { expr, negated, low, high } => {
+                let parts = vec![self.bind(expr)?, self.bind(low)?, self.bind(high)?];
+                let Ok([value, low, high]) = <[Typed; 3]>::try_from(self.comparable(parts)?) else {
+                    return Err(SqlError::syntax("BETWEEN takes two bounds"));
+                };
+                let collation = common_collation(&[&value, &low, &high])?;
+                self.note_copies(&value.expr, 1)?;
+                let above =
+                    Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
+                let below = Expr::Binary(Op::LtEq, boxed(value.expr), boxed(high.expr), collation);
+                let both = Expr::Binary(Op::And, boxed(above), boxed(below), collation);
+                Ok(self.truth(if *negated { Expr::Not(boxed(both)) } else { both }))
+            }
+            E::Like { negated, expr, pattern, escape_char, .. } => {
+                let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
+                let collation = common_collation(&[&text, &pattern])?;
+                let escape = match escape_char {
+                    Some(value) => literal(&value.value)?.to_text().chars().next(),
+                    None => {
+                        let mode = (self.names.variables)(LITERALS, "escape");
+                        if mode.is_some() { None } else { Some('\\') }
+                    }
+                };
+                let like = Expr::Like {
+                    text: boxed(text.expr),
+                    pattern: boxed(pattern.expr),
+                    escape,
+                    collation,
+                };
+                Ok(self.truth(if *negated { Expr::Not(boxed(like)) } else { like }))
+            }
+            E::RLike { negated, expr, pattern, .. } => {
+                let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
+                let collation = common_collation(&[&text, &pattern])?;
+                let regexp = Expr::Regexp {
+                    text: boxed(text.expr),
+                    pattern: boxed(pattern.expr),
+                    collation,
+                };
+                Ok(self.truth(if *negated { Expr::Not(boxed(regexp)) } else { regexp }))
+            }
+            E::Case { operand, conditions, else_result, .. } => {
+                let operand = operand.as_ref().map(|e| self.bind(e)).transpose()?;
+                let mut whens = Vec::new();
+                let mut results = Vec::new();
+                for branch in conditions {
+                    let (mut when, then) =
+                        (self.bind(&branch.condition)?, self.bind(&branch.result)?);
+                    if operand.is_none() {
+                        when = when.counted();
+                    }
+                    whens.push(when);
+                    results.push(then);
+                }
+                let compared =
+                    operand.map(|operand| self.cases(operand, &mut whens)).transpose()?;
+                let otherwise = else_result.as_ref().map(|e| self.bind(e)).transpose()?;
+                let nullable = otherwise.as_ref().is_none_or(|e| e.nullable)
+                    || results.iter().any(|e| e.nullable);
+                let last = otherwise.is_some();
+                results.extend(otherwise);
+                let collation = common_collation(&results.iter().collect::<Vec<_>>())?;
+                let (mut results, ty) = merged(results);
+                let otherwise = if last { results.pop() } else { None };
+                let whens = whens.into_iter().map(|when| when.expr);
+                let branches = whens.zip(results.into_iter().map(|e| e.expr)).collect();
+                let (operand, compared) = compared.unwrap_or_default();
+                let expr = Expr::Case {
+                    collation: compared,
+                    operand: operand.map(boxed),
+                    branches,
+                    otherwise: otherwise.map(|e| boxed(e.expr)),
+                };
+                Ok(Typed { expr, ty, collation, nullable })
+            }
+            E::Cast { expr, data_type, .. } => {
+                let inner = self.bind_any(expr)?;
+                self.cast(inner, &data_type.to_string())
+            }
+            E::Convert { expr, data_type, charset, .. } => {
+                let inner = self.bind_any(expr)?;
+                match (data_type, charset) {
+                    (Some(ty), _) => self.cast(inner, &ty.to_string()),
+                    (None, Some(charset)) => self.convert_using(inner, &charset.to_string()),
+                    (None, None) => self.cast(inner, "CHAR"),
+                }
+            }
+            E::Collate { expr, collation } => {
+                let name = collation.to_string().replace(['`', '\'', '"'], "");
+                let collation = Collation::from_name(&name)
+                    .ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{name}'")))?;
+                let mut text = self.bind(expr)?.shown();
+                if !text.is_null() {
+                    text.expr = Expr::Collated(boxed(text.expr));
+                }
+                Ok(Typed { collation, ..text })
+            }
+            E::TypedString(typed) => {
+                let text = literal(&typed.value.value)?;
+                let wrong = |kind: &str| {
+                    SqlError::new(1525, format!("Incorrect {kind} value: '{}'", text.to_text()))
+                };
+                let value = match typed.data_type.to_string().to_ascii_uppercase().as_str() {
+                    "DATE" => Date::parse(&text.to_text())
+                        .map(Value::Date)
+                        .ok_or_else(|| wrong("DATE"))?,
+                    "TIME" => Time::parse(&text.to_text())
+                        .map(Value::Time)
+                        .ok_or_else(|| wrong("TIME"))?,
+                    "TIMESTAMP" | "DATETIME" => DateTime::parse(&text.to_text())
+                        .map(Value::DateTime)
+                        .ok_or_else(|| wrong("DATETIME"))?,
+                    other => return Err(SqlError::unsupported(other)),
+                };
+                let digits = fraction_digits(&text.to_text());
+                let ty = match &value {
+                    Value::Time(_) => ColumnType::Time(digits),
+                    Value::DateTime(_) => ColumnType::DateTime(digits),
+                    _ => ColumnType::Date,
+                };
+                Ok(Typed { ty, ..typed_value(value) })
+            }
+            E::Extract { field, expr, .. } => {
+                let inner = self.bind(expr)?;
+                let name = field.to_string().to_ascii_lowercase();
+                Scalar::Extract.typed(vec![typed_value(Value::Text(name)), inner])
+            }
+            E::Ceil { expr, .. } => self.call(Scalar::Ceil, &[expr]),
+            E::Floor { expr, .. } => self.call(Scalar::Floor, &[expr]),
+            E::Position { expr, r#in } => self.call(Scalar::Locate, &[expr, r#in]),
+            E::Substring { expr, substring_from, substring_for, .. } => {
+                let mut args: Vec<&ast::Expr> = vec![expr];
+                args.extend(substring_from.as_deref());
+                args.extend(substring_for.as_deref());
+                self.call(Scalar::Substring, &args)
+            }
+            E::Trim { trim_where, trim_what, expr, .. } => {
+                let Some(what) = trim_what else {
+                    let call = match trim_where {
+                        Some(ast::TrimWhereField::Leading) => Scalar::Ltrim,
+                        Some(ast::TrimWhereField::Trailing) => Scalar::Rtrim,
+                        _ => Scalar::Trim,
+                    };
+                    return self.call(call, &[expr]);
+                };
+                let call = match trim_where {
+                    Some(ast::TrimWhereField::Leading) => Scalar::TrimLead,
+                    Some(ast::TrimWhereField::Trailing) => Scalar::TrimTrail,
+                    _ => Scalar::TrimBoth,
+                };
+                self.call(call, &[expr, what])
+            }
+            E::Function(function) => self.function(function),
+            E::Interval(_) => Err(SqlError::syntax("INTERVAL stands beside + or - only")),
+            other => Err(SqlError::unsupported(other)),
+        }
+    }
+
+    /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user
+    /// variables.
+    fn placeholder(&mut self, name: &str) -> Result<Typed> {
+        if let Some(number) = parameter(name) {
+            let sample = (self.names.variables)(PARAMETERS, &number.to_string());
+            return Ok(Typed {
+                expr: Expr::Param(number),
+                ty: sample.map_or(ColumnType::VarChar(255), |value| type_of(&value.as_ref())),
+                collation: (self.names.variables)(LITERALS, "")
+                    .and_then(|name| Collation::from_name(&name.to_text()))
+                    .unwrap_or_default(),
+                nullable: true,
+            });
+        }
+        self.variable(name)
+    }
+
+    fn variable(&mut self, name: &str) -> Result<Typed> {
+        if let Some(system) = name.strip_prefix("@@") {
+            let (scope, bare) = match system.split_once('.') {
+                Some((scope, bare))
+                    if ["session", "global", "local"]
+                        .contains(&scope.to_ascii_lowercase().as_str()) =>
+                {
+                    (scope.to_ascii_lowercase(), bare)
+                }
+                _ => ("session".to_owned(), system),
+            };
+            let bare = bare.replace('`', "").to_ascii_lowercase();
+            let value = (self.names.variables)(&scope, &bare)
+                .ok_or_else(|| SqlError::new(1193, format!("Unknown system variable '{bare}'")))?;
+            return Ok(typed_value(value));
+        }
+        let name = name.trim_start_matches('@').replace(['`', '\'', '"'], "").to_ascii_lowercase();
+        names::check_variable(&name)?;
+        Ok(Typed {
+            expr: Expr::UserVariable(name),
+            ty: ColumnType::Text(LobSize::Long),
+            collation: Collation::GeneralCi,
+            nullable: true,
+        })
+    }
+
+    fn identifier(&mut self, parts: &[ast::Ident]) -> Result<Typed> {
+        if is_variable(&parts[0]) {
+            let name: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+            return self.variable(&name.join("."));
+        }
+        if let [only] = parts
+            && only.quote_style == Some('"')
+        {
+            return Ok(typed_value(Value::Text(only.value.clone())));
+        }
+        let path: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
+        match self.resolve(&path) {
+            Err(error)
+                if error.code == 1054 && parts.len() == 1 && parts[0].quote_style.is_none() =>
+            {
+                // Functions that need no parentheses.
+                match path[0].to_ascii_lowercase().as_str() {
+                    "current_timestamp" | "localtime" | "localtimestamp" => {
+                        Scalar::Now.typed(Vec::new())
+                    }
+                    "current_date" => Scalar::Curdate.typed(Vec::new()),
+                    "current_time" => Scalar::Curtime.typed(Vec::new()),
+                    "current_user" => Scalar::CurrentUser.typed(Vec::new()),
+                    "utc_timestamp" => Scalar::UtcTimestamp.typed(Vec::new()),
+                    "utc_date" => Scalar::UtcDate.typed(Vec::new()),
+                    _ => Err(error),
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn truth(&self, expr: Expr) -> Typed {
+        Typed { expr, ty: ColumnType::BIGINT, collation: Collation::Binary, nullable: true }
+    }
+
+    fn certain(&self, expr: Expr) -> Typed {
+        Typed { nullable: false, ..self.truth(expr) }
+    }
+
+    /// Binds what is asked only whether it is true.
+    pub(crate) fn condition(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        Ok(self.bind(expr)?.counted().expr)
+    }
+
+    fn call(&mut self, call: Scalar, args: &[&ast::Expr]) -> Result<Typed> {
+        let args = args.iter().map(|e| self.argument(call, e)).collect::<Result<Vec<_>>>()?;
+        call.typed(args)
+    }
+}
+
+/// The scope in which planning asks how texts in a statement are taken, where that is not as usual:
+/// by which collation they compare, and, by the name `escape`, whether LIKE has no escape of its
+/// own.
+pub(crate) const LITERALS: &str = "literals";
+
+/// The scope in which planning asks whether a grouped query is held to its groups.
+pub(crate) const FULL_GROUP_BY: &str = "full group by";
+
+/// The scope in which planning asks whether indexes that cover a query are read alone.
+pub(crate) const INDEX_ONLY: &str = "index only";

@@ -1,0 +1,86 @@
+//! Looks MIN and MAX up at the ends of an index instead of reading all rows.
+
+use spillway_types::ColumnType;
+use spillway_types::key;
+
+use super::access::{Access, Interval};
+use super::aggregate::AggregateKind;
+use super::query_plan::{SelectPlan, Source};
+use crate::catalog::TableDef;
+use crate::expression::Expr;
+
+/// Where the least and greatest values of columns are found, for each of a query's aggregates.
+#[derive(Debug)]
+pub(crate) struct Ends(pub(crate) Vec<End>);
+
+/// The first row of an access that meets the conditions and is not NULL in the column has the
+/// value.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) access: Access,
+    pub(crate) column: usize,
+}
+
+/// The ends that a query asks for, where it asks for nothing else of one table and its indexes have
+/// them.
+pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Option<Ends> {
+    if !source.index_only || plan.aggregates.is_empty() {
+        return None;
+    }
+    let end = |aggregate: &super::aggregate::Aggregate| {
+        let backward = match aggregate.kind {
+            AggregateKind::Min => false,
+            AggregateKind::Max => true,
+            _ => return None,
+        };
+        let [Expr::Column(slot)] = aggregate.args.as_slice() else { return None };
+        let column = slot.checked_sub(source.offset).filter(|at| *at < table.columns.len())?;
+        let of = &table.columns[column];
+        // Of values that are equal and not the same, any could be found; members are compared by
+        // name, and times shown in a zone.
+        let told = key::is_exact(&of.ty, of.collation, None)
+            && !matches!(of.ty, ColumnType::Enum(_) | ColumnType::Timestamp(_));
+        if !told {
+            return None;
+        }
+        let mut access = in_order_of(source, table, column)?;
+        access.backward = backward;
+        if access.intervals.is_empty() {
+            // What is NULL is passed over.
+            access.intervals.push(Interval::Range { low: None, high: None });
+        }
+        Some(End { access, column })
+    };
+    plan.aggregates.iter().map(end).collect::<Option<Vec<_>>>().map(Ends)
+}
+
+/// An access that finds the source's rows in the order of a column, and hardly any that the
+/// conditions do not hold for.
+fn in_order_of(source: &Source, table: &TableDef, column: usize) -> Option<Access> {
+    let fits = |access: &Access| {
+        let part = access.parts(table).get(access.equal.len());
+        part.is_some_and(|part| part.column == column && part.prefix.is_none())
+    };
+    if fits(&source.access) && !source.access.point {
+        let equal = &source.access.parts(table)[..source.access.equal.len()];
+        let mut served = true;
+        source.filters.iter().for_each(|filter| {
+            filter.walk(&mut |e| {
+                if let Expr::Column(slot) = e {
+                    let at = slot.wrapping_sub(source.offset);
+                    served &= at == column || equal.iter().any(|part| part.column == at);
+                }
+            });
+        });
+        return served.then(|| source.access.clone());
+    }
+    if !source.filters.is_empty() {
+        return None;
+    }
+    let by_index =
+        (0..table.indexes.len()).filter(|index| source.hints.allow(Some(*index))).map(|index| {
+            Access { index: Some(index), cover: source.cover(table, index), ..Access::default() }
+        });
+    let ways = std::iter::once(Access::default()).chain(by_index).filter(fits);
+    ways.min_by_key(|access| access.index.is_some() && access.cover.is_none())
+}

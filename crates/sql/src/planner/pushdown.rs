@@ -1,0 +1,291 @@
+//! Specialised steps: conditions, projections and totals over stored rows.
+//!
+//! A condition on one column of a stored table and values that are the same for all rows becomes a
+//! [`Test`], which reads the column in place and copies nothing. Such steps run a query of one
+//! table that returns columns as they are, or totals of them, from end to end: a row goes from its
+//! page to the client's packet without being decoded into values in between. In other
+//! queries the tests filter rows, and the general executor takes over those that pass.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use spillway_types::Collation;
+use spillway_types::ColumnType;
+
+use super::access::answered;
+use super::aggregate::AggregateKind;
+use super::min_max::{Ends, ends};
+use super::query_plan::{SelectPlan, Source, SourceKind};
+use crate::catalog::TableDef;
+use crate::expression::{Expr, List, Op, row_parts};
+
+/// A condition on a stored row.
+#[derive(Debug)]
+pub(crate) enum Test {
+    /// A column compared with a value.
+    Compare {
+        column: usize,
+        op: Op,
+        value: Expr,
+        collation: Collation,
+    },
+    /// A column, or a row of them, in a list.
+    In {
+        columns: SmallVec<[usize; 2]>,
+        list: Arc<List>,
+    },
+    Not(Box<Test>),
+    Null {
+        column: usize,
+        is: bool,
+    },
+    All(Vec<Test>),
+    Any(Vec<Test>),
+}
+
+/// Makes a test of a condition, where that can be.
+fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
+    let column = |expr: &Expr| match expr {
+        Expr::Column(slot) => {
+            slot.checked_sub(offset).filter(|column| *column < table.columns.len())
+        }
+        _ => None,
+    };
+    // What ENUM, SET and BIT are compared as is not known here, nor the session's time zone.
+    let plain = |column: usize| {
+        !matches!(
+            table.columns[column].ty,
+            ColumnType::Enum(_)
+                | ColumnType::Set(_)
+                | ColumnType::Bit(_)
+                | ColumnType::Json
+                | ColumnType::Timestamp(_)
+        )
+    };
+    let fixed = |expr: &Expr| {
+        let expr = if let Expr::Fitted(inner, _) = expr { inner } else { expr };
+        matches!(expr, Expr::Const(_) | Expr::Param(_))
+    };
+    match expr {
+        Expr::Binary(Op::And, a, b, _) => {
+            Some(Test::All(vec![test_of(a, table, offset)?, test_of(b, table, offset)?]))
+        }
+        Expr::Binary(Op::Or, a, b, _) => {
+            Some(Test::Any(vec![test_of(a, table, offset)?, test_of(b, table, offset)?]))
+        }
+        Expr::Binary(op, a, b, collation) if op.is_comparison() && *op != Op::NullEq => {
+            let (column, op, value) = match (column(a), column(b)) {
+                (Some(column), None) if fixed(b) => (column, *op, &**b),
+                (None, Some(column)) if fixed(a) => (column, op.mirrored(), &**a),
+                _ => return None,
+            };
+            plain(column).then(|| Test::Compare {
+                column,
+                op,
+                value: value.clone(),
+                collation: *collation,
+            })
+        }
+        Expr::In(left, list) => {
+            let column = |part: &Expr| column(part).filter(|column| plain(*column));
+            let columns = row_parts(left).iter().map(column).collect::<Option<_>>()?;
+            list.values().all(fixed).then(|| Test::In { columns, list: list.clone() })
+        }
+        Expr::IsNull(e) => Some(Test::Null { column: column(e)?, is: true }),
+        Expr::Not(e) => match &**e {
+            Expr::IsNull(e) => Some(Test::Null { column: column(e)?, is: false }),
+            e => test_of(e, table, offset).map(|test| Test::Not(Box::new(test))),
+        },
+        _ => None,
+    }
+}
+
+/// Takes the conditions of a source apart: those that are tests, and the rest. Of a source that is
+/// `alone` it is found out which tests its accesses answer.
+pub(crate) fn split(source: &mut Source, alone: bool) {
+    let SourceKind::Table(table) = &source.kind else {
+        source.rest.clone_from(&source.filters);
+        return;
+    };
+    source.versions = table.versions.clone();
+    if source.outer.is_some() {
+        // Its conditions hold for rows that were not found, too.
+        source.rest.clone_from(&source.filters);
+        return;
+    }
+    let mut tested = Vec::new();
+    for (at, filter) in source.filters.iter().enumerate() {
+        match test_of(filter, table, source.offset) {
+            Some(test) => {
+                tested.push(at);
+                source.tests.push(test);
+            }
+            None => source.rest.push(filter.clone()),
+        }
+    }
+    if alone {
+        for access in std::iter::once(&mut source.access).chain(&mut source.others) {
+            let filters = answered(table, access, source.offset, &source.filters);
+            let test_of = |filter: &usize| tested.iter().position(|at| at == filter);
+            access.answered = filters.iter().filter_map(test_of).collect();
+        }
+    }
+}
+
+/// How a query of one table gives what it is asked for without making values of rows.
+#[derive(Debug)]
+pub(crate) enum Direct {
+    /// These columns, as they are.
+    Columns(Vec<usize>),
+    /// Columns in an order that no index gives, or each once.
+    Gathered(Gathering),
+    /// Totals of columns; `None` counts rows.
+    Totals(Vec<Option<usize>>),
+    /// The least or the greatest values of columns, which are found at ends of indexes.
+    Ends(Ends),
+}
+
+/// The steps of a query, where it is one for them.
+pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
+    let [source] = plan.sources.as_slice() else { return None };
+    let SourceKind::Table(table) = &source.kind else { return None };
+    if !source.rest.is_empty() || source.outer.is_some() || plan.lock.is_some() {
+        return None;
+    }
+    let column = |expr: &Expr| match expr {
+        Expr::Column(slot) => {
+            slot.checked_sub(source.offset).filter(|column| *column < table.columns.len())
+        }
+        _ => None,
+    };
+    if plan.having.is_some() {
+        return None;
+    }
+    if !plan.grouped {
+        let columns = plan.projections.iter().map(column).collect::<Option<Vec<usize>>>()?;
+        // A TIMESTAMP is shown in the session's time zone.
+        let shifted = |at: &usize| matches!(table.columns[*at].ty, ColumnType::Timestamp(_));
+        if columns.iter().any(shifted) {
+            return None;
+        }
+        let sorted = plan.order.is_empty() || plan.ordered;
+        if sorted && !plan.distinct {
+            return Some(Direct::Columns(columns));
+        }
+        return gathering(plan, table, columns, sorted, column).map(Direct::Gathered);
+    }
+    if plan.distinct {
+        return None;
+    }
+    // Projections over totals alone: a column would be that of a row that nobody keeps.
+    let totals_alone = |expr: &Expr| {
+        let mut alone = true;
+        expr.walk(&mut |e| match e {
+            Expr::Column(slot) => alone &= *slot >= plan.width,
+            Expr::Subquery { .. } => alone = false,
+            _ => {}
+        });
+        alone
+    };
+    if !plan.group.is_empty()
+        || !plan.order.is_empty()
+        || !plan.projections.iter().all(totals_alone)
+    {
+        return None;
+    }
+    if let Some(ends) = ends(plan, source, table) {
+        return Some(Direct::Ends(ends));
+    }
+    plan.aggregates
+        .iter()
+        .map(|aggregate| {
+            use AggregateKind as K;
+            if aggregate.distinct || !matches!(aggregate.kind, K::Count | K::Sum) {
+                return None;
+            }
+            match aggregate.args.as_slice() {
+                [Expr::Column(_)] => {
+                    let at = column(&aggregate.args[0])?;
+                    let whole = matches!(table.columns[at].ty, ColumnType::Int { .. });
+                    if aggregate.kind == K::Count && !table.columns[at].nullable {
+                        return Some(None);
+                    }
+                    (aggregate.kind == K::Count || whole).then_some(Some(at))
+                }
+                [Expr::Const(value)] if !value.is_null() && aggregate.kind == K::Count => {
+                    Some(None)
+                }
+                [] if aggregate.kind == K::Count => Some(None),
+                _ => None,
+            }
+        })
+        .collect::<Option<Vec<_>>>()
+        .map(Direct::Totals)
+}
+
+/// How these columns are put in order, and come once, if they have to.
+pub(crate) fn gathering(
+    plan: &SelectPlan,
+    table: &TableDef,
+    mut columns: Vec<usize>,
+    sorted: bool,
+    column: impl Fn(&Expr) -> Option<usize>,
+) -> Option<Gathering> {
+    // Their comparison depends on more than what is stored.
+    let plain = |at: &usize| {
+        !matches!(
+            table.columns[*at].ty,
+            ColumnType::Enum(_)
+                | ColumnType::Set(_)
+                | ColumnType::Bit(_)
+                | ColumnType::Json
+                | ColumnType::Timestamp(_)
+        )
+    };
+    let shown = columns.len();
+    if plan.distinct && !columns.iter().all(plain) {
+        return None;
+    }
+    let mut order = Vec::new();
+    for (expr, ascending, collation) in plan.order.iter().filter(|_| !sorted) {
+        let at = column(expr).filter(plain)?;
+        let place = columns.iter().position(|other| *other == at).unwrap_or_else(|| {
+            columns.push(at);
+            columns.len() - 1
+        });
+        order.push(Key { place, ascending: *ascending, collation: *collation });
+    }
+    let once = plan.distinct.then(|| plan.collations.clone());
+    Some(Gathering { columns, shown, order, once })
+}
+
+/// What is gathered of a table's rows, and how they are given.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    /// The columns that are shown, and behind them others that the order needs.
+    pub(crate) columns: Vec<usize>,
+    /// How many are shown.
+    pub(crate) shown: usize,
+    /// The order, by places among the columns; none where rows may go as they come.
+    pub(crate) order: Vec<Key>,
+    /// Whether rows are distinct, and by which collations.
+    pub(crate) once: Option<Vec<Collation>>,
+}
+
+/// A column of an order.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Key {
+    pub(crate) place: usize,
+    pub(crate) ascending: bool,
+    pub(crate) collation: Collation,
+}
+
+impl Gathering {
+    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie
+    /// side by side in it.
+    pub(crate) fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
+        let of = |place| self.order.iter().find(|key| key.place == place);
+        self.order.iter().all(|key| key.place < self.shown)
+            && (0..self.shown).all(|at| of(at).is_some_and(|key| key.collation == collations[at]))
+    }
+}

@@ -1,0 +1,508 @@
+//! Statements about accounts: CREATE, ALTER and DROP USER, SET PASSWORD, GRANT and REVOKE.
+//!
+//! # Guarantees
+//!
+//! - **ACCOUNT-1 (system accounts).** An account that holds SYSTEM_USER is altered, dropped, given
+//!   rights, deprived of them and killed by accounts that hold it, too. CREATE USER alone does not
+//!   reach it. `root` holds it.
+//! - **ACCOUNT-2 (the last one).** After each statement there is an account that holds SYSTEM_USER,
+//!   CREATE USER and GRANT OPTION everywhere, if there was one before.
+//! - **ACCOUNT-3 (the owner).** Who opens a data folder as a process of its own has the rights of
+//!   the files' owner, and may do everything, whatever accounts there are.
+//! - **ACCOUNT-4 (one account, one life).** A session is of the account that it began with. One of
+//!   the same name that is made later is another, and the session has none of its rights.
+//! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in
+//!   their names.
+
+mod options;
+mod words;
+
+use std::collections::BTreeMap;
+
+use sqlparser::tokenizer::Token;
+
+use super::account_limits::Forget;
+use super::grants;
+use crate::catalog::{
+    ALL, Catalog, Change, GRANT_OPTION, UserDef, stored_from_text, stored_password,
+};
+use crate::errors::{Result, SqlError};
+use crate::names;
+use crate::parser::word;
+use options::Options;
+use words::Words;
+
+pub(crate) use options::create_user;
+
+/// Who runs a statement, and where.
+pub(crate) struct Asker<'a> {
+    pub(crate) user: &'a UserDef,
+    pub(crate) database: Option<&'a str>,
+}
+
+/// A statement about accounts while it is read.
+struct Accounts<'a> {
+    words: Words,
+    change: &'a Change<'a>,
+    catalog: &'a Catalog,
+    asker: &'a Asker<'a>,
+    /// What the statement has made of accounts so far; `None` of those that are gone.
+    changed: BTreeMap<(String, String), Option<UserDef>>,
+    /// What is to be forgotten of accounts once it has committed.
+    forget: Vec<Forget>,
+}
+
+/// How a statement that may hold a password is shown to others: up to there. `None` for any other.
+pub(crate) fn shown(tokens: &[Token]) -> Option<String> {
+    if word(tokens.first()) == "prepare" {
+        return shown_prepared(tokens);
+    }
+    let secret = |token: &Token| ["identified", "password"].contains(&word(Some(token)).as_str());
+    let account = ["create", "alter", "set", "grant"].contains(&word(tokens.first()).as_str());
+    let at = tokens.iter().position(secret).filter(|_| account)?;
+    let start: String = tokens[..=at].iter().map(ToString::to_string).collect();
+    Some(format!("{start} <secret>"))
+}
+
+/// As [`shown`], for the text of a PREPARE.
+fn shown_prepared(tokens: &[Token]) -> Option<String> {
+    let secret = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        text.contains("identified") || text.contains("password")
+    };
+    let at = tokens.iter().position(|token| match token {
+        Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => secret(text),
+        _ => false,
+    })?;
+    let start: String = tokens[..at].iter().map(ToString::to_string).collect();
+    Some(format!("{start}<secret>"))
+}
+
+fn failed(what: &str, name: &str, host: &str) -> SqlError {
+    SqlError::new(1396, format!("Operation {what} failed for '{name}'@'{host}'"))
+}
+
+/// Runs a statement about accounts, for a user who must have the right to. Answers what is to be
+/// forgotten of accounts once it has committed.
+pub(crate) fn execute(
+    change: &Change<'_>,
+    catalog: &Catalog,
+    tokens: &[Token],
+    asker: &Asker<'_>,
+) -> Result<Vec<Forget>> {
+    let words = Words { tokens: crate::parser::solid(tokens), at: 0 };
+    let (changed, forget) = (BTreeMap::new(), Vec::new());
+    let mut accounts = Accounts { words, change, catalog, asker, changed, forget };
+    let verb = accounts.words.word();
+    let or_replace = accounts.words.eat("or") && accounts.words.eat("replace");
+    if or_replace {
+        return Err(SqlError::unsupported("CREATE OR REPLACE USER"));
+    }
+    match verb.as_str() {
+        "create" | "alter" if accounts.words.eat("user") => accounts.define(verb == "create")?,
+        "drop" if accounts.words.eat("user") => accounts.drop()?,
+        "grant" => accounts.grant(true)?,
+        "revoke" => accounts.grant(false)?,
+        "set" if accounts.words.eat("password") => accounts.set_password()?,
+        _ => return Err(SqlError::unsupported(verb.to_ascii_uppercase())),
+    }
+    accounts.words.end()?;
+    accounts.keep_one(&verb)?;
+    Ok(accounts.forget)
+}
+
+/// The account that tokens name; `own` where they say CURRENT_USER.
+pub(crate) fn named(tokens: &[Token], own: &(String, String)) -> Result<(String, String)> {
+    let mut words = Words { tokens: crate::parser::solid(tokens), at: 0 };
+    let account = if words.own()? { own.clone() } else { words.account()? };
+    words.end()?;
+    Ok(account)
+}
+
+impl Accounts<'_> {
+    fn may_define(&self) -> Result<()> {
+        if self.asker.user.may_everywhere("CREATE USER") {
+            return Ok(());
+        }
+        Err(grants::missing(&["CREATE USER"]))
+    }
+
+    fn is_asker(&self, name: &str, host: &str) -> bool {
+        self.asker.user.name == name && self.asker.user.host == host
+    }
+
+    fn account(&mut self) -> Result<(String, String)> {
+        if self.words.own()? {
+            return Ok((self.asker.user.name.clone(), self.asker.user.host.clone()));
+        }
+        let (name, host) = self.words.account()?;
+        if self.known(&name, &host).is_none() {
+            names::check_account(&name, &host)?;
+        }
+        Ok((name, host))
+    }
+
+    fn known(&self, name: &str, host: &str) -> Option<UserDef> {
+        let account = (name.to_owned(), host.to_owned());
+        match self.changed.get(&account) {
+            Some(changed) => changed.clone(),
+            None => self.catalog.users.get(&account).cloned(),
+        }
+    }
+
+    /// Refuses to touch an account that holds SYSTEM_USER, for one that does not (ACCOUNT-1).
+    fn may_touch(&self, user: &UserDef) -> Result<()> {
+        let held = |user: &UserDef| user.may_everywhere(grants::SYSTEM_USER);
+        if held(user) && !held(self.asker.user) {
+            return Err(grants::missing(&[grants::SYSTEM_USER]));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, user: UserDef) -> Result<()> {
+        self.change.put_user(&user)?;
+        self.changed.insert((user.name.clone(), user.host.clone()), Some(user));
+        Ok(())
+    }
+
+    fn delete(&mut self, user: &UserDef) -> Result<()> {
+        self.change.delete_user(user)?;
+        self.forget.extend([Forget::Hour(user.id), Forget::Failures(user.id)]);
+        self.changed.insert((user.name.clone(), user.host.clone()), None);
+        Ok(())
+    }
+
+    /// Refuses a statement that leaves nobody who can put accounts right (ACCOUNT-2).
+    fn keep_one(&self, verb: &str) -> Result<()> {
+        let mut before = self.catalog.users.values().filter(|user| user.administrates());
+        let others = before
+            .clone()
+            .any(|user| !self.changed.contains_key(&(user.name.clone(), user.host.clone())));
+        let made = self.changed.values().flatten().any(UserDef::administrates);
+        let Some(last) = before.next_back().filter(|_| !others && !made) else { return Ok(()) };
+        let text = format!(
+            "Operation {} failed for '{}'@'{}': it is the last account with SYSTEM_USER, CREATE USER and GRANT OPTION",
+            verb.to_ascii_uppercase(),
+            last.name,
+            last.host
+        );
+        Err(SqlError::new(1396, text))
+    }
+
+    /// CREATE USER and ALTER USER.
+    fn define(&mut self, create: bool) -> Result<()> {
+        let lenient = self.words.eat("if") && {
+            let not = self.words.eat("not");
+            if !self.words.eat("exists") || not != create {
+                return Err(self.words.near());
+            }
+            true
+        };
+        let what = if create { "CREATE USER" } else { "ALTER USER" };
+        let mut defined = Vec::new();
+        loop {
+            let (name, host) = self.account()?;
+            if create || !self.is_asker(&name, &host) {
+                self.may_define()?;
+            }
+            let known = self.known(&name, &host);
+            let skip = known.is_some() == create;
+            if skip && !lenient {
+                return Err(failed(what, &name, &host));
+            }
+            let mut user = match known {
+                Some(user) => {
+                    self.may_touch(&user)?;
+                    user
+                }
+                None => self.new_account(name, host)?,
+            };
+            self.identified(&mut user)?;
+            if !skip {
+                self.put(user.clone())?;
+                defined.push((user.name, user.host));
+            }
+            if !self.words.take(&Token::Comma) {
+                break;
+            }
+        }
+        let options = Options::read(&mut self.words, what)?;
+        self.with_options(&defined, &options)
+    }
+
+    /// Has accounts be as options say. One changes one's own password, and not one's own limits.
+    fn with_options(&mut self, accounts: &[(String, String)], options: &Options) -> Result<()> {
+        if !options.any() {
+            return Ok(());
+        }
+        self.may_define()?;
+        for (name, host) in accounts {
+            let Some(mut user) = self.known(name, host) else { continue };
+            self.forget.extend(options.apply(&mut user));
+            self.put(user)?;
+        }
+        Ok(())
+    }
+
+    fn new_account(&self, name: String, host: String) -> Result<UserDef> {
+        Ok(UserDef::new(self.change.next_account_id()?, name, host))
+    }
+
+    /// `IDENTIFIED [WITH plugin] [BY 'password' | AS 'hash']`.
+    fn identified(&mut self, user: &mut UserDef) -> Result<()> {
+        if !self.words.eat("identified") {
+            return Ok(());
+        }
+        let with = self.words.eat("with");
+        if with {
+            user.plugin = self.words.text()?.to_ascii_lowercase();
+            // Another plugin's secret is of no use to this one.
+            user.stored = stored_password(&user.plugin, "")?;
+        }
+        if self.words.eat("by") {
+            if self.words.peek("password") || self.words.peek("random") {
+                return Err(SqlError::unsupported("IDENTIFIED BY PASSWORD"));
+            }
+            user.stored = stored_password(&user.plugin, &self.words.text()?)?;
+            return Ok(());
+        }
+        if with && self.words.eat("as") {
+            user.stored = stored_from_text(&user.plugin, &self.words.bytes()?)?;
+            return Ok(());
+        }
+        if with { Ok(()) } else { Err(self.words.near()) }
+    }
+
+    fn drop(&mut self) -> Result<()> {
+        self.may_define()?;
+        let if_exists = self.words.eat("if") && self.words.eat("exists");
+        loop {
+            let (name, host) = self.account()?;
+            match self.known(&name, &host) {
+                Some(user) => {
+                    self.may_touch(&user)?;
+                    self.delete(&user)?;
+                }
+                None if if_exists => {}
+                None => return Err(failed("DROP USER", &name, &host)),
+            }
+            if !self.words.take(&Token::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn set_password(&mut self) -> Result<()> {
+        let (name, host) = if self.words.eat("for") {
+            self.account()?
+        } else {
+            (self.asker.user.name.clone(), self.asker.user.host.clone())
+        };
+        if !self.is_asker(&name, &host) {
+            self.may_define()?;
+        }
+        if !self.words.take(&Token::Eq) {
+            return Err(self.words.near());
+        }
+        let call = self.words.eat("password") && self.words.take(&Token::LParen);
+        let password = self.words.text()?;
+        if call && !self.words.take(&Token::RParen) {
+            return Err(self.words.near());
+        }
+        let user = self.known(&name, &host);
+        let mut user = user.ok_or_else(|| failed("SET PASSWORD", &name, &host))?;
+        self.may_touch(&user)?;
+        user.stored = stored_password(&user.plugin, &password)?;
+        self.put(user)
+    }
+
+    /// The names of rights, up to ON or FROM.
+    fn right_names(&mut self) -> Result<Vec<String>> {
+        let (mut names, mut name) = (Vec::new(), String::new());
+        loop {
+            let token = self.words.tokens.get(self.words.at).cloned();
+            match token {
+                None => return Err(self.words.near()),
+                Some(token) if ["on", "from", "to"].contains(&word(Some(&token)).as_str()) => {
+                    names.push(name);
+                    return Ok(names);
+                }
+                Some(Token::Comma) => names.push(std::mem::take(&mut name)),
+                Some(Token::LParen) => return Err(SqlError::unsupported("GRANT on columns")),
+                Some(token @ Token::Word(_)) => {
+                    name = format!("{name} {token}").trim().to_ascii_uppercase();
+                }
+                Some(_) => return Err(self.words.near()),
+            }
+            self.words.at += 1;
+        }
+    }
+
+    /// `*.*`, `db.*` and `*`, which is the current database.
+    fn scope(&mut self) -> Result<String> {
+        if self.words.peek("function") || self.words.peek("procedure") {
+            return Err(SqlError::unsupported("GRANT on routines"));
+        }
+        self.words.eat("table");
+        let scope = if self.words.take(&Token::Mul) {
+            if !self.words.take(&Token::Period) {
+                let current = self.asker.database;
+                let current = current.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
+                return Ok(current.to_owned());
+            }
+            "*".to_owned()
+        } else {
+            let name = self.words.text()?;
+            names::check_length(&name)?;
+            if !self.words.take(&Token::Period) {
+                return Err(SqlError::unsupported("GRANT on a single table"));
+            }
+            name
+        };
+        if self.words.take(&Token::Mul) {
+            return Ok(scope);
+        }
+        if scope == "*" {
+            Err(self.words.near())
+        } else {
+            Err(SqlError::unsupported("GRANT on a single table"))
+        }
+    }
+
+    /// GRANT and REVOKE.
+    fn grant(&mut self, grant: bool) -> Result<()> {
+        let names = self.right_names()?;
+        if !self.words.eat("on") {
+            let all = names.iter().map(String::as_str).collect::<Vec<_>>();
+            let everything = matches!(all.as_slice(), ["ALL" | "ALL PRIVILEGES", GRANT_OPTION]);
+            if grant || !everything {
+                return Err(SqlError::unsupported(if grant {
+                    "GRANT of roles"
+                } else {
+                    "REVOKE of roles"
+                }));
+            }
+            return self.revoke_everything();
+        }
+        let scope = self.scope()?;
+        let mut rights = Vec::new();
+        for name in &names {
+            rights.extend(grants::right(name, &scope)?);
+        }
+        if !self.words.eat(if grant { "to" } else { "from" }) {
+            return Err(self.words.near());
+        }
+        let accounts = self.account_list()?;
+        let mut options = Options::default();
+        if grant && self.words.eat("with") {
+            let start = self.words.at;
+            loop {
+                if self.words.eat("grant") {
+                    if !self.words.eat("option") {
+                        return Err(self.words.near());
+                    }
+                    rights.push(GRANT_OPTION);
+                } else if !options.limit(&mut self.words)? {
+                    break;
+                }
+            }
+            if self.words.at == start {
+                let token = self.words.near_text();
+                return Err(SqlError::unsupported(format!("GRANT ... WITH {token}")));
+            }
+        }
+        self.may_give(&scope, &rights)?;
+        for (name, host) in accounts.clone() {
+            let mut user = self.known(&name, &host).ok_or_else(|| {
+                let text =
+                    format!("You are not allowed to create a user with GRANT: '{name}'@'{host}'");
+                SqlError::new(1410, text)
+            })?;
+            self.may_touch(&user)?;
+            if grant {
+                user.give(&scope, &rights);
+            } else if !user.take(&scope, &rights) {
+                return Err(SqlError::new(
+                    1141,
+                    format!("There is no such grant defined for user '{name}' on host '{host}'"),
+                ));
+            }
+            self.put(user)?;
+        }
+        self.with_options(&accounts, &options)
+    }
+
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM u`.
+    fn revoke_everything(&mut self) -> Result<()> {
+        if !self.words.eat("from") {
+            return Err(self.words.near());
+        }
+        self.may_define()?;
+        self.may_give("*", &[ALL])?;
+        for (name, host) in self.account_list()? {
+            let user = self.known(&name, &host);
+            let mut user = user.ok_or_else(|| failed("REVOKE", &name, &host))?;
+            self.may_touch(&user)?;
+            user.grants.clear();
+            self.put(user)?;
+        }
+        Ok(())
+    }
+
+    fn account_list(&mut self) -> Result<Vec<(String, String)>> {
+        let mut accounts = vec![self.account()?];
+        while self.words.take(&Token::Comma) {
+            accounts.push(self.account()?);
+        }
+        Ok(accounts)
+    }
+
+    /// Nobody gives what it does not hold, nor without the option to.
+    fn may_give(&self, scope: &str, rights: &[&str]) -> Result<()> {
+        let user = self.asker.user;
+        let holds = |right: &str| match (scope, right) {
+            ("*", right) => user.may_everywhere(right),
+            // A pattern is held by who holds that pattern, or everything.
+            (scope, right) if scope.contains(['%', '_']) && !user.grants.contains_key(scope) => {
+                user.may_everywhere(right)
+            }
+            (scope, right) => user.may(right, scope),
+        };
+        let all = !rights.contains(&ALL) || holds(ALL);
+        if holds(GRANT_OPTION) && all && rights.iter().all(|right| holds(right)) {
+            return Ok(());
+        }
+        if scope == "*" {
+            return Err(grants::missing(&[GRANT_OPTION]));
+        }
+        Err(grants::no_database(user, scope))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_password_is_not_shown() {
+        let shown = |sql: &str| {
+            let budget = spillway::Budget::new(usize::MAX);
+            let mut memory = crate::parser::TextMemory::of(sql, &budget);
+            let mode = crate::parser::Mode::default();
+            let tokens = crate::parser::split(sql, mode, &mut memory).unwrap().remove(0);
+            super::shown(&tokens)
+        };
+        for sql in [
+            "SET PASSWORD = 'hidden'",
+            "SET PASSWORD FOR root = 'hidden'",
+            "CREATE USER u IDENTIFIED BY 'hidden'",
+            "ALTER USER u IDENTIFIED WITH x BY 'hidden'",
+        ] {
+            let shown = shown(sql).unwrap();
+            assert!(shown.ends_with(" <secret>") && !shown.contains("hidden"), "{shown}");
+        }
+        let prepared = shown("PREPARE s FROM 'ALTER USER u IDENTIFIED BY \"hidden\"'").unwrap();
+        assert_eq!(prepared, "PREPARE s FROM <secret>");
+        assert_eq!(shown("PREPARE s FROM 'SELECT 1'"), None);
+        assert_eq!(shown("SET autocommit = 0"), None);
+        assert_eq!(shown("SELECT password FROM t"), None);
+    }
+}

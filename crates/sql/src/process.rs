@@ -1,0 +1,373 @@
+//! A session as others see it: what it runs, how that is stopped, and how much it has run.
+//!
+//! # Beginning a statement
+//!
+//! Every statement announces its beginning, and others look at that seldom. So a prepared statement
+//! takes no lock that others take: the list of processes finds its text by its number, among the
+//! texts that are kept for that.
+//!
+//! A killer does not know whether a statement is over already, and must not hit the next one. A
+//! session counts its phases: odd ones are statements, even ones the time between. A killer first
+//! records that something [`Process::was_asked`], and then reads the phase. A statement that begins
+//! first enters its phase, and then checks whether something was asked. All of that is sequentially
+//! consistent, so one of the two sees the other: if the killer has seen an earlier phase, the
+//! statement sees that something was asked, waits until the killer is done, and discards what was
+//! not meant for it.
+//!
+//! Rejected: a lock that a statement holds while it begins, and that killers take, too. It costs
+//! two more writes to shared memory for each statement.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use rustc_hash::FxHashMap;
+use spillway::CancelHandle;
+use spillway_base::lock::Mutex;
+use spillway_base::stall::{Cause, Ledger};
+
+/// What others ask of a session.
+#[derive(Default)]
+pub(crate) struct Stop {
+    /// It is to end.
+    pub(crate) killed: AtomicBool,
+    /// Its statement is to end.
+    pub(crate) interrupted: AtomicBool,
+}
+
+impl Stop {
+    /// Whether what runs now is to end.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.killed.load(Ordering::Acquire) || self.interrupted.load(Ordering::Acquire)
+    }
+}
+
+/// Statements that were run.
+#[derive(Default)]
+pub(crate) struct Ran {
+    pub(crate) all: AtomicU64,
+    /// Those that were point reads.
+    pub(crate) points: AtomicU64,
+}
+
+impl Ran {
+    /// Counts a statement. Only its session may, and counts so with no regard for others.
+    pub(crate) fn begun(&self) {
+        self.all.store(self.all.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts one that was a point read.
+    pub(crate) fn was_point(&self) {
+        self.points.store(self.points.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the counts of a session that ends.
+    pub(crate) fn add(&self, other: &Ran) {
+        self.all.fetch_add(other.all.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.points.fetch_add(other.points.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// A session, as others see it.
+pub(crate) struct Process {
+    pub(crate) user: String,
+    /// The host of its account.
+    pub(crate) user_host: String,
+    host: String,
+    pub(crate) stop: Stop,
+    pub(crate) ran: Ran,
+    pub(crate) doing: Mutex<Doing>,
+    /// Odd while a statement is running. Only its session changes it.
+    phase: AtomicU64,
+    /// The number of the prepared statement that is running, or ran last; zero where its text says
+    /// what that was.
+    called: AtomicU32,
+    /// Whether anything was asked that may be meant for a statement that has ended.
+    was_asked: AtomicBool,
+    /// Cancels waits of the session's own transactions.
+    pub(crate) cancel: CancelHandle,
+    /// What its statements waited for.
+    pub(crate) stalls: Arc<Ledger>,
+}
+
+/// A session, for a list of them.
+pub(crate) struct ProcessLine {
+    pub(crate) id: u64,
+    pub(crate) user: String,
+    pub(crate) host: String,
+    pub(crate) database: Option<String>,
+    /// The statement that is running.
+    pub(crate) statement: Option<String>,
+    /// What it is at, or waits for.
+    pub(crate) state: Cow<'static, str>,
+}
+
+/// What a session is at. Its own to write, for others to read.
+#[derive(Default)]
+pub(crate) struct Doing {
+    pub(crate) database: Option<String>,
+    /// The statement that is running, or ran last, unless it was prepared.
+    statement: String,
+    /// Those that were prepared.
+    prepared: FxHashMap<u32, Arc<str>>,
+    /// How far it is, where it says so.
+    pub(crate) state: Option<String>,
+    /// Cancels waits of a transaction beside the session's own.
+    pub(crate) cancel: Option<CancelHandle>,
+    /// The phase that was killed last.
+    killed: u64,
+}
+
+/// What a statement is called in the list of processes.
+#[derive(Clone, Copy)]
+pub(crate) enum Called<'a> {
+    Text(&'a str),
+    /// By the number of one that was prepared ([`Process::keep`]).
+    Prepared(u32),
+}
+
+/// A prepared statement's text, kept for the list of processes until this is dropped.
+pub(crate) struct Kept {
+    process: Arc<Process>,
+    id: u32,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.process.doing.lock().prepared.remove(&self.id);
+    }
+}
+
+/// The longest part of a statement that is shown.
+const SHOWN: usize = 1024;
+
+fn shown(statement: &str) -> &str {
+    &statement[..statement.floor_char_boundary(SHOWN)]
+}
+
+impl Process {
+    pub(crate) fn new(user: &str, host: &str, user_host: &str) -> Process {
+        Process {
+            user: user.to_owned(),
+            user_host: user_host.to_owned(),
+            host: host.to_owned(),
+            stop: Stop::default(),
+            ran: Ran::default(),
+            doing: Mutex::default(),
+            phase: AtomicU64::new(0),
+            called: AtomicU32::new(0),
+            was_asked: AtomicBool::new(false),
+            cancel: CancelHandle::default(),
+            stalls: Arc::default(),
+        }
+    }
+
+    /// Keeps the text of a prepared statement, whose number is not zero.
+    pub(crate) fn keep(self: &Arc<Process>, id: u32, text: Arc<str>) -> Kept {
+        self.doing.lock().prepared.insert(id, text);
+        Kept { process: self.clone(), id }
+    }
+
+    /// A statement begins. What was meant for one that had just ended does not meet it; what was
+    /// meant for one that runs it, as EXECUTE does, does.
+    pub(crate) fn begin(&self, called: Called<'_>) {
+        match called {
+            Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),
+            Called::Text(text) => {
+                let mut doing = self.doing.lock();
+                doing.statement.clear();
+                doing.statement.push_str(shown(text));
+                self.called.store(0, Ordering::Relaxed);
+            }
+        }
+        let phase = self.phase.load(Ordering::Relaxed);
+        if !is_statement(phase) {
+            self.phase.store(phase + 1, SeqCst);
+            if self.was_asked.load(SeqCst) {
+                self.take_back(phase + 1);
+            }
+        }
+    }
+
+    /// Takes back what was asked of earlier phases than this one.
+    #[cold]
+    fn take_back(&self, phase: u64) {
+        // The killer is done then.
+        let doing = self.doing.lock();
+        if doing.killed == phase || self.stop.killed.load(Ordering::Acquire) {
+            // It was meant for this one, and is for the next to take back; or for all.
+            return;
+        }
+        self.was_asked.store(false, SeqCst);
+        if self.stop.interrupted.load(Ordering::Acquire) {
+            self.stop.interrupted.store(false, Ordering::Release);
+            self.cancel.clear();
+        }
+    }
+
+    /// The statement is over.
+    pub(crate) fn end(&self) {
+        let phase = self.phase.load(Ordering::Relaxed);
+        if is_statement(phase) {
+            self.phase.store(phase + 1, Ordering::Release);
+        }
+    }
+
+    /// The phase of the statement that is running, if one is.
+    pub(crate) fn running(&self) -> Option<u64> {
+        Some(self.phase.load(Ordering::Acquire)).filter(|phase| is_statement(*phase))
+    }
+
+    /// Ends the statement that is running, if one is; or whatever there is, because the session is
+    /// to end.
+    pub(crate) fn interrupt(&self, anything: bool) {
+        let mut doing = self.doing.lock();
+        self.was_asked.store(true, SeqCst);
+        let phase = self.phase.load(SeqCst);
+        if is_statement(phase) || anything {
+            doing.killed = phase;
+            self.stop.interrupted.store(true, Ordering::Release);
+            self.cancel_waits(&doing);
+        }
+    }
+
+    /// Ends waits of its transactions.
+    pub(crate) fn cancel(&self) {
+        self.cancel_waits(&self.doing.lock());
+    }
+
+    fn cancel_waits(&self, doing: &Doing) {
+        self.cancel.cancel();
+        if let Some(cancel) = &doing.cancel {
+            cancel.cancel();
+        }
+    }
+
+    /// Its line in the list of processes.
+    pub(crate) fn line(&self, id: u64) -> ProcessLine {
+        let doing = self.doing.lock();
+        // What it is called was put down before its phase.
+        let is_running = is_statement(self.phase.load(Ordering::Acquire));
+        let statement = || match self.called.load(Ordering::Relaxed) {
+            0 => doing.statement.clone(),
+            id => doing.prepared.get(&id).map_or_else(String::new, |text| shown(text).to_owned()),
+        };
+        ProcessLine {
+            id,
+            user: self.user.clone(),
+            host: self.host.clone(),
+            database: doing.database.clone(),
+            statement: is_running.then(statement),
+            state: match (&doing.state, self.stalls.waiting()) {
+                (Some(state), _) => state.clone().into(),
+                (None, waiting) => waiting.map_or("", Cause::state).into(),
+            },
+        }
+    }
+}
+
+fn is_statement(phase: u64) -> bool {
+    !phase.is_multiple_of(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use spillway_base::thread;
+
+    use super::*;
+
+    /// Whether something ends what runs, and its waits.
+    fn is_interrupted(process: &Process) -> bool {
+        let interrupted = process.stop.interrupted.load(SeqCst);
+        assert_eq!(interrupted, process.cancel.is_cancelled());
+        interrupted
+    }
+
+    #[test]
+    fn what_is_asked_of_a_statement_meets_its_parts_and_not_the_next() {
+        let process = Process::new("root", "localhost", "%");
+        process.interrupt(false);
+        assert!(!is_interrupted(&process), "nothing runs");
+        for called in [Called::Text("EXECUTE s"), Called::Prepared(1)] {
+            process.begin(called);
+            assert!(!is_interrupted(&process));
+            process.interrupt(false);
+            assert!(is_interrupted(&process));
+            process.begin(Called::Prepared(2));
+            assert!(is_interrupted(&process), "of one that runs it");
+            process.end();
+            process.interrupt(false);
+        }
+        process.interrupt(true);
+        process.begin(Called::Prepared(1));
+        assert!(!is_interrupted(&process));
+    }
+
+    #[test]
+    fn who_kills_one_statement_meets_no_later_one() {
+        let (process, over) = (Process::new("root", "localhost", "%"), AtomicBool::new(false));
+        let (kept, missed, wrong) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        thread::together(2, |thread| {
+            if thread == 0 {
+                while !over.load(SeqCst) {
+                    process.interrupt(false);
+                    std::thread::yield_now();
+                }
+                return;
+            }
+            let counted = |of: &AtomicU64| of.load(SeqCst);
+            while counted(&kept) < 100 || counted(&missed) < 100 {
+                process.begin(Called::Prepared(1));
+                std::thread::yield_now();
+                // Nobody is held up who kills meanwhile.
+                if process.stop.interrupted.load(SeqCst) {
+                    let killed = process.doing.lock().killed;
+                    wrong.fetch_add(u64::from(killed != process.phase.load(SeqCst)), SeqCst);
+                    kept.fetch_add(1, SeqCst);
+                } else {
+                    missed.fetch_add(1, SeqCst);
+                }
+                process.end();
+            }
+            over.store(true, SeqCst);
+        });
+        assert_eq!(wrong.into_inner(), 0, "of {kept:?} that were killed");
+    }
+
+    /// A statement that was killed while it began stays killed, and the next one is not.
+    #[test]
+    fn a_kill_that_comes_while_a_statement_begins_is_kept() {
+        let process = Process::new("root", "localhost", "%");
+        let is_asked = || (process.stop.is_asked(), process.cancel.is_cancelled());
+        process.begin(Called::Prepared(1));
+        process.interrupt(false);
+        // As it would go on, had the kill come between its two steps.
+        process.take_back(process.phase.load(SeqCst));
+        assert_eq!(is_asked(), (true, true));
+        process.end();
+        process.begin(Called::Prepared(1));
+        assert_eq!(is_asked(), (false, false));
+        process.end();
+        // The session is to end, and its next statement was about to begin.
+        process.stop.killed.store(true, SeqCst);
+        process.interrupt(true);
+        process.begin(Called::Prepared(1));
+        assert_eq!(is_asked(), (true, true));
+    }
+
+    #[test]
+    fn a_prepared_statement_is_listed_by_its_text() {
+        let process = Arc::new(Process::new("root", "localhost", "%"));
+        let listed = || process.line(7).statement;
+        let kept = process.keep(3, "SELECT ?".into());
+        process.begin(Called::Prepared(3));
+        assert_eq!(listed().as_deref(), Some("SELECT ?"));
+        process.end();
+        assert_eq!(listed(), None);
+        process.begin(Called::Text(&"x".repeat(2 * SHOWN)));
+        assert_eq!(listed().map(|text| text.len()), Some(SHOWN));
+        drop(kept);
+        assert!(process.doing.lock().prepared.is_empty());
+    }
+}

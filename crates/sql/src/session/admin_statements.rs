@@ -1,0 +1,389 @@
+//! Statements about the session itself (SET, transactions and the like), and statements that only
+//! show something.
+
+use spillway::TransactionOptions;
+use spillway_base::thread::blocking;
+use spillway_types::{Collation, ColumnType, Value};
+use sqlparser::tokenizer::Token;
+
+use super::Session;
+use super::metadata::{Held, Mode, Name, modes_of};
+use super::run::check_snapshot;
+use crate::api::{ColumnFlags, ResultSink};
+use crate::catalog::Catalog;
+use crate::dml::Changed;
+use crate::errors::{Result, SqlError};
+use crate::executor::check_table;
+use crate::expression::truth_of;
+use crate::information_schema::Shown;
+use crate::parser;
+use crate::parser::{name_of, parts_of, path_of, solid, split_commas, word};
+use crate::planner::{Binder, Names, ScopeColumn, ScopeTable};
+use crate::privilege::{Need, Needs, SYSTEM_USER};
+
+impl Session {
+    pub(super) fn run_own(
+        &mut self,
+        first: &str,
+        tokens: &[Token],
+        params: &[Value],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let plain = solid(tokens);
+        let words: Vec<String> = plain.iter().map(|token| word(Some(token))).collect();
+        let at = |index: usize| words.get(index).map_or("", String::as_str);
+        if first != "show" {
+            self.warnings.clear();
+        }
+        match first {
+            "commit"
+                if matches!(words.as_slice(), [_] | [_, _])
+                    && !words[1..].iter().any(|word| word != "work") =>
+            {
+                let commit = self.commit_later()?;
+                return self.tell(commit, &self.outcome(Changed::default(), more), sink);
+            }
+            "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" => {
+                self.control(&plain, &words)?;
+            }
+            "use" => match plain.as_slice() {
+                [_, name @ Token::Word(_)] => self.use_database(&name_of(Some(name)))?,
+                _ => return Err(near(&plain, 2)),
+            },
+            "set" => self.set(tokens, &plain, params)?,
+            "do" => {
+                for part in split_commas(tokens.get(1..).unwrap_or_default()) {
+                    self.evaluate(&part, params)?;
+                }
+            }
+            "kill" => {
+                let connection = at(1) != "query";
+                let id =
+                    if matches!(at(1), "query" | "connection") { &plain[2..] } else { &plain[1..] };
+                let id = self.evaluate(id, params)?;
+                let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
+                self.kill(u64::try_from(id).unwrap_or(0), connection)?;
+            }
+            "prepare" => self.prepare_named(&plain)?,
+            "execute" => return self.execute_named(&plain, sink),
+            "deallocate" => self.deallocate(&plain)?,
+            // Tables are locked by the transactions that use them; one session's LOCK TABLES keeps
+            // no other out.
+            "unlock" if matches!(at(1), "tables" | "table") && plain.len() == 2 => {
+                self.unlock_tables()?;
+            }
+            "lock" if matches!(at(1), "tables" | "table") => self.lock_tables(&plain[2..])?,
+            "flush" if words.iter().any(|word| word == "lock" || word == "export") => {
+                return Err(SqlError::unsupported("FLUSH TABLES ... WITH READ LOCK"));
+            }
+            "flush"
+                if [
+                    "privileges",
+                    "tables",
+                    "status",
+                    "logs",
+                    "hosts",
+                    "table",
+                    "user_resources",
+                ]
+                .contains(&at(1)) =>
+            {
+                let named = matches!(at(1), "tables" | "table");
+                for part in split_commas(&plain[2..]).iter().filter(|_| named) {
+                    parts_of(part)?;
+                }
+                if plain.len() > 2 && !named {
+                    return Err(near(&plain, 2));
+                }
+                self.check_everywhere(&["RELOAD"])?;
+                match at(1) {
+                    "user_resources" => self.instance.0.accounts.forget_hours(),
+                    "privileges" => self.instance.0.accounts.forget_failures(),
+                    _ => {}
+                }
+                if named {
+                    // The pool can serve clients with another thread meanwhile.
+                    blocking(|| self.instance.0.db.flush())?;
+                }
+            }
+            "analyze" | "optimize" | "check" | "repair"
+                if words.iter().any(|word| word == "table") =>
+            {
+                return self.table_maintenance(first, &plain, more, sink);
+            }
+            "backup" => return self.back_up(&plain, more, sink),
+            "alter" => self.alter(tokens, &plain)?,
+            "rename" if at(1) == "table" => self.rename(&plain)?,
+            "create" | "drop" | "grant" | "revoke" => self.accounts(tokens)?,
+            "show" | "describe" | "desc" | "explain" => {
+                return self.show(&plain, &words, more, sink);
+            }
+            other => return Err(SqlError::unsupported(other.to_ascii_uppercase())),
+        }
+        sink.ok(&self.outcome(Changed::default(), more))
+    }
+
+    /// Ends a session, or its statement, if it is the user's own or the user may do so with
+    /// anybody's.
+    ///
+    /// # Errors
+    /// 1094 where there is none of that number, 1095 where it may not be ended.
+    pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
+        let unknown = || SqlError::new(1094, format!("Unknown thread id: {id}"));
+        let owner = self.instance.owner_of(id).ok_or_else(unknown)?;
+        let any = self.check_everywhere(&["CONNECTION_ADMIN", "SUPER"]).is_ok();
+        // Nothing is its own any more once its account is gone (ACCOUNT-4).
+        let own = self.as_user(|user| Ok(owner.0 == user.name))?;
+        let catalog = self.instance.0.catalog.load();
+        let system = catalog.users.get(&owner).is_some_and(|user| user.may_everywhere(SYSTEM_USER));
+        let reaches = !system || self.check_everywhere(&[SYSTEM_USER]).is_ok();
+        if !(any || own) || !reaches {
+            return Err(SqlError::new(1095, format!("You are not owner of thread {id}")));
+        }
+        if self.instance.kill(id, connection) { Ok(()) } else { Err(unknown()) }
+    }
+
+    /// The value of an expression that stands by itself. What it reads of tables is read as by a
+    /// statement.
+    pub(super) fn evaluate(&mut self, tokens: &[Token], params: &[Value]) -> Result<Value> {
+        let expr = parser::parse_tokens(tokens)?;
+        let (bound, tables, catalog, _used) = loop {
+            let catalog = self.instance.0.catalog.load_full();
+            let (bound, tables) = self.bind_alone(&catalog, None, |binder| binder.bind(&expr))?;
+            let used = match &self.txn {
+                Some(_) => {
+                    let lock = |(name, mode): &(_, _)| (self.instance.0.metadata.of(name), *mode);
+                    let locks: Vec<_> = tables.iter().map(lock).collect();
+                    self.use_tables(&locks)?;
+                    Held::default()
+                }
+                None => self.share_tables(tables.clone())?,
+            };
+            // Somebody may have changed a table before it was held.
+            if self.instance.catalog_version() <= catalog.version {
+                break (bound, tables, catalog, used);
+            }
+        };
+        let fresh;
+        let txn = match &self.txn {
+            Some(txn) => txn,
+            None => {
+                fresh = self.instance.0.db.begin(TransactionOptions::new());
+                &fresh
+            }
+        };
+        if tables.is_empty() {
+            return self.context(txn, &catalog, params).eval(&bound.expr, &[]);
+        }
+        check_snapshot(txn, &catalog, tables.iter().map(|(name, _)| name))?;
+        txn.begin_statement();
+        let value = self.context(txn, &catalog, params).eval(&bound.expr, &[]);
+        // It may be told at once, as the value of a variable, or as what an error says.
+        txn.wait_until_told()?;
+        value
+    }
+
+    /// Binds what stands by itself, over the columns of `scope` where there are any. Answers the
+    /// tables that it reads, too.
+    fn bind_alone<T>(
+        &self,
+        catalog: &Catalog,
+        scope: Option<ScopeTable>,
+        bind: impl FnOnce(&mut Binder<'_>) -> Result<T>,
+    ) -> Result<(T, Vec<(Name, Mode)>)> {
+        let variables = self.variables.borrow();
+        let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
+        let may = |need: &Need| self.may(need);
+        let (database, needs) = (variables.database.as_deref(), Needs::new(&may));
+        let names = Names { catalog, database, variables: &lookup, needs: &needs };
+        let mut binder = Binder::new(names);
+        binder.scope.tables.extend(scope);
+        let bound = bind(&mut binder)?;
+        drop(binder);
+        Ok((bound, modes_of(&needs.into_list())))
+    }
+
+    pub(super) fn table_maintenance(
+        &mut self,
+        what: &str,
+        plain: &[Token],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        // What is open is committed, also by those that change nothing.
+        match what {
+            "optimize" | "repair" => self.commit_before_change()?,
+            _ => self.commit()?,
+        }
+        let database = self.variables.borrow().database.clone();
+        let from = plain.iter().position(|token| word(Some(token)) == "table").unwrap_or(0);
+        let mut rows = Vec::new();
+        let names = without_options(plain.get(from + 1..).unwrap_or_default());
+        for part in split_commas(names) {
+            let (db, name) = path_of(&parts_of(&part)?, database.as_deref())?;
+            self.check_table(&["SELECT"], &db, Some(&name))?;
+            if what != "check" {
+                self.check_table(&["INSERT"], &db, Some(&name))?;
+            }
+            let table = self.instance.0.catalog.load().table(&db, &name).cloned();
+            let outcome = match (&table, what) {
+                // What rows keep of columns that are gone, and what reading them so costs, goes.
+                (Ok(table), "optimize") if table.versions_kept() > 0 => {
+                    self.refresh_table((db.clone(), name.clone())).map(|()| Vec::new())
+                }
+                (Ok(_), "check") => self.check_stored(&db, &name),
+                (Ok(_), _) => Ok(Vec::new()),
+                (Err(_), _) => Err(SqlError::unknown_table(&db, &name)),
+            };
+            let mut tell = |kind: &str, text: String| {
+                rows.push(vec![
+                    Value::Text(format!("{db}.{name}")),
+                    Value::from(what),
+                    Value::from(kind),
+                    Value::Text(text),
+                ]);
+            };
+            match outcome {
+                Ok(wrong) if wrong.is_empty() => tell("status", "OK".to_owned()),
+                Ok(wrong) => {
+                    wrong.into_iter().for_each(|wrong| tell("Warning", wrong));
+                    tell("error", "Corrupt".to_owned());
+                }
+                Err(error) if error.code == 1317 => return Err(error),
+                Err(mut error) => {
+                    self.name_table(&mut error);
+                    tell("Error", error.message);
+                }
+            }
+        }
+        let text = || ColumnType::VarChar(255);
+        self.send(
+            &[("Table", text()), ("Op", text()), ("Msg_type", text()), ("Msg_text", text())],
+            rows,
+            more,
+            sink,
+        )
+    }
+
+    /// What is wrong with a table's rows and indexes.
+    fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
+        let _used = self.share_tables(vec![((db.to_owned(), name.to_owned()), Mode::Read)])?;
+        let table = self.instance.0.catalog.load().table(db, name)?.clone();
+        let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
+        self.process.doing.lock().cancel = Some(txn.cancel_handle());
+        let goes_on = || match self.process.stop.is_asked() {
+            true => Err(SqlError::new(1317, "Query execution was interrupted")),
+            false => Ok(()),
+        };
+        check_table(&txn, &table, &goes_on)
+    }
+
+    /// Keeps the rows of a SHOW that meet its WHERE, over the columns that it shows.
+    fn keep_where(&self, shown: &mut Shown, condition: &[Token]) -> Result<()> {
+        let expr = parser::parse_tokens(condition)?;
+        let column = |(name, ty): &(String, ColumnType)| ScopeColumn {
+            name: name.clone(),
+            ty: ty.clone(),
+            collation: Collation::GeneralCi,
+            nullable: true,
+            merged: false,
+            flags: ColumnFlags::default(),
+        };
+        let scope = ScopeTable {
+            db: String::new(),
+            alias: String::new(),
+            name: String::new(),
+            columns: shown.columns.iter().map(column).collect(),
+            offset: 0,
+            changed: false,
+        };
+        let (condition, catalog, _used) = loop {
+            let catalog = self.instance.0.catalog.load_full();
+            let (condition, tables) = self.bind_alone(&catalog, Some(scope.clone()), |binder| {
+                binder.place = "where clause";
+                binder.condition(&expr)
+            })?;
+            let used = self.share_tables(tables)?;
+            if self.instance.catalog_version() <= catalog.version {
+                break (condition, catalog, used);
+            }
+        };
+        let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
+        let context = self.context(&txn, &catalog, &[]);
+        let mut kept = Vec::new();
+        for row in std::mem::take(&mut shown.rows) {
+            if truth_of(&context.eval(&condition, &row)?) {
+                kept.push(row);
+            }
+        }
+        shown.rows = kept;
+        Ok(())
+    }
+
+    pub(super) fn show(
+        &mut self,
+        plain: &[Token],
+        words: &[String],
+        more: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let at = |index: usize| words.get(index).map_or("", String::as_str);
+        if at(0) == "show"
+            && (matches!(at(1), "warnings" | "errors")
+                || (at(1) == "count" && matches!(at(5), "warnings" | "errors")))
+        {
+            return self.show_warnings(plain, more, sink);
+        }
+        self.warnings.clear();
+        let global = at(1) == "global";
+        let lines = if words.iter().any(|word| word == "variables") {
+            self.variable_lines(global)
+        } else if words.iter().any(|word| word == "status") {
+            self.status_lines(global)
+        } else {
+            Vec::new()
+        };
+        let catalog = self.instance.0.catalog.load_full();
+        let end = words.iter().position(|word| word == "where").unwrap_or(words.len());
+        let mut shown = {
+            let variables = self.variables.borrow();
+            let catalog = variables.seen(&catalog);
+            let (plain, words) = (&plain[..end], &words[..end]);
+            crate::information_schema::show(
+                &self.instance,
+                &catalog,
+                &variables,
+                lines,
+                plain,
+                words,
+            )?
+        };
+        if let Some(condition) = plain.get(end + 1..) {
+            self.keep_where(&mut shown, condition)?;
+        }
+        let columns: Vec<(&str, ColumnType)> =
+            shown.columns.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
+        self.send(&columns, shown.rows, more, sink)
+    }
+}
+
+/// 1064: what stands there does not belong.
+fn near(plain: &[Token], at: usize) -> SqlError {
+    let shown = plain.get(at).map_or_else(|| "the end".to_owned(), ToString::to_string);
+    SqlError::syntax(format!("near '{shown}'"))
+}
+
+/// The tables of a statement that looks after them, without what is said behind them of how
+/// thoroughly: all is looked at.
+fn without_options(mut tokens: &[Token]) -> &[Token] {
+    const OPTIONS: [&str; 8] =
+        ["quick", "fast", "medium", "extended", "changed", "upgrade", "for", "use_frm"];
+    while let [.., before, last] = tokens
+        && !matches!(before, Token::Comma | Token::Period)
+        && OPTIONS.contains(&word(Some(last)).as_str())
+    {
+        tokens = &tokens[..tokens.len() - 1];
+    }
+    tokens
+}

@@ -1,0 +1,68 @@
+//! The values of system variables as a session reads them.
+
+use std::collections::BTreeMap;
+
+use spillway_types::{Collation, Value};
+
+use super::Session;
+use super::warnings::Level;
+use crate::planner::{FULL_GROUP_BY, INDEX_ONLY, LITERALS};
+use crate::variables::{ALIASES, Variables, canonical};
+
+impl Session {
+    pub(crate) fn system_variable(
+        &self,
+        variables: &Variables,
+        scope: &str,
+        name: &str,
+    ) -> Option<Value> {
+        if scope == LITERALS {
+            if name == "escape" {
+                return variables.mode.no_backslash_escapes.then_some(Value::Int(1));
+            }
+            let other = variables.collation != Collation::default();
+            return other.then(|| Value::from(variables.collation.name()));
+        }
+        if scope == FULL_GROUP_BY {
+            return variables.often.full_group_by.then_some(Value::Int(1));
+        }
+        if scope == INDEX_ONLY {
+            return self.instance.0.index_only.then_some(Value::Int(1));
+        }
+        self.asked.set(true);
+        let text = match (scope, canonical(name)) {
+            ("global", name) => self.instance.0.globals.lock().get(name).cloned()?,
+            (_, "last_insert_id") => return Some(Value::UInt(variables.last_insert_id)),
+            (_, "warning_count") => return Some(Value::Int(self.warnings.len() as i64)),
+            (_, "error_count") => {
+                let errors = self.warnings.iter().filter(|warning| warning.level == Level::Error);
+                return Some(Value::Int(errors.count() as i64));
+            }
+            (_, "autocommit") => return Some(Value::from(self.autocommit)),
+            (_, name) => variables.system.get(name).cloned()?,
+        };
+        Some(match text.as_str() {
+            "ON" => Value::Int(1),
+            "OFF" => Value::Int(0),
+            text => match text.parse::<i64>() {
+                Ok(number) => Value::Int(number),
+                Err(_) => text.parse::<u64>().map_or_else(|_| Value::from(text), Value::UInt),
+            },
+        })
+    }
+
+    /// The variables as SHOW VARIABLES lists them.
+    pub(crate) fn variable_lines(&self, global: bool) -> Vec<(String, String)> {
+        let mut all = if global {
+            BTreeMap::clone(&self.instance.0.globals.lock())
+        } else {
+            self.variables.borrow().system.all()
+        };
+        for (alias, name) in ALIASES {
+            if let Some(value) = all.get(*name).cloned() {
+                all.insert((*alias).to_owned(), value);
+            }
+        }
+        all.into_iter().collect()
+    }
+}

@@ -1,0 +1,292 @@
+//! Named locks: those of GET_LOCK, which sessions take by a name that they agreed on.
+//!
+//! A lock has one holder, who may take it several times, and those who wait for it in the order in
+//! which they came. Who gives it back for the last time hands it to the first of them: it is never
+//! free while somebody waits. A session waits for one lock at a time, so from whoever waits there
+//! is one path of holders and what they wait for; a wait that would close a circle is refused. What
+//! a session's locks take is charged to the memory budget; one that does not fit is refused (1041).
+//! Circles that lead through locks of rows or tables are not seen; the time that a wait is given
+//! ends them.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway::Budget;
+use spillway_base::budget::{Stepped, Use};
+use spillway_base::clock;
+use spillway_base::lock::{Condvar, Mutex, MutexGuard};
+use spillway_base::thread::blocking;
+
+use crate::errors::{Result, SqlError};
+use crate::process::Process;
+
+/// Who holds a lock or waits for it. Numbers of connections may come again; tickets do not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Holder {
+    ticket: u64,
+    connection_id: u64,
+}
+
+struct NamedLock {
+    holder: Holder,
+    queue: VecDeque<Holder>,
+    /// Told when the holder is another, or somebody who waits is to stop.
+    changed: Arc<Condvar>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that are held.
+    locks: HashMap<Arc<str>, NamedLock>,
+    /// What each ticket waits for.
+    waiting: HashMap<u64, Arc<str>>,
+    tickets: u64,
+}
+
+impl State {
+    /// Whether the holder of a lock waits, over however many others, for a lock that the ticket
+    /// has.
+    fn leads_to(&self, name: &Arc<str>, ticket: u64) -> bool {
+        let mut name = name;
+        // Without end only over a circle, and those were refused.
+        while let Some(lock) = self.locks.get(name) {
+            if lock.holder.ticket == ticket {
+                return true;
+            }
+            match self.waiting.get(&lock.holder.ticket) {
+                Some(next) => name = next,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    fn is_held_by(&self, name: &Arc<str>, holder: Holder) -> bool {
+        self.locks.get(name).is_some_and(|lock| lock.holder == holder)
+    }
+
+    /// Takes a lock from its holder, and hands it to the first who waits.
+    fn hand_on(&mut self, name: &Arc<str>) {
+        let Some(lock) = self.locks.get_mut(name) else { return };
+        match lock.queue.pop_front() {
+            Some(next) => {
+                lock.holder = next;
+                self.waiting.remove(&next.ticket);
+                lock.changed.notify_all();
+            }
+            None => {
+                self.locks.remove(name);
+                if self.locks.capacity() > 4096 && self.locks.len() < self.locks.capacity() / 8 {
+                    self.locks.shrink_to(2 * self.locks.len());
+                }
+            }
+        }
+    }
+
+    /// Takes one that waits out of the queue.
+    fn give_up(&mut self, name: &Arc<str>, holder: Holder) {
+        self.waiting.remove(&holder.ticket);
+        if let Some(lock) = self.locks.get_mut(name) {
+            lock.queue.retain(|other| *other != holder);
+        }
+    }
+}
+
+/// The named locks of an instance.
+#[derive(Default)]
+pub(crate) struct NamedLocks {
+    state: Mutex<State>,
+}
+
+impl NamedLocks {
+    /// Lets those who wait see whether they are still to.
+    pub(crate) fn wake(&self) {
+        let state = self.state.lock();
+        for name in state.waiting.values() {
+            if let Some(lock) = state.locks.get(name) {
+                lock.changed.notify_all();
+            }
+        }
+    }
+}
+
+/// How long a session waits for a lock.
+pub(crate) struct Patience {
+    /// `None` for without end.
+    pub(crate) wait: Option<Duration>,
+    /// When its statement must have ended.
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// The named locks of one session. Dropping them gives them back.
+pub(crate) struct OwnLocks {
+    locks: Arc<NamedLocks>,
+    process: Arc<Process>,
+    holder: Holder,
+    /// How often each is held.
+    counts: RefCell<HashMap<Arc<str>, u64>>,
+    /// For those that it holds.
+    held: RefCell<Stepped>,
+}
+
+/// What a lock takes beside its name: its places in two tables that grow by doubling, and the
+/// pieces of the heap.
+const LOCK_BYTES: usize = 320;
+
+fn bytes_of(name: &str) -> usize {
+    LOCK_BYTES + name.len()
+}
+
+impl Drop for OwnLocks {
+    fn drop(&mut self) {
+        self.release_all();
+    }
+}
+
+impl OwnLocks {
+    pub(crate) fn new(
+        locks: &Arc<NamedLocks>,
+        process: &Arc<Process>,
+        connection_id: u64,
+        budget: &Budget,
+    ) -> OwnLocks {
+        let ticket = {
+            let mut state = locks.state.lock();
+            state.tickets += 1;
+            state.tickets
+        };
+        OwnLocks {
+            locks: locks.clone(),
+            process: process.clone(),
+            holder: Holder { ticket, connection_id },
+            counts: RefCell::default(),
+            held: RefCell::new(Stepped::new(budget, Use::Connections)),
+        }
+    }
+
+    /// Takes a lock; `false` when it did not become this session's in time.
+    ///
+    /// # Errors
+    /// 3058 where the wait would never end, 1041 where the budget has no room for one more, 1317
+    /// where the session is to stop, 3024 where its statement took too long.
+    pub(crate) fn acquire(&self, name: &str, patience: &Patience) -> Result<bool> {
+        let mut counts = self.counts.borrow_mut();
+        if let Some(count) = counts.get_mut(name) {
+            *count += 1;
+            return Ok(true);
+        }
+        let mut held = self.held.borrow_mut();
+        let bytes = held.bytes() + bytes_of(name);
+        held.try_set(bytes)?;
+        let got = self.take(name, patience);
+        match &got {
+            Ok(Some(name)) => {
+                counts.insert(name.clone(), 1);
+            }
+            Ok(None) | Err(_) => held.sub(bytes_of(name)),
+        }
+        Ok(got?.is_some())
+    }
+
+    /// Makes a lock this session's, which does not have it; `None` when it did not become so in
+    /// time.
+    fn take(&self, name: &str, patience: &Patience) -> Result<Option<Arc<str>>> {
+        let name: Arc<str> = name.into();
+        let mut state = self.locks.state.lock();
+        let got = match state.locks.get_mut(&name) {
+            None => {
+                let (queue, changed) = (VecDeque::new(), Arc::default());
+                let lock = NamedLock { holder: self.holder, queue, changed };
+                state.locks.insert(name.clone(), lock);
+                true
+            }
+            Some(_) if patience.wait == Some(Duration::ZERO) => false,
+            Some(_) => self.wait(&mut state, &name, patience)?,
+        };
+        Ok(got.then_some(name))
+    }
+
+    fn wait(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        name: &Arc<str>,
+        patience: &Patience,
+    ) -> Result<bool> {
+        if state.leads_to(name, self.holder.ticket) {
+            let text = "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
+            return Err(SqlError::new(3058, text));
+        }
+        let Some(lock) = state.locks.get_mut(name) else { return Ok(false) };
+        lock.queue.push_back(self.holder);
+        let changed = lock.changed.clone();
+        state.waiting.insert(self.holder.ticket, name.clone());
+        let end = patience.wait.map(|wait| clock::now().saturating_add(wait));
+        let outcome = loop {
+            // First, so that what was handed over is kept, whatever else came to pass.
+            if state.is_held_by(name, self.holder) {
+                return Ok(true);
+            }
+            if self.process.stop.is_asked() {
+                break Err(SqlError::new(1317, "Query execution was interrupted"));
+            }
+            let now = clock::now();
+            if patience.deadline.is_some_and(|deadline| now >= deadline) {
+                let text =
+                    "Query execution was interrupted, maximum statement execution time exceeded";
+                break Err(SqlError::new(3024, text));
+            }
+            if end.is_some_and(|end| now >= end) {
+                break Ok(false);
+            }
+            match end.into_iter().chain(patience.deadline).min() {
+                Some(until) => {
+                    blocking(|| changed.wait_for(state, until.saturating_sub(now)));
+                }
+                None => blocking(|| changed.wait(state)),
+            }
+        };
+        state.give_up(name, self.holder);
+        outcome
+    }
+
+    /// Gives a lock back once; `None` where nobody has it, `false` where another has it.
+    pub(crate) fn release(&self, name: &str) -> Option<bool> {
+        let mut counts = self.counts.borrow_mut();
+        let Some(count) = counts.get_mut(name) else { return self.holder(name).map(|_| false) };
+        *count -= 1;
+        if *count == 0
+            && let Some((name, _)) = counts.remove_entry(name)
+        {
+            self.locks.state.lock().hand_on(&name);
+            self.held.borrow_mut().sub(bytes_of(&name));
+        }
+        Some(true)
+    }
+
+    /// Gives all back; how often they were held.
+    pub(crate) fn release_all(&self) -> u64 {
+        let mut counts = self.counts.borrow_mut();
+        if counts.is_empty() {
+            return 0;
+        }
+        let mut state = self.locks.state.lock();
+        let count = counts.drain().fold(0, |sum, (name, count)| {
+            state.hand_on(&name);
+            sum + count
+        });
+        drop(state);
+        // The tables' room goes, too.
+        counts.shrink_to_fit();
+        let mut held = self.held.borrow_mut();
+        let bytes = held.bytes();
+        held.sub(bytes);
+        count
+    }
+
+    /// The connection that holds a lock.
+    pub(crate) fn holder(&self, name: &str) -> Option<u64> {
+        self.locks.state.lock().locks.get(name).map(|lock| lock.holder.connection_id)
+    }
+}
