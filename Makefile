@@ -55,16 +55,11 @@ loom: setup ## Model-check the lock-free cores
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \
 		-p spillway-memory -p spillway-storage -p spillway-tiered -p spillway-txn --lib loom
 
-# Its own profile, so that no other build shares its folder.
-SIMULATE = RUSTFLAGS="--cfg spillway_sim" cargo build --quiet --profile simulate -p spillway-sim --bin simulate \
-	&& target/simulate/simulate --jobs=$(or $(JOBS),2)
-
+# Its own profile: optimized, with debug assertions, which the scheduler comes with.
 simulate: setup ## Run the whole database under a deterministic scheduler: SECONDS (600) or SEEDS histories, or the one of SEED (FROM=, FIGURES=)
-	$(SIMULATE) $(if $(SEED),--seed=$(SEED),--from=$(or $(FROM),1) \
+	cargo build --quiet --profile simulate -p spillway-sim --bin simulate
+	target/simulate/simulate --jobs=$(or $(JOBS),2) $(if $(SEED),--seed=$(SEED),--from=$(or $(FROM),1) \
 		$(if $(SEEDS),--seeds=$(SEEDS),--seconds=$(or $(SECONDS),600))) $(FIGURES)
-
-simulate-short: setup ## The same for 15 seconds, from a seed that changes with the commit
-	$(SIMULATE) --from=$$((16#$$(git rev-parse --short=9 HEAD))) --seconds=15
 
 sanitize: setup ## Run the concurrency tests under the address and the thread sanitizer (nightly)
 	CFLAGS=-fno-sanitize-address-use-after-scope \

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// When a simulation begins, since the Unix epoch.
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 const SIMULATED_EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
 /// Nanoseconds since the process first asked, on the machine's monotonic clock.
 #[must_use]
 pub fn now() -> Duration {
-    #[cfg(spillway_sim)]
+    #[cfg(debug_assertions)]
     if let Some(now) = crate::scheduler::now() {
         return now;
     }
@@ -27,7 +27,7 @@ pub fn now() -> Duration {
 /// Time since the Unix epoch, on the machine's wall clock.
 #[must_use]
 pub fn wall() -> Duration {
-    #[cfg(spillway_sim)]
+    #[cfg(debug_assertions)]
     if let Some(now) = crate::scheduler::now() {
         return SIMULATED_EPOCH + now;
     }
@@ -65,7 +65,7 @@ impl Clock {
     /// Waits for `duration`.
     pub fn sleep(&self, duration: Duration) {
         match &self.manual_ns {
-            #[cfg(spillway_sim)]
+            #[cfg(debug_assertions)]
             None if crate::scheduler::is_task() => crate::scheduler::sleep(duration),
             None => std::thread::sleep(duration),
             Some(_) => self.advance(duration),

@@ -12,7 +12,7 @@
 //!   causes;
 //! - [`prefetch`]: memory that will be needed soon;
 //! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over;
-//!   under `--cfg spillway_sim` its deterministic scheduler, `scheduler`;
+//!   in builds with debug assertions its deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.
 
 pub mod batch;
@@ -30,7 +30,7 @@ pub mod modelled;
 pub mod prefetch;
 pub mod range;
 pub mod rng;
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 pub mod scheduler;
 pub mod stall;
 pub mod sync;

@@ -1,11 +1,12 @@
-//! Locks: `parking_lot`'s, or under `--cfg spillway_sim` those of the deterministic scheduler.
+//! Locks: `parking_lot`'s, and in builds with debug assertions those of the deterministic scheduler
+//! around them.
 
-#[cfg(not(spillway_sim))]
+#[cfg(not(debug_assertions))]
 pub use parking_lot::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult,
 };
 
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 pub use crate::scheduler::lock::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult,
 };

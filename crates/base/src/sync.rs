@@ -1,6 +1,6 @@
 //! Atomics and cells for the lock-free cores: `std` in production, loom's under `--cfg loom`, those
-//! of the deterministic scheduler under `--cfg spillway_sim`, so that the code that is checked is
-//! the code that runs.
+//! of the deterministic scheduler around `std`'s in builds with debug assertions, so that the code
+//! that is checked is the code that runs.
 
 #[cfg(loom)]
 pub use loom::{
@@ -10,22 +10,22 @@ pub use loom::{
     thread,
 };
 
-#[cfg(not(any(loom, spillway_sim)))]
+#[cfg(not(any(loom, debug_assertions)))]
 pub use std::{
     hint,
     sync::{Arc, Condvar, Mutex, MutexGuard, atomic},
     thread,
 };
 
-#[cfg(not(spillway_sim))]
+#[cfg(any(loom, not(debug_assertions)))]
 pub use std::sync::mpsc;
 
-#[cfg(spillway_sim)]
+#[cfg(all(debug_assertions, not(loom)))]
 pub use scheduled::{Mutex, MutexGuard, hint, mpsc, thread};
-#[cfg(spillway_sim)]
+#[cfg(all(debug_assertions, not(loom)))]
 pub use {crate::scheduler::atomic, std::sync::Arc};
 
-#[cfg(spillway_sim)]
+#[cfg(all(debug_assertions, not(loom)))]
 mod scheduled {
     use std::convert::Infallible;
 
@@ -60,12 +60,24 @@ mod scheduled {
 
     /// Hints that another thread is waited for.
     pub mod hint {
-        pub use crate::scheduler::spin as spin_loop;
+        /// As [`std::hint::spin_loop`].
+        #[track_caller]
+        pub fn spin_loop() {
+            if !crate::scheduler::spin() {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     /// Gives way to other threads.
     pub mod thread {
-        pub use crate::scheduler::spin as yield_now;
+        /// As [`std::thread::yield_now`].
+        #[track_caller]
+        pub fn yield_now() {
+            if !crate::scheduler::spin() {
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// Channels under the scheduler, with `std`'s interface.

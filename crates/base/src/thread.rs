@@ -11,18 +11,18 @@ use std::thread::Builder;
 
 use crate::{Error, ErrorKind, Result};
 
-#[cfg(not(spillway_sim))]
+#[cfg(not(debug_assertions))]
 pub use std::thread::JoinHandle;
 
 /// A thread to join: by the scheduler first, where it is one of its tasks.
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     thread: std::thread::JoinHandle<T>,
     task: Option<usize>,
 }
 
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 impl<T> JoinHandle<T> {
     /// Waits for the thread's end.
     ///
@@ -58,14 +58,14 @@ where
     #[cfg(spillway_sim)]
     let task = crate::scheduler::add(&name);
     let start = move || {
-        #[cfg(spillway_sim)]
+        #[cfg(debug_assertions)]
         task.inspect(|task| crate::scheduler::begin(*task));
         body()
     };
     let thread = Builder::new().name(name.clone()).spawn(start).map_err(|source| {
         Error::with_source(ErrorKind::MemoryFull, format!("cannot start thread {name}"), source)
     });
-    #[cfg(spillway_sim)]
+    #[cfg(debug_assertions)]
     let thread = {
         crate::scheduler::point();
         thread.map(|thread| JoinHandle { thread, task })
@@ -156,23 +156,23 @@ pub fn together(threads: usize, body: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         let body = &body;
         let start = |number| {
-            #[cfg(spillway_sim)]
+            #[cfg(debug_assertions)]
             let task = crate::scheduler::add("together");
             let run = move || {
-                #[cfg(spillway_sim)]
+                #[cfg(debug_assertions)]
                 task.inspect(|task| crate::scheduler::begin(*task));
                 body(number);
             };
             let thread = scope.spawn(run);
-            #[cfg(spillway_sim)]
+            #[cfg(debug_assertions)]
             let thread = (thread, task);
             thread
         };
         let running: Vec<_> = (0..threads).map(start).collect();
         for thread in running {
-            #[cfg(spillway_sim)]
+            #[cfg(debug_assertions)]
             let (thread, task) = thread;
-            #[cfg(spillway_sim)]
+            #[cfg(debug_assertions)]
             task.into_iter().for_each(crate::scheduler::join);
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);

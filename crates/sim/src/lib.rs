@@ -3,7 +3,7 @@
 //! The library's own sweeps are with the library; here a client's statements go through a session,
 //! and what a client may rely on is checked after every crash.
 
-#[cfg(any(test, spillway_sim))]
+#[cfg(any(test, debug_assertions))]
 mod client;
 #[cfg(test)]
 mod ddl_crashes;
@@ -11,7 +11,7 @@ mod ddl_crashes;
 mod extents;
 #[cfg(test)]
 mod row_forms;
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 pub mod simulation;
 #[cfg(test)]
 mod sql_crashes;

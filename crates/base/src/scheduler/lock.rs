@@ -1,15 +1,15 @@
-//! Locks and condition variables under the scheduler, with `parking_lot`'s interface. Each call is
-//! a scheduling point, and so is the moment after a lock was taken: a section that has none of its
-//! own would be atomic to the others.
+//! Locks and condition variables under the scheduler, with `parking_lot`'s interface. For a task,
+//! each call is a scheduling point, and so is the moment after a lock was taken: a section that has
+//! none of its own would be atomic to the others.
 //!
-//! Only one task runs at a time, so a lock is a word and a list of those who wait. Threads that are
-//! no tasks, before and after a history, spin.
+//! A lock is `parking_lot`'s. A task only tries it, and waits for it by the scheduler; a thread that
+//! is no task waits as it would without the scheduler.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::lock_api::{self, GuardSend, RawMutex as _};
+use parking_lot::lock_api::{self, GuardNoSend, RawMutex as _, RawRwLock as _};
 
 use super::{Wait, block, is_task, point, reschedule, wake};
 
@@ -24,41 +24,30 @@ pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// Unlocks a [`RwLock`] when it is dropped.
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// Waits for another thread: by the scheduler, or without it.
-#[track_caller]
-fn await_other(on: Wait) {
-    if is_task() {
-        block(on, None);
-    } else {
-        std::thread::yield_now();
-    }
-}
-
 /// A lock under the scheduler.
-pub struct RawMutex(AtomicU8);
+pub struct RawMutex(parking_lot::RawMutex);
 
 impl RawMutex {
     fn wait(&self) -> Wait {
         Wait::At("a mutex", std::ptr::from_ref(self) as usize)
     }
-
-    fn take(&self) -> bool {
-        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
 }
 
-// SAFETY: the word is 1 from a successful exchange to the unlock.
+// SAFETY: `parking_lot`'s lock is taken by each method that says so, and by no other.
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: RawMutex = RawMutex(AtomicU8::new(0));
+    const INIT: RawMutex = RawMutex(parking_lot::RawMutex::INIT);
 
-    type GuardMarker = GuardSend;
+    type GuardMarker = GuardNoSend;
 
     #[track_caller]
     fn lock(&self) {
+        if !is_task() {
+            return self.0.lock();
+        }
         point();
-        while !self.take() {
-            await_other(self.wait());
+        while !self.0.try_lock() {
+            block(self.wait(), None);
         }
         // Others find it taken.
         point();
@@ -66,13 +55,14 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     fn try_lock(&self) -> bool {
         point();
-        let taken = self.take();
+        let taken = self.0.try_lock();
         point();
         taken
     }
 
     unsafe fn unlock(&self) {
-        self.0.store(0, Ordering::Release);
+        // SAFETY: the caller holds the lock.
+        unsafe { self.0.unlock() };
         if wake(self.wait(), false) {
             reschedule();
         }
@@ -80,7 +70,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 
     fn is_locked(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 1
+        self.0.is_locked()
     }
 }
 
@@ -90,30 +80,33 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Instant = Duration;
 
     fn try_lock_for(&self, timeout: Duration) -> bool {
+        if !is_task() {
+            return self.0.try_lock_for(timeout);
+        }
         point();
-        let Some(now) = super::now() else { return self.take() };
-        self.try_lock_until(now + timeout)
+        self.try_lock_until(crate::clock::now() + timeout)
     }
 
     fn try_lock_until(&self, until: Duration) -> bool {
-        while !self.take() {
-            let left = until.saturating_sub(super::now().unwrap_or(until));
-            if left.is_zero() {
+        let left = || until.saturating_sub(crate::clock::now());
+        if !is_task() {
+            return self.0.try_lock_for(left());
+        }
+        while !self.0.try_lock() {
+            if left().is_zero() {
                 return false;
             }
-            block(self.wait(), Some(left));
+            block(self.wait(), Some(left()));
         }
         true
     }
 }
 
-const WRITER: usize = 1 << (usize::BITS - 1);
-
 /// A lock for readers and writers. As `parking_lot`'s does, it has new readers wait for a writer
 /// that waits.
 pub struct RawRwLock {
-    /// Readers, or [`WRITER`].
-    holders: AtomicUsize,
+    lock: parking_lot::RawRwLock,
+    /// Tasks that wait to write.
     writers_waiting: AtomicUsize,
 }
 
@@ -123,14 +116,7 @@ impl RawRwLock {
     }
 
     fn take_shared(&self) -> bool {
-        let readers = self.holders.load(Ordering::Relaxed);
-        readers & WRITER == 0
-            && self.writers_waiting.load(Ordering::Relaxed) == 0
-            && self.exchange(readers, readers + 1)
-    }
-
-    fn exchange(&self, from: usize, to: usize) -> bool {
-        self.holders.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.writers_waiting.load(Ordering::Relaxed) == 0 && self.lock.try_lock_shared()
     }
 
     fn wake(&self) {
@@ -141,19 +127,22 @@ impl RawRwLock {
     }
 }
 
-// SAFETY: the word counts readers, or has the one writer's bit.
+// SAFETY: `parking_lot`'s lock is taken by each method that says so, and by no other.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawRwLock =
-        RawRwLock { holders: AtomicUsize::new(0), writers_waiting: AtomicUsize::new(0) };
+        RawRwLock { lock: parking_lot::RawRwLock::INIT, writers_waiting: AtomicUsize::new(0) };
 
-    type GuardMarker = GuardSend;
+    type GuardMarker = GuardNoSend;
 
     #[track_caller]
     fn lock_shared(&self) {
+        if !is_task() {
+            return self.lock.lock_shared();
+        }
         point();
         while !self.take_shared() {
-            await_other(self.wait());
+            block(self.wait(), None);
         }
         point();
     }
@@ -164,19 +153,23 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     }
 
     unsafe fn unlock_shared(&self) {
-        self.holders.fetch_sub(1, Ordering::Release);
+        // SAFETY: the caller holds the lock.
+        unsafe { self.lock.unlock_shared() };
         self.wake();
     }
 
     #[track_caller]
     fn lock_exclusive(&self) {
+        if !is_task() {
+            return self.lock.lock_exclusive();
+        }
         point();
-        if self.exchange(0, WRITER) {
+        if self.lock.try_lock_exclusive() {
             return point();
         }
         self.writers_waiting.fetch_add(1, Ordering::Relaxed);
-        while !self.exchange(0, WRITER) {
-            await_other(self.wait());
+        while !self.lock.try_lock_exclusive() {
+            block(self.wait(), None);
         }
         self.writers_waiting.fetch_sub(1, Ordering::Relaxed);
         point();
@@ -184,11 +177,12 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
     fn try_lock_exclusive(&self) -> bool {
         point();
-        self.exchange(0, WRITER)
+        self.lock.try_lock_exclusive()
     }
 
     unsafe fn unlock_exclusive(&self) {
-        self.holders.store(0, Ordering::Release);
+        // SAFETY: the caller holds the lock.
+        unsafe { self.lock.unlock_exclusive() };
         self.wake();
     }
 }
@@ -208,30 +202,46 @@ impl WaitTimeoutResult {
 /// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    /// So that each has an address of its own.
-    _place: AtomicU8,
+    /// For threads that are no tasks: held from before a waiter frees its lock until it sleeps, and
+    /// by those that notify, so that no notification is lost between the two.
+    gate: parking_lot::Mutex<()>,
+    notified: parking_lot::Condvar,
 }
 
 impl Condvar {
     /// One that nobody waits on.
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar { _place: AtomicU8::new(0) }
+        Condvar { gate: parking_lot::Mutex::new(()), notified: parking_lot::Condvar::new() }
     }
 
     fn on(&self) -> Wait {
         Wait::At("a condition variable", std::ptr::from_ref(self) as usize)
     }
 
+    /// Answers whether a notification ended the wait.
     #[track_caller]
     fn wait_in<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Option<Duration>) -> bool {
         // SAFETY: the guard holds the lock, and holds it again when this returns.
         let raw = unsafe { MutexGuard::mutex(guard).raw() };
-        assert!(is_task(), "a thread that is no task waits on a condition variable");
-        raw.0.store(0, Ordering::Release);
-        wake(raw.wait(), false);
-        // No other task runs before this one waits.
-        let woken = block(self.on(), timeout);
+        let woken = if is_task() {
+            // SAFETY: as above.
+            unsafe { raw.0.unlock() };
+            wake(raw.wait(), false);
+            // No other task runs before this one waits.
+            block(self.on(), timeout)
+        } else {
+            let mut gate = self.gate.lock();
+            // SAFETY: as above.
+            unsafe { raw.0.unlock() };
+            match timeout {
+                Some(timeout) => !self.notified.wait_for(&mut gate, timeout).timed_out(),
+                None => {
+                    self.notified.wait(&mut gate);
+                    true
+                }
+            }
+        };
         raw.lock();
         woken
     }
@@ -266,17 +276,22 @@ impl Condvar {
 
     /// Wakes one that waits. Answers whether there was one.
     pub fn notify_one(&self) -> bool {
-        let woken = wake(self.on(), true);
-        reschedule();
-        point();
-        woken
+        self.notify(true, |notified| notified.notify_one())
     }
 
     /// Wakes all that wait. Answers how many there were, or 1 for several.
     pub fn notify_all(&self) -> usize {
-        let woken = wake(self.on(), false);
+        usize::from(self.notify(false, |notified| notified.notify_all() > 0))
+    }
+
+    fn notify(&self, one: bool, notify: impl FnOnce(&parking_lot::Condvar) -> bool) -> bool {
+        if !is_task() {
+            let _gate = self.gate.lock();
+            return notify(&self.notified);
+        }
+        let woken = wake(self.on(), one);
         reschedule();
         point();
-        usize::from(woken)
+        woken
     }
 }

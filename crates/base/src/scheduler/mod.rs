@@ -1,6 +1,7 @@
 //! A deterministic scheduler: runs the threads of a process one at a time, in an order that a seed
-//! fixes. It exists under `--cfg spillway_sim` only; [`crate::lock`], [`crate::sync`],
-//! [`crate::thread`] and [`crate::clock`] call it then.
+//! fixes. It exists in builds with debug assertions only; [`crate::lock`], [`crate::sync`],
+//! [`crate::thread`] and [`crate::clock`] call it then. Threads that are no tasks of a history pass
+//! through it: a call of theirs costs a look at a thread-local.
 //!
 //! Tasks are threads of the system that hand a baton to each other: the task that has it runs, all
 //! others sleep. Coroutines would switch faster, but would share the thread-locals that the code
@@ -23,6 +24,8 @@
 
 pub mod atomic;
 pub mod lock;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::cell::Cell;
 use std::io::Write;
@@ -255,13 +258,19 @@ pub fn fail(reason: &str) -> ! {
     static FAILING: OnceLock<()> = OnceLock::new();
     // A panic within this.
     if FAILING.set(()).is_err() {
-        std::process::exit(FAILED);
+        exit();
     }
     let told = match SCHEDULER.try_lock() {
         Ok(guard) => guard.as_ref().map(Scheduler::told).unwrap_or_default(),
         Err(_) => String::new(),
     };
     let _ = writeln!(std::io::stdout(), "FAILED: {reason}\n{told}");
+    exit();
+}
+
+/// Ends the process. No other task may run meanwhile, as one would after the end of this one.
+fn exit() -> ! {
+    TASK.set(None);
     std::process::exit(FAILED);
 }
 
@@ -299,10 +308,14 @@ pub(crate) fn reschedule() {
     switch(|_, _| ());
 }
 
-/// The task waits for another one without saying for which (SCHED-3).
+/// The task waits for another one without saying for which (SCHED-3). Answers whether the calling
+/// thread is a task.
 #[track_caller]
-pub fn spin() {
+pub fn spin() -> bool {
     let at = Location::caller();
+    if !is_task() {
+        return false;
+    }
     switch(|scheduler, me| {
         scheduler.lowest -= 1;
         scheduler.tasks[me].priority = scheduler.lowest;
@@ -310,6 +323,7 @@ pub fn spin() {
         scheduler.tasks[me].status = Status::Blocked { on: Wait::Time, until, at };
         scheduler.check();
     });
+    true
 }
 
 /// The task sleeps.
@@ -491,7 +505,7 @@ impl Scheduler {
     fn check(&self) {
         if self.steps > self.plan.steps_max {
             println!("FAILED: no end after {} steps\n{}", self.steps, self.told());
-            std::process::exit(FAILED);
+            exit();
         }
     }
 

@@ -1,11 +1,11 @@
 //! Runs the deterministic simulation: `make simulate`.
 
-#[cfg(spillway_sim)]
+#[cfg(debug_assertions)]
 fn main() -> std::process::ExitCode {
     spillway_sim::simulation::runner::main()
 }
 
-#[cfg(not(spillway_sim))]
+#[cfg(not(debug_assertions))]
 fn main() {
-    eprintln!("simulate is built with --cfg spillway_sim only: `make simulate` does that");
+    eprintln!("simulate needs a build with debug assertions: `make simulate` does that");
 }

@@ -61,7 +61,7 @@ use state::{NameChange, State, not_there};
 
 /// An operation begins: under the deterministic scheduler it takes its time.
 fn operation() {
-    #[cfg(spillway_sim)]
+    #[cfg(debug_assertions)]
     spillway_base::scheduler::operation();
 }
 
