@@ -151,10 +151,17 @@ impl Inode {
         self.len_durable = self.len_durable.max(needed);
     }
 
-    /// A failed sync: some sectors reached the platter, and all count as clean.
+    /// A failed sync: some sectors reached the platter, and all count as clean. A clean page may
+    /// leave the cache at any time, and is then read from the platter.
     pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
         for (page, sectors) in std::mem::take(&mut self.dirty) {
             self.keep(page, sectors & rng.next_u64() as u8);
+            if rng.chance(1, 2) {
+                match self.durable.get(&page) {
+                    Some(content) => self.cached.insert(page, content.clone()),
+                    None => self.cached.remove(&page),
+                };
+            }
         }
     }
 

@@ -7,16 +7,17 @@
 //! - **Crash.** The machine stops ([`SimDisk::crash`]). Of every file, the content at its last sync
 //!   is kept; of what was written since, each 512-byte sector is kept or lost by a seeded choice,
 //!   alone. Of a length grown since the last sync, all, none or a part is kept; a cut is kept or
-//!   undone. Of the creations, renames and removals since the last sync of their folder, a seeded
-//!   choice keeps the earliest few (K3, K4). Handles opened before are dead. Until
+//!   undone. Of the creations, renames and removals in a folder since its last sync, a seeded
+//!   choice keeps the earliest few, for each folder by itself (K3, K4). Handles opened before are dead. Until
 //!   [`SimDisk::restart`] every operation fails.
 //! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order
 //!   issued. Any number can be made to fail: with an I/O error before anything happened, with an
 //!   I/O error after half of a write, with a full disk, or with a crash. `write_and_sync` is two
 //!   operations, and makes durable only what it wrote.
 //! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as
-//!   clean from then on and stay readable: a later sync that succeeds does not bring the rest to
-//!   the platter, as on Linux. The failure is told once, to the one caller whose sync met it,
+//!   clean from then on: a later sync that succeeds does not bring the rest to the platter, as on
+//!   Linux. A seeded choice of their pages leaves the cache, and is read from the platter; the
+//!   others stay readable. The failure is told once, to the one caller whose sync met it,
 //!   whoever wrote what was lost; those who sync the file after it succeed (K5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
@@ -31,7 +32,7 @@
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
 //!   long as a test likes. None is served without its device (K8).
 //!
-//! Not modelled: misdirected writes, stale reads, and a loss of space that was allocated without a
+//! Not modelled: renames from one folder to another, misdirected writes, stale reads, and a loss of space that was allocated without a
 //! sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
@@ -300,6 +301,7 @@ impl Disk for SimDisk {
         operation();
         let mut state = self.0.lock();
         state.alive(self.life(&state))?;
+        assert_eq!(from.parent(), to.parent(), "renames between folders are not modelled");
         state.operation("rename a file")?;
         if !state.names.contains_key(from) {
             return Err(not_there(from));

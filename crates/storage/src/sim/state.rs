@@ -37,11 +37,11 @@ impl NameChange {
         }
     }
 
-    fn touches(&self, dir: &Path) -> bool {
-        match self {
-            NameChange::Link(path, _) | NameChange::Unlink(path) => path.parent() == Some(dir),
-            NameChange::Rename(from, to) => from.parent() == Some(dir) || to.parent() == Some(dir),
-        }
+    /// The folder whose names it changes.
+    fn folder(&self) -> PathBuf {
+        let (NameChange::Link(path, _) | NameChange::Unlink(path) | NameChange::Rename(_, path)) =
+            self;
+        path.parent().unwrap_or(Path::new("")).to_owned()
     }
 }
 
@@ -51,7 +51,8 @@ pub(super) struct State {
     inodes_next: u64,
     pub(super) names: BTreeMap<PathBuf, u64>,
     names_durable: BTreeMap<PathBuf, u64>,
-    names_pending: Vec<NameChange>,
+    /// Changes since the last sync of each folder, in order.
+    names_pending: BTreeMap<PathBuf, Vec<NameChange>>,
     pub(super) folders: BTreeSet<PathBuf>,
     /// Open handles of each file, which keep it when its name goes (K7).
     handles: BTreeMap<u64, u64>,
@@ -100,7 +101,7 @@ impl State {
             inodes_next: 1,
             names: BTreeMap::new(),
             names_durable: BTreeMap::new(),
-            names_pending: Vec::new(),
+            names_pending: BTreeMap::new(),
             folders: BTreeSet::from([PathBuf::from("/")]),
             handles: BTreeMap::new(),
             locked: BTreeSet::new(),
@@ -156,11 +157,10 @@ impl State {
         }
         self.crashed = true;
         self.cut_flights(&crashed());
-        let kept = self.rng.below(self.names_pending.len() as u64 + 1) as usize;
-        for change in &self.names_pending[..kept] {
-            change.apply(&mut self.names_durable);
+        for changes in std::mem::take(&mut self.names_pending).into_values() {
+            let kept = self.rng.below(changes.len() as u64 + 1) as usize;
+            changes[..kept].iter().for_each(|change| change.apply(&mut self.names_durable));
         }
-        self.names_pending.clear();
         self.names = self.names_durable.clone();
         self.kill();
         for inode in self.inodes.values_mut() {
@@ -183,7 +183,7 @@ impl State {
             names.values().chain(names_durable.values()).copied().collect();
         live.extend(handles.keys());
         // A crash may keep the creation and lose what undid it.
-        live.extend(names_pending.iter().filter_map(|change| match change {
+        live.extend(names_pending.values().flatten().filter_map(|change| match change {
             NameChange::Link(_, inode) => Some(*inode),
             _ => None,
         }));
@@ -314,17 +314,13 @@ impl State {
 
     pub(super) fn change_names(&mut self, change: NameChange) {
         change.apply(&mut self.names);
-        self.names_pending.push(change);
+        self.names_pending.entry(change.folder()).or_default().push(change);
     }
 
-    /// The journal of names is one: what is durable is a prefix of it (K4).
+    /// Each folder has a journal of its names: what is durable is a prefix of it (K4).
     pub(super) fn sync_names(&mut self, dir: &Path) {
-        let Some(last) = self.names_pending.iter().rposition(|change| change.touches(dir)) else {
-            return;
-        };
-        for change in self.names_pending.drain(..=last) {
-            change.apply(&mut self.names_durable);
-        }
+        let Some(changes) = self.names_pending.remove(dir) else { return };
+        changes.iter().for_each(|change| change.apply(&mut self.names_durable));
         self.drop_unreachable();
     }
 }
