@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::checksum::crc32c;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
+use spillway_base::rng;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::make::{Maker, Segment};
@@ -127,6 +128,7 @@ impl FilePlog {
             generation,
             fence,
             end: found.end,
+            secret: rng::secret(),
         };
         let wanted = maker.settings.segment_bytes;
         let made = match again {
@@ -176,6 +178,7 @@ impl FilePlog {
             generation: found.generation,
             fence: 0,
             end: found.end,
+            secret: 0,
         };
         Ok(FilePlog::with(maker, header, older, VecDeque::new()))
     }

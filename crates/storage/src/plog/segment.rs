@@ -7,28 +7,30 @@
 //! ```text
 //! header, 4096 bytes
 //!   0  magic        8   "SPLWPLOG"
-//!   8  format       u32 2
+//!   8  format       u32 3
 //!  12  lane         u32
 //!  16  sequence     u64 the segment's number, from 1
 //!  24  generation   u64 the opening that wrote it (L5)
 //!  32  fence        u64 meaning is the user's: written at the opening that began the generation
 //!  40  end segment  u64 where the opening that began the generation found the end of the log
 //!  48  end offset   u64   (both 0: it found no frame)
-//!  56  crc          u32 of bytes 0..56
+//!  56  secret       u64 a random number of the opening that wrote it
+//!  64  crc          u32 of bytes 0..64
 //!      zero up to 4096
 //! frame, at every multiple of 8 from 4096 on
 //!   0  length       u32 payload bytes, never 0; 0xFFFFFFFF seals the segment: nothing follows
 //!   4  crc          u32 of the payload
 //!   8  durable      u64 bytes of this segment that were durable when the frame was written
-//!  16  tag          u32 crc of generation and sequence (each u64)
-//!  20  head crc     u32 of generation, sequence, the frame's offset (each u64), and bytes 0..16
+//!  16  tag          u32 crc of bytes 0..4 of the secret, generation and sequence (each u64)
+//!  20  head crc     u32 of bytes 4..8 of the secret, generation, sequence, the frame's offset (each u64), and
+//!                   bytes 0..16
 //!  24  payload
 //!      zero up to a multiple of 8
 //! ```
 //!
 //! A frame whose head passes was written at this place by this generation: tag and crc cover both,
-//! so bytes left by an earlier use of the file do not pass, nor would a payload among them that
-//! happens to look like a head, but for one chance in 2^64. `durable` is what tells a torn tail
+//! so bytes left by an earlier use of the file do not pass. Nor does a payload, whatever its writer
+//! put into it, as no client knows the secret: the chance of a guess is one in 2^64. `durable` is what tells a torn tail
 //! from damage: a frame that cannot be read, below the `durable` of a later one, was readable once.
 //! So was one that is missing before the seal of a segment which the log went on from, and one
 //! before the end that a later generation found.
@@ -44,8 +46,8 @@ pub(super) const FRAME_HEAD_BYTES: usize = 24;
 /// The length that seals a segment.
 const SEAL: u32 = u32::MAX;
 const MAGIC: &[u8; 8] = b"SPLWPLOG";
-const FORMAT: u32 = 2;
-const HEADER_USED: usize = 60;
+const FORMAT: u32 = 3;
+const HEADER_USED: usize = 68;
 
 /// The header of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +58,8 @@ pub(super) struct Header {
     pub(super) fence: u64,
     /// Where the log ended before the generation.
     pub(super) end: Position,
+    /// No client knows it.
+    pub(super) secret: u64,
 }
 
 impl Header {
@@ -69,6 +73,7 @@ impl Header {
         bytes.extend_from_slice(&self.fence.to_le_bytes());
         bytes.extend_from_slice(&self.end.segment.to_le_bytes());
         bytes.extend_from_slice(&self.end.offset.to_le_bytes());
+        bytes.extend_from_slice(&self.secret.to_le_bytes());
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         bytes.resize(HEADER_BYTES as usize, 0);
         bytes
@@ -84,6 +89,7 @@ impl Header {
             generation: reader.u64()?,
             fence: reader.u64()?,
             end: Position { segment: reader.u64()?, offset: reader.u64()? },
+            secret: reader.u64()?,
         };
         let crc = reader.u32()?;
         if magic != MAGIC || crc != crc32c(&bytes[..HEADER_USED - 4]) {
@@ -98,8 +104,14 @@ impl Header {
         Ok(header)
     }
 
+    /// The CRC of a half of the secret, and of what the segment is.
+    fn crc_with(&self, secret: u32) -> u32 {
+        let crc = crc32c_append(crc32c(&secret.to_le_bytes()), &self.generation.to_le_bytes());
+        crc32c_append(crc, &self.sequence.to_le_bytes())
+    }
+
     fn tag(&self) -> u32 {
-        crc32c_append(crc32c(&self.generation.to_le_bytes()), &self.sequence.to_le_bytes())
+        self.crc_with(self.secret as u32)
     }
 }
 
@@ -113,7 +125,8 @@ pub(super) struct FrameHead {
 
 impl FrameHead {
     fn head_crc(&self, header: &Header, offset: u64) -> u32 {
-        let mut crc = crc32c_append(header.tag(), &offset.to_le_bytes());
+        let mut crc = header.crc_with((header.secret >> 32) as u32);
+        crc = crc32c_append(crc, &offset.to_le_bytes());
         crc = crc32c_append(crc, &self.length.to_le_bytes());
         crc = crc32c_append(crc, &self.crc.to_le_bytes());
         crc32c_append(crc, &self.durable.to_le_bytes())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spillway_base::rng::Rng;
 
-use super::segment::{HEADER_BYTES, file_name, frame_bytes};
+use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, file_name, frame_bytes};
 use super::*;
 use crate::sim::{Fault, SimDisk};
 use crate::{Disk, File, OpenMode, RealDisk};
@@ -270,6 +270,29 @@ fn l4_the_last_frame_has_no_witness() {
     let (disk, places) = sample();
     disk.rot(&segment_path(places[5].segment), places[5].offset + 100, 1);
     assert_eq!(run(&disk), (0, 5));
+}
+
+/// A payload may have the bytes of frames that would belong to its segment, wherever these would
+/// be, as far as a client knows them. Torn, it is no witness against itself.
+#[test]
+fn l4_a_payload_that_looks_like_frames_is_none() {
+    let disk = SimDisk::new(3);
+    let plog = open(&disk, 0).unwrap();
+    let whole = put(&plog, &payload(0, 100), true).unwrap();
+    let (end, secret) = (Position::default(), 0);
+    let header = Header { lane: 3, sequence: 1, generation: 1, fence: 0, end, secret };
+    let at = whole.offset + frame_bytes(100);
+    let mut forged = payload(1, 8);
+    while forged.len() < 4000 {
+        let offset = at + (FRAME_HEAD_BYTES + forged.len()) as u64;
+        let head = FrameHead { length: 8, crc: 0, durable: u64::MAX };
+        forged.extend_from_slice(&head.encode(&header, offset));
+    }
+    let torn = put(&plog, &forged, true).unwrap();
+    assert_eq!((torn.segment, torn.offset), (1, at));
+    assert_eq!(run(&disk), (0, 2));
+    disk.rot(&segment_path(1), torn.offset + FRAME_HEAD_BYTES as u64 + 4, 1);
+    assert_eq!(run(&disk), (0, 1));
 }
 
 #[test]
@@ -626,8 +649,8 @@ fn a_newer_format_is_told_apart_from_damage() {
     let mut header = vec![0; HEADER_BYTES as usize];
     file.read_at(0, &mut header).unwrap();
     header[8] = 9;
-    let crc = spillway_base::checksum::crc32c(&header[..56]);
-    header[56..60].copy_from_slice(&crc.to_le_bytes());
+    let crc = spillway_base::checksum::crc32c(&header[..64]);
+    header[64..68].copy_from_slice(&crc.to_le_bytes());
     file.write_at(0, &header).unwrap();
     let error: Error = read(&disk, Path::new("/log")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnsupportedFormat);
