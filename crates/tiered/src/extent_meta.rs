@@ -114,6 +114,8 @@ pub(crate) struct ExtentMeta {
     pub(crate) blocks: u32,
     /// Bytes of its data blocks, frames included.
     pub(crate) data_bytes: u64,
+    /// CRC32C of all its bytes.
+    pub(crate) crc: u32,
     /// The coding that its blocks were to have, if not a stronger one, when it was written: one
     /// that it would not have made smaller is stored.
     pub(crate) coding: Coding,
@@ -129,6 +131,7 @@ impl ExtentMeta {
         put_varint(out, self.len);
         put_varint(out, u64::from(self.blocks));
         put_varint(out, self.data_bytes);
+        out.extend_from_slice(&self.crc.to_le_bytes());
         out.push(self.coding as u8);
         self.names.encode(out);
     }
@@ -141,6 +144,7 @@ impl ExtentMeta {
             len: reader.varint()?,
             blocks: reader.varint_u32()?,
             data_bytes: reader.varint()?,
+            crc: reader.u32()?,
             coding: Coding::of(reader.u8()?)?,
             names: Names::decode(reader)?,
         };

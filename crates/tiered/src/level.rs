@@ -66,6 +66,7 @@ impl Slice {
             len: bytes,
             blocks: bytes as u32,
             data_bytes: bytes,
+            crc: 0,
             coding: crate::coding::Coding::Stored,
             names: crate::coding::Names::default(),
         };

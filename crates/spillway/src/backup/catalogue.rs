@@ -11,8 +11,7 @@
 //! segment bytes    u64, of the database's log
 //! new              extents u64, bytes u64: what this backup copied, its log aside
 //! version          length u32, text: what wrote it
-//! manifest         length u64, bytes: the tiered engine's, of these extents
-//! extents          for each, in the manifest's order: CRC32C u32 of its bytes
+//! manifest         length u64, bytes: the tiered engine's, of these extents, with the CRC32C of each
 //! ```
 
 #[cfg(test)]
@@ -63,8 +62,8 @@ pub(super) struct Catalogue {
     pub(super) log_crc: u32,
     pub(super) segment_bytes: u64,
     pub(super) manifest: Vec<u8>,
-    /// With the CRC32C of each.
-    pub(super) extents: Vec<(ExtentCopy, u32)>,
+    /// Those of the manifest.
+    pub(super) extents: Vec<ExtentCopy>,
 }
 
 pub(super) fn file_name(number: u64) -> String {
@@ -88,7 +87,7 @@ impl Catalogue {
 
     fn encode(&self) -> Vec<u8> {
         let Catalogue { backup, manifest, .. } = self;
-        let mut body = Vec::with_capacity(manifest.len() + 4 * self.extents.len() + 200);
+        let mut body = Vec::with_capacity(manifest.len() + 200);
         body.extend_from_slice(&backup.number.to_le_bytes());
         body.extend_from_slice(&self.identity);
         let taken = backup.taken.as_millis() as u64;
@@ -102,7 +101,6 @@ impl Catalogue {
         body.extend_from_slice(backup.version.as_bytes());
         body.extend_from_slice(&(manifest.len() as u64).to_le_bytes());
         body.extend_from_slice(manifest);
-        self.extents.iter().for_each(|(_, crc)| body.extend_from_slice(&crc.to_le_bytes()));
         body
     }
 
@@ -133,14 +131,11 @@ impl Catalogue {
             .map_err(|_| Error::corruption("a version that is not UTF-8"))?;
         let len = usize::try_from(reader.u64()?).unwrap_or(usize::MAX);
         let manifest = reader.take(len)?.to_vec();
-        let copies = Copied::decode(&manifest)?.extents();
-        let extents =
-            copies.into_iter().map(|copy| Ok((copy, reader.u32()?))).collect::<Result<Vec<_>>>()?;
+        let extents = Copied::decode(&manifest)?.extents();
         if persisted.0.checked_add(log_commits) != Some(through.0) {
             return Err(Error::corruption("it makes no sense"));
         }
-        let bytes_of = |(copy, _): &(ExtentCopy, u32)| copy.bytes;
-        let data_bytes = extents.iter().map(bytes_of).try_fold(0_u64, u64::checked_add);
+        let data_bytes = extents.iter().map(|copy| copy.bytes).try_fold(0_u64, u64::checked_add);
         let data_bytes =
             data_bytes.ok_or_else(|| Error::corruption("extents larger than any disk"))?;
         let backup = Backup {

@@ -169,14 +169,14 @@ impl Taking<'_> {
         drop(held);
         let (log_bytes, log_crc) = log.finish()?;
         let mut new = (0, 0);
-        let extents = self.copy_extents(&pin, &identity, options, progress, &mut new)?;
+        self.copy_extents(&pin, &identity, options, progress, &mut new)?;
         repository.disk.sync_dir(&repository.extents_dir())?;
         let backup = Backup {
             number: self.number,
             taken,
             through: copy.through,
-            extents: extents.len() as u64,
-            data_bytes: extents.iter().map(|(copy, _)| copy.bytes).sum(),
+            extents: pin.extents().len() as u64,
+            data_bytes: bytes_of(&pin),
             log_commits: copy.commits,
             log_bytes,
             new_extents: new.0,
@@ -190,7 +190,7 @@ impl Taking<'_> {
             log_crc,
             segment_bytes: db.segment_bytes(),
             manifest: pin.manifest(),
-            extents,
+            extents: pin.extents().collect(),
         };
         // The log's name is made durable with the catalogue's, which comes after it.
         repository.disk.sync_dir(&repository.dir)?;
@@ -198,8 +198,7 @@ impl Taking<'_> {
         Ok(catalogue.backup)
     }
 
-    /// Copies the extents that the repository does not have. Answers all, and counts those that
-    /// were copied.
+    /// Copies the extents that the repository does not have, and counts them.
     fn copy_extents(
         &mut self,
         pin: &Pin,
@@ -207,20 +206,19 @@ impl Taking<'_> {
         options: &BackupOptions,
         progress: &mut Progress<'_>,
         (new_extents, new_bytes): &mut (u64, u64),
-    ) -> Result<Vec<(ExtentCopy, u32)>> {
+    ) -> Result<()> {
         let (db, repository) = (self.db, self.repository);
         let known = self.known(identity)?;
         let mut pace = Pace::begin(Clock::system(), options.bytes_per_second);
         let all = bytes_of(pin);
         let (mut done, mut bytes) = (0, Vec::new());
-        let mut extents = Vec::new();
         for (index, copy) in pin.extents().enumerate() {
             db.check_open()?;
-            let crc = match known.get(&copy.id) {
-                Some((there, crc)) if *there == copy => *crc,
+            match known.get(&copy.id) {
+                Some(there) if *there == copy => {}
                 Some(_) => return Err(self.of_another(&copy)),
                 None => {
-                    let crc = pin.read(index, &mut bytes)?;
+                    pin.read(index, &mut bytes)?;
                     let name = extent_name(identity, copy.id);
                     let path = repository.extents_dir().join(&name);
                     self.copied.push(name);
@@ -234,18 +232,16 @@ impl Taking<'_> {
                     pace.after(copy.bytes, goes_on)?;
                     *new_extents += 1;
                     *new_bytes += copy.bytes;
-                    crc
                 }
-            };
-            extents.push((copy, crc));
+            }
             done += copy.bytes;
             progress(done, all)?;
         }
-        Ok(extents)
+        Ok(())
     }
 
     /// The extents of the database that the repository has, by number.
-    fn known(&self, identity: &Number) -> Result<HashMap<u64, (ExtentCopy, u32)>> {
+    fn known(&self, identity: &Number) -> Result<HashMap<u64, ExtentCopy>> {
         let repository = self.repository;
         let names = repository.disk.list(&repository.extents_dir())?;
         let names: HashSet<String> = names.into_iter().collect();
@@ -257,16 +253,16 @@ impl Taking<'_> {
                 continue;
             }
             let there = catalogue.extents.into_iter();
-            let there = there.filter(|(copy, _)| names.contains(&extent_name(identity, copy.id)));
-            known.extend(there.map(|(copy, crc)| (copy.id, (copy, crc))));
+            let there = there.filter(|copy| names.contains(&extent_name(identity, copy.id)));
+            known.extend(there.map(|copy| (copy.id, copy)));
         }
         Ok(known)
     }
 
     fn of_another(&self, copy: &ExtentCopy) -> Error {
         Error::invalid(format!(
-            "{} has an extent {} of another database with the same identity: one is a copy of the other's folder; remove \
-             {} there, and its next backup copies everything",
+            "{} has an extent {} with another content under this database's identity: one of two folders is a copy of the other, or \
+             this one was replaced by an older copy; remove {}, and the next backup copies everything",
             self.repository.dir.display(),
             copy.id,
             self.db.path.join(IDENTITY).display()

@@ -13,8 +13,8 @@
 //! - **B2 (beside everything).** Nobody waits for a backup, and it waits for nobody. The log is not
 //!   cut while the backup reads it, and the space of extents that it has to copy is not freed until
 //!   it ends.
-//! - **B3 (increments).** An extent that the repository has of the same database is not copied
-//!   again.
+//! - **B3 (increments).** An extent that the repository has of the same database, with the same
+//!   checksum, is not copied again.
 //! - **B4 (all or nothing).** A backup exists once its catalogue does, which is written after
 //!   everything that it needs is durable. A backup that ends early, by a crash or a full disk,
 //!   leaves the others whole. The next backup or removal deletes its remains.
@@ -42,7 +42,8 @@
 //! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,
 //! 16 bytes, CRC32C), and is made with its first backup. A folder copied by other means has the
 //! same identity. If that is then used as a second database, the file must be removed from it;
-//! extents of one number that differ in length or blocks are refused.
+//! a backup is refused that has an extent of another checksum than the repository's of its number. So
+//! is one of a folder that was replaced by an older copy of it.
 
 mod catalogue;
 mod create;

@@ -164,9 +164,7 @@ impl Repository {
         let catalogues = self.catalogues()?;
         let needed: HashSet<String> = catalogues
             .values()
-            .flat_map(|kept| {
-                kept.extents.iter().map(|(copy, _)| extent_name(&kept.identity, copy.id))
-            })
+            .flat_map(|kept| kept.extents.iter().map(|copy| extent_name(&kept.identity, copy.id)))
             .collect();
         let mut removed = Removed::default();
         let dir = self.extents_dir();

@@ -266,9 +266,13 @@ pub(super) fn filled(disk: &SimDisk, tables: &[&str]) -> Database {
 }
 
 fn fill(db: &Database, name: &str) {
+    fill_from(db, name, name.len() as u64);
+}
+
+fn fill_from(db: &Database, name: &str, seed: u64) {
     let txn = db.begin(TransactionOptions::new());
     let table = txn.create_table(name, EngineKind::Tiered).unwrap();
-    let mut rng = Rng::new(name.len() as u64);
+    let mut rng = Rng::new(seed);
     for key in 0..300_u16 {
         let value: Vec<u8> = (0..200).map(|_| rng.next_u64() as u8).collect();
         txn.put(table, &key.to_be_bytes(), &value).unwrap();
@@ -335,6 +339,33 @@ fn what_was_restored_shares_no_extents_with_what_it_came_from() {
         super::tests::restore(&repository, Some(backup.number), &other).unwrap();
         assert_eq!(contents(&open(&other, "/restored")), contents(db));
     }
+}
+
+/// B3, in a folder that was replaced by an older copy of it.
+#[test]
+fn an_extent_of_another_timeline_is_not_taken_for_the_same() {
+    let (disk, store) = (SimDisk::new(1), SimDisk::new(2));
+    let db = filled(&disk, &["one"]);
+    let repository = repository(&store).unwrap();
+    back_up(&db, &repository).unwrap();
+    db.close().unwrap();
+    let copy = disk.fork();
+    let db = open(&disk, "/db");
+    fill_from(&db, "two", 2);
+    let newer = back_up(&db, &repository).unwrap();
+    let identity = Path::new("/db/backup-identity");
+    let db = open(&copy, "/db");
+    // Of the same numbers, lengths and blocks, with other values.
+    fill_from(&db, "two", 3);
+    let refused = back_up(&db, &repository).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.to_string().contains("remove /db/backup-identity"), "{refused}");
+    copy.remove(identity).unwrap();
+    let whole = back_up(&db, &repository).unwrap();
+    assert_eq!(whole.new_extents, newer.extents);
+    let other = SimDisk::new(3);
+    restore(&repository, None, &other).unwrap();
+    assert_eq!(contents(&open(&other, "/restored")), contents(&db));
 }
 
 /// B4: at each operation that a backup makes, a crash; and a failure, and a full disk.

@@ -187,6 +187,7 @@ fn add_extent(
         len: data_bytes + 60_000,
         blocks: BLOCKS,
         data_bytes,
+        crc: at as u32,
         coding: if place == Place::Level2 { Coding::ZstdDictionary } else { Coding::Stored },
         names: Names::default(),
     };

@@ -34,11 +34,13 @@ pub struct ExtentCopy {
     pub data_bytes: u64,
     /// Its data blocks.
     pub blocks: u32,
+    /// CRC32C of its bytes.
+    pub crc: u32,
 }
 
 fn copy_of(table: TableId, meta: &ExtentMeta) -> ExtentCopy {
-    let ExtentMeta { id, len, data_bytes, blocks, .. } = *meta;
-    ExtentCopy { table, id: id.0, bytes: len, data_bytes, blocks }
+    let ExtentMeta { id, len, data_bytes, blocks, crc, .. } = *meta;
+    ExtentCopy { table, id: id.0, bytes: len, data_bytes, blocks, crc }
 }
 
 /// The engine's files at one moment, kept until the pin is dropped.
@@ -115,7 +117,7 @@ impl Pin {
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
-    pub fn read(&self, index: usize, bytes: &mut Vec<u8>) -> Result<u32> {
+    pub fn read(&self, index: usize, bytes: &mut Vec<u8>) -> Result<()> {
         self.extents[index].1.read_all(bytes)
     }
 
@@ -166,7 +168,7 @@ impl Copied {
     ///
     /// # Panics
     /// When there are not as many extents.
-    pub fn check(&self, index: usize, bytes: &[u8]) -> Result<u32> {
+    pub fn check(&self, index: usize, bytes: &[u8]) -> Result<()> {
         let (table, meta) = &self.metas[index];
         check_extent(bytes, *table, meta)
     }

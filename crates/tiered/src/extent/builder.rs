@@ -1,6 +1,7 @@
 //! Putting blocks together into extents.
 
 use spillway_base::TableId;
+use spillway_base::checksum::crc32c;
 use spillway_base::codec::{put_bytes, put_varint};
 
 use super::{FOOTER_BYTES, Footer};
@@ -187,6 +188,7 @@ impl ExtentBuilder {
             len: done.bytes.len() as u64,
             blocks,
             data_bytes,
+            crc: crc32c(&done.bytes),
             coding: done.coding,
             names: Names::of(done.names),
         };

@@ -8,22 +8,20 @@ use super::{ExtentHandle, FOOTER_BYTES, Footer, Resident};
 use crate::block::{BlockSearch, FrameId, check_frame, dictionary_of, open_frame};
 use crate::extent_meta::ExtentMeta;
 
-/// Checks that bytes are this extent's, every checksum of them. Answers the CRC32C of the whole.
+/// Checks that bytes are this extent's, every checksum of them.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
-pub(crate) fn check_extent(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<u32> {
-    check(bytes, table, meta)
-        .map_err(|error| error.context(format_args!("{table:?}, {}", meta.id)))?;
-    Ok(crc32c(bytes))
+pub(crate) fn check_extent(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
+    check(bytes, table, meta).map_err(|error| error.context(format_args!("{table:?}, {}", meta.id)))
 }
 
 impl ExtentHandle {
-    /// Reads all its bytes, checks every checksum of them, and answers the CRC32C of the whole.
+    /// Reads all its bytes, and checks every checksum of them.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
-    pub(crate) fn read_all(&self, bytes: &mut Vec<u8>) -> Result<u32> {
+    pub(crate) fn read_all(&self, bytes: &mut Vec<u8>) -> Result<()> {
         let home = self.home();
         bytes.resize(self.meta.len as usize, 0);
         home.file.read_at(home.offset, bytes)?;
@@ -64,6 +62,9 @@ fn check(bytes: &[u8], table: TableId, meta: &ExtentMeta) -> Result<()> {
         if !meta.names.may_have(dictionary_of(bytes)) {
             return wrong("a block names a dictionary that was not recorded");
         }
+    }
+    if crc32c(bytes) != meta.crc {
+        return wrong("it has another checksum than was recorded");
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ fn meta(id: u64) -> ExtentMeta {
         len: 2_000_000 + id,
         blocks: 120,
         data_bytes: 1_900_000,
+        crc: 0x0123_4567 + id as u32,
         coding: Coding::Zstd,
         names: Names::of(vec![DictionaryId(3)]),
     }

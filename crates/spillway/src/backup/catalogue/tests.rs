@@ -31,7 +31,7 @@ fn made() -> Vec<u8> {
 fn a_catalogue_is_read_as_it_was_written() {
     let bytes = made();
     let read = RECORD.decode(&bytes, Catalogue::decode).unwrap();
-    let data_bytes = read.extents.iter().map(|(copy, _)| copy.bytes).sum();
+    let data_bytes = read.extents.iter().map(|copy| copy.bytes).sum();
     let extents = read.extents.len() as u64;
     let wanted = Backup {
         number: 12,
@@ -48,7 +48,7 @@ fn a_catalogue_is_read_as_it_was_written() {
     assert_eq!(read.backup, wanted);
     let figures = (read.identity, read.persisted, read.segment_bytes);
     assert_eq!(figures, ([7; 16], Csn(3), 64 << 10));
-    let tables: Vec<u32> = read.extents.iter().map(|(copy, _)| copy.table.0).collect();
+    let tables: Vec<u32> = read.extents.iter().map(|copy| copy.table.0).collect();
     assert_eq!(tables, [0, 1, 1, 1, 1]);
     assert!(RECORD.encode(&read.encode()) == bytes);
 }

@@ -10,7 +10,7 @@ use crate::space::SlotRun;
 fn extent(id: u64, len: u64) -> ExtentState {
     let (slots, coding) = (SlotRun { file: 1, first: 0, count: 1 }, Coding::Stored);
     let (id, names) = (ExtentId(id), Names::default());
-    let meta = ExtentMeta { id, slots, len, blocks: 1, data_bytes: 1, coding, names };
+    let meta = ExtentMeta { id, slots, len, blocks: 1, data_bytes: 1, crc: 1, coding, names };
     ExtentState { meta, slices: Vec::new() }
 }
 

@@ -172,9 +172,8 @@ impl<'a> Run<'a> {
         let disk = SimDisk::new(1);
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
         let mut fetch = |index, bytes: &mut Vec<u8>| {
-            let sum = pin.read(index, bytes)?;
-            assert_eq!(checker.check(index, bytes).unwrap(), sum);
-            Ok(())
+            pin.read(index, bytes)?;
+            checker.check(index, bytes)
         };
         copied.restore(&shared, &dir(), &mut fetch).unwrap();
         verify_clean(&disk);
