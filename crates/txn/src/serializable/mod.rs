@@ -136,11 +136,11 @@ impl State {
         if !read.beside(wrote.snapshot) || !wrote.beside(read.snapshot) {
             return Ok(());
         }
-        if let Some(member) = self.members.get_mut(&reader) {
-            member.outgoing.insert(writer);
-        }
-        if let Some(member) = self.members.get_mut(&writer) {
-            member.incoming.insert(reader);
+        if !read.outgoing.contains(&writer) || !wrote.incoming.contains(&reader) {
+            self.find_room(acting, 2 * LINK_BYTES)?;
+            let outgoing = self.members.get_mut(&reader).map(|read| read.outgoing.insert(writer));
+            let incoming = self.members.get_mut(&writer).map(|wrote| wrote.incoming.insert(reader));
+            self.links += [outgoing, incoming].iter().filter(|new| **new == Some(true)).count();
         }
         // If a pivot has committed, only the acting transaction can still be refused. A pivot that
         // has not committed is refused at its own next step.
@@ -179,16 +179,20 @@ impl State {
 
     /// Charges the kept members and notes, and `more` bytes.
     fn charge(&mut self, more: usize) -> Result<()> {
-        let members = self.members.len() * MEMBER_BYTES;
+        let members = self.members.len() * MEMBER_BYTES + self.links * LINK_BYTES;
         self.memory.try_set(members + self.notes.bytes() + more)
     }
 
     /// Makes room for one more note of a transaction (SSI-2).
     fn make_room(&mut self, id: Id, start: &[u8], end: Option<&[u8]>) -> Result<()> {
-        let more = Notes::most(start, end);
         if self.notes.unfolded(id) >= self.fold_from {
             self.notes.fold(id);
         }
+        self.find_room(id, Notes::most(start, end))
+    }
+
+    /// Charges so much more for a transaction, after folding notes where it takes that.
+    fn find_room(&mut self, id: Id, more: usize) -> Result<()> {
         if self.charge(more).is_ok() {
             return Ok(());
         }
@@ -219,6 +223,7 @@ impl Serializable {
         let state = State {
             members: HashMap::new(),
             notes: Notes::default(),
+            links: 0,
             memory: Stepped::new(budget, Use::Transactions),
             fold_from,
         };

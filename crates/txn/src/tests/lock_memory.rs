@@ -1,8 +1,8 @@
 //! The memory of locks: LOCK-5 and LOCK-8 as transactions see them; and of the reads of
 //! SERIALIZABLE transactions (SSI-2).
 
-use spillway_base::ErrorKind;
 use spillway_base::budget::{Budget, Use};
+use spillway_base::{Direction, ErrorKind, KeyRange};
 use spillway_storage::sim::SimDisk;
 
 use super::{Db, TABLE, log, open_on};
