@@ -55,7 +55,7 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let name = name.into();
-    #[cfg(spillway_sim)]
+    #[cfg(debug_assertions)]
     let task = crate::scheduler::add(&name);
     let start = move || {
         #[cfg(debug_assertions)]

@@ -4,20 +4,21 @@
 //! real one. Both keep these guarantees, and promise no more:
 //!
 //! - **K1.** Later reads return the bytes written to a file, whether synced or not, in this process
-//!   or in one started after it was killed. Only a crash of the machine loses them.
+//!   or in one started after it was killed. Only a crash of the machine or a failed sync (K5) loses
+//!   them.
 //! - **K2.** After [`File::sync`] returns, everything written to the file before the call, and the
 //!   length it needs, survives a crash. After [`File::write_and_sync`] so do the bytes of that
 //!   call, and no others. The file's name survives only after [`Disk::sync_dir`].
 //! - **K3.** A write that was not synced may survive a crash in whole, in part, or not at all. A
 //!   part is any set of its 512-byte sectors; one sector is written whole or not at all.
 //! - **K4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may be
-//!   undone by a crash; those that survive are the earliest ones. A rename survives whole or not at
-//!   all.
+//!   undone by a crash; those that survive are the earliest ones of their folder, whatever survives
+//!   in others. A rename, within a folder, survives whole or not at all.
 //! - **K5.** The call that meets a failure reports it, and no other call does: of several threads
 //!   that sync a file, only one learns that the writes of any of them are lost. After a failed
-//!   sync, nothing written since the last successful one is reliable: reads may return it until a
-//!   crash loses it, and another successful sync does not change that (DESIGN, D6). Only writing it
-//!   again and syncing does.
+//!   sync, nothing written since the last successful one is reliable: reads may return each page of
+//!   it until a crash loses it, or the page's former bytes at once, and another successful sync does
+//!   not change that (DESIGN, D6). Only writing it again and syncing does.
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
 //!   [`File::allocate`] or an earlier write covered, and that [`File::punch`] has not released
 //!   since, never returns it.

@@ -18,7 +18,8 @@
 //!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
 //!   opening, which notes where it found the end. The same holds for a damaged header, and for a
 //!   missing segment between two others. The last durable frames of a log that was not opened since
-//!   have no such witness; damage there looks like a torn tail.
+//!   have no such witness; damage there looks like a torn tail. No payload is taken for a frame,
+//!   whatever bytes it has.
 //! - **L5 (generations).** Each opening for writing starts a segment of a new, larger generation.
 //!   Frames that an earlier opening left after its readable end are never read again, even if the
 //!   machine stops during the opening.

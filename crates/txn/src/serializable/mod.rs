@@ -18,8 +18,8 @@
 //! - Not noted: a blind `put` or `delete`, which reveals nothing; whether a row is locked (NOWAIT,
 //!   SKIP LOCKED), which concerns no serial order; and that a row is newer than the snapshot
 //!   ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
-//! - **SSI-2 (memory).** Notes of reads and writes, and transactions, are charged to the budget
-//!   while they are kept. A transaction's notes are folded into one range for each table once they
+//! - **SSI-2 (memory).** Notes of reads and writes, transactions, and dependencies among them are
+//!   charged to the budget while they are kept. A transaction's notes are folded into one range for each table once they
 //!   are many, and when memory is short; then also those of other transactions. A request that
 //!   still finds no room fails with [`ErrorKind::LockTableFull`] and notes nothing.
 //!
@@ -53,6 +53,10 @@ use notes::{Notes, POINT_BYTES};
 
 /// The size of a transaction beside its notes.
 const MEMBER_BYTES: usize = 384;
+
+/// Bytes that a dependency takes at each of its two ends: a number in a set, with the free places
+/// of the set.
+const LINK_BYTES: usize = 24;
 
 /// A transaction's notes are folded once they take this fraction of the budget.
 const PART_NOTED: usize = 64;
@@ -93,7 +97,9 @@ impl Member {
 struct State {
     members: HashMap<Id, Member>,
     notes: Notes,
-    /// The memory charged for both.
+    /// Numbers in the members' sets, incoming and outgoing.
+    links: usize,
+    /// The memory charged for all of these.
     memory: Stepped,
     /// The number of one transaction's notes from which they are folded.
     fold_from: usize,
@@ -173,6 +179,8 @@ impl State {
     fn forget_strangers(&mut self) {
         let known: HashSet<Id> = self.members.keys().copied().collect();
         self.notes.keep(&known);
+        let links = |member: &Member| member.incoming.len() + member.outgoing.len();
+        self.links = self.members.values().map(links).sum();
         // Reducing a charge never fails.
         let _ = self.charge(0);
     }

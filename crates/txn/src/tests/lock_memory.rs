@@ -183,6 +183,46 @@ fn ssi_2_a_transaction_reads_more_than_the_budget_has_notes_for() {
     }
 }
 
+/// SSI-2: each of 200 readers depends on each of 200 writers, which takes 2 MB.
+#[test]
+fn ssi_2_dependencies_are_charged() {
+    let budget = Budget::new(16 << 20);
+    let db = db(&budget);
+    let unused = budget.used();
+    let begin = || db.begin(Isolation::Serializable);
+    let writers: Vec<_> = (0..200).map(|_| begin()).collect();
+    for (number, writer) in (0..).zip(&writers) {
+        writer.take_snapshot();
+        writer.put(TABLE, &key(number), b"1").unwrap();
+    }
+    let read = || -> spillway_base::Result<_> {
+        let reader = begin();
+        let scan = reader.scan(TABLE, KeyRange::ALL, Direction::Forward)?;
+        scan.map(|row| row.map(drop)).collect::<spillway_base::Result<Vec<_>>>()?;
+        Ok(reader)
+    };
+    let before = budget.used_for(Use::Transactions);
+    let mut readers: Vec<_> = (0..200).map(|_| read().unwrap()).collect();
+    let took = budget.used_for(Use::Transactions) - before;
+    assert!(took > 3 << 19 && took < 3 << 20, "{took}");
+    let others = budget.charge(Use::Connections, budget.limit() - budget.used());
+    let refused = (0..100).find_map(|_| match read() {
+        Ok(reader) => {
+            readers.push(reader);
+            None
+        }
+        Err(error) => Some(error.kind()),
+    });
+    assert_eq!(refused, Some(ErrorKind::LockTableFull));
+    drop(others);
+    drop(readers);
+    for writer in writers {
+        writer.commit().wait().unwrap();
+    }
+    begin().take_snapshot();
+    assert_eq!(budget.used(), unused);
+}
+
 /// SSI-2: a read that memory has no room for is refused, and the transaction continues.
 #[test]
 fn ssi_2_a_read_that_memory_has_no_room_for_is_refused() {

@@ -81,7 +81,6 @@ impl CommitFuture {
 
 impl CommitFuture {
     /// The CSN of the commit, if it has one, even if the commit is never acknowledged.
-    #[cfg(spillway_sim)]
     #[must_use]
     pub fn ordered(&self) -> Option<Csn> {
         match &self.state {

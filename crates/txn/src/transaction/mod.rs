@@ -187,7 +187,6 @@ impl Transaction {
     }
 
     /// The CSN at which it reads, if it has read.
-    #[cfg(spillway_sim)]
     #[must_use]
     pub fn snapshot_csn(&self) -> Option<Csn> {
         self.snapshot.borrow().as_ref().map(Live::csn)
