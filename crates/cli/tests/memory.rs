@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use spillway_base::thread::JoinHandle;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;

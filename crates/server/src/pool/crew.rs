@@ -5,8 +5,8 @@
 //! Whoever calls another counts it as running at once, so that two do not call one each for the
 //! same place.
 
+use spillway_base::thread::JoinHandle;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};

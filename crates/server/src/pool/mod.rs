@@ -334,7 +334,7 @@ impl Pool {
         }
     }
 
-    fn spawn(&self) -> spillway_base::Result<std::thread::JoinHandle<()>> {
+    fn spawn(&self) -> spillway_base::Result<thread::JoinHandle<()>> {
         let pool = self.me.upgrade();
         thread::spawn("worker", move || {
             if let Some(pool) = pool {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use spillway_base::thread::JoinHandle;
 
 use crate::common::{Hurried, code, in_memory, run};
 use spillway::{
