@@ -16,7 +16,7 @@
 //! So a pool that needs memory returns as much free memory of the other pools to the system, except
 //! for a small slack.
 //!
-//! If memory is plenty ([`LARGE_SHARE`]), a region is one large page of the system. With small
+//! If memory is plenty (`LARGE_SHARE`), a region is one large page of the system. With small
 //! pages, nearly each cache line of a block that is read misses the processor's TLB. A region of
 //! which the system takes a part back stays in small pages, because the system would otherwise make
 //! it whole again with memory that the budget does not count.

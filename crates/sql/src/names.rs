@@ -7,8 +7,8 @@
 //!   whose name is empty, ends with white space or has more than [`NAME_MAX`] characters.
 //!   Characters are counted, not bytes.
 //! - **NAME-2 (at once).** A statement with such a name fails before it takes a metadata lock,
-//!   changes anything or waits: [`check_statement`] and [`check_alter`] read columns, indexes and
-//!   constraints; `Session::have_definitions` and `Session::have_databases_alone` read databases
+//!   changes anything or waits: `ddl/name_check` reads columns, indexes and constraints;
+//!   `Session::have_definitions` and `Session::have_databases_alone` read databases
 //!   and tables.
 //! - **NAME-3 (old names).** A table or database that exists already can be used, renamed and
 //!   dropped whatever its name is. So a reference is checked only where it finds nothing: it then
@@ -16,8 +16,8 @@
 //! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a
 //!   character above U+FFFF (1300). `parser/text` refuses both for every name, created or not.
 //!
-//! - **NAME-5 (shown).** No error's text has a control character in it: [`printable`] writes them
-//!   out.
+//! - **NAME-5 (shown).** No error's text has a control character in it: [`crate::printable`] writes
+//!   them out.
 //!
 //! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which
 //! has none. Both are so here.

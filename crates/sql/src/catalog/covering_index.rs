@@ -24,7 +24,7 @@
 //! - **S5.** A query answers the same with and without index-only reads; but if it asks for no
 //!   order, rows may come in another.
 //! - **S6.** However many ranges a query joins by OR, an entry is read once: the query reads
-//!   disjoint spans (`spans`).
+//!   disjoint spans (`executor/index_ranges`).
 
 use spillway_types::key::{self, Part};
 use spillway_types::{ColumnType, Field, ValueRef};

@@ -514,13 +514,13 @@ impl RunSource {
         if let Some(table) = extent.table(&pin) {
             // All is in memory most often: one pin is enough then, and nobody counts references to
             // the table.
-            let index = block(&table, blocks.clone());
-            if !is_there(&table, index) {
+            let index = block(table, blocks.clone());
+            if !is_there(table, index) {
                 return Ok(None);
             }
-            if let Some(data) = extent.block_to_keep(&table, index, &pin) {
+            if let Some(data) = extent.block_to_keep(table, index, &pin) {
                 self.ahead.borrow_mut().pass();
-                return Ok(Some(self.stand((slice, &table, index), data)));
+                return Ok(Some(self.stand((slice, table, index), data)));
             }
         }
         drop(pin);
