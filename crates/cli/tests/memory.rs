@@ -1,13 +1,13 @@
 //! The server's process keeps its memory within the bound of `docs/operations.md` (Memory).
 #![allow(missing_docs)]
 
+use spillway_base::thread::JoinHandle;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spillway_base::thread::JoinHandle;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;

@@ -29,7 +29,7 @@
 //!
 //! Statistics: `temperature` (reads of extents), `access_pattern` (reads and writes of a table),
 //! `write_load` (flushes of a sub-table). `deferred_free` frees old views, `inspect` describes a
-//! database, and `verify` checks a closed folder. Epochs and page pools are in `spillway_memory`.
+//! database, and `verify` checks a closed folder. Epochs and page pools are in `spillway_reclaim`.
 
 mod access_pattern;
 mod block;

@@ -2,8 +2,8 @@
 //! each call is a scheduling point, and so is the moment after a lock was taken: a section that has
 //! none of its own would be atomic to the others.
 //!
-//! A lock is `parking_lot`'s. A task only tries it, and waits for it by the scheduler; a thread that
-//! is no task waits as it would without the scheduler.
+//! A lock is `parking_lot`'s. A task only tries it, and waits for it by the scheduler; a thread
+//! that is no task waits as it would without the scheduler.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

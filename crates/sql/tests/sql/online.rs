@@ -1,9 +1,9 @@
 //! Indexes that are built while their table is read and written: guarantees O1 to O8 of
 //! `ddl/online`.
 
+use spillway_base::thread::JoinHandle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use spillway_base::thread::JoinHandle;
 
 use crate::common::{Hurried, code, in_memory, run};
 use spillway::{

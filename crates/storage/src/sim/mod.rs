@@ -8,8 +8,8 @@
 //!   is kept; of what was written since, each 512-byte sector is kept or lost by a seeded choice,
 //!   alone. Of a length grown since the last sync, all, none or a part is kept; a cut is kept or
 //!   undone. Of the creations, renames and removals in a folder since its last sync, a seeded
-//!   choice keeps the earliest few, for each folder by itself (K3, K4). Handles opened before are dead. Until
-//!   [`SimDisk::restart`] every operation fails.
+//!   choice keeps the earliest few, for each folder by itself (K3, K4). Handles opened before are
+//!   dead. Until [`SimDisk::restart`] every operation fails.
 //! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order
 //!   issued. Any number can be made to fail: with an I/O error before anything happened, with an
 //!   I/O error after half of a write, with a full disk, or with a crash. `write_and_sync` is two
@@ -32,8 +32,8 @@
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
 //!   long as a test likes. None is served without its device (K8).
 //!
-//! Not modelled: renames from one folder to another, misdirected writes, stale reads, and a loss of space that was allocated without a
-//! sync.
+//! Not modelled: renames from one folder to another, misdirected writes, stale reads, and a loss of
+//! space that was allocated without a sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
 //! disk, [`SimDisk::fork`] copies it.

@@ -1,6 +1,6 @@
 //! Building blocks from sorted entries, with their properties.
 
-use spillway_memory::pages::PAGE_ALIGN;
+use spillway_reclaim::pages::PAGE_ALIGN;
 
 use super::body::{entry_bytes, put_entry, put_trailer, read_all};
 use super::{BLOCK_BYTES, Entry, FRAME_BYTES, put_frame};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::{Csn, Result, TableId};
-use spillway_memory::pages::{Buffer, PagePools};
+use spillway_reclaim::pages::{Buffer, PagePools};
 
 use super::{
     Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_coded_frame,

@@ -37,7 +37,7 @@ use spillway_base::budget::{Budget, Use};
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;
 use spillway_base::{Csn, Direction, Error, Result, TableId, prefetch};
-use spillway_memory::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
+use spillway_reclaim::pages::{Buffer, PAGE_ALIGN, PagePools, SYSTEM_PAGE_BYTES};
 
 use crate::block_search::{self, Nodes, Way};
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};

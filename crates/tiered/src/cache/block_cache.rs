@@ -15,7 +15,7 @@ use spillway_base::lock::{Mutex, MutexGuard};
 use spillway_base::sync::thread;
 #[cfg(loom)]
 use spillway_base::sync::{Mutex, MutexGuard};
-use spillway_memory::epochs::{Epochs, Limbo, Pin};
+use spillway_reclaim::epochs::{Epochs, Limbo, Pin};
 
 use super::cache_balancer::GHOST_SHARE;
 use super::eviction_queue::{EvictionQueue, NONE, Queue, Verdict};

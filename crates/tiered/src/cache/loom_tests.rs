@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::sync::{Arc as LoomArc, UnsafeCell, model, thread};
-use spillway_memory::epochs::{Epochs, Limbo};
+use spillway_reclaim::epochs::{Epochs, Limbo};
 
 use super::tagged_ptr::{TaggedPtr, Unlinked};
 use super::*;

@@ -34,7 +34,7 @@
 //! # Parts
 //!
 //! - [`tagged_ptr`]: pointers with marks of use in their low bits;
-//! - [`spillway_memory::epochs`]: which readers may still see an evicted entry;
+//! - [`spillway_reclaim::epochs`]: which readers may still see an evicted entry;
 //! - [`eviction_queue`]: which entry is evicted next; [`ghost_list`]: entries that were evicted
 //!   lately;
 //! - [`block_cache`]: the cache of blocks and tables; [`rows`]: the cache of rows;
@@ -62,7 +62,7 @@ mod tests;
 mod trace;
 
 pub(crate) use cache_balancer::CacheBalancer;
-pub(crate) use spillway_memory::epochs::Pin;
+pub(crate) use spillway_reclaim::epochs::Pin;
 pub use trace::CacheTrace;
 
 pub(crate) use block_cache::{

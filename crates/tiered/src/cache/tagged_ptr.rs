@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 
 use spillway_base::sync::Arc;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
-use spillway_memory::epochs::Pin;
+use spillway_reclaim::epochs::Pin;
 
 /// The most marks: a use adds one, up to these, and the eviction's hand takes one away each time it
 /// comes by.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 
 use spillway_base::Result;
-use spillway_memory::pages::{Buffer, PagePools};
+use spillway_reclaim::pages::{Buffer, PagePools};
 use spillway_storage::AlignedBuffer;
 
 use super::readahead::WIDENED_BYTES;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use spillway_base::budget::{Budget, Charge, GiveWay, Use, Worth};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
-use spillway_memory::pages::{Buffer, PagePools};
+use spillway_reclaim::pages::{Buffer, PagePools};
 use spillway_storage::{Disk, File};
 
 use super::async_reads::AsyncReads;

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use spillway_base::budget::{Budget, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use spillway_memory::pages::{PAGE_ALIGN, Page, PagePool};
+use spillway_reclaim::pages::{PAGE_ALIGN, Page, PagePool};
 
 /// A memtable of a few rows is to cost a few kilobytes: chunks begin small, and grow with the
 /// arena. In models the first one is enough: loom does not know of the lock that is taken for

@@ -19,7 +19,7 @@ use spillway_base::{Csn, Direction};
 use gate::{Gate, Inside};
 pub(crate) use key::VersionRef;
 use spillway_base::lock::Mutex;
-use spillway_memory::pages::PagePool;
+use spillway_reclaim::pages::PagePool;
 use tree::Tree;
 pub(crate) use tree::{Place, Places};
 

@@ -38,7 +38,7 @@ use std::ptr::NonNull;
 use smallvec::SmallVec;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 use spillway_base::{Csn, Direction};
-use spillway_memory::pages::PagePool;
+use spillway_reclaim::pages::PagePool;
 
 use super::arena::Arena;
 use super::key::{self, KeyRef, VersionRef};

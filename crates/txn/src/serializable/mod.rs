@@ -19,9 +19,10 @@
 //!   SKIP LOCKED), which concerns no serial order; and that a row is newer than the snapshot
 //!   ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
 //! - **SSI-2 (memory).** Notes of reads and writes, transactions, and dependencies among them are
-//!   charged to the budget while they are kept. A transaction's notes are folded into one range for each table once they
-//!   are many, and when memory is short; then also those of other transactions. A request that
-//!   still finds no room fails with [`ErrorKind::LockTableFull`] and notes nothing.
+//!   charged to the budget while they are kept. A transaction's notes are folded into one range for
+//!   each table once they are many, and when memory is short; then also those of other
+//!   transactions. A request that still finds no room fails with [`ErrorKind::LockTableFull`] and
+//!   notes nothing.
 //!
 //! # The range that a scan has read
 //!

@@ -1,11 +1,11 @@
 //! Blocks in pages of a pool: a page is another block's only once no reader is in the old one.
 //!
 //! The blocks are a pool's own buffers, which tell their pages' trackers of every look and every
-//! change ([`spillway_memory::loom_tracker`]): also of what no tool sees, as the page is mapped all
+//! change ([`spillway_reclaim::loom_tracker`]): also of what no tool sees, as the page is mapped all
 //! the while.
 
 use spillway_base::budget::Use;
-use spillway_memory::pages::{Buffer, PagePools};
+use spillway_reclaim::pages::{Buffer, PagePools};
 
 use super::*;
 

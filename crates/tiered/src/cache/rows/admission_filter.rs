@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use spillway_memory::pages::in_large;
+use spillway_reclaim::pages::in_large;
 
 /// A part of the hash of the last key that was missed, at each of many places.
 pub(super) struct AdmissionFilter(Box<[AtomicU16]>);

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use spillway_base::prefetch;
 use spillway_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
-use spillway_memory::epochs::Pin;
+use spillway_reclaim::epochs::Pin;
 
 use super::row::{RemovedRow, Row, RowRef};
 

@@ -3,7 +3,7 @@
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
-use spillway_memory::epochs::go_by;
+use spillway_reclaim::epochs::go_by;
 
 use super::*;
 

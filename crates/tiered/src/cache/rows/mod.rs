@@ -58,8 +58,8 @@ use spillway_base::lock::{Mutex, MutexGuard};
 #[cfg(loom)]
 use spillway_base::modelled::{Mutex, MutexGuard};
 use spillway_base::{Csn, TableId};
-use spillway_memory::epochs::{Epochs, Limbo, STRIPES, stripe};
-use spillway_memory::pages::in_large;
+use spillway_reclaim::epochs::{Epochs, Limbo, STRIPES, stripe};
+use spillway_reclaim::pages::in_large;
 
 use self::admission_filter::AdmissionFilter;
 use self::bucket::{Bucket, Held, WAYS};

@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use spillway_base::{Csn, TableId};
-use spillway_memory::loom_tracker::{self, LoomTracker, free_tracked};
+use spillway_reclaim::loom_tracker::{self, LoomTracker, free_tracked};
 
 /// Words before the bytes: the lengths, the commit, the tag; and the tracker, in a model.
 const HEADER_WORDS: usize = TRACKER_AT + loom_tracker::WORDS;
