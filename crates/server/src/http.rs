@@ -471,17 +471,22 @@ fn header(line: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
+    use std::panic::{catch_unwind, resume_unwind};
+    use std::sync::mpsc::SyncSender;
 
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn start(within: Duration, body: usize) -> Answering {
-        start_with(within, body, sync_channel(0).1)
+        start_with(within, body).0
     }
 
-    /// With a page that is made once somebody says so.
-    fn start_with(within: Duration, body: usize, goes_on: Receiver<()>) -> Answering {
+    /// A server, and what has its page `/later` made. The page's thread waits for the second, and
+    /// the drop of the first for that thread. A pattern's last variable is dropped first, so a test
+    /// that fails ends.
+    fn start_with(within: Duration, body: usize) -> (Answering, SyncSender<()>) {
+        let (sender, goes_on) = sync_channel(0);
         let goes_on = Arc::new(std::sync::Mutex::new(goes_on));
         let pages = move |asked: &Asked<'_>| {
             Reply::Page(match asked.path {
@@ -503,14 +508,16 @@ mod tests {
                 "/later" => {
                     let goes_on = goes_on.clone();
                     return made(move |out| {
-                        goes_on.lock().unwrap().recv().unwrap();
-                        out.write_str("slow").unwrap();
+                        if goes_on.lock().unwrap().recv().is_ok() {
+                            out.write_str("slow").unwrap();
+                        }
                     });
                 }
                 path => Page::text("200 OK", path),
             })
         };
-        Answering::start("127.0.0.1:0".parse().unwrap(), within, Box::new(pages)).unwrap()
+        let address = "127.0.0.1:0".parse().unwrap();
+        (Answering::start(address, within, Box::new(pages)).unwrap(), sender)
     }
 
     /// A page that is made piece by piece.
@@ -650,8 +657,7 @@ mod tests {
     #[test]
     fn others_are_answered_while_a_page_is_made_and_its_client_waits_for_it() {
         let within = Duration::from_millis(100);
-        let (goes_on, waits) = sync_channel(0);
-        let page = start_with(within, 0, waits);
+        let (page, goes_on) = start_with(within, 0);
         let mut first = connect(&page);
         first.write_all(b"GET /later HTTP/1.1\r\n\r\n").unwrap();
         // Its head comes before it is made.
@@ -670,6 +676,19 @@ mod tests {
         first.read_to_string(&mut told).unwrap();
         assert_eq!(joined(told.split_once("\r\n\r\n").unwrap().1), "slow");
         drop(others);
+    }
+
+    #[test]
+    fn a_test_that_fails_ends_though_a_page_is_being_made() {
+        let failed = catch_unwind(|| {
+            let (page, _goes_on) = start_with(PATIENCE, 0);
+            let mut client = connect(&page);
+            client.write_all(b"GET /later HTTP/1.1\r\n\r\n").unwrap();
+            client.read_exact(&mut [0; 10]).unwrap();
+            // Not a panic that the hook reports: this one is meant.
+            resume_unwind(Box::new(()));
+        });
+        assert!(failed.is_err());
     }
 
     #[test]
