@@ -11,6 +11,8 @@
 //! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their
 //!   causes;
 //! - [`prefetch`]: memory that will be needed soon;
+//! - [`sleepers`]: how a pool's threads sleep and are woken, here because its models are built
+//!   without the crates above;
 //! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over;
 //!   in builds with debug assertions its deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.
@@ -32,6 +34,7 @@ pub mod range;
 pub mod rng;
 #[cfg(debug_assertions)]
 pub mod scheduler;
+pub mod sleepers;
 pub mod stall;
 pub mod sync;
 pub mod thread;

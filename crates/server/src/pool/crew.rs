@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use spillway_base::Result;
+use spillway_base::sleepers::Sleepers;
 
 /// A spare worker that nobody called for so long ends.
 const SPARE_FOR: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ pub(super) struct Crew {
     /// More that may run, because all others are long at theirs.
     extra: AtomicUsize,
     running: AtomicUsize,
-    sleeping: AtomicUsize,
+    pub(super) sleepers: Sleepers,
     waiting: AtomicUsize,
     /// As in the state, for who only wants to know.
     ending: std::sync::atomic::AtomicBool,
@@ -43,7 +44,7 @@ impl Crew {
             most: most.max(1),
             extra: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
-            sleeping: AtomicUsize::new(0),
+            sleepers: Sleepers::new(),
             waiting: AtomicUsize::new(0),
             ending: false.into(),
             state: Mutex::default(),
@@ -73,15 +74,7 @@ impl Crew {
     }
 
     pub(super) fn sleeping(&self) -> usize {
-        self.sleeping.load(SeqCst)
-    }
-
-    pub(super) fn lie_down(&self) {
-        self.sleeping.fetch_add(1, SeqCst);
-    }
-
-    pub(super) fn get_up(&self) {
-        self.sleeping.fetch_sub(1, SeqCst);
+        self.sleepers.asleep()
     }
 
     /// The calling worker waits.
@@ -259,16 +252,19 @@ mod tests {
         assert!(!crew.is_one_at_work(0), "nobody would see what comes");
         crew.call(start).unwrap();
         assert!(!crew.is_one_at_work(0), "both are at work");
-        crew.lie_down();
-        assert!(crew.is_one_at_work(0));
-        crew.call(start).unwrap();
-        assert!(!crew.is_one_at_work(0));
-        crew.leave();
-        assert!(!crew.is_one_at_work(0), "one waits");
-        assert!(crew.is_one_at_work(1), "but that is known");
-        crew.come_back();
-        crew.lie_down();
-        assert!(crew.is_one_at_work(0));
+        let asleep = |then: &dyn Fn()| {
+            crew.sleepers.sleep(|| true, then);
+        };
+        asleep(&|| {
+            assert!(crew.is_one_at_work(0));
+            crew.call(start).unwrap();
+            assert!(!crew.is_one_at_work(0));
+            crew.leave();
+            assert!(!crew.is_one_at_work(0), "one waits");
+            assert!(crew.is_one_at_work(1), "but that is known");
+            crew.come_back();
+            asleep(&|| assert!(crew.is_one_at_work(0)));
+        });
         crew.end().into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

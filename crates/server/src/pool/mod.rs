@@ -93,7 +93,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -181,8 +181,6 @@ pub(crate) struct Pool {
     bell: OwnedFd,
     /// Readable when reads are over that go on beside statements.
     _reads: Vec<OwnedFd>,
-    /// Whether the bell was rung and nobody has come yet.
-    rung: AtomicBool,
     seats: RwLock<FxHashMap<u64, Arc<Seat>>>,
     work: Mutex<Work>,
     commits: Commits,
@@ -232,7 +230,6 @@ impl Pool {
             epoll,
             bell,
             _reads: reads,
-            rung: AtomicBool::new(false),
             seats: RwLock::default(),
             work: Mutex::default(),
             commits: Commits::default(),
@@ -386,9 +383,7 @@ impl Pool {
 
     /// Wakes one who sleeps, unless somebody is on the way.
     fn ring_if_asleep(&self) {
-        if self.crew.sleeping() > 0 && !self.rung.swap(true, Ordering::SeqCst) {
-            self.ring();
-        }
+        self.crew.sleepers.wake_one(|| self.ring());
     }
 
     fn ring(&self) {
@@ -551,15 +546,13 @@ impl Pool {
             STEPS_BACK.set(true);
             return;
         }
-        self.crew.lie_down();
-        // Whoever queued something before did not see who sleeps (invariant 3).
-        let mut found = Found::Nothing;
-        if self.work.lock().is_empty() && self.crew.goes_on() {
+        let is_idle = || self.work.lock().is_empty() && self.crew.goes_on();
+        let found = self.crew.sleepers.sleep(is_idle, || {
             // What the device has not taken is handed over again.
             let keeps = self.shared.instance.database().keeps_reads();
-            found = self.listen(events, keeps.then_some(REFUSED));
-        }
-        self.crew.get_up();
+            self.listen(events, keeps.then_some(REFUSED))
+        });
+        let found = found.unwrap_or(Found::Nothing);
         if !self.is_brief() || self.work.lock().commands() >= BACKLOG {
             self.call_if_missed();
         }
@@ -623,7 +616,7 @@ impl Pool {
             for event in events.iter() {
                 let (number, flags) = (event.data.u64(), event.flags);
                 if number == BELL {
-                    self.rung.store(false, Ordering::SeqCst);
+                    self.crew.sleepers.heard();
                 } else if number == READS {
                     read = true;
                 } else if let Some(seat) = seats.get(&number) {

@@ -191,9 +191,7 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
     assert_eq!(started.load(SeqCst), 2);
     // Who sleeps sees what comes.
     crew.leave();
-    crew.lie_down();
-    assert!(!crew.is_short());
-    crew.get_up();
+    crew.sleepers.sleep(|| true, || assert!(!crew.is_short()));
     assert!(crew.is_short());
     crew.end();
     assert!(!crew.stays(|| ()) && !crew.goes_on());
@@ -212,19 +210,23 @@ fn one_that_steps_back_does_not_run_until_it_is_called() {
     // Who slept has got up, and found none missing while this one ran.
     assert!(crew.steps_back(|| unreachable!("nobody would see what comes")));
     assert!(!crew.is_alone() && !crew.is_short(), "it counts as before");
-    crew.lie_down();
-    assert!(!crew.is_alone() && !crew.is_short());
     thread::together(2, |number| {
         if number == 0 {
+            while crew.sleeping() == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!crew.is_alone() && !crew.is_short());
             let rests = Cell::new(false);
             assert!(crew.steps_back(|| rests.set(true)) && rests.get());
             return;
         }
-        while crew.spare() == 0 {
-            std::thread::yield_now();
-        }
-        assert!(!crew.is_alone() && !crew.is_short(), "the other sees what comes");
-        crew.get_up();
+        let until_the_other_rests = || {
+            while crew.spare() == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!crew.is_alone() && !crew.is_short(), "this one sees what comes");
+        };
+        crew.sleepers.sleep(|| true, until_the_other_rests);
         assert!(crew.is_alone() && crew.is_short());
         crew.call(|| unreachable!("there is a spare one")).unwrap();
     });

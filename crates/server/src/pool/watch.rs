@@ -41,10 +41,12 @@ impl Pool {
         let taken = self.taken.load(Ordering::SeqCst);
         let before = self.taken_before.swap(taken, Ordering::SeqCst);
         if taken == before {
-            self.collect(&mut Vec::new(), false);
-            // A worker that sleeps does not see an event that this thread has taken from epoll.
-            self.show_work();
-            if !self.work.lock().is_empty() && self.crew.sleeping() == 0 {
+            let collect = || {
+                self.collect(&mut Vec::new(), false);
+            };
+            let has_work = || !self.work.lock().is_empty();
+            // SLEEPERS-2: a worker that sleeps does not see an event that this thread has taken.
+            if self.crew.sleepers.relieve(collect, has_work, || self.ring()) {
                 if !self.crew.is_short() {
                     self.crew.stretch();
                 }

@@ -1,0 +1,134 @@
+//! Threads that sleep in a poller, and the bell that wakes one of them for work from elsewhere.
+//!
+//! Workers take work from a shared queue. A worker that finds none sleeps in a poller, such as an
+//! epoll instance, which wakes it for one event. Work that does not come as an event, because
+//! another thread queued it, wakes a sleeper by a bell: one more source of events in that poller.
+//! A ring costs a system call, so it is left out where nobody sleeps, and while an earlier ring has
+//! not been heard.
+//!
+//! A ring that is left out wrongly leaves work in the queue until some later event, which may never
+//! come. So this module holds the order of the steps, and it is checked with loom.
+//!
+//! # Guarantees
+//!
+//! - **SLEEPERS-1.** Work that is queued before [`Sleepers::wake_one`] is found by a worker: by one
+//!   that is awake and looks at the queue before it sleeps, or by one that the bell wakes.
+//! - **SLEEPERS-2.** A thread that takes events from the poller on behalf of others, and does no
+//!   work itself, leaves none of them unseen ([`Sleepers::relieve`]). A sleeper does not see an
+//!   event that another thread has taken, and the bell may be among these events.
+//!
+//! The caller's part: it pushes work into the queue before it calls `wake_one`, it looks at the
+//! queue after each [`Sleepers::sleep`], and it calls [`Sleepers::heard`] when the poller reports
+//! the bell.
+
+use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// How many workers sleep, and whether a ring is on its way to one of them.
+#[derive(Debug)]
+pub struct Sleepers {
+    asleep: AtomicUsize,
+    /// The bell was rung, and nobody has heard it yet.
+    rung: AtomicBool,
+}
+
+impl Default for Sleepers {
+    fn default() -> Sleepers {
+        Sleepers::new()
+    }
+}
+
+impl Sleepers {
+    /// Nobody sleeps.
+    #[must_use]
+    pub fn new() -> Sleepers {
+        Sleepers { asleep: AtomicUsize::new(0), rung: AtomicBool::new(false) }
+    }
+
+    /// How many workers sleep, or are about to.
+    #[must_use]
+    pub fn asleep(&self) -> usize {
+        self.asleep.load(SeqCst)
+    }
+
+    /// The calling worker sleeps by `wait`, unless `is_idle` finds something to do. `is_idle` looks
+    /// at the queue when the worker is counted as asleep already: whoever queues work after that
+    /// look rings.
+    pub fn sleep<T>(&self, is_idle: impl FnOnce() -> bool, wait: impl FnOnce() -> T) -> Option<T> {
+        self.asleep.fetch_add(1, SeqCst);
+        let woken = is_idle().then(wait);
+        self.asleep.fetch_sub(1, SeqCst);
+        woken
+    }
+
+    /// Has one sleeper look at the queue, if any sleeps and no ring is on its way.
+    pub fn wake_one(&self, ring: impl FnOnce()) {
+        if self.asleep() > 0 && !self.rung.swap(true, SeqCst) {
+            ring();
+        }
+    }
+
+    /// The poller has reported the bell to the calling thread.
+    pub fn heard(&self) {
+        self.rung.store(false, SeqCst);
+    }
+
+    /// Called by a thread that is no worker: `collect` takes what the poller has and queues it, and
+    /// a sleeper is woken if there is work. Whether there is work and nobody who sleeps: then
+    /// another worker is needed.
+    pub fn relieve(
+        &self,
+        collect: impl FnOnce(),
+        has_work: impl FnOnce() -> bool,
+        ring: impl FnOnce(),
+    ) -> bool {
+        collect();
+        if !has_work() {
+            return false;
+        }
+        self.wake_one(ring);
+        self.asleep() == 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_ring_is_left_out_where_it_wakes_nobody() {
+        let sleepers = Sleepers::new();
+        let rings = Cell::new(0);
+        let wake = || sleepers.wake_one(|| rings.set(rings.get() + 1));
+        wake();
+        assert_eq!(rings.get(), 0, "nobody sleeps");
+        let woken = sleepers.sleep(
+            || sleepers.asleep() == 1,
+            || {
+                (0..3).for_each(|_| wake());
+                rings.get()
+            },
+        );
+        assert_eq!((woken, sleepers.asleep()), (Some(1), 0));
+        assert_eq!(sleepers.sleep(|| false, || ()), None);
+        sleepers.heard();
+        sleepers.sleep(|| true, wake);
+        assert_eq!(rings.get(), 2);
+    }
+
+    #[test]
+    fn another_worker_is_needed_where_there_is_work_and_nobody_sleeps() {
+        let sleepers = Sleepers::new();
+        assert!(!sleepers.relieve(|| (), || false, || panic!("no work")));
+        assert!(sleepers.relieve(|| (), || true, || panic!("nobody sleeps")));
+        let rung = Cell::new(false);
+        let is_needed =
+            sleepers.sleep(|| true, || sleepers.relieve(|| (), || true, || rung.set(true)));
+        assert_eq!((is_needed, rung.get()), (Some(false), true));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
