@@ -22,6 +22,7 @@
 
 mod admission;
 mod auth;
+mod batched_send;
 mod caching;
 mod capabilities;
 mod codec;
@@ -40,7 +41,6 @@ mod metrics;
 mod packet;
 mod params;
 mod pool;
-mod post;
 mod results;
 mod rows;
 mod server;

@@ -323,7 +323,7 @@ impl Listeners {
         let socket = Socket::new(raw.clone(), self.shared.traffic.clone());
         match self.shared.admit(raw, entrance, address) {
             Ok(slot) => {
-                if self.pool.seat(socket, slot, address).is_err() {
+                if self.pool.add(socket, slot, address).is_err() {
                     self.shared.counters.aborted_connects.add();
                 }
             }

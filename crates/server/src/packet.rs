@@ -13,7 +13,7 @@ use spillway::CommitFuture;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
 
-use crate::post::Parcel;
+use crate::batched_send::PendingSend;
 use crate::rows::Short;
 use crate::transport::Transport;
 
@@ -402,14 +402,14 @@ impl<T: Transport> Packets<T> {
 
     /// The response, where it can be sent as it is ([`Transport::direct`]) and is no longer than
     /// that is worth.
-    pub(crate) fn parcel(&self) -> Option<Parcel<'_>> {
+    pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         let some = !self.output.is_empty() && self.output.len() <= INPUT;
         let raw = self.transport.direct().filter(|_| some)?;
-        Some(Parcel::new(raw, &self.output))
+        Some(PendingSend::new(raw, &self.output))
     }
 
-    /// So much of [`Packets::parcel`] was sent. Whether that is all: [`Packets::send`] sends the
-    /// rest, or says why not.
+    /// So much of [`Packets::pending_send`] was sent. Whether that is all: [`Packets::send`] sends
+    /// the rest, or says why not.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         let sent = match sent {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),

@@ -14,12 +14,12 @@ use spillway_base::clock;
 use spillway_sql::{Limits, Outcome, Session, SqlError};
 
 use crate::auth::{self, Nonce};
+use crate::batched_send::PendingSend;
 use crate::capabilities as can;
 use crate::columns::Columns;
 use crate::login::{LOGIN_PACKET_MAX, Login, Peer, greet, log_in};
 use crate::packet::{KEPT_BYTES, Packets, ReadError, Undo};
 use crate::params::Bound;
-use crate::post::Parcel;
 use crate::results::{put_error, put_ok};
 use crate::server::Shared;
 use crate::transport::{Security, Transport};
@@ -81,7 +81,7 @@ pub(crate) enum Step {
     Commits(CommitFuture),
     /// Its statement waits for a row: it goes on once its waker was called, or this time has come.
     Locked(Duration),
-    /// Its answer is made up, and is to be sent ([`Client::parcel`]). Then nothing, as for `Waits`.
+    /// Its answer is ready to be sent ([`Client::pending_send`]). Then nothing, as for `Waits`.
     Answers(Duration),
     /// It has gone.
     End,
@@ -187,15 +187,15 @@ impl<T: Transport> Client<T> {
     }
 
     /// Its answer, after [`Step::Answers`].
-    pub(crate) fn parcel(&self) -> Option<Parcel<'_>> {
+    pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         match &self.stage {
-            Stage::Known(connection) => connection.packets.parcel(),
+            Stage::Known(connection) => connection.packets.pending_send(),
             Stage::Greeted(..) | Stage::Gone => None,
         }
     }
 
-    /// So much of [`Client::parcel`] was sent. Whether that is all: the next step sends what is
-    /// left, or meets why it cannot be.
+    /// So much of [`Client::pending_send`] was sent. Whether that is all: the next step sends the
+    /// rest, or meets why it cannot be.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         match &mut self.stage {
             Stage::Known(connection) => {
@@ -455,7 +455,7 @@ impl<T: Transport> Connection<T> {
             return Ok(Step::End);
         }
         let quiet = self.packets.is_quiet();
-        self.answered = quiet && self.packets.parcel().is_some();
+        self.answered = quiet && self.packets.pending_send().is_some();
         if !self.answered {
             self.packets.send()?;
         }

@@ -1,4 +1,4 @@
-//! The commits whose answers wait, and when a worker writes the log for them.
+//! Commits whose responses wait, and when a worker writes the log for them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

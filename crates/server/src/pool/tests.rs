@@ -5,83 +5,83 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use spillway_base::thread;
 
-use super::crew::Crew;
-use super::seat::{Seat, Sitting};
+use super::connection_slot::{ConnectionSlot, ConnectionState};
+use super::thread_pool::ThreadPool;
 use super::timer::Timer;
 
-fn seat() -> Seat {
-    Seat::new(1, Sitting::Gone)
+fn connection() -> ConnectionSlot {
+    ConnectionSlot::new(1, ConnectionState::Gone)
 }
 
 const LATER: Duration = Duration::from_secs(100);
 
 #[test]
 fn a_seat_is_queued_once_and_overlooks_nothing() {
-    let seat = seat();
-    assert!(!seat.stir(false), "it begins busy");
-    assert!(seat.look().stirred);
-    assert!(seat.rest(LATER));
-    assert_eq!(seat.waits_until(), Some(LATER));
-    assert!(seat.stir(false));
-    assert!(!seat.stir(false), "it is queued already");
-    assert_eq!(seat.waits_until(), None);
-    assert!(!seat.rest(LATER), "something came");
-    assert!(seat.look().stirred);
-    assert!(!seat.look().stirred);
-    // The end is told once, and stays.
-    seat.stir(true);
-    assert!(seat.look().ended && seat.look().ended);
-    assert!(seat.rest(LATER) && seat.look().ended);
+    let connection = connection();
+    assert!(!connection.stir(false), "it begins busy");
+    assert!(connection.look().stirred);
+    assert!(connection.rest(LATER));
+    assert_eq!(connection.waits_until(), Some(LATER));
+    assert!(connection.stir(false));
+    assert!(!connection.stir(false), "it is queued already");
+    assert_eq!(connection.waits_until(), None);
+    assert!(!connection.rest(LATER), "something came");
+    assert!(connection.look().stirred);
+    assert!(!connection.look().stirred);
+    // The end is reported once, and stays.
+    connection.stir(true);
+    assert!(connection.look().ended && connection.look().ended);
+    assert!(connection.rest(LATER) && connection.look().ended);
 }
 
 #[test]
 fn time_does_not_run_out_for_a_seat_that_is_busy() {
-    let seat = seat();
-    assert!(!seat.expire() && !seat.is_late(LATER * 2));
-    seat.stir(true);
-    seat.look();
-    assert!(seat.rest(LATER));
-    assert!(!seat.is_late(LATER / 2) && seat.is_late(LATER));
-    assert!(seat.expire() && !seat.expire());
-    let left = seat.look();
+    let connection = connection();
+    assert!(!connection.expire() && !connection.is_late(LATER * 2));
+    connection.stir(true);
+    connection.look();
+    assert!(connection.rest(LATER));
+    assert!(!connection.is_late(LATER / 2) && connection.is_late(LATER));
+    assert!(connection.expire() && !connection.expire());
+    let left = connection.look();
     assert!(left.late && left.ended && !left.stirred);
-    assert!(!seat.look().late);
+    assert!(!connection.look().late);
 }
 
 #[test]
 fn a_seat_that_waits_for_a_row_is_queued_once_for_it() {
-    let seat = seat();
+    let connection = connection();
     // Called before it is left: whoever has it goes on.
-    assert!(!seat.call() && !seat.call());
-    assert!(!seat.lock(LATER));
-    assert!(seat.lock(LATER));
-    // What comes from its client waits until it has what it waits for.
-    assert!(!seat.stir(true));
-    assert!(!seat.is_late(LATER / 2) && seat.is_late(LATER));
-    assert!(seat.call() && !seat.call(), "it is queued already");
-    assert_eq!(seat.waits_until(), None);
-    let left = seat.look();
+    assert!(!connection.call() && !connection.call());
+    assert!(!connection.lock(LATER));
+    assert!(connection.lock(LATER));
+    // Bytes of its client wait until its own wait is over.
+    assert!(!connection.stir(true));
+    assert!(!connection.is_late(LATER / 2) && connection.is_late(LATER));
+    assert!(connection.call() && !connection.call(), "it is queued already");
+    assert_eq!(connection.waits_until(), None);
+    let left = connection.look();
     assert!(left.stirred && left.ended && !left.late);
     // That it was called meanwhile is not overlooked by the look.
-    assert!(!seat.lock(LATER));
-    assert!(seat.lock(LATER));
-    assert!(seat.expire() && !seat.expire());
-    assert!(seat.rest(LATER) && seat.waits_until() == Some(LATER));
+    assert!(!connection.lock(LATER));
+    assert!(connection.lock(LATER));
+    assert!(connection.expire() && !connection.expire());
+    assert!(connection.rest(LATER) && connection.waits_until() == Some(LATER));
 }
 
-/// However grants and those who go on meet, each wait is ended by a call, and nobody has a seat
-/// beside another.
+/// However grants and those who go on meet, each wait is ended by a call, and nobody has a
+/// connection beside another.
 #[test]
 fn calls_from_everywhere_end_every_wait() {
     const WAITS: usize = 5_000;
-    let seat = seat();
+    let connection = connection();
     let (granted, asked, queued) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::together(3, |number| {
         if number == 0 {
             for wait in 1..=WAITS {
                 asked.store(wait, SeqCst);
                 while granted.load(SeqCst) < wait {
-                    if seat.lock(LATER) {
+                    if connection.lock(LATER) {
                         while queued.swap(0, SeqCst) == 0 {
                             std::thread::yield_now();
                         }
@@ -95,7 +95,7 @@ fn calls_from_everywhere_end_every_wait() {
                 std::thread::yield_now();
             }
             granted.store(wait, SeqCst);
-            if seat.call() {
+            if connection.call() {
                 assert_eq!(queued.swap(1, SeqCst), 0, "another has it");
             }
         }
@@ -105,19 +105,19 @@ fn calls_from_everywhere_end_every_wait() {
 /// One worker at a time, and after the last stir always one more look.
 #[test]
 fn stirs_from_everywhere_are_all_seen_by_one_at_a_time() {
-    let seat = seat();
-    seat.rest(LATER);
+    let connection = connection();
+    connection.rest(LATER);
     let (told, seen, inside) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(()));
     thread::together(4, |_| {
         for _ in 0..5_000 {
             told.fetch_add(1, SeqCst);
-            if seat.stir(false) {
+            if connection.stir(false) {
                 loop {
                     let alone = inside.try_lock().expect("another has it");
-                    seat.look();
+                    connection.look();
                     seen.store(told.load(SeqCst), SeqCst);
                     drop(alone);
-                    if seat.rest(LATER) {
+                    if connection.rest(LATER) {
                         break;
                     }
                 }
@@ -125,7 +125,7 @@ fn stirs_from_everywhere_are_all_seen_by_one_at_a_time() {
         }
     });
     assert_eq!(seen.into_inner(), 20_000);
-    assert_eq!(seat.waits_until(), Some(LATER));
+    assert_eq!(connection.waits_until(), Some(LATER));
 }
 
 #[test]
@@ -151,50 +151,51 @@ fn the_timer_is_woken_for_whoever_waits_for_less_than_was_known() {
 
 #[test]
 fn whoever_waits_is_replaced_and_those_too_many_rest() {
-    let crew = Crew::new(1);
+    let thread_pool = ThreadPool::new(1);
     let started = AtomicUsize::new(0);
     let call = || {
-        crew.call(|| {
-            started.fetch_add(1, SeqCst);
-            thread::spawn("nobody", || ())
-        })
-        .unwrap();
+        thread_pool
+            .call(|| {
+                started.fetch_add(1, SeqCst);
+                thread::spawn("nobody", || ())
+            })
+            .unwrap();
     };
-    assert!(crew.is_short());
+    assert!(thread_pool.is_short());
     call();
-    assert!(!crew.is_short());
+    assert!(!thread_pool.is_short());
     call();
     assert_eq!(started.load(SeqCst), 1, "there is no place for another");
-    crew.leave();
-    assert!(crew.is_short());
+    thread_pool.leave();
+    assert!(thread_pool.is_short());
     call();
     assert_eq!(started.load(SeqCst), 2);
-    crew.come_back();
-    assert!(crew.is_over());
+    thread_pool.come_back();
+    assert!(thread_pool.is_over());
     // The one too many rests until it is called; nobody is started for that.
     thread::together(2, |number| {
         if number == 0 {
             let rests = Cell::new(false);
-            assert!(crew.stays(|| rests.set(true)) && rests.get());
+            assert!(thread_pool.stays(|| rests.set(true)) && rests.get());
         } else {
-            while crew.is_over() {
+            while thread_pool.is_over() {
                 std::thread::yield_now();
             }
-            crew.leave();
+            thread_pool.leave();
             // It is spare only after it counts as such.
-            while crew.spare() == 0 {
+            while thread_pool.spare() == 0 {
                 std::thread::yield_now();
             }
             call();
         }
     });
     assert_eq!(started.load(SeqCst), 2);
-    // Who sleeps sees what comes.
-    crew.leave();
-    crew.sleepers.sleep(|| true, || assert!(!crew.is_short()));
-    assert!(crew.is_short());
-    crew.end();
-    assert!(!crew.stays(|| ()) && !crew.goes_on());
+    // A sleeper sees events.
+    thread_pool.leave();
+    thread_pool.sleepers.sleep(|| true, || assert!(!thread_pool.is_short()));
+    assert!(thread_pool.is_short());
+    thread_pool.end();
+    assert!(!thread_pool.stays(|| ()) && !thread_pool.goes_on());
     call();
     assert_eq!(started.load(SeqCst), 2, "nobody is started at the end");
 }
@@ -202,36 +203,36 @@ fn whoever_waits_is_replaced_and_those_too_many_rest() {
 /// As one does where another listens and little is to be done.
 #[test]
 fn one_that_steps_back_does_not_run_until_it_is_called() {
-    let crew = Crew::new(2);
+    let thread_pool = ThreadPool::new(2);
     let nobody = || thread::spawn("nobody", || ());
-    crew.call(nobody).unwrap();
-    assert!(crew.is_alone() && crew.is_short());
-    crew.call(nobody).unwrap();
-    // Who slept has got up, and found none missing while this one ran.
-    assert!(crew.steps_back(|| unreachable!("nobody would see what comes")));
-    assert!(!crew.is_alone() && !crew.is_short(), "it counts as before");
+    thread_pool.call(nobody).unwrap();
+    assert!(thread_pool.is_alone() && thread_pool.is_short());
+    thread_pool.call(nobody).unwrap();
+    // The sleeper has woken, and found no worker missing while this one ran.
+    assert!(thread_pool.steps_back(|| unreachable!("nobody would see what comes")));
+    assert!(!thread_pool.is_alone() && !thread_pool.is_short(), "it counts as before");
     thread::together(2, |number| {
         if number == 0 {
-            while crew.sleeping() == 0 {
+            while thread_pool.sleeping() == 0 {
                 std::thread::yield_now();
             }
-            assert!(!crew.is_alone() && !crew.is_short());
+            assert!(!thread_pool.is_alone() && !thread_pool.is_short());
             let rests = Cell::new(false);
-            assert!(crew.steps_back(|| rests.set(true)) && rests.get());
+            assert!(thread_pool.steps_back(|| rests.set(true)) && rests.get());
             return;
         }
         let until_the_other_rests = || {
-            while crew.spare() == 0 {
+            while thread_pool.spare() == 0 {
                 std::thread::yield_now();
             }
-            assert!(!crew.is_alone() && !crew.is_short(), "this one sees what comes");
+            assert!(!thread_pool.is_alone() && !thread_pool.is_short(), "this one sees what comes");
         };
-        crew.sleepers.sleep(|| true, until_the_other_rests);
-        assert!(crew.is_alone() && crew.is_short());
-        crew.call(|| unreachable!("there is a spare one")).unwrap();
+        thread_pool.sleepers.sleep(|| true, until_the_other_rests);
+        assert!(thread_pool.is_alone() && thread_pool.is_short());
+        thread_pool.call(|| unreachable!("there is a spare one")).unwrap();
     });
-    assert_eq!(crew.spare(), 0);
-    assert!(!crew.is_alone() && !crew.is_short());
-    crew.end();
-    assert!(!crew.steps_back(|| ()), "it is the end");
+    assert_eq!(thread_pool.spare(), 0);
+    assert!(!thread_pool.is_alone() && !thread_pool.is_short());
+    thread_pool.end();
+    assert!(!thread_pool.steps_back(|| ()), "it is the end");
 }

@@ -1,6 +1,8 @@
-//! When clients have kept quiet for too long. A sweep over all seats finds them, and says when the
-//! next may be due; whoever comes to wait for less time than that rings the alarm. So nobody wakes
-//! up where nothing is due, and a command costs no more than reading one number.
+//! The timeouts of silent clients.
+//!
+//! A sweep over all connections finds those whose time has come, and the next time that one is due.
+//! A connection that begins to wait for less time than that rings the alarm. So no thread wakes up
+//! for nothing, and a command costs one read of a number.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +27,7 @@ impl Timer {
         self.alarm.as_fd()
     }
 
-    /// A seat that is not busy any more waits until then.
+    /// A connection that is not busy any more waits until then.
     pub(super) fn note(&self, until: Duration) {
         let until_ns = until.as_nanos() as u64;
         if until_ns < self.next_ns.load(SeqCst)

@@ -28,9 +28,9 @@ fn ask(client: &mut Client, id: usize) {
     send(client, &format!("SELECT n FROM t WHERE id = {id}"));
 }
 
-/// Y4: however many are asked for at once.
+/// RESPONSE-BATCH-4: however many are asked for at once.
 #[test]
-fn y4_each_is_sent_the_answer_that_is_its_own_once() {
+fn response_batch_4_each_is_sent_the_answer_that_is_its_own_once() {
     for together in [true, false] {
         let server = server(together);
         let mut clients: Vec<Client> = (0..40).map(|_| server.client()).collect();
@@ -54,9 +54,9 @@ fn y4_each_is_sent_the_answer_that_is_its_own_once() {
     }
 }
 
-/// Y1: a statement that computes for ever comes between those that are short.
+/// RESPONSE-BATCH-1: a statement that computes for ever comes between those that are short.
 #[test]
-fn y1_no_answer_waits_for_a_statement_that_is_long() {
+fn response_batch_1_no_answer_waits_for_a_statement_that_is_long() {
     let server = server(true);
     let mut clients: Vec<Client> = (0..20).map(|_| server.client()).collect();
     let (mut busy, mut root) = (server.client(), server.client());
@@ -83,9 +83,10 @@ fn y1_no_answer_waits_for_a_statement_that_is_long() {
     });
 }
 
-/// Y3: a client that reads nothing, until no more can be sent to it, and then reads all.
+/// RESPONSE-BATCH-3: a client that reads nothing, until no more can be sent to it, and then reads
+/// all.
 #[test]
-fn y3_who_does_not_take_its_answers_keeps_nobody_waiting() {
+fn response_batch_3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sock");
     let settings =

@@ -1,17 +1,18 @@
-//! Sends answers to several clients with one call.
+//! Sends responses to several clients with one system call.
 //!
-//! A send to a local client costs the system some 4 us. A fifth of that is the call and the work at
-//! its end, such as making room for the thread that it woke. A worker that runs one short statement
-//! after the other need not pay that for each ([`crate::pool`]): it submits several answers
-//! together, through an `io_uring` of its own.
+//! A send to a local client costs the system about 4 us. A fifth of that is the call itself and the
+//! work at its end, such as scheduling the thread that it woke. A worker that runs one brief
+//! statement after the other need not pay that for each ([`crate::pool`]): it submits several
+//! responses together, through an `io_uring` of its own.
 //!
 //! # Guarantees
 //!
-//! - **T1.** Sending waits for no client: each is sent what it takes at once.
-//! - **T2.** When [`Post::send`] returns, the system no longer uses any memory that it was given.
-//! - **T3.** The result for each client is what `send` would have returned.
-//! - **T4.** If the system has no rings, has no more, or refuses a submission, each answer is sent
-//!   by a call of its own.
+//! - **BATCHED-SEND-1.** Sending waits for no client: each gets as many bytes as it takes at once.
+//! - **BATCHED-SEND-2.** When [`BatchedSend::send`] returns, the system no longer uses any memory
+//!   that it was given.
+//! - **BATCHED-SEND-3.** The result for each client is what `send` would have returned.
+//! - **BATCHED-SEND-4.** If the system has no rings, has no more, or refuses a submission, each
+//!   response is sent by a call of its own.
 #![allow(unsafe_code)] // A leaf: the system reads memory that it was named.
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -26,15 +27,15 @@ use crate::transport::Raw;
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// Bytes for a client, and how many of them it took.
-pub(crate) struct Parcel<'a> {
+pub(crate) struct PendingSend<'a> {
     raw: &'a Raw,
     bytes: &'a [u8],
     sent: Option<Result<usize, Errno>>,
 }
 
-impl<'a> Parcel<'a> {
-    pub(crate) fn new(raw: &'a Raw, bytes: &'a [u8]) -> Parcel<'a> {
-        Parcel { raw, bytes, sent: None }
+impl<'a> PendingSend<'a> {
+    pub(crate) fn new(raw: &'a Raw, bytes: &'a [u8]) -> PendingSend<'a> {
+        PendingSend { raw, bytes, sent: None }
     }
 
     /// How much was taken; nothing before it was sent.
@@ -49,26 +50,29 @@ impl<'a> Parcel<'a> {
 }
 
 /// Sends, for one thread.
-pub(crate) struct Post {
+pub(crate) struct BatchedSend {
     most: u32,
     ring: Option<IoUring>,
 }
 
-impl Post {
-    /// For so many parcels at once.
-    pub(crate) fn new(most: u32) -> Post {
-        Post { most, ring: ring(most) }
+impl BatchedSend {
+    /// For so many sends at once.
+    pub(crate) fn new(most: u32) -> BatchedSend {
+        BatchedSend { most, ring: ring(most) }
     }
 
     /// Sends each what it takes.
-    pub(crate) fn send(&mut self, parcels: &mut [Parcel<'_>]) {
-        if parcels.len() > 1
+    pub(crate) fn send(&mut self, sends: &mut [PendingSend<'_>]) {
+        if sends.len() > 1
             && let Some(ring) = &mut self.ring
-            && !send_together(ring, parcels)
+            && !send_together(ring, sends)
         {
             self.ring = self::ring(self.most);
         }
-        parcels.iter_mut().filter(|parcel| parcel.sent.is_none()).for_each(Parcel::send);
+        sends
+            .iter_mut()
+            .filter(|pending_send| pending_send.sent.is_none())
+            .for_each(PendingSend::send);
     }
 }
 
@@ -80,14 +84,15 @@ fn ring(most: u32) -> Option<IoUring> {
     quiet.or_else(|_| IoUring::new(most)).ok()
 }
 
-/// Hands as many parcels over as the ring has places. Whether it is good for more: it is not where
+/// Hands as many sends over as the ring has places. Whether it is good for more: it is not where
 /// the system left some of them in it.
-fn send_together(ring: &mut IoUring, parcels: &mut [Parcel<'_>]) -> bool {
+fn send_together(ring: &mut IoUring, sends: &mut [PendingSend<'_>]) -> bool {
     let mut pushed = 0;
-    for parcel in parcels.iter() {
-        let fd = Fd(parcel.raw.as_fd().as_raw_fd());
-        let len = u32::try_from(parcel.bytes.len()).unwrap_or(u32::MAX);
-        let send = opcode::Send::new(fd, parcel.bytes.as_ptr(), len).flags(FLAGS.bits() as i32);
+    for pending_send in sends.iter() {
+        let fd = Fd(pending_send.raw.as_fd().as_raw_fd());
+        let len = u32::try_from(pending_send.bytes.len()).unwrap_or(u32::MAX);
+        let send =
+            opcode::Send::new(fd, pending_send.bytes.as_ptr(), len).flags(FLAGS.bits() as i32);
         // SAFETY: the bytes and the socket are borrowed until this function returns, which it does
         // when all that the system took of these is completed.
         if unsafe { ring.submission().push(&send.build().user_data(pushed as u64)) }.is_err() {
@@ -96,15 +101,15 @@ fn send_together(ring: &mut IoUring, parcels: &mut [Parcel<'_>]) -> bool {
         pushed += 1;
     }
     let mut completed = 0;
-    // What may not wait is completed by the time that the call returns: it is waited for only in
+    // A send that may not wait is complete when the call returns: the loop waits only in
     // case that a system sees that otherwise.
     let mut wait_for = 0;
     loop {
-        // Whatever it says, the ring tells what was done.
+        // The ring reports what was done, even if the call fails.
         let _ = ring.submit_and_wait(wait_for);
         for completion in ring.completion() {
             let sent = completion.result();
-            parcels[completion.user_data() as usize].sent = match usize::try_from(sent) {
+            sends[completion.user_data() as usize].sent = match usize::try_from(sent) {
                 Ok(sent) => Some(Ok(sent)),
                 Err(_) if sent == -Errno::AGAIN.raw_os_error() => Some(Err(Errno::AGAIN)),
                 // Sent nothing. Whether that is the client's fault or the ring's, a call by itself
@@ -131,9 +136,13 @@ mod tests {
 
     /// With rings, where the system has them, as they are best and as older systems have them; and
     /// without.
-    fn posts() -> [Post; 3] {
+    fn senders() -> [BatchedSend; 3] {
         let older = IoUring::new(4).ok();
-        [Post::new(4), Post { most: 4, ring: older }, Post { most: 4, ring: None }]
+        [
+            BatchedSend::new(4),
+            BatchedSend { most: 4, ring: older },
+            BatchedSend { most: 4, ring: None },
+        ]
     }
 
     fn tcp() -> (TcpStream, TcpStream) {
@@ -142,27 +151,28 @@ mod tests {
         (listener.accept().unwrap().0, theirs)
     }
 
-    /// T3, T4: more than a ring has places for, some of which cannot be sent.
+    /// BATCHED-SEND-3, BATCHED-SEND-4: more than a ring has places for, some of which cannot be
+    /// sent.
     #[test]
-    fn t3_each_is_sent_its_own_or_told_why_not() {
-        for mut post in posts() {
+    fn batched_send_3_each_is_sent_its_own_or_told_why_not() {
+        for mut post in senders() {
             let pairs: Vec<_> = (0..9).map(|_| tcp()).collect();
             let (ours, theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
             let raws: Vec<Raw> = ours.into_iter().map(Raw::from).collect();
             raws[2].close();
             raws[7].close();
             let texts: Vec<String> = (0..9).map(|at| format!("for {at}").repeat(at + 1)).collect();
-            let mut parcels: Vec<_> = raws
+            let mut sends: Vec<_> = raws
                 .iter()
                 .zip(&texts)
-                .map(|(raw, text)| Parcel::new(raw, text.as_bytes()))
+                .map(|(raw, text)| PendingSend::new(raw, text.as_bytes()))
                 .collect();
-            post.send(&mut parcels);
-            for (at, (parcel, text)) in parcels.iter().zip(&texts).enumerate() {
+            post.send(&mut sends);
+            for (at, (pending_send, text)) in sends.iter().zip(&texts).enumerate() {
                 let expected = if [2, 7].contains(&at) { Err(Errno::PIPE) } else { Ok(text.len()) };
-                assert_eq!(parcel.sent(), expected, "{at}");
+                assert_eq!(pending_send.sent(), expected, "{at}");
             }
-            drop(parcels);
+            drop(sends);
             drop(raws);
             for (at, (mut theirs, text)) in theirs.into_iter().zip(texts).enumerate() {
                 let mut got = String::new();
@@ -172,19 +182,19 @@ mod tests {
         }
     }
 
-    /// T4: a ring that the system takes nothing from is not asked again, and what is in it is sent
-    /// all the same, once.
+    /// BATCHED-SEND-4: a ring that the system takes nothing from is not asked again, and what is in
+    /// it is sent all the same, once.
     #[test]
-    fn t4_what_a_ring_keeps_is_sent_without_it() {
+    fn batched_send_4_what_a_ring_keeps_is_sent_without_it() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
-        let mut post = Post { most: 4, ring: Some(closed) };
+        let mut post = BatchedSend { most: 4, ring: Some(closed) };
         for text in ["first", "second"] {
             let (one, mut reads_one) = tcp();
             let (other, mut reads_other) = tcp();
             let (one, other) = (Raw::from(one), Raw::from(other));
-            let mut parcels = [&one, &other].map(|raw| Parcel::new(raw, text.as_bytes()));
-            post.send(&mut parcels);
-            assert!(parcels.iter().all(|parcel| parcel.sent() == Ok(text.len())));
+            let mut sends = [&one, &other].map(|raw| PendingSend::new(raw, text.as_bytes()));
+            post.send(&mut sends);
+            assert!(sends.iter().all(|pending_send| pending_send.sent() == Ok(text.len())));
             drop((one, other));
             for reader in [&mut reads_one, &mut reads_other] {
                 let mut got = String::new();
@@ -194,12 +204,12 @@ mod tests {
         }
     }
 
-    /// T2: what was named to the system is other bytes once it has returned, whether all of it was
-    /// sent, or some, or nothing. These go to nobody, also when there is room for them and the
-    /// system is called again.
+    /// BATCHED-SEND-2: what was named to the system is other bytes once it has returned, whether
+    /// all of it was sent, or some, or nothing. These go to nobody, also when there is room for
+    /// them and the system is called again.
     #[test]
-    fn t2_nothing_is_looked_at_once_it_returns() {
-        for mut post in posts() {
+    fn batched_send_2_nothing_is_looked_at_once_it_returns() {
+        for mut post in senders() {
             let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
             let (ours, mut theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
             let raws: Vec<Raw> = ours.into_iter().map(Raw::from).collect();
@@ -208,9 +218,9 @@ mod tests {
             let mut are_full = false;
             while !are_full {
                 bytes.fill(7);
-                let mut parcels = [&raws[0], &raws[1]].map(|raw| Parcel::new(raw, &bytes));
-                post.send(&mut parcels);
-                let sent = parcels.map(|parcel| parcel.sent());
+                let mut sends = [&raws[0], &raws[1]].map(|raw| PendingSend::new(raw, &bytes));
+                post.send(&mut sends);
+                let sent = sends.map(|pending_send| pending_send.sent());
                 for (told, sent) in told.iter_mut().zip(sent) {
                     *told += sent.unwrap_or(0);
                 }
@@ -222,7 +232,7 @@ mod tests {
                 theirs.read_exact(&mut got).unwrap();
                 assert!(got.iter().all(|byte| *byte == 7), "it was looked at later");
             }
-            post.send(&mut [&raws[2], &raws[3]].map(|raw| Parcel::new(raw, b"more")));
+            post.send(&mut [&raws[2], &raws[3]].map(|raw| PendingSend::new(raw, b"more")));
             for theirs in &mut theirs[..2] {
                 theirs.set_nonblocking(true).unwrap();
                 let more = theirs.read(&mut [0]).map_err(|error| error.kind());
@@ -231,21 +241,21 @@ mod tests {
         }
     }
 
-    /// T2: what a ring was given and the system did not take is not in it any more when it takes
-    /// something again.
+    /// BATCHED-SEND-2: what a ring was given and the system did not take is not in it any more when
+    /// it takes something again.
     #[test]
-    fn t2_what_a_ring_keeps_is_forgotten() {
+    fn batched_send_2_what_a_ring_keeps_is_forgotten() {
         let Ok(closed) = IoUring::builder().setup_r_disabled().build(4) else { return };
-        let mut post = Post { most: 4, ring: Some(closed) };
+        let mut post = BatchedSend { most: 4, ring: Some(closed) };
         let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
         let (ours, theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let raws: Vec<Raw> = ours.into_iter().map(Raw::from).collect();
         let mut bytes = *b"first";
         let mut send = |raws: &[Raw], bytes: &[u8]| {
-            let mut parcels: Vec<_> = raws.iter().map(|raw| Parcel::new(raw, bytes)).collect();
-            post.send(&mut parcels);
-            assert!(parcels.iter().all(|parcel| parcel.sent() == Ok(bytes.len())));
-            drop(parcels);
+            let mut sends: Vec<_> = raws.iter().map(|raw| PendingSend::new(raw, bytes)).collect();
+            post.send(&mut sends);
+            assert!(sends.iter().all(|pending_send| pending_send.sent() == Ok(bytes.len())));
+            drop(sends);
             if let Some(ring) = &mut post.ring {
                 assert!(ring.submission().is_empty(), "the system would look at what it was given");
                 // It is open already, unless it is the one from before.
@@ -263,21 +273,21 @@ mod tests {
         }
     }
 
-    /// T1: who takes nothing more is not waited for, and who takes less is sent that.
+    /// BATCHED-SEND-1: who takes nothing more is not waited for, and who takes less is sent that.
     #[test]
-    fn t1_each_is_sent_what_it_takes_at_once() {
-        for mut post in posts() {
+    fn batched_send_1_each_is_sent_what_it_takes_at_once() {
+        for mut post in senders() {
             let (slow, mut reader) = UnixStream::pair().unwrap();
             let (quick, mut other) = UnixStream::pair().unwrap();
             let (slow, quick) = (Raw::from(slow), Raw::from(quick));
             let bytes: Vec<u8> = (0..4 << 20).map(|at: u32| (at % 251) as u8).collect();
             let mut sent = 0;
             loop {
-                let mut parcels =
-                    [Parcel::new(&slow, &bytes[sent..]), Parcel::new(&quick, b"short")];
-                post.send(&mut parcels);
-                assert_eq!(parcels[1].sent(), Ok(5));
-                match parcels[0].sent() {
+                let mut sends =
+                    [PendingSend::new(&slow, &bytes[sent..]), PendingSend::new(&quick, b"short")];
+                post.send(&mut sends);
+                assert_eq!(sends[1].sent(), Ok(5));
+                match sends[0].sent() {
                     Ok(more) => sent += more,
                     Err(error) => {
                         assert_eq!(error, Errno::AGAIN);

@@ -1,4 +1,4 @@
-//! A client's seat: its connection, and the word that says whose turn it is to touch it.
+//! A connection's slot in the pool: its client, and the atomic word that says who may touch it.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::stay::Calm;
+use super::dedicated_worker::Calm;
 use crate::admission::Slot;
 use crate::connection::Client;
 use crate::transport::Socket;
 
-/// A worker has it, or will.
+/// A worker has it, or it is queued.
 const BUSY: u8 = 1;
-/// Epoll told of it since it was last looked at.
+/// Epoll has reported it since the last look.
 const STIRRED: u8 = 2;
-/// Its client sends nothing any more. Epoll says so once, so this stays.
+/// Its client sends nothing more. Epoll reports that once, so this bit stays.
 const ENDED: u8 = 4;
-/// The timer told of it since it was last looked at.
+/// The timer has reported it since the last look.
 const LATE: u8 = 8;
-/// Its statement waits for a row, and no worker has it.
+/// Its statement is suspended, and no worker has it.
 const LOCKED: u8 = 16;
-/// It was called: its statement need not wait any more.
+/// Its waker was called: its statement can continue.
 const CALLED: u8 = 32;
 
-/// Who sits there. The slot is dropped last.
-pub(super) enum Sitting {
+/// The state of a connection. The place among the admitted is dropped last.
+pub(super) enum ConnectionState {
     /// One who was not greeted yet.
     Came {
         socket: Socket,
@@ -40,17 +40,18 @@ pub(super) enum Sitting {
     Gone,
 }
 
-impl Sitting {
+impl ConnectionState {
     /// Its client, if there is one, and whether that was greeted only now.
     pub(super) fn client(
         &mut self,
         greet: impl FnOnce(Socket, Option<IpAddr>, &Slot) -> Client<Socket>,
     ) -> Option<(&mut Client<Socket>, bool)> {
-        let came = matches!(self, Sitting::Came { .. });
-        *self = match std::mem::replace(self, Sitting::Gone) {
-            Sitting::Came { socket, address, slot } => {
-                Sitting::Served { client: Box::new(greet(socket, address, &slot)), _slot: slot }
-            }
+        let came = matches!(self, ConnectionState::Came { .. });
+        *self = match std::mem::replace(self, ConnectionState::Gone) {
+            ConnectionState::Came { socket, address, slot } => ConnectionState::Served {
+                client: Box::new(greet(socket, address, &slot)),
+                _slot: slot,
+            },
             other => other,
         };
         self.served_mut().map(|client| (client, came))
@@ -59,20 +60,20 @@ impl Sitting {
     /// Its client, if it was greeted and is there.
     pub(super) fn served(&self) -> Option<&Client<Socket>> {
         match self {
-            Sitting::Served { client, .. } => Some(client),
-            Sitting::Came { .. } | Sitting::Gone => None,
+            ConnectionState::Served { client, .. } => Some(client),
+            ConnectionState::Came { .. } | ConnectionState::Gone => None,
         }
     }
 
     pub(super) fn served_mut(&mut self) -> Option<&mut Client<Socket>> {
         match self {
-            Sitting::Served { client, .. } => Some(client),
-            Sitting::Came { .. } | Sitting::Gone => None,
+            ConnectionState::Served { client, .. } => Some(client),
+            ConnectionState::Came { .. } | ConnectionState::Gone => None,
         }
     }
 }
 
-/// What a seat's word said when it was looked at.
+/// The bits of a connection's word at a look.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
     pub(super) stirred: bool,
@@ -80,7 +81,7 @@ pub(super) struct Left {
     pub(super) late: bool,
 }
 
-pub(super) struct Seat {
+pub(super) struct ConnectionSlot {
     pub(super) id: u64,
     word: AtomicU8,
     /// Until when it waits, in nanoseconds of the clock; while it is not busy.
@@ -88,18 +89,18 @@ pub(super) struct Seat {
     /// Whether a worker is to stay with it.
     pub(super) calm: Calm,
     /// Locked by whoever has it; nobody else tries.
-    pub(super) sitting: Mutex<Sitting>,
+    pub(super) state: Mutex<ConnectionState>,
 }
 
-impl Seat {
-    /// A seat that is busy.
-    pub(super) fn new(id: u64, sitting: Sitting) -> Seat {
-        Seat {
+impl ConnectionSlot {
+    /// A connection that is busy.
+    pub(super) fn new(id: u64, state: ConnectionState) -> ConnectionSlot {
+        ConnectionSlot {
             id,
             word: AtomicU8::new(BUSY),
             until_ns: AtomicU64::new(0),
             calm: Calm::default(),
-            sitting: Mutex::new(sitting),
+            state: Mutex::new(state),
         }
     }
 
@@ -119,13 +120,13 @@ impl Seat {
             && self.word.compare_exchange(word, word | BUSY | LATE, SeqCst, SeqCst).is_ok()
     }
 
-    /// What was told since the last look.
+    /// The events since the last look.
     pub(super) fn look(&self) -> Left {
         let word = self.word.fetch_and(BUSY | ENDED | CALLED, SeqCst);
         Left { stirred: word & STIRRED != 0, ended: word & ENDED != 0, late: word & LATE != 0 }
     }
 
-    /// Is busy no more, and waits. `false` where something was told meanwhile: then it is as busy
+    /// Is busy no more, and waits. `false` if an event came meanwhile: then it is as busy
     /// as before.
     pub(super) fn rest(&self, until: Duration) -> bool {
         self.until_ns.store(until.as_nanos() as u64, SeqCst);

@@ -9,26 +9,26 @@ use std::sync::Arc;
 
 use spillway_sql::SqlError;
 
-use super::seat::Seat;
+use super::connection_slot::ConnectionSlot;
 
 /// Something to do for a client.
 pub(super) enum Item {
     /// Its commit has ended.
-    Answer(Arc<Seat>, Result<(), SqlError>),
+    Answer(Arc<ConnectionSlot>, Result<(), SqlError>),
     /// It has sent something, or its statement need not wait any more.
-    Command(Arc<Seat>),
+    Command(Arc<ConnectionSlot>),
 }
 
 /// The queue.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct WorkQueue {
     /// Those whose statements were left for a row.
-    called: VecDeque<Arc<Seat>>,
-    answers: VecDeque<(Arc<Seat>, Result<(), SqlError>)>,
-    commands: VecDeque<Arc<Seat>>,
+    called: VecDeque<Arc<ConnectionSlot>>,
+    answers: VecDeque<(Arc<ConnectionSlot>, Result<(), SqlError>)>,
+    commands: VecDeque<Arc<ConnectionSlot>>,
 }
 
-impl Work {
+impl WorkQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.called.is_empty() && self.answers.is_empty() && self.commands.is_empty()
     }
@@ -46,25 +46,29 @@ impl Work {
         self.commands.len()
     }
 
-    pub(super) fn put_called(&mut self, seat: Arc<Seat>) {
-        self.called.push_back(seat);
+    pub(super) fn put_called(&mut self, connection: Arc<ConnectionSlot>) {
+        self.called.push_back(connection);
     }
 
-    pub(super) fn put_answer(&mut self, seat: Arc<Seat>, outcome: Result<(), SqlError>) {
-        self.answers.push_back((seat, outcome));
+    pub(super) fn put_answer(
+        &mut self,
+        connection: Arc<ConnectionSlot>,
+        outcome: Result<(), SqlError>,
+    ) {
+        self.answers.push_back((connection, outcome));
     }
 
-    pub(super) fn put_command(&mut self, seat: Arc<Seat>) {
-        self.commands.push_back(seat);
+    pub(super) fn put_command(&mut self, connection: Arc<ConnectionSlot>) {
+        self.commands.push_back(connection);
     }
 
     /// The next item. While the log is `overdue` there is no command, because it is written first.
     pub(super) fn next(&mut self, overdue: bool) -> Option<Item> {
-        if let Some(seat) = self.called.pop_front() {
-            return Some(Item::Command(seat));
+        if let Some(connection) = self.called.pop_front() {
+            return Some(Item::Command(connection));
         }
-        if let Some((seat, outcome)) = self.answers.pop_front() {
-            return Some(Item::Answer(seat, outcome));
+        if let Some((connection, outcome)) = self.answers.pop_front() {
+            return Some(Item::Answer(connection, outcome));
         }
         if overdue { None } else { self.commands.pop_front().map(Item::Command) }
     }
@@ -72,26 +76,26 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seat::Sitting;
+    use super::super::connection_slot::ConnectionState;
     use super::*;
 
-    fn seat(id: u64) -> Arc<Seat> {
-        Arc::new(Seat::new(id, Sitting::Gone))
+    fn connection(id: u64) -> Arc<ConnectionSlot> {
+        Arc::new(ConnectionSlot::new(id, ConnectionState::Gone))
     }
 
     fn id(item: Option<Item>) -> Option<u64> {
         item.map(|item| match item {
-            Item::Answer(seat, _) | Item::Command(seat) => seat.id,
+            Item::Answer(connection, _) | Item::Command(connection) => connection.id,
         })
     }
 
     #[test]
     fn rows_come_before_answers_and_answers_before_commands() {
-        let mut work = Work::default();
+        let mut work = WorkQueue::default();
         for id in [1, 2] {
-            work.put_command(seat(id));
-            work.put_answer(seat(id + 2), Ok(()));
-            work.put_called(seat(id + 4));
+            work.put_command(connection(id));
+            work.put_answer(connection(id + 2), Ok(()));
+            work.put_called(connection(id + 4));
         }
         assert_eq!((work.called(), work.answers(), work.commands()), (2, 2, 2));
         let order = [(); 4].map(|()| id(work.next(true)));

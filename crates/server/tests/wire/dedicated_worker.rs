@@ -1,4 +1,4 @@
-//! Workers that stay with a client: it is answered as ever, and nobody waits because of it.
+//! Dedicated workers: their clients get the usual answers, and no other client waits for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use spillway_server::{ServerSettings, TlsFiles};
 use crate::client::{Client, TestServer, until};
 use crate::pool::{figure, running, send};
 
-/// Clients that are stayed with at once, with one worker.
+/// Dedicated workers at once, with one worker.
 const PLACES: usize = 32;
 
 fn server(workers: usize, without: &[Mechanism]) -> TestServer {
@@ -23,10 +23,10 @@ fn server(workers: usize, without: &[Mechanism]) -> TestServer {
 }
 
 fn stays(server: &TestServer) -> usize {
-    figure(server, "stays_now")
+    figure(server, "dedicated_workers_now")
 }
 
-/// Has a client ask until a worker stays with it. No other does.
+/// Has a client ask until it has a dedicated worker. No other has one.
 fn have_it_stayed_with(server: &TestServer, client: &mut Client) {
     until(|| {
         assert_eq!(client.run("SELECT 7").one(), "7");
@@ -35,7 +35,7 @@ fn have_it_stayed_with(server: &TestServer, client: &mut Client) {
 }
 
 #[test]
-fn r2_who_asks_on_and_on_is_stayed_with_until_it_is_quiet() {
+fn dedicated_worker_2_who_asks_on_and_on_is_stayed_with_until_it_is_quiet() {
     let server = server(1, &[]);
     let mut client = server.client();
     for _ in 0..3 {
@@ -43,28 +43,28 @@ fn r2_who_asks_on_and_on_is_stayed_with_until_it_is_quiet() {
         until(|| stays(&server) == 0);
         assert_eq!(client.run("SELECT 8").one(), "8");
     }
-    assert!(figure(&server, "stays_total") >= 3);
+    assert!(figure(&server, "dedicated_workers_total") >= 3);
 }
 
 /// Nor with one whose commits are waited for.
 #[test]
-fn r2_nobody_stays_where_none_is_to() {
+fn dedicated_worker_2_nobody_stays_where_none_is_to() {
     let server = server(2, &[Mechanism::StickyWorkers]);
     let mut client = server.client();
     (0..200).for_each(|_| assert_eq!(client.run("SELECT 7").one(), "7"));
-    assert_eq!(figure(&server, "stays_total"), 0);
+    assert_eq!(figure(&server, "dedicated_workers_total"), 0);
     let server = self::server(2, &[]);
     let mut client = server.client();
     client.run("CREATE TABLE t (id INT PRIMARY KEY)");
     (0..200).for_each(|id| {
         assert_eq!(client.run(format!("INSERT INTO t VALUES ({id})")).affected(), 1)
     });
-    assert_eq!(figure(&server, "stays_total"), 0);
+    assert_eq!(figure(&server, "dedicated_workers_total"), 0);
 }
 
 /// Where a client of TLS is, a worker cannot wait in its socket alone.
 #[test]
-fn r2_nobody_stays_with_a_client_of_tls() {
+fn dedicated_worker_2_nobody_stays_with_a_client_of_tls() {
     let folder = tempfile::tempdir().unwrap();
     let tls = Some(TlsFiles::self_signed(folder.path()).unwrap());
     let cert = tls.clone().unwrap().cert;
@@ -72,12 +72,13 @@ fn r2_nobody_stays_with_a_client_of_tls() {
     let server = TestServer::with(settings, Settings::default());
     let mut client = server.options().log_in_tls(&server, &cert).unwrap();
     (0..200).for_each(|_| assert_eq!(client.run("SELECT 7").one(), "7"));
-    assert_eq!(figure(&server, "stays_total"), 0);
+    assert_eq!(figure(&server, "dedicated_workers_total"), 0);
 }
 
-/// R1: it goes, is killed, keeps the rest of a command back, or sends several at once.
+/// DEDICATED-WORKER-1: it goes, is killed, keeps the rest of a command back, or sends several at
+/// once.
 #[test]
-fn r1_what_comes_from_who_is_stayed_with_is_seen() {
+fn dedicated_worker_1_what_comes_from_who_is_stayed_with_is_seen() {
     let server = server(1, &[]);
     let mut root = server.client();
     for round in 0..8 {
@@ -114,9 +115,9 @@ fn r1_what_comes_from_who_is_stayed_with_is_seen() {
     }
 }
 
-/// R1: what comes byte by byte holds no worker, however long its end takes to come.
+/// DEDICATED-WORKER-1: what comes byte by byte holds no worker, however long its end takes to come.
 #[test]
-fn r1_who_sends_a_command_piece_by_piece_is_left() {
+fn dedicated_worker_1_who_sends_a_command_piece_by_piece_is_left() {
     const BYTES: usize = 5_000;
     let server = server(2, &[]);
     // Each byte goes by itself.
@@ -150,9 +151,9 @@ fn r1_who_sends_a_command_piece_by_piece_is_left() {
     assert_eq!(drips.join().unwrap(), "5");
 }
 
-/// R1: its time runs out.
+/// DEDICATED-WORKER-1: its time runs out.
 #[test]
-fn r1_who_is_quiet_for_too_long_is_let_go_of() {
+fn dedicated_worker_1_who_is_quiet_for_too_long_is_let_go_of() {
     let server = server(1, &[]);
     let mut client = server.client();
     client.run("SET wait_timeout = 1");
@@ -163,7 +164,7 @@ fn r1_who_is_quiet_for_too_long_is_let_go_of() {
 }
 
 #[test]
-fn r3_none_stays_where_more_ask_than_there_are_places() {
+fn dedicated_worker_3_none_stays_where_more_ask_than_there_are_places() {
     let server = server(1, &[]);
     let mut clients: Vec<Client> = (0..PLACES + 8).map(|_| server.client()).collect();
     let ask = |clients: &mut [Client]| {
@@ -178,9 +179,9 @@ fn r3_none_stays_where_more_ask_than_there_are_places() {
     }
 }
 
-/// R4: with one worker, and others who ask meanwhile.
+/// DEDICATED-WORKER-4: with one worker, and others who ask meanwhile.
 #[test]
-fn r4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
+fn dedicated_worker_4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
     let server = server(1, &[]);
     let (mut client, mut root) = (server.client(), server.client());
     client.run("CREATE TABLE t (id INT PRIMARY KEY)");
@@ -200,15 +201,15 @@ fn r4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
         assert_eq!(client.answer().code(), 1317);
         // It is left after what is long.
         have_it_stayed_with(&server, &mut client);
-        let before = figure(&server, "stays_total");
+        let before = figure(&server, "dedicated_workers_total");
         assert_eq!(client.run("SELECT COUNT(*) FROM t a, t b").one(), "90000");
         assert_eq!(client.run("SELECT 1").one(), "1");
-        assert_eq!((figure(&server, "stays_total"), stays(&server)), (before, 0));
+        assert_eq!((figure(&server, "dedicated_workers_total"), stays(&server)), (before, 0));
     }
 }
 
-/// What waits for a row of one who is stayed with goes on when that lets go of it, and the other
-/// way about.
+/// A wait for a row that a client with a dedicated worker holds ends when it releases it, and the
+/// other way about.
 #[test]
 fn rows_go_to_and_from_those_who_are_stayed_with() {
     let server = server(1, &[]);
@@ -229,7 +230,7 @@ fn rows_go_to_and_from_those_who_are_stayed_with() {
     }
 }
 
-/// R1 to R4, whatever many do beside each other: all are told what is so.
+/// DEDICATED-WORKER-1 to DEDICATED-WORKER-4, under a load of many clients: all answers are right.
 #[test]
 fn whatever_clients_do_they_are_answered() {
     const CLIENTS: usize = 12;
@@ -248,7 +249,7 @@ fn whatever_clients_do_they_are_answered() {
             let mut client = server.client();
             let mut own = 0;
             for step in 0..STEPS {
-                // Now and then they only read, long enough that they are stayed with.
+                // Now and then they only read, long enough for a dedicated worker.
                 let reads_until = clock::now() + READS;
                 let mut reads_on = step % 100 == 99;
                 loop {
@@ -287,7 +288,7 @@ fn whatever_clients_do_they_are_answered() {
         });
         let sum = root.run(format!("SELECT n FROM t WHERE id = {CLIENTS}")).one();
         assert_eq!(sum, shared.load(Ordering::Relaxed).to_string());
-        assert!(figure(&server, "stays_total") > 0);
+        assert!(figure(&server, "dedicated_workers_total") > 0);
         until(|| stays(&server) == 0);
     }
 }

@@ -1,9 +1,9 @@
-//! How many workers run, and who takes the place of one that waits.
+//! How many workers run, and which replaces one that waits.
 //!
-//! A worker *runs*, or *waits* within a statement, or is *spare*, as those are that there are too
-//! many of, or no need for just now. One that runs may *sleep* in epoll, and then sees what comes.
-//! Whoever calls another counts it as running at once, so that two do not call one each for the
-//! same place.
+//! A worker *runs*, *waits* within a statement, or is *spare*: there are too many, or it is not
+//! needed now. A worker that runs may *sleep* in epoll, and then receives events. A thread that
+//! starts a worker counts it as running at once, so two threads do not start one each for one
+//! place.
 
 use spillway_base::thread::JoinHandle;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -25,7 +25,7 @@ struct State {
     threads: Vec<JoinHandle<()>>,
 }
 
-pub(super) struct Crew {
+pub(super) struct ThreadPool {
     most: usize,
     /// More that may run, because all others are long at theirs.
     extra: AtomicUsize,
@@ -38,9 +38,9 @@ pub(super) struct Crew {
     call: Condvar,
 }
 
-impl Crew {
-    pub(super) fn new(most: usize) -> Crew {
-        Crew {
+impl ThreadPool {
+    pub(super) fn new(most: usize) -> ThreadPool {
+        ThreadPool {
             most: most.max(1),
             extra: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
@@ -161,7 +161,7 @@ impl Crew {
     }
 
     /// Called by a worker with nothing in hand that is not needed just now, since another sleeps:
-    /// as if too many ran. Who slept may have got up and found that none is missing: then it goes
+    /// as if too many ran. The sleeper may have woken and found none missing: then it goes
     /// on.
     pub(super) fn steps_back(&self, before: impl FnOnce()) -> bool {
         self.running.fetch_sub(1, SeqCst);
@@ -222,49 +222,49 @@ mod tests {
     /// However many came back, there is place for one more at once.
     #[test]
     fn one_more_may_run_than_those_who_are_long_at_something() {
-        let crew = Crew::new(2);
+        let thread_pool = ThreadPool::new(2);
         let start = || spillway_base::thread::spawn("worker", || ());
-        crew.call(start).unwrap();
+        thread_pool.call(start).unwrap();
         for _ in 0..4 {
-            crew.leave();
-            crew.call(start).unwrap();
+            thread_pool.leave();
+            thread_pool.call(start).unwrap();
         }
-        (0..4).for_each(|_| crew.come_back());
-        assert!(crew.is_over() && !crew.is_short());
-        crew.stretch();
-        assert!(crew.most() == 6 && crew.is_short() && !crew.is_over());
+        (0..4).for_each(|_| thread_pool.come_back());
+        assert!(thread_pool.is_over() && !thread_pool.is_short());
+        thread_pool.stretch();
+        assert!(thread_pool.most() == 6 && thread_pool.is_short() && !thread_pool.is_over());
         // There is place for one as it is.
-        crew.stretch();
-        assert_eq!(crew.most(), 6);
-        crew.leave();
-        crew.leave();
-        crew.leave();
-        crew.leave();
-        assert!(crew.shrink() && crew.most() == 2);
-        crew.end().into_iter().for_each(|thread| thread.join().unwrap());
+        thread_pool.stretch();
+        assert_eq!(thread_pool.most(), 6);
+        thread_pool.leave();
+        thread_pool.leave();
+        thread_pool.leave();
+        thread_pool.leave();
+        assert!(thread_pool.shrink() && thread_pool.most() == 2);
+        thread_pool.end().into_iter().for_each(|thread| thread.join().unwrap());
     }
 
     #[test]
     fn one_is_at_work_where_another_sleeps_and_none_waits() {
-        let crew = Crew::new(4);
+        let thread_pool = ThreadPool::new(4);
         let start = || spillway_base::thread::spawn("worker", || ());
-        crew.call(start).unwrap();
-        assert!(!crew.is_one_at_work(0), "nobody would see what comes");
-        crew.call(start).unwrap();
-        assert!(!crew.is_one_at_work(0), "both are at work");
+        thread_pool.call(start).unwrap();
+        assert!(!thread_pool.is_one_at_work(0), "nobody would see what comes");
+        thread_pool.call(start).unwrap();
+        assert!(!thread_pool.is_one_at_work(0), "both are at work");
         let asleep = |then: &dyn Fn()| {
-            crew.sleepers.sleep(|| true, then);
+            thread_pool.sleepers.sleep(|| true, then);
         };
         asleep(&|| {
-            assert!(crew.is_one_at_work(0));
-            crew.call(start).unwrap();
-            assert!(!crew.is_one_at_work(0));
-            crew.leave();
-            assert!(!crew.is_one_at_work(0), "one waits");
-            assert!(crew.is_one_at_work(1), "but that is known");
-            crew.come_back();
-            asleep(&|| assert!(crew.is_one_at_work(0)));
+            assert!(thread_pool.is_one_at_work(0));
+            thread_pool.call(start).unwrap();
+            assert!(!thread_pool.is_one_at_work(0));
+            thread_pool.leave();
+            assert!(!thread_pool.is_one_at_work(0), "one waits");
+            assert!(thread_pool.is_one_at_work(1), "but that is known");
+            thread_pool.come_back();
+            asleep(&|| assert!(thread_pool.is_one_at_work(0)));
         });
-        crew.end().into_iter().for_each(|thread| thread.join().unwrap());
+        thread_pool.end().into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

@@ -1,46 +1,42 @@
-//! Workers that stay with a client.
+//! Dedicated workers: a busy local client gets a worker that waits in its socket.
 //!
-//! A client that asks on and on, one brief statement after the other, waits on its core for an
-//! answer that comes from another: each command and each answer wakes a thread there, which takes
-//! an interrupt, and on a virtual machine a dear one. A thread that does nothing but answer that
-//! client can be where the client is: each wakes the other on its own core, and finds its lines in
-//! the caches. So such a client gets a worker that waits in its socket. For its commits, for rows
-//! and devices, and after all that is long, it goes through the queue as everybody does.
+//! A client that sends one brief statement after the other waits on its core for a response from
+//! another core. Each command and each response wakes a thread there by an interrupt, which is
+//! expensive in a virtual machine. A worker that serves only this client can run on the client's
+//! core: the two wake each other without interrupts, and share its caches. For commits, row locks,
+//! device reads and long statements the client uses the queue, as all do.
 //!
-//! The system brings the two together only by chance. Whoever finds a core idle is put there, away
-//! from the other; then both wait for interrupts again, and so leave cores idle. So the worker
-//! looks now and then where its client sends from, and goes there. It is not bound to that core:
-//! that would only have the client put elsewhere.
+//! The system rarely puts the two on one core, and moves one away when it finds another core idle.
+//! So the worker looks now and then which core its client sends from, and moves there. It is not
+//! bound to that core, because the system would then move the client.
 //!
-//! To the crew such a worker is one that *waits*, and another has taken its place: it sees what
-//! comes from others, writes the log, and takes in what was read. Epoll is told to keep quiet of
-//! the client meanwhile.
+//! To the thread pool a dedicated worker is one that *waits*, so another runs in its place. Epoll
+//! does not report the client meanwhile.
 //!
 //! # Guarantees
 //!
-//! - **R1.** A seat that is stayed with is busy, and in the hands of that worker alone. What its
-//!   client sends is seen, and its end; its time runs out no more than [`QUIET`] later than if it
-//!   were not.
-//! - **R2.** A worker stays only with who has just had [`AFTER`] answers that nothing was waited
-//!   for, and more where it stayed for fewer than
-//!   [`WORTH`] the last time; and leaves who keeps quiet for [`QUIET`]. None stays but with clients
-//!   of this machine that come by TCP, and not over TLS: of others it is not known where they are.
-//! - **R3.** No more stay than there are places ([`PLACES`] for each worker), and soon none where
-//!   more clients than that ask for anything: those who are stayed with would have more of the
-//!   cores than the others. For the same reason none stays where more clients than there are
-//!   workers wait for something, or ask for what is long; nor where nobody would be left to see
-//!   what comes. Nor, for [`PILED_FOR`] windows and more, where clients are on few cores all
-//!   together: a thread that has many connections asks for several things at once, and is better
-//!   served by one worker that answers them together.
-//! - **R4.** A worker that stays counts as running again before it does anything that is known to
-//!   take long, and leaves its client after that.
+//! - **DEDICATED-WORKER-1.** A connection with a dedicated worker is busy and held by that worker
+//!   alone. The worker sees what the client sends, and its end. Its timeouts are late by at most
+//!   [`QUIET`].
+//! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after [`AFTER`] responses in a row
+//!   without a wait, and after more if the last one lasted for fewer than [`WORTH`]. It loses it
+//!   when it is silent for [`QUIET`]. Only local clients over TCP without TLS get one, because the
+//!   cores of others are not known.
+//! - **DEDICATED-WORKER-3.** There are at most [`PLACES`] dedicated workers for each worker. There
+//!   are none soon after more clients than that ask for anything, because these few would get more
+//!   of the cores than the others. There are none either while more clients than there are workers
+//!   wait or ask for something long, or if no worker would be left to listen; nor, for
+//!   [`PILED_FOR`] windows and more, when the clients are together on few cores: one thread with
+//!   many connections asks for several things at once, and is served better by one worker that
+//!   responds to them together.
+//! - **DEDICATED-WORKER-4.** A dedicated worker counts as running again before it does anything
+//!   that is known to take long, and leaves its client after that.
 //!
 //! **Rejected.** A thread for each client, always: commits that wait together are written together
-//! by who has nothing else to do, and a row that all want goes from one to the next without a
-//! thread that wakes ([`super`]). Each worker in an epoll of its own, with some of the clients: it
-//! is on the core of some of them at best. To try now and then whether few for all serve more, and
-//! to go on with what did: what is tried scatters those who have come together, and on a busy
-//! machine chance decides.
+//! by a worker with nothing else to do, and a hot row passes from one client to the next without a
+//! wake-up ([`super`]). Each worker in an epoll instance of its own, with some of the clients: it
+//! is on the core of some of them at best. To try both and keep the faster: the trials scatter
+//! clients that have come together, and on a busy machine chance decides.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,43 +51,43 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use spillway_base::{clock, thread};
 
 use super::Pool;
-use super::seat::{Seat, Sitting};
+use super::connection_slot::{ConnectionSlot, ConnectionState};
 use crate::connection::{Client, Step};
 use crate::transport::{Raw, Socket};
 
-/// So many answers in a row, for none of which anything was waited for, before a worker stays; at
-/// the most, where it was not worth it.
+/// Responses in a row without a wait before a client gets a dedicated worker: at first, and at
+/// most.
 const AFTER: u32 = 16;
 const AFTER_MOST: u32 = 1 << 12;
-/// Answers that it is to stay for.
+/// Responses after which a dedicated worker was worth it.
 const WORTH: u64 = 64;
-/// Who keeps quiet for so long is left.
+/// How long a client may be silent before it loses its dedicated worker.
 const QUIET: Duration = Duration::from_millis(10);
-/// Clients that are stayed with, for each worker that may run at once.
+/// Dedicated workers, for each worker that may run at once.
 const PLACES: usize = 32;
-/// However many workers there are.
+/// Dedicated workers, however many workers there are.
 const PLACES_MOST: usize = 512;
-/// Answers from one look at where the client is to the next.
+/// Responses from one look at the client's core to the next.
 const LOOKS_EACH: u64 = 32;
-/// So many clients on few cores, at so many looks and for so long, are no chance; for so many
-/// windows nobody is stayed with then, and for twice as many each time that it is found again as
-/// soon as it can be.
+/// When this many clients are on few cores, at so many looks and for so long, it is no chance. Then
+/// there are no dedicated workers for `PILED_FOR` windows, and for twice as many each time that it
+/// is found again soon.
 const PILED_FROM: u32 = 4;
 const PILED_LOOKS: u32 = 256;
 const PILED_AFTER: Duration = Duration::from_millis(250);
 const PILED_FOR: u64 = 20;
 const PILED_FOR_MOST: u64 = 16 * PILED_FOR;
-/// Windows in which it can be found again.
+/// Windows within which it is found again soon.
 const PILED_SOON: u64 = 10;
-/// Clients are counted that ask for anything within as much time.
+/// The window in which clients that ask for anything are counted.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// What epoll tells of a client.
+/// The events of a client that epoll reports.
 pub(super) const HEARD: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 thread_local! {
-    /// Whether this worker stays with a client, and counts as one that waits.
-    static STAYS: Cell<bool> = const { Cell::new(false) };
+    /// Whether this worker is a client's, and counts as one that waits.
+    static IS_DEDICATED: Cell<bool> = const { Cell::new(false) };
     /// Whether it has waited within that.
     static WAITED: Cell<bool> = const { Cell::new(false) };
     /// Whether nothing long was ahead, and nothing waited for, since this worker last began a
@@ -99,12 +95,12 @@ thread_local! {
     static CALM: Cell<bool> = const { Cell::new(true) };
 }
 
-/// What a seat's client was answered lately. Written by whoever has the seat.
+/// The latest responses to a connection's client. The worker that has the connection writes it.
 #[derive(Default)]
 pub(super) struct Calm {
     /// Answers in a row that nothing was waited for.
     answers: AtomicU32,
-    /// As many more than [`AFTER`] are asked for before it is stayed with.
+    /// How many more than [`AFTER`] are needed for a dedicated worker.
     more: AtomicU32,
     /// The last window that it was counted in, and that it was counted in as one that waits.
     window: AtomicU64,
@@ -113,14 +109,14 @@ pub(super) struct Calm {
 
 impl Calm {
     /// It was answered, or, not `calm`, something was waited for. Whether it has had enough of
-    /// answers in a row to be stayed with.
+    /// answers in a row for a dedicated worker.
     fn note(&self, calm: bool) -> bool {
         let answers = if calm { self.answers.load(Relaxed).saturating_add(1) } else { 0 };
         self.answers.store(answers, Relaxed);
         answers >= AFTER + self.more.load(Relaxed)
     }
 
-    /// It was stayed with for so many answers.
+    /// Its dedicated worker has left it after so many answers.
     fn left_after(&self, answers: u64) {
         let more = self.more.load(Relaxed);
         let more = if answers < WORTH { (2 * more + AFTER).min(AFTER_MOST) } else { more / 2 };
@@ -129,7 +125,7 @@ impl Calm {
     }
 }
 
-/// Which core each client was on that is stayed with, when it was last looked.
+/// The core of each client with a dedicated worker, at its last look.
 #[derive(Default)]
 pub(super) struct Cores(Mutex<Clients>);
 
@@ -171,7 +167,7 @@ impl Cores {
         told
     }
 
-    /// A client is stayed with no more.
+    /// A client has lost its dedicated worker.
     fn left(&self, core: Option<usize>) {
         self.0.lock().leave(core);
     }
@@ -185,11 +181,11 @@ impl Clients {
     }
 }
 
-/// Who is stayed with, and how many there are beside.
+/// The dedicated workers, and how many clients there are beside them.
 #[derive(Default)]
-pub(super) struct Stays {
+pub(super) struct DedicatedWorkers {
     cores: Cores,
-    /// Until this window nobody is stayed with, since clients were seen that have few threads.
+    /// Until this window there are no dedicated workers, because clients have few threads.
     piled_until: AtomicU64,
     /// For how many windows that was.
     piled_for: AtomicU64,
@@ -204,14 +200,14 @@ pub(super) struct Stays {
     waited_before: AtomicUsize,
 }
 
-impl Stays {
+impl DedicatedWorkers {
     /// A client asks for something.
-    pub(super) fn note_asked(&self, seat: &Seat, now: Duration) {
+    pub(super) fn note_asked(&self, connection: &ConnectionSlot, now: Duration) {
         let window = now.as_nanos() as u64 / WINDOW.as_nanos() as u64;
-        if seat.calm.window.load(Relaxed) == window {
+        if connection.calm.window.load(Relaxed) == window {
             return;
         }
-        seat.calm.window.store(window, Relaxed);
+        connection.calm.window.store(window, Relaxed);
         let last = self.window.load(Relaxed);
         if last < window && self.window.compare_exchange(last, window, SeqCst, Relaxed).is_ok() {
             let follows = last + 1 == window;
@@ -225,10 +221,10 @@ impl Stays {
         self.asked.fetch_add(1, Relaxed);
     }
 
-    /// Something is waited for that the client of a seat asked for.
-    fn note_waited(&self, seat: &Seat) {
-        let window = seat.calm.window.load(Relaxed);
-        if seat.calm.waited.swap(window, Relaxed) != window {
+    /// Something is waited for that the client of a connection asked for.
+    fn note_waited(&self, connection: &ConnectionSlot) {
+        let window = connection.calm.window.load(Relaxed);
+        if connection.calm.waited.swap(window, Relaxed) != window {
             self.waited.fetch_add(1, Relaxed);
         }
     }
@@ -260,7 +256,7 @@ impl Stays {
         !self.is_crowded(places, workers) && self.now.fetch_update(SeqCst, SeqCst, place).is_ok()
     }
 
-    /// How many are stayed with, and how many were.
+    /// How many there are, and how many there were.
     pub(super) fn figures(&self) -> (usize, u64) {
         (self.now.load(SeqCst), self.total.load(SeqCst))
     }
@@ -268,7 +264,7 @@ impl Stays {
 
 /// Goes where a client is.
 struct Follower<'a> {
-    stays: &'a Stays,
+    dedicated: &'a DedicatedWorkers,
     raw: &'a Raw,
     /// Where it was when it was last looked.
     core: Option<usize>,
@@ -283,8 +279,8 @@ impl Follower<'_> {
             return;
         };
         let before = self.core.replace(core);
-        if self.stays.cores.note(before, core, cores, now) {
-            self.stays.note_piled();
+        if self.dedicated.cores.note(before, core, cores, now) {
+            self.dedicated.note_piled();
         }
         if !self.moves || core == sched_getcpu() {
             return;
@@ -294,7 +290,7 @@ impl Follower<'_> {
             let mut there = CpuSet::new();
             there.set(core);
             let _ = sched_setaffinity(None, &there);
-            // What it may use may have been changed meanwhile.
+            // The allowed cores may have changed meanwhile.
             if sched_setaffinity(None, &allowed).is_err() {
                 (0..CpuSet::MAX_CPU).for_each(|core| there.set(core));
                 let _ = sched_setaffinity(None, &there);
@@ -305,74 +301,79 @@ impl Follower<'_> {
 
 impl Drop for Follower<'_> {
     fn drop(&mut self) {
-        self.stays.cores.left(self.core);
+        self.dedicated.cores.left(self.core);
     }
 }
 
 /// Sends a client its answer. Whether it took all of it.
 fn send(client: &mut Client<Socket>) -> bool {
-    let sent = client.parcel().map_or(Ok(0), |mut parcel| {
-        parcel.send();
-        parcel.sent()
+    let sent = client.pending_send().map_or(Ok(0), |mut pending_send| {
+        pending_send.send();
+        pending_send.sent()
     });
     client.posted(sent)
 }
 
 impl Pool {
     /// Notes how a client was served. Whether the calling worker is to stay with it.
-    pub(super) fn is_to_stay(&self, seat: &Seat, step: &Step) -> bool {
-        // What was sent within its step, as all is by TLS, ends in `Again`, and in a row that
+    pub(super) fn is_to_dedicate(&self, connection: &ConnectionSlot, step: &Step) -> bool {
+        // A response that is sent within its step, as by TLS, ends in `Again`, and in a row that
         // counts for nothing.
         let calm = CALM.get() && matches!(step, Step::Answers(_) | Step::Waits(_));
         if !CALM.get() || matches!(step, Step::Commits(_) | Step::Locked(_)) {
-            self.stays.note_waited(seat);
+            self.dedicated.note_waited(connection);
         }
-        let (places, workers) = (self.places(), self.crew.most());
-        seat.calm.note(calm) && self.sticky && self.stays.begin(places, workers)
+        let (places, workers) = (self.places(), self.thread_pool.most());
+        connection.calm.note(calm) && self.sticky && self.dedicated.begin(places, workers)
     }
 
     fn places(&self) -> usize {
-        (PLACES * self.crew.most()).min(PLACES_MOST)
+        (PLACES * self.thread_pool.most()).min(PLACES_MOST)
     }
 
     fn is_crowded(&self) -> bool {
-        self.stays.is_crowded(self.places(), self.crew.most())
+        self.dedicated.is_crowded(self.places(), self.thread_pool.most())
     }
 
-    /// Stays with a client whose seat the calling worker has, until something is to be done but for
-    /// an answer to be sent, or the client keeps quiet; answers what. The place is taken already
-    /// ([`Pool::is_to_stay`]).
-    pub(super) fn stay(&self, seat: &Seat, sitting: &mut Sitting, step: Step) -> Result<Step> {
+    /// Serves a client as its dedicated worker, until something must be done other than to send a
+    /// response, or the client is silent; returns that step. The place is taken already
+    /// ([`Pool::is_to_dedicate`]).
+    pub(super) fn dedicate(
+        &self,
+        connection: &ConnectionSlot,
+        state: &mut ConnectionState,
+        step: Step,
+    ) -> Result<Step> {
         let mut answers = 0;
         let mut outcome = Ok(step);
-        if let Some(client) = sitting.served_mut()
+        if let Some(client) = state.served_mut()
             && let Some(raw) = client.transport().map(|socket| socket.raw())
             && raw.sent_from().is_some()
-            && self.hear(&raw, seat, EventFlags::ET)
+            && self.hear(&raw, connection, EventFlags::ET)
         {
-            let (stays, moves) = (&self.stays, self.follows);
-            let mut follower = Follower { stays, raw: &raw, core: None, moves };
-            self.stays.total.fetch_add(1, Relaxed);
+            let (dedicated, moves) = (&self.dedicated, self.follows);
+            let mut follower = Follower { dedicated, raw: &raw, core: None, moves };
+            self.dedicated.total.fetch_add(1, Relaxed);
             thread::Pool::leave(self);
-            STAYS.set(true);
+            IS_DEDICATED.set(true);
             while let Ok(Step::Answers(until) | Step::Waits(until)) = outcome {
                 let now = clock::now();
                 let answered = matches!(outcome, Ok(Step::Answers(_)));
                 if answered && !send(client) {
-                    // Whoever goes on waits for it.
+                    // The worker that serves it next waits for it.
                     outcome = Ok(Step::Again);
                     break;
                 }
                 outcome = Ok(Step::Waits(until));
-                self.stays.note_asked(seat, now);
-                if !STAYS.get() || self.crew.none_runs() || self.is_crowded() {
+                self.dedicated.note_asked(connection, now);
+                if !IS_DEDICATED.get() || self.thread_pool.none_runs() || self.is_crowded() {
                     break;
                 }
                 if client.transport().is_none_or(|socket| socket.linger(QUIET).is_err()) {
                     break;
                 }
                 outcome = catch_unwind(AssertUnwindSafe(|| client.step()));
-                // What comes piece by piece is waited for by nobody.
+                // No worker waits for the pieces of a command.
                 let in_vain = client.transport().is_some_and(|socket| socket.lingered_in_vain());
                 if in_vain || matches!(outcome, Ok(Step::Waits(_))) && client.is_in_command() {
                     break;
@@ -385,29 +386,29 @@ impl Pool {
             self.leave_client();
             let reads_as_before =
                 client.transport().is_none_or(|socket| socket.end_linger().is_ok());
-            // What is there and was not read is told of at once.
-            if !self.hear(&raw, seat, HEARD) || !reads_as_before {
+            // Epoll reports unread bytes at once.
+            if !self.hear(&raw, connection, HEARD) || !reads_as_before {
                 outcome = Ok(Step::End);
             }
         }
         if matches!(outcome, Ok(Step::Commits(_) | Step::Locked(_))) {
-            self.stays.note_waited(seat);
+            self.dedicated.note_waited(connection);
         }
-        seat.calm.left_after(answers);
-        self.stays.now.fetch_sub(1, SeqCst);
+        connection.calm.left_after(answers);
+        self.dedicated.now.fetch_sub(1, SeqCst);
         outcome
     }
 
     /// The calling worker stays no more: it runs, as others do.
     pub(super) fn leave_client(&self) {
-        if STAYS.take() {
+        if IS_DEDICATED.take() {
             thread::Pool::come_back(self);
         }
     }
 
     /// Has epoll tell of this of a client. Whether it will.
-    fn hear(&self, raw: &Raw, seat: &Seat, flags: EventFlags) -> bool {
-        epoll::modify(&self.epoll, raw, EventData::new_u64(seat.id), flags).is_ok()
+    fn hear(&self, raw: &Raw, connection: &ConnectionSlot, flags: EventFlags) -> bool {
+        epoll::modify(&self.epoll, raw, EventData::new_u64(connection.id), flags).is_ok()
     }
 }
 
@@ -424,8 +425,8 @@ pub(super) fn is_not_calm() {
 /// Whether the calling worker, which is about to wait within a statement, counts as one that waits
 /// already.
 pub(super) fn waits_already() -> bool {
-    WAITED.set(STAYS.get());
-    STAYS.get()
+    WAITED.set(IS_DEDICATED.get());
+    IS_DEDICATED.get()
 }
 
 /// The same, of one that goes on.
@@ -437,13 +438,13 @@ pub(super) fn waited_already() -> bool {
 mod tests {
     use super::*;
 
-    fn seats(count: usize) -> Vec<Seat> {
-        (0..count).map(|id| Seat::new(id as u64, Sitting::Gone)).collect()
+    fn connections(count: usize) -> Vec<ConnectionSlot> {
+        (0..count).map(|id| ConnectionSlot::new(id as u64, ConnectionState::Gone)).collect()
     }
 
-    /// R2: more of them where it was not worth it, and fewer again where it was.
+    /// DEDICATED-WORKER-2: more of them where it was not worth it, and fewer again where it was.
     #[test]
-    fn r2_a_client_is_stayed_with_after_so_many_answers_in_a_row() {
+    fn dedicated_worker_2_a_client_is_stayed_with_after_so_many_answers_in_a_row() {
         let calm = Calm::default();
         let answers = || (1..=2 * AFTER_MOST).find(|_| calm.note(true)).unwrap();
         assert!((1..AFTER).all(|_| !calm.note(true)) && !calm.note(false));
@@ -461,36 +462,38 @@ mod tests {
         assert_eq!(answers(), AFTER);
     }
 
-    /// R3: each client counts once in a window, and those of the last one count, too.
+    /// DEDICATED-WORKER-3: each client counts once in a window, and those of the last one count,
+    /// too.
     #[test]
-    fn r3_clients_are_counted_that_ask_lately() {
-        let (stays, seats) = (Stays::default(), seats(10));
-        let ask = |window: u32, seats: &[Seat]| {
+    fn dedicated_worker_3_clients_are_counted_that_ask_lately() {
+        let (dedicated, connections) = (DedicatedWorkers::default(), connections(10));
+        let ask = |window: u32, connections: &[ConnectionSlot]| {
             for part in 1..4 {
-                seats
-                    .iter()
-                    .for_each(|seat| stays.note_asked(seat, WINDOW * window + WINDOW * part / 4));
+                connections.iter().for_each(|connection| {
+                    dedicated.note_asked(connection, WINDOW * window + WINDOW * part / 4)
+                });
             }
         };
-        let counts = |most: usize| !stays.is_crowded(most, 9) && stays.is_crowded(most - 1, 9);
-        ask(5, &seats[..4]);
+        let counts =
+            |most: usize| !dedicated.is_crowded(most, 9) && dedicated.is_crowded(most - 1, 9);
+        ask(5, &connections[..4]);
         assert!(counts(4));
-        ask(6, &seats);
+        ask(6, &connections);
         assert!(counts(10));
-        ask(7, &seats[..2]);
+        ask(7, &connections[..2]);
         assert!(counts(10));
-        ask(8, &seats[..2]);
+        ask(8, &connections[..2]);
         assert!(counts(2));
-        ask(9, &seats);
-        ask(11, &seats[..1]);
+        ask(9, &connections);
+        ask(11, &connections[..1]);
         assert!(counts(1), "that was before a pause");
         // Somebody's clock was read before.
-        ask(10, &seats[1..2]);
+        ask(10, &connections[1..2]);
         assert!(counts(2));
     }
 
     #[test]
-    fn r3_clients_of_few_threads_are_on_few_cores() {
+    fn dedicated_worker_3_clients_of_few_threads_are_on_few_cores() {
         // Each is looked at in turn, so often in a second; how long until it is said.
         let told = |on: &[usize], all: usize, looks_a_second: u32| {
             let cores = Cores::default();
@@ -516,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn r3_one_client_elsewhere_for_a_moment_begins_it_anew() {
+    fn dedicated_worker_3_one_client_elsewhere_for_a_moment_begins_it_anew() {
         let cores = Cores::default();
         let now = Cell::new(Duration::from_secs(5));
         let look = |before, core| {
@@ -537,58 +540,58 @@ mod tests {
     }
 
     #[test]
-    fn r3_who_is_found_again_is_left_alone_for_longer() {
-        let (stays, seats) = (Stays::default(), seats(1));
+    fn dedicated_worker_3_who_is_found_again_is_left_alone_for_longer() {
+        let (dedicated, connections) = (DedicatedWorkers::default(), connections(1));
         let mut window = 100;
         let mut left_for = || {
-            stays.note_piled();
+            dedicated.note_piled();
             let from = window;
-            while stays.is_crowded(9, 9) {
+            while dedicated.is_crowded(9, 9) {
                 window += 1;
-                stays.note_asked(&seats[0], WINDOW * window as u32);
+                dedicated.note_asked(&connections[0], WINDOW * window as u32);
             }
             window - from
         };
-        stays.note_asked(&seats[0], WINDOW * 100);
+        dedicated.note_asked(&connections[0], WINDOW * 100);
         let found: Vec<u64> = (0..6).map(|_| left_for()).collect();
         assert_eq!(found, [1, 2, 4, 8, 16, 16].map(|times| times * PILED_FOR));
         window += PILED_SOON + 1;
-        stays.note_asked(&seats[0], WINDOW * window as u32);
+        dedicated.note_asked(&connections[0], WINDOW * window as u32);
         let left_for = || {
-            stays.note_piled();
-            stays.piled_until.load(Relaxed) - stays.window.load(Relaxed)
+            dedicated.note_piled();
+            dedicated.piled_until.load(Relaxed) - dedicated.window.load(Relaxed)
         };
         assert_eq!((left_for(), left_for()), (PILED_FOR, 2 * PILED_FOR));
     }
 
-    /// R3: each of them once in a window.
+    /// DEDICATED-WORKER-3: each of them once in a window.
     #[test]
-    fn r3_none_stays_where_more_wait_than_there_are_workers() {
-        let (stays, seats) = (Stays::default(), seats(4));
-        let wait = |window: u32, seats: &[Seat]| {
-            for seat in seats.iter().chain(seats) {
-                stays.note_asked(seat, WINDOW * window);
-                stays.note_waited(seat);
+    fn dedicated_worker_3_none_stays_where_more_wait_than_there_are_workers() {
+        let (dedicated, connections) = (DedicatedWorkers::default(), connections(4));
+        let wait = |window: u32, connections: &[ConnectionSlot]| {
+            for connection in connections.iter().chain(connections) {
+                dedicated.note_asked(connection, WINDOW * window);
+                dedicated.note_waited(connection);
             }
         };
-        wait(5, &seats[..2]);
-        assert!(stays.begin(9, 2) && !stays.begin(9, 1));
-        wait(6, &seats[1..]);
-        assert!(stays.begin(9, 3) && !stays.begin(9, 2));
-        stays.note_asked(&seats[0], WINDOW * 7);
-        assert!(!stays.begin(9, 2));
-        stays.note_asked(&seats[0], WINDOW * 8);
-        assert!(stays.begin(9, 0));
+        wait(5, &connections[..2]);
+        assert!(dedicated.begin(9, 2) && !dedicated.begin(9, 1));
+        wait(6, &connections[1..]);
+        assert!(dedicated.begin(9, 3) && !dedicated.begin(9, 2));
+        dedicated.note_asked(&connections[0], WINDOW * 7);
+        assert!(!dedicated.begin(9, 2));
+        dedicated.note_asked(&connections[0], WINDOW * 8);
+        assert!(dedicated.begin(9, 0));
     }
 
     #[test]
-    fn r3_no_more_begin_than_there_are_places() {
-        let (stays, seats) = (Stays::default(), seats(4));
-        assert!((0..3).all(|_| stays.begin(3, 1)) && !stays.begin(3, 1));
-        stays.now.fetch_sub(1, SeqCst);
-        assert!(stays.begin(3, 1));
-        stays.now.store(0, SeqCst);
-        seats.iter().for_each(|seat| stays.note_asked(seat, WINDOW));
-        assert!(!stays.begin(3, 1));
+    fn dedicated_worker_3_no_more_begin_than_there_are_places() {
+        let (dedicated, connections) = (DedicatedWorkers::default(), connections(4));
+        assert!((0..3).all(|_| dedicated.begin(3, 1)) && !dedicated.begin(3, 1));
+        dedicated.now.fetch_sub(1, SeqCst);
+        assert!(dedicated.begin(3, 1));
+        dedicated.now.store(0, SeqCst);
+        connections.iter().for_each(|connection| dedicated.note_asked(connection, WINDOW));
+        assert!(!dedicated.begin(3, 1));
     }
 }

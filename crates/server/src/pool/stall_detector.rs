@@ -1,11 +1,13 @@
-//! Whether all workers are long at a statement each while others are ready; then one more runs.
+//! The stall detector: starts one more worker if all run long statements while work is ready.
+//!
+//! It runs on the accepting thread, every [`STALL`] while no worker sleeps.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Pool;
 
-/// What is ready waits no longer than about this for workers that are all long at a statement each.
+/// How long ready work waits at most, about, while all workers run long statements.
 const STALL: Duration = Duration::from_millis(20);
 
 impl Pool {
@@ -22,10 +24,10 @@ impl Pool {
         if at.is_zero() || now < at {
             return (!at.is_zero()).then_some(at);
         }
-        if self.crew.shrink() && self.crew.sleeping() > 0 {
+        if self.thread_pool.shrink() && self.thread_pool.sleeping() > 0 {
             self.watch_at_ns.store(0, Ordering::SeqCst);
-            // Whoever got up before that, and found it watched, is not overlooked.
-            if self.crew.sleeping() > 0 || !self.begin_watch(now) {
+            // A worker that woke before that store found it watched, and did not begin a watch.
+            if self.thread_pool.sleeping() > 0 || !self.begin_watch(now) {
                 return None;
             }
         } else {
@@ -46,9 +48,9 @@ impl Pool {
             };
             let has_work = || !self.work.lock().is_empty();
             // SLEEPERS-2: a worker that sleeps does not see an event that this thread has taken.
-            if self.crew.sleepers.relieve(collect, has_work, || self.ring()) {
-                if !self.crew.is_short() {
-                    self.crew.stretch();
+            if self.thread_pool.sleepers.relieve(collect, has_work, || self.ring()) {
+                if !self.thread_pool.is_short() {
+                    self.thread_pool.stretch();
                 }
                 self.call_if_missed();
             }

@@ -1,0 +1,184 @@
+//! Events: how workers learn of clients' bytes and of finished reads, and how they sleep.
+//!
+//! All workers share one epoll instance. Client sockets are registered edge-triggered, so nothing
+//! is registered again after a command. The bell is an eventfd in the same instance; another thread
+//! writes it to wake a worker that sleeps ([`spillway_base::sleepers`]). A third kind of event says
+//! that reads have finished that the engine does beside statements.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use spillway_base::clock;
+
+use super::{BACKLOG, LOOKS_SOON, Pool, STEPS_BACK};
+
+/// Events that a worker takes from epoll at once while no other worker sleeps there.
+const EVENTS: usize = 32;
+
+/// The event of the bell, in place of a connection's id.
+pub(super) const BELL: u64 = u64::MAX;
+
+/// The event of finished reads, in place of a connection's id.
+pub(super) const READS: u64 = u64::MAX - 1;
+
+/// How long a suspended statement's read waits for others, so that the device gets them together.
+pub(super) const GATHER: Duration = Duration::from_micros(50);
+
+/// A begin of the first read that makes every worker submit them.
+const LONG_AGO_NS: u64 = 1;
+
+/// How long after a device refused reads they are submitted again.
+const REFUSED: Duration = Duration::from_millis(1);
+
+/// Retries after a panic while finished reads are loaded.
+const PANICS: usize = 16;
+
+/// What a call of epoll reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Nothing,
+    Others,
+    /// Finished reads, and perhaps others.
+    Reads,
+}
+
+impl Pool {
+    /// Submits the reads of suspended statements, if the first has waited for `after`.
+    pub(super) fn hand_over(&self, after: Duration) {
+        let database = self.shared.instance.database();
+        if !database.keeps_reads() {
+            if self.kept_since_ns.load(Ordering::Relaxed) != 0 {
+                // Reads that begin from now on are not as old.
+                self.kept_since_ns.store(0, Ordering::Relaxed);
+            }
+            return;
+        }
+        // Where somebody sleeps little comes that could go along, and nobody else looks while what
+        // comes next is long.
+        if !after.is_zero() && self.thread_pool.sleeping() == 0 {
+            let now = clock::now();
+            let since = self.kept_since_ns.load(Ordering::Relaxed);
+            if since == 0 {
+                return self.kept_since_ns.store(now.as_nanos() as u64, Ordering::Relaxed);
+            }
+            if now < Duration::from_nanos(since) + after {
+                return;
+            }
+        }
+        self.kept_since_ns.store(0, Ordering::Relaxed);
+        self.send_kept();
+        // Reads that finish at once are loaded here: a panic there is reported by the panic hook,
+        // and ends no more than its block.
+        if catch_unwind(AssertUnwindSafe(|| database.submit_reads())).is_err() {
+            self.end_reads();
+        }
+    }
+
+    /// Has others hand over what is kept for the device: the caller may hold what blocks need that
+    /// come into memory.
+    pub(super) fn have_kept_reads_handed_over(&self) {
+        if self.shared.instance.database().keeps_reads() {
+            self.kept_since_ns.store(LONG_AGO_NS, Ordering::Relaxed);
+            self.ring_if_asleep();
+        }
+    }
+
+    /// Sleeps until something is ready.
+    pub(super) fn sleep(&self, events: &mut Vec<Event>) {
+        if self.is_brief() && self.thread_pool.sleeping() > 0 {
+            // One is enough to see what comes.
+            STEPS_BACK.set(true);
+            return;
+        }
+        let is_idle = || self.work.lock().is_empty() && self.thread_pool.goes_on();
+        let found = self.thread_pool.sleepers.sleep(is_idle, || {
+            // Reads that the device refused are submitted again.
+            let keeps = self.shared.instance.database().keeps_reads();
+            self.listen(events, keeps.then_some(REFUSED))
+        });
+        let found = found.unwrap_or(Found::Nothing);
+        if !self.is_brief() || self.work.lock().commands() >= BACKLOG {
+            self.call_if_missed();
+        }
+        self.see_to_reads(found, true);
+    }
+
+    /// Queues what epoll reports, without waiting; whether that was anything.
+    pub(super) fn collect(&self, events: &mut Vec<Event>, looks_soon: bool) -> bool {
+        let found = self.listen(events, Some(Duration::ZERO));
+        self.see_to_reads(found, looks_soon);
+        found != Found::Nothing
+    }
+
+    /// Loads finished reads and queues the statements that wait for them. The caller counts as at
+    /// work. A worker (`looks_soon`) continues with the first statement itself, and another is
+    /// woken for the rest. A panic loses only the block that it met; its statements are queued all
+    /// the same.
+    fn see_to_reads(&self, found: Found, looks_soon: bool) {
+        if found != Found::Reads {
+            return;
+        }
+        self.send_kept();
+        LOOKS_SOON.set(looks_soon);
+        self.end_reads();
+        LOOKS_SOON.set(false);
+    }
+
+    fn end_reads(&self) {
+        let database = self.shared.instance.database();
+        for _ in 0..PANICS {
+            // The panic hook has reported it, and nothing tells a second time of the reads that are
+            // left.
+            if catch_unwind(AssertUnwindSafe(|| database.end_reads())).is_ok() {
+                break;
+            }
+        }
+    }
+
+    /// Queues the connections that epoll reports.
+    fn listen(&self, events: &mut Vec<Event>, wait: Option<Duration>) -> Found {
+        // Those who sleep are woken for one event each, and are to find it.
+        let others = self.thread_pool.sleeping() - usize::from(wait.is_none());
+        events.clear();
+        events.reserve_exact(if others > 0 { 1 } else { EVENTS });
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        let found = if others > 0 {
+            let mut one = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 1];
+            let found = epoll::wait(&self.epoll, &mut one, wait.as_ref());
+            events.extend(one.into_iter().take(*found.as_ref().unwrap_or(&0)));
+            found
+        } else {
+            epoll::wait(&self.epoll, spare_capacity(events), wait.as_ref())
+        };
+        if found.is_err() || events.is_empty() {
+            return Found::Nothing;
+        }
+        let (mut queued, mut read) = (0, false);
+        {
+            let connections = self.connections.read();
+            let mut work = self.work.lock();
+            for event in events.iter() {
+                let (number, flags) = (event.data.u64(), event.flags);
+                if number == BELL {
+                    self.thread_pool.sleepers.heard();
+                } else if number == READS {
+                    read = true;
+                } else if let Some(connection) = connections.get(&number) {
+                    let ended = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+                    if connection.stir(flags.intersects(ended)) {
+                        work.put_command(connection.clone());
+                        queued += 1;
+                    }
+                }
+            }
+        }
+        if queued > 1 && (!self.is_brief() || queued >= BACKLOG) {
+            self.ring_if_asleep();
+        }
+        if read { Found::Reads } else { Found::Others }
+    }
+}
