@@ -8,6 +8,7 @@
 //! beside the writer; only a writer that ran out of room waits for one.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
