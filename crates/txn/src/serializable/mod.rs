@@ -283,9 +283,14 @@ impl Serializable {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
-        state.make_room(id, range.start, range.end)?;
-        let writers = state.notes.read_range(id, table, range);
-        state.depends_on(id, writers)
+        let noted = state.make_room(id, range.start, range.end).and_then(|()| {
+            let writers = state.notes.read_range(id, table, range);
+            state.depends_on(id, writers)
+        });
+        if let (Err(_), Some(member)) = (&noted, state.members.get_mut(&id)) {
+            member.refused = true;
+        }
+        noted
     }
 
     /// Notes that a transaction, which has or takes a snapshot at `snapshot`, writes a key.
