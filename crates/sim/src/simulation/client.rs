@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use spillway::{
-    Csn, Database, Direction, Durability, ErrorKind, Isolation, KeyRange, LockMode, LockWait,
+    Csn, Database, Direction, Durability, ErrorKind, Isolation, KeyRange, LockMode, LockWait, Met,
     Table, Transaction, TransactionOptions,
 };
 use spillway_base::clock::Clock;
@@ -49,6 +49,8 @@ pub struct Seen {
     pub gets: Vec<(Key, Csn, Option<u64>)>,
     /// The newest commit that was acknowledged once it was durable.
     pub acknowledged: Csn,
+    /// Backups: the number, what was acknowledged before, and the last commit in it.
+    pub backups: Vec<(u64, Csn, Csn)>,
 }
 
 impl Life {
@@ -102,8 +104,7 @@ struct Client {
 /// Runs a client's transactions until they are done, or the database takes no more.
 pub fn run(life: &Arc<Life>, number: u64, seed: u64) {
     if let Some(instance) = &life.sql {
-        let (count, accounts) = (life.shape.transactions, life.shape.keys);
-        return sql::run(instance, &life.ledger, number, seed, count, accounts);
+        return sql::run(instance, &life.ledger, number, seed, &life.shape);
     }
     let mut client = Client { life: life.clone(), rng: Rng::new(seed), next: number << 32 };
     for _ in 0..life.shape.transactions {
@@ -181,6 +182,7 @@ impl Client {
     fn options(&mut self) -> TransactionOptions {
         let isolation = match self.rng.below(100) {
             share if share < self.life.shape.serializable => Isolation::Serializable,
+            _ if self.rng.chance(self.life.shape.committed, 100) => Isolation::ReadCommitted,
             _ => Isolation::RepeatableRead,
         };
         let durability = match self.rng.below(12) {
@@ -199,7 +201,8 @@ impl Client {
         let floor = self.life.seen().acknowledged;
         let db = self.life.db.clone();
         let inner = db.begin(options);
-        let mut run = Run { inner, reads: Vec::new(), writes: BTreeMap::new(), failed: None };
+        let mut run =
+            Run { inner, options, floor, reads: Vec::new(), writes: BTreeMap::new(), failed: None };
         for _ in 0..1 + self.rng.below(5) {
             if run.failed.is_none() {
                 self.operation(&mut run);
@@ -209,7 +212,7 @@ impl Client {
             serializable: options.isolation == Isolation::Serializable,
             durable: options.durability == Some(Durability::Commit),
             floor,
-            snapshot: run.inner.snapshot_csn(),
+            snapshot: run.inner.snapshot_csn().filter(|_| !run.is_read_committed()),
             ..Txn::default()
         };
         if let Some(kind) = run.failed {
@@ -258,7 +261,11 @@ impl Client {
         let key = self.key();
         let table = self.life.tables[key.0];
         let bytes = key_bytes(key.1);
-        let done = match self.rng.below(12) {
+        if run.is_read_committed() {
+            run.floor = self.life.seen().acknowledged;
+            run.inner.begin_statement();
+        }
+        let done = match self.rng.below(14) {
             0..3 => run.get(table, key),
             3 => self.scan(run, table, key),
             4 => {
@@ -274,6 +281,8 @@ impl Client {
                 run.writes.insert(key, None);
             }),
             8 => self.increment(run, table, key),
+            9 => self.delete_range(run, table, key),
+            10 => self.fill(run, table, key),
             _ => self.put(run, table, key),
         };
         if let Err(error) = done {
@@ -320,6 +329,51 @@ impl Client {
         Ok(())
     }
 
+    /// Puts every key of a range.
+    fn fill(&mut self, run: &mut Run, table: Table, from: Key) -> spillway::Result<()> {
+        for key in from.1..self.life.shape.keys {
+            self.next += 1;
+            run.inner.put(table, &key_bytes(key), &value_bytes(self.next, 4))?;
+            run.writes.insert((from.0, key), Some(self.next));
+        }
+        Ok(())
+    }
+
+    /// Deletes the rows of a range, all or those of every other version.
+    fn delete_range(&mut self, run: &mut Run, table: Table, from: Key) -> spillway::Result<()> {
+        let until = from.1 + 1 + self.rng.below(self.life.shape.keys);
+        let all = self.rng.chance(2, 3);
+        let (begin, end) = (key_bytes(from.1), key_bytes(until));
+        let (mut found, mut locked, mut gone) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let range = KeyRange::new(&begin, Some(&end));
+        let deleted = run.inner.delete_rows(table, range, |key, value, met| {
+            let (key, version) = (key_number(key), version_of(value));
+            let goes = met != Met::Gone && (all || version.is_multiple_of(2));
+            if met == Met::Found {
+                found.insert(key, version);
+            } else if met != Met::Gone {
+                locked.push((key, version));
+                gone.extend(goes.then_some(key));
+            }
+            Ok::<_, spillway::Error>(goes)
+        })?;
+        if deleted != gone.len() as u64 {
+            fail(&format!("SIMULATION-6: {deleted} rows were deleted of {gone:?}"));
+        }
+        // Others act on the newest rows, of no one state.
+        if run.options.isolation == Isolation::Serializable || !run.options.acts_on_newest {
+            let kind = run.kind();
+            for key in from.1..until.min(self.life.shape.keys) {
+                run.saw((from.0, key), kind, Version::of(found.get(&key).copied()));
+            }
+        }
+        for (key, version) in locked {
+            run.saw((from.0, key), ReadKind::Locked, Version::Is(version));
+        }
+        run.writes.extend(gone.into_iter().map(|key| ((from.0, key), None)));
+        Ok(())
+    }
+
     fn scan(&mut self, run: &mut Run, table: Table, from: Key) -> spillway::Result<()> {
         let until = from.1 + 1 + self.rng.below(self.life.shape.keys);
         let direction =
@@ -331,9 +385,10 @@ impl Client {
             found.insert(key_number(scan.key()), version_of(scan.value()));
         }
         drop(scan);
+        let kind = run.kind();
         for key in from.1..until.min(self.life.shape.keys) {
             let version = Version::of(found.remove(&key));
-            run.saw((from.0, key), ReadKind::Snapshot, version);
+            run.saw((from.0, key), kind, version);
         }
         if !found.is_empty() {
             fail(&format!("a scan found {found:?}"));
@@ -345,16 +400,37 @@ impl Client {
 /// A transaction that runs.
 struct Run {
     inner: Transaction,
+    options: TransactionOptions,
+    /// The newest acknowledged commit when it began; under READ COMMITTED, when its statement did.
+    floor: Csn,
     reads: Vec<Read>,
     writes: BTreeMap<Key, Option<u64>>,
     failed: Option<ErrorKind>,
 }
 
 impl Run {
+    fn is_read_committed(&self) -> bool {
+        self.options.isolation == Isolation::ReadCommitted
+    }
+
+    /// Of what the statement has read without locks.
+    fn kind(&self) -> ReadKind {
+        match self.inner.snapshot_csn() {
+            Some(csn) if self.is_read_committed() => {
+                if csn < self.floor {
+                    let missed = self.floor;
+                    fail(&format!("SIMULATION-6: a statement reads {csn:?} after {missed:?}"));
+                }
+                ReadKind::At(csn)
+            }
+            _ => ReadKind::Snapshot,
+        }
+    }
+
     fn get(&mut self, table: Table, key: Key) -> spillway::Result<()> {
         let mut value = Vec::new();
         let there = self.inner.get(table, &key_bytes(key.1), &mut value)?;
-        self.saw(key, ReadKind::Snapshot, Version::of(there.then(|| version_of(&value))));
+        self.saw(key, self.kind(), Version::of(there.then(|| version_of(&value))));
         Ok(())
     }
 

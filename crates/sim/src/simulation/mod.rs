@@ -1,12 +1,12 @@
 //! The whole database under a deterministic scheduler, over a disk that fails, checked by a model.
 //!
-//! It exists under `--cfg spillway_sim`; `make simulate` builds and runs it, docs/testing.md says
-//! how. One process runs one history: a few lives of one database folder, each with clients,
+//! It exists in builds with debug assertions; `make simulate` builds and runs it, docs/testing.md
+//! says how. One process runs one history: a few lives of one database folder, each with clients,
 //! background threads and callers of flush, compaction and backup, all of them tasks of
 //! [`spillway_base::scheduler`]. Locks, atomics of the lock-free cores and operations of the disk
 //! are scheduling points. [`shape`] draws what a history is made of, [`world`] runs its lives,
-//! [`client`] the transactions (or [`sql`] the sessions), [`oracle`] judges them, [`runner`] runs
-//! histories by the thousand and shrinks one that fails.
+//! [`client`] the transactions (or [`sql`] the sessions, with `own` tables), [`oracle`] judges
+//! them, [`runner`] runs histories by the thousand and shrinks one that fails.
 //!
 //! # What is simulated
 //!
@@ -31,10 +31,11 @@
 //! - **SIMULATION-5 (atomicity).** What an opening recovers is the state at its last commit, in
 //!   every key. A refused commit is in no state.
 //! - **SIMULATION-6 (isolation).** Gets, scans, absent keys and deleted ranges of a transaction
-//!   under REPEATABLE READ and above are the state at its snapshot, with its own writes. Locking
-//!   reads, increments and duplicate-key errors are the state just before its commit. A snapshot
-//!   has every commit that was acknowledged before the transaction began. A get without a
-//!   transaction misses no acknowledged commit.
+//!   under REPEATABLE READ and above are the state at its snapshot, with its own writes; under
+//!   READ COMMITTED they are the state at the statement's. Locking reads, increments, rows that a
+//!   deletion of a range has locked, and duplicate-key errors are the state just before its commit.
+//!   A snapshot has every commit that was acknowledged before the transaction, or the statement,
+//!   began. A get without a transaction misses no acknowledged commit.
 //! - **SIMULATION-7 (serializability).** Committed SERIALIZABLE transactions have no cycle of
 //!   dependencies, where every outcome that a client sees is a read.
 //! - **SIMULATION-8 (time).** Every wait for a commit ends within [`oracle::WAIT_MAX`] of simulated
@@ -45,7 +46,11 @@
 //!
 //! - **SIMULATION-10 (SQL).** In histories of SQL sessions, which move amounts between accounts and
 //!   note each transfer, accounts hold what the ledger says, at every look; every acknowledged
-//!   transfer is in it, and none that was refused or rolled back.
+//!   transfer is in it, and none that was refused or rolled back. Each client creates, alters,
+//!   truncates and drops a table of its own, and changes ranges of its rows: it is there as the
+//!   statements left it that were acknowledged, in the table and in its index.
+//! - **SIMULATION-11 (backups).** The last backup of a life, taken beside clients, restores to the
+//!   state at its last commit. It has every commit that was acknowledged before it began.
 //!
 //! # What is not simulated
 //!
@@ -53,6 +58,7 @@
 
 pub mod client;
 pub mod oracle;
+mod own;
 pub mod runner;
 pub mod shape;
 pub mod sql;

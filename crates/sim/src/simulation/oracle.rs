@@ -22,6 +22,13 @@ pub fn fail(reason: &str) -> ! {
     spillway_base::scheduler::fail(reason)
 }
 
+/// Tells what happens, where `SPILLWAY_EVENTS` is set.
+pub fn event(what: impl FnOnce() -> String) {
+    if std::env::var_os("SPILLWAY_EVENTS").is_some() {
+        println!("{:?}: {}", spillway_base::clock::now(), what());
+    }
+}
+
 /// What a read found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
@@ -56,6 +63,8 @@ impl Version {
 pub enum ReadKind {
     /// The transaction's snapshot.
     Snapshot,
+    /// This commit: the snapshot of a statement.
+    At(Csn),
     /// Just before its commit, as it holds the lock.
     Locked,
 }
@@ -166,6 +175,29 @@ pub fn judge(base: &State, seen: &Seen, recovered: &State, last: Csn, clean: boo
     check_serializable(&all, transactions, last);
 }
 
+/// SIMULATION-11: judges what was restored of a backup, whose last commit is `through`, and before
+/// which `floor` had been acknowledged.
+pub fn judge_backup(
+    base: &State,
+    seen: &Seen,
+    (floor, through): (Csn, Csn),
+    restored: &State,
+    last: Csn,
+) {
+    if through < floor || through > last {
+        fail(&format!(
+            "SIMULATION-11: a backup has the commits through {through:?}: {floor:?} had been \
+             acknowledged before it, and {last:?} was recovered after it"
+        ));
+    }
+    let expected = Model::new(base, &seen.transactions, through).state(through);
+    if *restored != expected {
+        fail(&format!(
+            "SIMULATION-11: at {through:?} there is {restored:x?} in place of {expected:x?}"
+        ));
+    }
+}
+
 /// SIMULATION-6.
 fn check_reads(model: &Model, txn: &Txn, last: Csn) {
     // What one saw that ended without an acknowledgement, nobody was told.
@@ -175,6 +207,7 @@ fn check_reads(model: &Model, txn: &Txn, last: Csn) {
     for read in &txn.reads {
         let at = match (read.kind, txn.ordered) {
             (ReadKind::Snapshot, _) => txn.snapshot,
+            (ReadKind::At(csn), _) => Some(csn),
             (ReadKind::Locked, Some(csn)) => Some(Csn(csn.0 - 1)),
             (ReadKind::Locked, None) => None,
         };
@@ -227,6 +260,7 @@ fn check_serializable(model: &Model, transactions: &[Txn], last: Csn) {
                 (ReadKind::Locked, Some(csn)) => Some(Csn(csn.0 - 1)),
                 (ReadKind::Locked, None) => txn.snapshot,
                 (ReadKind::Snapshot, _) => txn.snapshot,
+                (ReadKind::At(csn), _) => Some(csn),
             };
             let Some(at) = at else { continue };
             let mut before = model.base.contains_key(&read.key);

@@ -33,11 +33,16 @@ pub struct Shape {
     pub operation_us: u64,
     /// Transactions of a hundred that are SERIALIZABLE.
     pub serializable: u64,
+    /// Transactions of a hundred that are READ COMMITTED, of those that are not SERIALIZABLE.
+    pub committed: u64,
     /// Transactions of a hundred that a client sleeps before.
     pub pauses: u64,
     /// Whether clients are SQL sessions.
     pub sql: u64,
 }
+
+/// Keys enough for deletions of ranges at once.
+const KEYS_MAX: u64 = 96;
 
 /// A crash of the machine may end a life.
 pub const CRASH: u64 = 1;
@@ -65,11 +70,11 @@ impl Shape {
     pub fn drawn(seed: u64) -> Shape {
         let mut rng = Rng::new(seed ^ 0x5348_4150_4500);
         let mut any = |of: &[u64]| of[rng.below(of.len() as u64) as usize];
-        Shape {
+        let shape = Shape {
             lives: any(&[1, 2, 2, 3]),
             clients: any(&[1, 2, 2, 3, 4]),
             transactions: any(&[4, 8, 15, 30]),
-            keys: any(&[2, 4, 8, 16]),
+            keys: any(&[2, 4, 8, 16, KEYS_MAX]),
             value_bytes: any(&[16, 200, 1500, 3000]),
             lanes: any(&[1, 1, 2, 3]),
             segment_kib: any(&[8, 8, 16, 64]),
@@ -78,9 +83,32 @@ impl Shape {
             beside: any(&[0, FLUSH, FLUSH | COMPACT, 7]),
             operation_us: any(&[0, 20, 100, 1000]),
             serializable: any(&[0, 30, 100]),
+            committed: any(&[0, 0, 30, 100]),
             pauses: any(&[3, 20, 60]),
             sql: any(&[0, 0, 0, 1]),
+        };
+        if any(&[0, 1, 2, 3, 4]) > 0 {
+            return shape;
         }
+        // Few tasks, and no time passes but by sleeps: races of commits with log care and `close`.
+        Shape {
+            lives: any(&[1, 2]),
+            clients: any(&[2, 2, 3]),
+            lanes: any(&[1, 1, 2]),
+            faults: any(&[0, CLOSE]),
+            beside: 0,
+            operation_us: 0,
+            serializable: 0,
+            pauses: 60,
+            sql: 0,
+            ..shape
+        }
+    }
+
+    /// Accounts of SQL histories.
+    #[must_use]
+    pub fn accounts(&self) -> u64 {
+        self.keys.min(16)
     }
 
     /// The longest operation of the disk.
@@ -89,7 +117,7 @@ impl Shape {
         Duration::from_micros(self.operation_us)
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 14] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 15] {
         [
             ("lives", &mut self.lives),
             ("clients", &mut self.clients),
@@ -103,6 +131,7 @@ impl Shape {
             ("beside", &mut self.beside),
             ("operation_us", &mut self.operation_us),
             ("serializable", &mut self.serializable),
+            ("committed", &mut self.committed),
             ("pauses", &mut self.pauses),
             ("sql", &mut self.sql),
         ]
@@ -123,7 +152,7 @@ impl Shape {
     /// Shapes with one figure less each, those that leave out most first.
     #[must_use]
     pub fn smaller(&self) -> Vec<Shape> {
-        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0];
+        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0];
         let mut all = Vec::new();
         let mut this = *self;
         let now = this.fields().map(|(_, value)| *value);

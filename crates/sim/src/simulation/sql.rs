@@ -4,13 +4,15 @@
 //! done by halves, and the ledger of anything that was lost (SIMULATION-10).
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spillway::Database;
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session, SqlError};
 
 use super::oracle::fail;
+use super::own::{self, Own};
+use super::shape::Shape;
 use crate::client::ask;
 
 /// MySQL's error of a duplicate key.
@@ -18,9 +20,9 @@ const DUPLICATE: u16 = 1062;
 /// MySQL's errors after which a transaction is run again: a lock that was not granted, a deadlock.
 const RETRIED: [u16; 3] = [1205, 1213, 3572];
 
-/// Transfers of all lives so far.
+/// Transfers of all lives so far, and the clients' own tables.
 #[derive(Default)]
-pub struct Ledger(Mutex<Transfers>);
+pub struct Ledger(Mutex<Transfers>, Mutex<Vec<Own>>);
 
 #[derive(Default)]
 struct Transfers {
@@ -30,8 +32,13 @@ struct Transfers {
 }
 
 impl Ledger {
-    fn transfers(&self) -> std::sync::MutexGuard<'_, Transfers> {
+    fn transfers(&self) -> MutexGuard<'_, Transfers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The clients' own tables, by the clients' numbers. Held between no two scheduling points.
+    pub(super) fn own(&self) -> MutexGuard<'_, Vec<Own>> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,8 +77,23 @@ fn numbers(line: &str) -> Vec<i64> {
 }
 
 /// SIMULATION-10: accounts hold what the ledger says, and that has all acknowledged transfers and
-/// none that nobody asked for.
+/// none that nobody asked for. Clients' own tables are as they left them.
 pub fn judge(instance: &Instance, ledger: &Ledger) {
+    let found = check_accounts(instance);
+    let transfers = ledger.transfers();
+    if let Some(lost) = transfers.acknowledged.difference(&found).next() {
+        fail(&format!("SIMULATION-10: transfer {lost:x} was acknowledged and is lost"));
+    }
+    if let Some(extra) = found.difference(&transfers.asked).next() {
+        fail(&format!("SIMULATION-10: transfer {extra:x} is there, and was not asked for"));
+    }
+    drop(transfers);
+    let judged = session(instance).and_then(|mut session| own::judge(&mut session, ledger));
+    judged.unwrap_or_else(|error| fail(&format!("SIMULATION-10: no look at a table: {error}")));
+}
+
+/// Accounts hold what the ledger says. Answers the transfers in it.
+pub fn check_accounts(instance: &Instance) -> BTreeSet<u64> {
     let look = || -> Result<(Vec<String>, Vec<String>), SqlError> {
         let mut session = session(instance)?;
         let transfers = ask(&mut session, "SELECT id, payer, payee, amount FROM ledger")?;
@@ -91,31 +113,30 @@ pub fn judge(instance: &Instance, ledger: &Ledger) {
     if told != held {
         fail(&format!("SIMULATION-10: accounts hold {told:?}, by the ledger {held:?}"));
     }
-    let transfers = ledger.transfers();
-    if let Some(lost) = transfers.acknowledged.difference(&found).next() {
-        fail(&format!("SIMULATION-10: transfer {lost:x} was acknowledged and is lost"));
-    }
-    if let Some(extra) = found.difference(&transfers.asked).next() {
-        fail(&format!("SIMULATION-10: transfer {extra:x} is there, and was not asked for"));
-    }
+    found
 }
 
 /// Runs a client's transactions until they are done, or the database takes no more.
-pub fn run(
-    instance: &Instance,
-    ledger: &Ledger,
-    number: u64,
-    seed: u64,
-    count: u64,
-    accounts: u64,
-) {
+pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: &Shape) {
     let Ok(mut session) = session(instance) else { return };
     let mut rng = Rng::new(seed);
-    for next in 1..=count {
-        let done = match rng.below(4) {
+    // Its own table is that of the client before it in its place.
+    let mut own = own::Owner::new(ledger, (number % 16) as usize);
+    for next in 1..=shape.transactions {
+        let id = (number << 32) + next;
+        if rng.chance(1, 8) {
+            let levels = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+            let level = levels[rng.below(3) as usize];
+            let set = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
+            if ask(&mut session, &set).is_err() {
+                return;
+            }
+        }
+        let done = match rng.below(6) {
             0 => look(&mut session),
             1 => insert_again(&mut session, ledger, &mut rng),
-            _ => transfer(&mut session, ledger, (number << 32) + next, accounts, &mut rng),
+            2 | 3 => own.act(&mut session, &mut rng),
+            _ => transfer(&mut session, ledger, id, shape.accounts(), &mut rng),
         };
         match done {
             Ok(()) => {}

@@ -1,12 +1,12 @@
 //! The lives of one database folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway::backup::{BackupOptions, Repository};
+use spillway::backup::{Backup, BackupOptions, Repository};
 use spillway::{
-    Database, Direction, EngineKind, Error, KeyRange, Settings, Table, TransactionOptions,
+    Csn, Database, Direction, EngineKind, Error, KeyRange, Settings, Table, TransactionOptions,
 };
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
@@ -17,7 +17,7 @@ use spillway_storage::Disk;
 use spillway_storage::sim::{Fault, SimDisk};
 
 use super::client::{self, Life, TABLES, key_number, version_of};
-use super::oracle::{State, WAIT_MAX, fail, judge};
+use super::oracle::{State, WAIT_MAX, event, fail, judge, judge_backup};
 use super::shape::{self, Shape};
 use super::sql::{self, Ledger};
 
@@ -162,7 +162,7 @@ impl World {
         let tables = tables(&db).map_err(told)?;
         let sql = match self.shape.sql {
             0 => None,
-            _ => Some(sql::open(&db, self.shape.keys).map_err(|error| error.message)?),
+            _ => Some(sql::open(&db, self.shape.accounts()).map_err(|error| error.message)?),
         };
         Ok(Opened { db, tables, sql })
     }
@@ -197,11 +197,47 @@ impl World {
             self.done.commits +=
                 seen.transactions.iter().filter(|txn| txn.acknowledged).count() as u64;
             judge(&self.base, &seen, &found, last, clean);
+            if let Some((number, floor, through)) = seen.backups.last() {
+                let restored = self.restore(*number, *through);
+                judge_backup(&self.base, &seen, (*floor, *through), &restored, last);
+            }
         }
         self.base = found;
         if let Some(instance) = &opened.sql {
             sql::judge(instance, &self.ledger);
         }
+    }
+
+    /// Restores a backup, and answers what is in it.
+    fn restore(&mut self, number: u64, through: Csn) -> State {
+        let mut settings = self.settings();
+        settings.cores = 1;
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.process());
+        // A folder is not removed with what is in it.
+        let dir = PathBuf::from(format!("/restored-{}", self.done.openings));
+        let restored = || -> Result<State, Error> {
+            disk.create_dir_all(&dir)?;
+            let repository = Repository::open_on(disk.clone(), Path::new(BACKUPS), false)?;
+            repository.restore_on(Some(number), &disk, &dir, &mut |_, _| Ok(()))?;
+            let db = Database::open_on(disk.clone(), &dir, settings)?;
+            if db.recovered().last != through {
+                let last = db.recovered().last;
+                fail(&format!("SIMULATION-11: {last:?} is the last of {through:?} restored"));
+            }
+            let state = state(&db, &tables(&db)?)?;
+            if self.shape.sql != 0 {
+                sql::check_accounts(
+                    &Instance::open(db.clone()).map_err(|error| Error::invalid(error.message))?,
+                );
+            }
+            db.close()?;
+            Ok(state)
+        };
+        let restored = restored();
+        for (path, _) in self.disk.files().iter().filter(|(path, _)| path.starts_with(&dir)) {
+            let _ = disk.remove(path);
+        }
+        restored.unwrap_or_else(|error| fail(&format!("SIMULATION-11: no restore: {error}")))
     }
 
     fn end(&mut self) -> End {
@@ -350,7 +386,10 @@ impl World {
             let mut rng = Rng::new(self.rng.next_u64());
             tasks.push(start("backup", move || {
                 pause(&mut rng);
-                let _ = back_up(&life.db, &disk);
+                let floor = life.seen().acknowledged;
+                if let Ok(backup) = back_up(&life.db, &disk) {
+                    life.seen().backups.push((backup.number, floor, backup.through));
+                }
             }));
         }
     }
@@ -365,18 +404,10 @@ fn pause(rng: &mut Rng) {
     }
 }
 
-/// Tells what happens, where `SPILLWAY_EVENTS` is set.
-fn event(what: impl FnOnce() -> String) {
-    if std::env::var_os("SPILLWAY_EVENTS").is_some() {
-        println!("{:?}: {}", Clock::system().now(), what());
-    }
-}
-
-fn back_up(db: &Database, disk: &SimDisk) -> Result<(), Error> {
+fn back_up(db: &Database, disk: &SimDisk) -> Result<Backup, Error> {
     disk.create_dir_all(Path::new(BACKUPS))?;
     let repository = Repository::open_on(Arc::new(disk.clone()), Path::new(BACKUPS), true)?;
-    db.backup(&repository, &BackupOptions::new(), &mut |_, _| Ok(()))?;
-    Ok(())
+    db.backup(&repository, &BackupOptions::new(), &mut |_, _| Ok(()))
 }
 
 fn start(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {

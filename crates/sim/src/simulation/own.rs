@@ -1,0 +1,210 @@
+//! Tables of one client each, which alone changes them: by DDL, and by statements of many rows. The
+//! acknowledged statements fix the content of such a table, but for a statement that was under way
+//! when its life ended, which is done or not done (SIMULATION-10).
+
+use std::collections::BTreeMap;
+
+use spillway_base::rng::Rng;
+use spillway_sql::{Session, SqlError};
+
+use super::oracle::{event, fail};
+use super::sql::Ledger;
+use crate::client::ask;
+
+/// MySQL's error of a table that is not there.
+const NO_TABLE: u16 = 1146;
+/// MySQL's errors after which a statement has done nothing: a lock that was not granted, a
+/// deadlock, rows that are newer than the statement's definition of their table.
+const NOT_DONE: [u16; 4] = [1205, 1213, 1412, 3572];
+/// Ids of rows are below this.
+const IDS: u64 = 200;
+
+/// The columns, the index and the rows of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Content {
+    /// Columns past the first two, `id` and `value`.
+    columns: Vec<u64>,
+    has_index: bool,
+    /// By id, all columns but that.
+    rows: BTreeMap<u64, Vec<u64>>,
+}
+
+/// The model of a client's table.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Own {
+    /// As the last statement that was done left it; none where it is not there.
+    now: Option<Content>,
+    /// As the statement that is under way would leave it.
+    next: Option<Option<Content>>,
+    /// For columns and values that were never there before.
+    fresh: u64,
+}
+
+/// A client, as the owner of its table.
+pub(super) struct Owner<'l> {
+    ledger: &'l Ledger,
+    number: usize,
+}
+
+impl Owner<'_> {
+    pub(super) fn new(ledger: &Ledger, number: usize) -> Owner<'_> {
+        let mut all = ledger.own();
+        let count = all.len().max(number + 1);
+        all.resize(count, Own::default());
+        Owner { ledger, number }
+    }
+
+    /// Changes the own table, or reads some client's.
+    pub(super) fn act(&mut self, session: &mut Session, rng: &mut Rng) -> Result<(), SqlError> {
+        if rng.chance(1, 4) {
+            return self.read_any(session, rng);
+        }
+        let (sql, next) = {
+            let mut all = self.ledger.own();
+            let own = &mut all[self.number];
+            own.fresh += 1;
+            let (sql, next) = statement(own.now.clone(), self.number, own.fresh, rng);
+            own.next = Some(next.clone());
+            (sql, next)
+        };
+        let done = ask(session, &sql);
+        event(|| match &done {
+            Ok(_) => format!("done: {sql}"),
+            Err(error) => format!("{} {}: {sql}", error.code, error.message),
+        });
+        let mut all = self.ledger.own();
+        let own = &mut all[self.number];
+        match done {
+            Ok(_) => (own.now, own.next) = (next, None),
+            Err(error) if NOT_DONE.contains(&error.code) => own.next = None,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Reads a table that its owner may be changing.
+    fn read_any(&self, session: &mut Session, rng: &mut Rng) -> Result<(), SqlError> {
+        let number = rng.below(self.ledger.own().len() as u64);
+        match ask(session, &format!("SELECT COUNT(*), SUM(value) FROM own{number}")) {
+            Err(error) if error.code == NO_TABLE || NOT_DONE.contains(&error.code) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+}
+
+/// A statement for a table with this content, and what it leaves.
+fn statement(
+    now: Option<Content>,
+    number: usize,
+    fresh: u64,
+    rng: &mut Rng,
+) -> (String, Option<Content>) {
+    let table = format!("own{number}");
+    let Some(mut now) = now else {
+        let new = Content { columns: Vec::new(), has_index: false, rows: BTreeMap::new() };
+        let sql = format!("CREATE TABLE {table} (id INT PRIMARY KEY, value BIGINT NOT NULL)");
+        return (sql, Some(new));
+    };
+    let (from, count) = (rng.below(IDS), 1 + rng.below(IDS));
+    let sql = match rng.below(11) {
+        0 => return (format!("DROP TABLE {table}"), None),
+        1 => {
+            now.rows.clear();
+            format!("TRUNCATE TABLE {table}")
+        }
+        2 => {
+            now.columns.push(fresh);
+            now.rows.values_mut().for_each(|row| row.push(fresh));
+            format!("ALTER TABLE {table} ADD COLUMN c{fresh} INT NOT NULL DEFAULT {fresh}")
+        }
+        3 if !now.columns.is_empty() => {
+            let at = rng.below(now.columns.len() as u64) as usize;
+            let column = now.columns.remove(at);
+            for row in now.rows.values_mut() {
+                row.remove(1 + at);
+            }
+            format!("ALTER TABLE {table} DROP COLUMN c{column}")
+        }
+        4 => {
+            now.has_index = !now.has_index;
+            match now.has_index {
+                true => format!("CREATE INDEX by_value ON {table} (value)"),
+                false => format!("DROP INDEX by_value ON {table}"),
+            }
+        }
+        5 => {
+            let kind = ["INT", "BIGINT", "DECIMAL(20, 0)"][rng.below(3) as usize];
+            format!("ALTER TABLE {table} MODIFY value {kind} NOT NULL")
+        }
+        6 => {
+            now.rows.retain(|id, _| !(from..from + count).contains(id));
+            format!("DELETE FROM {table} WHERE id >= {from} AND id < {}", from + count)
+        }
+        7 => {
+            let changed = now.rows.range_mut(from..from + count);
+            changed.for_each(|(_, row)| row[0] = fresh);
+            let until = from + count;
+            format!("UPDATE {table} SET value = {fresh} WHERE id >= {from} AND id < {until}")
+        }
+        _ => {
+            let rest = now.columns.clone();
+            let mut rows = Vec::new();
+            for id in from..from + count {
+                let mut row = vec![fresh];
+                row.extend(&rest);
+                now.rows.insert(id, row);
+                rows.push(format!("({id}, {fresh})"));
+            }
+            format!("REPLACE INTO {table} (id, value) VALUES {}", rows.join(", "))
+        }
+    };
+    (sql, Some(now))
+}
+
+/// Reads a table, and compares its index with it.
+fn look(session: &mut Session, number: usize) -> Result<Option<Content>, SqlError> {
+    let table = format!("own{number}");
+    let lines = match ask(session, &format!("SELECT * FROM {table} ORDER BY id")) {
+        Err(error) if error.code == NO_TABLE => return Ok(None),
+        lines => lines?,
+    };
+    let text = "SELECT column_name FROM information_schema.columns WHERE table_name = ";
+    let names = ask(session, &format!("{text}'{table}' ORDER BY ordinal_position"))?;
+    let column = |name: &String| name.trim().strip_prefix('c').and_then(|name| name.parse().ok());
+    let columns = names.iter().filter_map(column).collect();
+    let text = "SELECT index_name FROM information_schema.statistics WHERE table_name = ";
+    let indexes = ask(session, &format!("{text}'{table}'"))?;
+    let has_index = indexes.iter().any(|name| name.trim() == "by_value");
+    let number = |word: &str| word.parse::<u64>().unwrap_or_else(|_| fail(&format!("{lines:?}")));
+    let mut rows = BTreeMap::new();
+    for line in &lines {
+        let mut words = line.split_whitespace().map(number);
+        rows.insert(words.next().unwrap_or_else(|| fail(line)), words.collect::<Vec<u64>>());
+    }
+    if has_index {
+        let by = format!("SELECT id, value FROM {table} FORCE INDEX (by_value) WHERE value >= 0");
+        let found: BTreeMap<u64, u64> = ask(session, &by)?
+            .iter()
+            .map(|line| line.split_whitespace().map(number).collect::<Vec<u64>>())
+            .map(|words| (words[0], words[1]))
+            .collect();
+        if !found.iter().eq(rows.iter().map(|(id, row)| (id, &row[0]))) {
+            fail(&format!("SIMULATION-10: {table} has {rows:?}, and its index {found:?}"));
+        }
+    }
+    Ok(Some(Content { columns, has_index, rows }))
+}
+
+/// Each table is as the acknowledged statements leave it, or with the one that was under way.
+pub(super) fn judge(session: &mut Session, ledger: &Ledger) -> Result<(), SqlError> {
+    let all = ledger.own().clone();
+    for (number, own) in all.iter().enumerate() {
+        let found = look(session, number)?;
+        if found != own.now && own.next.as_ref() != Some(&found) {
+            fail(&format!("SIMULATION-10: own{number} is {found:?}, of {own:?}"));
+        }
+        let own = &mut ledger.own()[number];
+        (own.now, own.next) = (found, None);
+    }
+    Ok(())
+}
