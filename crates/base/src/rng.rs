@@ -2,20 +2,7 @@
 //!
 //! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 //! generators", 2014): one word of state, and good enough for workloads, fault choices and skip
-//! list heights. It is not for secrets; [`secret`] is.
-
-use std::hash::{BuildHasher, Hasher, RandomState};
-
-/// 64 bits that no client can guess; in a simulation, of its seed.
-#[must_use]
-pub fn secret() -> u64 {
-    #[cfg(debug_assertions)]
-    if crate::scheduler::is_task() {
-        return crate::scheduler::random();
-    }
-    // Its keys are the system's random bits.
-    RandomState::new().build_hasher().finish()
-}
+//! list heights. It is not for secrets.
 
 /// A seeded generator.
 #[derive(Clone, Debug)]

@@ -267,12 +267,16 @@ impl Pool {
         [
             figure(
                 "workers_now",
-                "Worker threads, including those that wait for locks and those dedicated to one connection.",
-                self.crew.threads(),
+                "Threads that serve connections, with dedicated ones and those that wait for locks.",
+                self.thread_pool.threads(),
             ),
-            figure("stays_now", "Connections that have a dedicated worker now.", stays_now),
+            figure(
+                "dedicated_workers_now",
+                "Connections that have a dedicated worker now.",
+                dedicated_now,
+            ),
             Metric {
-                name: "stays_total",
+                name: "dedicated_workers_total",
                 help: "Times that a connection got a dedicated worker.",
                 counter: true,
                 value: dedicated_total as f64,

@@ -41,9 +41,9 @@
 //!
 //! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,
 //! 16 bytes, CRC32C), and is made with its first backup. A folder copied by other means has the
-//! same identity. If that is then used as a second database, the file must be removed from it; a
-//! backup is refused that has an extent of another checksum than the repository's of its number. So
-//! is one of a folder that was replaced by an older copy of it.
+//! same identity. If that is then used as a second database, or in place of the first, the file
+//! must be removed from it: a backup is refused that has an extent of another checksum than the
+//! repository's of its number.
 
 mod catalogue;
 mod create;

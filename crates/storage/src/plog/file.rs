@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::checksum::crc32c;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
-use spillway_base::rng;
 use spillway_base::{Error, ErrorKind, Result};
 
 use super::make::{Maker, Segment};
@@ -79,7 +78,17 @@ impl State {
     }
 }
 
-/// A plog in segment files of one folder. [`Plog`] states its guarantees.
+/// 64 bits that no client can guess; in a simulation, of its seed.
+fn secret() -> u64 {
+    #[cfg(debug_assertions)]
+    if spillway_base::scheduler::is_task() {
+        return spillway_base::scheduler::random();
+    }
+    // The keys of the hash are the system's random bits.
+    RandomState::new().build_hasher().finish()
+}
+
+/// A plog in segment files of one folder. [`Plog`] says what it guarantees.
 pub struct FilePlog {
     maker: Maker,
     state: Mutex<State>,
@@ -129,7 +138,7 @@ impl FilePlog {
             generation,
             fence,
             end: found.end,
-            secret: rng::secret(),
+            secret: secret(),
         };
         let wanted = maker.settings.segment_bytes;
         let made = match again {

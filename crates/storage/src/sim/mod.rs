@@ -32,8 +32,8 @@
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
 //!   long as a test likes. None is served without its device (K8).
 //!
-//! Not modelled: renames from one folder to another, misdirected writes, stale reads, and a loss of
-//! space that was allocated without a sync.
+//! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
+//! failed sync, and a loss of space that was allocated without a sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
 //! disk, [`SimDisk::fork`] copies it.

@@ -22,7 +22,7 @@
 //!   charged to the budget while they are kept. A transaction's notes are folded into one range for
 //!   each table once they are many, and when memory is short; then also those of other
 //!   transactions. A request that still finds no room fails with [`ErrorKind::LockTableFull`] and
-//!   notes nothing.
+//!   neither reads nor writes. A scan has returned its rows by then, so its transaction is refused.
 //!
 //! # The range that a scan has read
 //!
@@ -272,7 +272,8 @@ impl Serializable {
         state.depends_on(id, writers)
     }
 
-    /// Notes that a transaction has read a range at its snapshot.
+    /// A transaction has read a range at its snapshot. Its client has the rows already, so one that
+    /// cannot be noted is refused from then on.
     pub(crate) fn read_range(
         &self,
         id: Id,

@@ -195,27 +195,28 @@ fn ssi_2_dependencies_are_charged() {
         writer.take_snapshot();
         writer.put(TABLE, &key(number), b"1").unwrap();
     }
-    let read = || -> spillway_base::Result<_> {
+    let read = || {
         let reader = begin();
-        let scan = reader.scan(TABLE, KeyRange::ALL, Direction::Forward)?;
-        scan.map(|row| row.map(drop)).collect::<spillway_base::Result<Vec<_>>>()?;
-        Ok(reader)
+        let scan = reader.scan(TABLE, KeyRange::ALL, Direction::Forward).unwrap();
+        let read = scan.map(|row| row.map(drop)).collect::<spillway_base::Result<Vec<_>>>();
+        (reader, read)
     };
     let before = budget.used_for(Use::Transactions);
-    let mut readers: Vec<_> = (0..200).map(|_| read().unwrap()).collect();
+    let mut readers: Vec<_> = (0..200).map(|_| read()).collect();
+    assert!(readers.iter().all(|(_, read)| read.is_ok()));
     let took = budget.used_for(Use::Transactions) - before;
     assert!(took > 3 << 19 && took < 3 << 20, "{took}");
     let others = budget.charge(Use::Connections, budget.limit() - budget.used());
-    let refused = (0..100).find_map(|_| match read() {
-        Ok(reader) => {
-            readers.push(reader);
-            None
-        }
-        Err(error) => Some(error.kind()),
-    });
-    assert_eq!(refused, Some(ErrorKind::LockTableFull));
+    while readers.len() < 300 && readers.iter().all(|(_, read)| read.is_ok()) {
+        readers.push(read());
+    }
+    let (reader, refused) = readers.pop().unwrap();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::LockTableFull);
     drop(others);
-    drop(readers);
+    // It had its rows by then.
+    let later = reader.get(TABLE, b"x", &mut Vec::new()).unwrap_err();
+    assert_eq!(later.kind(), ErrorKind::SerializationFailure);
+    drop((reader, readers));
     for writer in writers {
         writer.commit().wait().unwrap();
     }
