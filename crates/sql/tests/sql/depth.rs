@@ -3,17 +3,21 @@
 
 use crate::common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
 use crate::common::{Rows, code, in_memory, run};
-use spillway_sql::Session;
+use spillway_sql::{Instance, Session};
 use spillway_types::Value;
 
 fn session() -> Session {
-    let instance = in_memory();
+    session_of(&in_memory())
+}
+
+/// A session with a new table `t`, and no table `n`.
+fn session_of(instance: &Instance) -> Session {
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test").unwrap();
     run(
         &mut session,
-        "SET max_execution_time = 2000; CREATE TABLE t (id INT PRIMARY KEY, a INT); \
-         INSERT INTO t VALUES (1, 1), (2, 2)",
+        "SET max_execution_time = 2000; DROP TABLE IF EXISTS t; DROP TABLE IF EXISTS n; \
+         CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1), (2, 2)",
     )
     .unwrap();
     session
@@ -44,8 +48,9 @@ fn go(session: &mut Session, sql: &str) -> u16 {
 /// limit.
 #[test]
 fn whatever_nests_runs_or_fails() {
+    let instance = in_memory();
     for (at, place) in PLACES.iter().enumerate() {
-        let mut session = session();
+        let mut session = session_of(&instance);
         for (number, nest) in NESTS.iter().enumerate().filter(|(number, _)| number % 11 == at % 11)
         {
             let times = [8, 40, 95, 160][(number / 11 + at / 11) % 4];
