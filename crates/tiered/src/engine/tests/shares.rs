@@ -93,8 +93,9 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
         }
         bench.engine.request_persist(bench.horizon.stable());
         bench.work().unwrap();
-        get_some(&bench, &budget, &mut rng, 100);
-        scan_some(&bench, &budget, &mut rng, 5);
+        // Blocks of the compacted extents left with them. Misses refill their memory.
+        get_some(&bench, &budget, &mut rng, 2000);
+        scan_some(&bench, &budget, &mut rng, 25);
         let most = budget.limit() - budget.used_for(spillway_base::budget::Use::Memtables);
         let held = held();
         assert!(held >= most / 10 * 8, "{held} of {most}, {} free", context.pages.free_bytes());
