@@ -14,6 +14,7 @@ use std::time::Duration;
 use spillway::{Isolation, Settings, TransactionOptions};
 use spillway_types::Collation;
 
+use crate::catalog::DEFAULT_ENGINE;
 use crate::errors::{Result, SqlError};
 use crate::parser::Mode;
 
@@ -73,8 +74,8 @@ pub(crate) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("connect_timeout", "10", Limit),
     ("datadir", "", Fixed),
     ("default_authentication_plugin", "mysql_native_password", Fixed),
-    ("default_storage_engine", "TIERED", Engine),
-    ("default_tmp_storage_engine", "TIERED", Engine),
+    ("default_storage_engine", DEFAULT_ENGINE.name, Engine),
+    ("default_tmp_storage_engine", DEFAULT_ENGINE.name, Engine),
     ("default_week_format", "0", ZERO),
     ("div_precision_increment", "4", Only(&["4"])),
     ("durability", "commit", Other),

@@ -18,6 +18,7 @@ mod covering_index;
 mod definitions;
 mod hosts;
 mod passwords;
+mod storage_engines;
 pub(crate) mod stored_rows;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ pub(crate) use definitions::{
     moved, shift_timestamps, unhex,
 };
 pub(crate) use passwords::{md5_hex, stored_as_text, stored_from_text, stored_password};
+pub(crate) use storage_engines::{DEFAULT_ENGINE, STORAGE_ENGINES, StorageEngine};
 #[cfg(any(test, fuzzing))]
 pub(crate) use stored_rows::is_newest;
 #[cfg(fuzzing)]
@@ -94,7 +96,7 @@ impl Catalog {
         let space = match txn.table(CATALOG) {
             Ok(space) => space,
             Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
-                let space = txn.create_table(CATALOG, spillway::EngineKind::Tiered)?;
+                let space = txn.create_table(CATALOG, DEFAULT_ENGINE.kind)?;
                 let root = UserDef { grants: user::everything(), ..UserDef::new(0, "root", "%") };
                 let change = Change { txn: &txn, space };
                 change.put_user(&root)?;
@@ -368,7 +370,7 @@ impl<'t> Change<'t> {
         while self.txn.table(&name(number)).is_ok() {
             number += 1;
         }
-        Ok(self.txn.create_table(&name(number), spillway::EngineKind::Tiered)?.0)
+        Ok(self.txn.create_table(&name(number), DEFAULT_ENGINE.kind)?.0)
     }
 
     /// Drops a key space of a table, if it is there.

@@ -7,7 +7,9 @@ use super::checks::{NewCheck, rename_checks};
 use super::columns::{Spelling, charset_named, check_names};
 use super::keys::{add_index, check_keys, parts, set_primary};
 use super::{Ddl, Terms, exists};
-use crate::catalog::{DatabaseDef, IndexPart, TableDef, collation_named};
+use crate::catalog::{
+    DEFAULT_ENGINE, DatabaseDef, IndexPart, StorageEngine, TableDef, collation_named,
+};
 use crate::errors::{Result, SqlError};
 
 /// The collation that CREATE DATABASE names.
@@ -172,13 +174,14 @@ impl Terms<'_> {
     fn table_option(&self, def: &mut TableDef, key: &str, value: &str) -> Result<()> {
         match key {
             "ENGINE" => {
-                if !["TIERED", "XENGINE"].contains(&value.to_ascii_uppercase().as_str()) {
+                if StorageEngine::named(value).is_none() {
                     if self.engine_named {
                         let text = format!("Unknown storage engine '{value}'");
                         return Err(SqlError::new(1286, text));
                     }
                     self.warn(SqlError::new(1286, format!("Unknown storage engine '{value}'")));
-                    let text = format!("Using storage engine TIERED for table '{}'", def.name);
+                    let (engine, table) = (DEFAULT_ENGINE.name, &def.name);
+                    let text = format!("Using storage engine {engine} for table '{table}'");
                     self.warn(SqlError::new(1266, text));
                 }
             }
@@ -196,8 +199,9 @@ impl Terms<'_> {
             "ROW_FORMAT" | "KEY_BLOCK_SIZE" | "STATS_PERSISTENT" | "STATS_AUTO_RECALC"
             | "STATS_SAMPLE_PAGES" | "MAX_ROWS" | "MIN_ROWS" | "AVG_ROW_LENGTH" | "PACK_KEYS"
             | "CHECKSUM" | "DELAY_KEY_WRITE" => {
+                let engine = DEFAULT_ENGINE.name;
                 let text = format!(
-                    "Table storage engine 'TIERED' does not support the create option '{key}'"
+                    "Table storage engine '{engine}' does not support the create option '{key}'"
                 );
                 self.warn(SqlError::new(1478, text));
             }

@@ -11,7 +11,7 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use crate::api::{ColumnFlags, ResultColumn, TEXT, text};
-use crate::catalog::{Catalog, SYSTEM, UserDef};
+use crate::catalog::{Catalog, DEFAULT_ENGINE, SYSTEM, UserDef};
 use crate::errors::{Result, SqlError};
 use crate::expression::Server;
 use crate::parser::{path_of, word};
@@ -144,6 +144,11 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
         None => Ok(()),
         Some(token) => Err(SqlError::syntax(format!("near '{token}'"))),
     }
+}
+
+/// SHOW ENGINE STATUS.
+fn engine_status_rows(page: String) -> Vec<Vec<Value>> {
+    vec![vec![text(DEFAULT_ENGINE.name), text(""), text(page)]]
 }
 
 /// Refuses databases and tables that the user may not see.
@@ -351,7 +356,7 @@ pub(crate) fn show(
         }
         "engine" => shown(
             &["Type", "Name", "Status"],
-            vec![vec![text("TIERED"), text(""), text(engine_status(server, catalog, user))]],
+            engine_status_rows(engine_status(server, catalog, user)),
         ),
         "collation" => {
             let mut out = shown(

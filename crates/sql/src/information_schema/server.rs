@@ -3,18 +3,16 @@
 use spillway_types::{Collation, Value};
 
 use crate::api::{int, text};
-use crate::catalog::UserDef;
+use crate::catalog::{DEFAULT_ENGINE, STORAGE_ENGINES, UserDef};
 use crate::expression::Server;
 
 pub(super) fn engine_rows() -> Vec<Vec<Value>> {
     let row = |name: &str, support: &str, comment: &str| {
         vec![text(name), text(support), text(comment), text("YES"), text("NO"), text("YES")]
     };
-    vec![row(
-        "TIERED",
-        "DEFAULT",
-        "LSM-tree of 2 MB extents, for data larger than memory (alias XENGINE)",
-    )]
+    let support = |kind| if kind == DEFAULT_ENGINE.kind { "DEFAULT" } else { "YES" };
+    let engines = STORAGE_ENGINES.iter();
+    engines.map(|engine| row(engine.name, support(engine.kind), engine.comment)).collect()
 }
 
 pub(super) fn collation_rows() -> Vec<Vec<Value>> {

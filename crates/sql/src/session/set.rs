@@ -6,6 +6,7 @@ use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
+use crate::catalog::{DEFAULT_ENGINE, StorageEngine};
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, solid, split_commas, word};
@@ -221,7 +222,8 @@ impl Session {
                 text.to_ascii_lowercase()
             }
             Kind::Engine => {
-                if !["TIERED", "XENGINE"].contains(&text.to_ascii_uppercase().as_str()) {
+                let engine = StorageEngine::named(&text);
+                if engine.is_none() {
                     if self.variables.borrow().has_mode("NO_ENGINE_SUBSTITUTION") {
                         return Err(SqlError::new(
                             1286,
@@ -230,7 +232,7 @@ impl Session {
                     }
                     self.warn(SqlError::new(1286, format!("Unknown storage engine '{text}'")));
                 }
-                "TIERED".to_owned()
+                engine.unwrap_or(DEFAULT_ENGINE).name.to_owned()
             }
             Kind::Other => match name {
                 "sql_mode" => sql_mode(&text)?,
