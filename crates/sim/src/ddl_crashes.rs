@@ -8,6 +8,7 @@ use spillway_storage::sim::{Fault, SimDisk};
 
 use crate::client::ask;
 use crate::extents::{looks_closely, nothing_is_left_over, verify_clean};
+use crate::sweep::Sweep;
 use crate::{machine, open, open_database, open_session};
 
 /// More than are given entries in two transactions.
@@ -209,12 +210,10 @@ fn builds(step: &str) -> bool {
     step.contains("CREATE INDEX") || step.contains("ADD INDEX")
 }
 
-/// The operations that are to fail, by number: of those that the steps take on a disk that stays
-/// whole one of so many, or each in runs of several rounds; and the first of each step that builds
-/// indexes, among which are all of the build.
-fn failing(prepared: &SimDisk, states: &[Vec<String>], stride: u64) -> Vec<u64> {
-    let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|value| value.parse().ok());
-    let stride = if rounds.unwrap_or(1) > 1 { 1 } else { stride };
+/// The operations that are to fail, by number: those of the sweep among what the steps take on a
+/// disk that stays whole, and the first of each step that builds indexes, among which are all of the
+/// build.
+fn failing(prepared: &SimDisk, states: &[Vec<String>], sweep: Sweep) -> Vec<u64> {
     let whole = prepared.fork();
     let first = whole.operations();
     let mut builds_from = Vec::new();
@@ -228,9 +227,7 @@ fn failing(prepared: &SimDisk, states: &[Vec<String>], stride: u64) -> Vec<u64> 
     let built = |at: u64| {
         builds_from.iter().any(|from| (1..=BUILD_OPERATIONS).contains(&at.saturating_sub(*from)))
     };
-    let failing =
-        (first + 1..=last).filter(|at| (at - first - 1).is_multiple_of(stride) || built(*at));
-    let failing: Vec<u64> = failing.collect();
+    let failing: Vec<u64> = (first + 1..=last).filter(|at| sweep.has(*at) || built(*at)).collect();
     println!("{} of {} operations", failing.len(), last - first);
     failing
 }
@@ -241,8 +238,8 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
     let mut resumed = Vec::new();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let stride = if has_tiers { 29 } else { 5 };
-        for crash_at in failing(&prepared, &states, stride) {
+        let sweep = Sweep::of(if has_tiers { 59 } else { 15 });
+        for crash_at in failing(&prepared, &states, sweep) {
             let disk = prepared.fork();
             disk.fail_operation(crash_at, Fault::Crash);
             let mut told = drive(&disk, 0);
@@ -280,8 +277,8 @@ fn a_fault_at_operation_after_operation_leaves_statements_whole() {
     let states = states();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let stride = if has_tiers { 59 } else { 11 };
-        for at in failing(&prepared, &states, stride) {
+        let sweep = Sweep::of(if has_tiers { 119 } else { 33 });
+        for at in failing(&prepared, &states, sweep) {
             for fault in [Fault::Io, Fault::Full] {
                 let disk = prepared.fork();
                 disk.fail_operation(at, fault);

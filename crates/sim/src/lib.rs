@@ -15,6 +15,7 @@ mod row_forms;
 pub mod simulation;
 #[cfg(test)]
 mod sql_crashes;
+pub mod sweep;
 #[cfg(test)]
 mod table_crashes;
 

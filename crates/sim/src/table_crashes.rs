@@ -12,6 +12,7 @@ use spillway_storage::sim::{Fault, SimDisk};
 
 use crate::client::ask;
 use crate::extents::{nothing_is_left_over, verify_clean, work};
+use crate::sweep::Sweep;
 use crate::{machine, open};
 
 /// With their texts they have several extents.
@@ -193,12 +194,6 @@ fn check(disk: &SimDisk, told: usize, states: &[Tables], at: &str) -> usize {
     happened
 }
 
-/// Faults are at every so many operations in a run of one round, or at every one.
-fn stride(of_one_round: usize) -> usize {
-    let rounds = std::env::var("SPILLWAY_ROUNDS").ok().and_then(|value| value.parse().ok());
-    if rounds.unwrap_or(1) > 1 { 1 } else { of_one_round }
-}
-
 /// The operations that the steps take on a disk that stays whole.
 fn operations(prepared: &SimDisk, states: &[Tables]) -> (u64, u64) {
     let whole = prepared.fork();
@@ -217,7 +212,8 @@ fn a_crash_at_operation_after_operation_leaks_and_loses_no_extent() {
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
         let (first, last) = operations(&prepared, &states);
-        for crash_at in (first + 1..=last).step_by(stride(11)) {
+        let sweep = Sweep::of(31);
+        for crash_at in (first + 1..=last).filter(|at| sweep.has(*at)) {
             let disk = prepared.fork();
             disk.fail_operation(crash_at, Fault::Crash);
             let mut told = drive(&disk, 0);
@@ -243,7 +239,8 @@ fn a_fault_at_operation_after_operation_leaks_and_loses_no_extent() {
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
         let (first, last) = operations(&prepared, &states);
-        for crash_at in (first + 1..=last).step_by(stride(61)) {
+        let sweep = Sweep::of(121);
+        for crash_at in (first + 1..=last).filter(|at| sweep.has(*at)) {
             for fault in [Fault::Io, Fault::ShortWrite, Fault::Full] {
                 let disk = prepared.fork();
                 disk.fail_operation(crash_at, fault);
