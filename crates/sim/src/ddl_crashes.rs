@@ -211,8 +211,8 @@ fn builds(step: &str) -> bool {
 }
 
 /// The operations that are to fail, by number: those of the sweep among what the steps take on a
-/// disk that stays whole, and the first of each step that builds indexes, among which are all of the
-/// build.
+/// disk that stays whole, and the first of each step that builds indexes, among which are all of
+/// the build.
 fn failing(prepared: &SimDisk, states: &[Vec<String>], sweep: Sweep) -> Vec<u64> {
     let whole = prepared.fork();
     let first = whole.operations();
