@@ -422,7 +422,7 @@ fn a_server_that_cannot_be_inspected_is_told_why_and_what_to_do() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (address, told) in [
         (format!("http://{nobody}"), "--metrics-addr 127.0.0.1:9104"),
-        (format!("http://127.0.0.1:{}", server.port), "no page of a server's"),
+        (format!("http://127.0.0.1:{}", server.port), "is not a page of a Spillway server"),
         ("https://127.0.0.1:9104".to_owned(), "write http://HOST:PORT"),
         ("http://localhost".to_owned(), "write http://HOST:PORT"),
         ("127.0.0.1:9104".to_owned(), "write http://127.0.0.1:9104 for a server that runs"),

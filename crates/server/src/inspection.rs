@@ -243,7 +243,7 @@ mod tests {
         for (query, status, wanted) in [
             ("", "200", "<!DOCTYPE html>"),
             ("format=json", "200", "{\""),
-            ("format=xml", "400", "there are text, json and html"),
+            ("format=xml", "400", "xml is not a format; use text, json or html"),
             ("format", "400", "there are format= and table="),
             ("all=1", "400", "there are format= and table="),
             ("table=%2", "400", "%2 is no value"),
