@@ -242,6 +242,7 @@ fn open(disk: &SimDisk) -> Manifest {
 /// sync that failed, and then the cache has what the device has not.
 #[test]
 fn what_an_opening_read_is_there_after_a_crash() {
+    let mut whole = false;
     for full in [false, true] {
         for seed in 0..40 {
             let disk = SimDisk::new(seed);
@@ -258,7 +259,10 @@ fn what_an_opening_read_is_there_after_a_crash() {
                 disk.set_capacity(Some(disk.used()));
             }
             let read = open(&disk).state().clone();
-            assert_eq!(read.tables[&table(1)].extents.keys().len(), 43);
+            // A page whose sync failed may be read as it was before, and the edit with it is torn.
+            let extents = read.tables[&table(1)].extents.keys().len();
+            assert!([3, 43].contains(&extents), "{extents}");
+            whole |= extents == 43;
             disk.crash();
             disk.restart();
             disk.set_capacity(None);
@@ -268,6 +272,7 @@ fn what_an_opening_read_is_there_after_a_crash() {
             assert_eq!(open(&disk).state().next_extent, ExtentId(100));
         }
     }
+    assert!(whole, "no seed read the edit whole");
 }
 
 /// Each kind of edit is in it.

@@ -157,7 +157,7 @@ pub(crate) fn claim(disk: &dyn Disk, dir: &Path, tiers: &[Tier]) -> Result<Claim
         if read_owner(disk, &known.dir)? != Some((old.database, known.number)) {
             return Err(not_there(known.class, &known.dir));
         }
-        if holds_nothing(disk, &known.dir)? {
+        if stays_empty(disk, &known.dir)? {
             left.push(&known.dir);
             continue;
         }
@@ -225,6 +225,18 @@ fn checked(dir: &Path, tiers: &[Tier]) -> Result<Vec<Tier>> {
         found.push(Tier { dir, ..tier.clone() });
     }
     Ok(found)
+}
+
+/// Whether all data files of a folder are empty, also after a crash: it must not bring data back in
+/// a folder that no record names any more.
+fn stays_empty(disk: &dyn Disk, dir: &Path) -> Result<bool> {
+    if !holds_nothing(disk, dir)? {
+        return Ok(false);
+    }
+    for path in data_files(disk, dir)? {
+        disk.open(&path, OpenMode::Write)?.sync()?;
+    }
+    Ok(true)
 }
 
 /// Whether all data files of a folder are empty.
