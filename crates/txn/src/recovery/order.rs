@@ -183,3 +183,6 @@ fn last_that(first: Csn, most: Csn, holds: impl Fn(Csn) -> bool) -> Csn {
     }
     Csn(good)
 }
+
+#[cfg(test)]
+mod tests;

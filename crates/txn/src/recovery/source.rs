@@ -87,6 +87,34 @@ impl Piece {
     }
 }
 
+#[cfg(test)]
+impl Piece {
+    /// A piece of commits without operations, each of so many bytes of log.
+    pub(super) fn of(
+        memories: &Memories,
+        commits: impl Iterator<Item = (Csn, bool)>,
+        bytes: usize,
+    ) -> Piece {
+        let mut memory = memories.take();
+        let logged = |(csn, is_alone)| {
+            let engines = EngineSet::EMPTY;
+            Logged { csn, ops: 0, engines, is_alone, at: 0, bytes: 0 }
+        };
+        memory.commits.extend(commits.map(logged));
+        Piece {
+            lane: 0,
+            segment: 1,
+            newest: Newest::default(),
+            discarded: false,
+            stable: Csn::ZERO,
+            note: Csn::ZERO,
+            bytes: (memory.commits.len() * bytes) as u64,
+            ops: 0,
+            memory,
+        }
+    }
+}
+
 /// Takes in the records of a frame, whose payload is at `payload` of the piece's memory.
 fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()> {
     let Memory { bytes, commits, .. } = &mut piece.memory;
