@@ -21,8 +21,9 @@
 //! - **Y4 (no lock).** No lock of the budget is held while holders are asked. A charger may hold
 //!   any locks but those that giving way takes.
 //! - **Y5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for what
-//!   is still missing. One that can free memory only once its readers have left it pledges that,
-//!   and others are not asked for it. The budget waits for pledges only after all were asked.
+//!   is still missing. A holder that can free memory only once its readers have left pledges that
+//!   memory. The budget waits for pledges once they cover what is missing, or all holders were
+//!   asked. If a pledge is not kept, it asks the holders behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -83,7 +84,7 @@ pub enum Worth {
     Unused,
     /// A copy of what is on a device in the form in which it is kept.
     Cached,
-    /// The only copy in memory of rows whose place in the log is read one by one.
+    /// The only copy in memory of rows that can otherwise only be read one by one from the log.
     Evicted,
 }
 
@@ -125,16 +126,21 @@ impl Inner {
     fn ask(&self, missing: impl Fn() -> usize) {
         let giving = self.giving.read().unwrap_or_else(PoisonError::into_inner).clone();
         let giving: Vec<_> = giving.iter().filter_map(Weak::upgrade).collect();
-        let mut pledged = 0_usize;
-        for one in &giving {
-            let bytes = missing().saturating_sub(pledged);
-            if bytes == 0 {
-                break;
+        let mut next = 0;
+        while next < giving.len() && missing() > 0 {
+            let (first, mut pledged) = (next, 0_usize);
+            while let Some(one) = giving.get(next) {
+                let bytes = missing().saturating_sub(pledged);
+                if bytes == 0 {
+                    break;
+                }
+                pledged = pledged.saturating_add(one.give_way(bytes));
+                next += 1;
             }
-            pledged = pledged.saturating_add(one.give_way(bytes));
-        }
-        if pledged > 0 && missing() > 0 {
-            giving.iter().for_each(|one| one.keep_pledge());
+            // Readers that stay may keep a pledge from being kept: then the next holders are asked.
+            if pledged > 0 {
+                giving[first..next].iter().for_each(|one| one.keep_pledge());
+            }
         }
     }
 
@@ -368,6 +374,8 @@ mod tests {
         asked: AtomicUsize,
         /// Bytes that it gives back only when it is waited for.
         pledged: AtomicUsize,
+        /// Whether readers keep it from giving back what it has pledged.
+        is_held: std::sync::atomic::AtomicBool,
     }
 
     impl GiveWay for Cache {
@@ -390,6 +398,9 @@ mod tests {
         }
 
         fn keep_pledge(&self) {
+            if self.is_held.load(Ordering::Relaxed) {
+                return;
+            }
             let mut charge = self.charge.try_lock().unwrap();
             let left = charge.bytes() - self.pledged.swap(0, Ordering::Relaxed);
             charge.resize(left);
@@ -403,7 +414,8 @@ mod tests {
     fn worth(budget: &Budget, worth: Worth, bytes: usize, floor: usize) -> Arc<Cache> {
         let charge = std::sync::Mutex::new(budget.charge(Use::Caches, bytes));
         let (asked, pledged) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let cache = Arc::new(Cache { worth, charge, floor, asked, pledged });
+        let is_held = Default::default();
+        let cache = Arc::new(Cache { worth, charge, floor, asked, pledged, is_held });
         let weak: Weak<Cache> = Arc::downgrade(&cache);
         budget.gives_way(weak);
         cache
@@ -457,6 +469,25 @@ mod tests {
         assert_eq!([held(&first), held(&behind)], [10, 50]);
         assert_eq!(behind.asked.load(Ordering::Relaxed), 0);
         drop(charge);
+    }
+
+    /// Y1, Y2, Y5: a pledge that readers keep from being kept makes no charge fail, or stay over
+    /// the limit, as long as a holder behind has memory.
+    #[test]
+    fn y5_a_pledge_that_is_not_kept_is_asked_of_others() {
+        for refusable in [true, false] {
+            let budget = Budget::new(100);
+            let first = worth(&budget, Worth::Evicted, 50, 0);
+            let behind = worth(&budget, Worth::Evicted, 50, 0);
+            first.is_held.store(true, Ordering::Relaxed);
+            let charge = match refusable {
+                true => budget.try_charge(Use::Transactions, 40).unwrap(),
+                false => budget.charge(Use::Memtables, 40),
+            };
+            assert_eq!(behind.charge.lock().unwrap().bytes(), 10);
+            assert_eq!(budget.used(), 100);
+            drop(charge);
+        }
     }
 
     #[test]

@@ -51,9 +51,9 @@ impl Sleepers {
         self.asleep.load(SeqCst)
     }
 
-    /// The calling worker sleeps by `wait`, unless `is_idle` finds something to do. `is_idle` looks
-    /// at the queue when the worker is counted as asleep already: whoever queues work after that
-    /// look rings.
+    /// Counts the calling worker as asleep, then calls `wait` unless `is_idle` returns false. The
+    /// count rises first, so a thread that queues work after `is_idle` has read the queue sees a
+    /// sleeper and rings the bell.
     pub fn sleep<T>(&self, is_idle: impl FnOnce() -> bool, wait: impl FnOnce() -> T) -> Option<T> {
         self.asleep.fetch_add(1, SeqCst);
         let woken = is_idle().then(wait);
@@ -73,9 +73,9 @@ impl Sleepers {
         self.rung.store(false, SeqCst);
     }
 
-    /// Called by a thread that is no worker: `collect` takes what the poller has and queues it, and
-    /// a sleeper is woken if there is work. Whether there is work and nobody who sleeps: then
-    /// another worker is needed.
+    /// For a thread that is not a worker. `collect` queues the poller's events; if there is work,
+    /// one sleeper is woken. Returns whether there is work and no worker sleeps, so that another
+    /// worker is needed.
     pub fn relieve(
         &self,
         collect: impl FnOnce(),

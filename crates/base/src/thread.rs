@@ -228,7 +228,7 @@ mod tests {
             }));
             assert!(panicked.is_err());
             assert_eq!(blocking(away), 1);
-            // What its threads start is none of its own.
+            // A thread that it starts does not belong to the pool.
             spawn("started", || blocking(|| ())).unwrap().join().unwrap();
         });
         assert_eq!(pool.left.load(Ordering::SeqCst), 4);

@@ -40,7 +40,7 @@ pub(crate) const UNAUTHENTICATED_MIN: usize = 16;
 pub(crate) const ADMIN_MAX: usize = 64;
 
 /// Where a client connects.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Entrance {
     /// The TCP port or the Unix socket.
     Public,

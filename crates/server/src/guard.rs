@@ -1,15 +1,16 @@
 //! Guards accounts against guessed passwords.
 //!
 //! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one
-//!   address, each further attempt waits before its password is looked at: 100 ms, and twice as
-//!   long after each failure, up to [`DELAY_MAX`]. One success ends that. Attempts at once wait one
-//!   after another.
-//! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one address wait;
+//!   source, each further attempt waits before its password is checked: 100 ms, and twice as long
+//!   after each failure, up to [`DELAY_MAX`]. One success ends that. Attempts at once wait one
+//!   after another. A source is an address of an entrance: the public or the admin socket.
+//! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one source wait;
 //!   others are refused as if their password were wrong. At most [`KEPT_MAX`] accounts are
 //!   remembered; the one that was tried least lately is forgotten first.
 //!
-//! The delay does not depend on whether there is such an account. It is of the account together
-//! with the address, so that nobody can keep the account's own users out from elsewhere.
+//! The delay does not depend on whether the account exists. It belongs to the account together with
+//! the source, so that nobody can keep the account's own users out from elsewhere, and no client of
+//! the public socket can keep administrators out of theirs.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,6 +18,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use spillway_base::clock;
+
+use crate::admission::Entrance;
 
 /// Failures in a row that cost nothing: people mistype.
 const FREE: u32 = 3;
@@ -26,8 +29,11 @@ const DELAY_MAX: Duration = Duration::from_secs(5);
 const WAITING_MAX: u32 = 4;
 const KEPT_MAX: usize = 10_000;
 
-/// Who tries: an account's name, and from where, which is none for the Unix socket.
-type Key = (Option<IpAddr>, Box<str>);
+/// Where an attempt comes from. A Unix socket has no address.
+pub(crate) type GuardSource = (Entrance, Option<IpAddr>);
+
+/// A source, and the account's name.
+type Key = (GuardSource, Box<str>);
 
 #[derive(Default)]
 struct Tries {
@@ -46,8 +52,10 @@ pub(crate) struct Guard(Mutex<HashMap<Key, Tries>>);
 pub(crate) struct Attempt<'g> {
     guard: &'g Guard,
     key: Key,
-    /// How long to wait before the password is looked at.
+    /// How long to wait before the password is checked.
     pub(crate) wait: Duration,
+    /// Whether it is among [`Tries::waiting`].
+    is_counted: bool,
     ended: bool,
 }
 
@@ -62,14 +70,16 @@ impl Guard {
     /// An attempt begins. `None` where too many wait already.
     pub(crate) fn begin(
         &self,
-        address: Option<IpAddr>,
+        source: GuardSource,
         user: &str,
         now: Duration,
     ) -> Option<Attempt<'_>> {
-        let key: Key = (address, user.into());
+        let key: Key = (source, user.into());
+        let attempt =
+            |key, wait, is_counted| Attempt { guard: self, key, wait, is_counted, ended: false };
         let mut all = self.0.lock();
         let Some(tries) = all.get_mut(&key) else {
-            return Some(Attempt { guard: self, key, wait: Duration::ZERO, ended: false });
+            return Some(attempt(key, Duration::ZERO, false));
         };
         let wait = tries.free_at.saturating_sub(now);
         if !wait.is_zero() && tries.waiting >= WAITING_MAX {
@@ -78,10 +88,11 @@ impl Guard {
         tries.waiting += 1;
         // Those that come meanwhile wait behind it.
         tries.free_at = tries.free_at.max(now) + delay(tries.failures);
-        Some(Attempt { guard: self, key, wait: wait.min(DELAY_MAX), ended: false })
+        Some(attempt(key, wait.min(DELAY_MAX), true))
     }
 
-    fn end(&self, key: &Key, known: bool, now: Duration) {
+    fn end(&self, attempt: &Attempt<'_>, known: bool, now: Duration) {
+        let key = &attempt.key;
         let mut all = self.0.lock();
         if known {
             all.remove(key);
@@ -94,7 +105,7 @@ impl Guard {
         }
         let tries = all.entry(key.clone()).or_default();
         tries.failures = tries.failures.saturating_add(1);
-        tries.waiting = tries.waiting.saturating_sub(1);
+        tries.waiting = tries.waiting.saturating_sub(u32::from(attempt.is_counted));
         tries.free_at = tries.free_at.max(now + delay(tries.failures));
         tries.tried_at = now;
     }
@@ -104,14 +115,14 @@ impl Attempt<'_> {
     /// The password was right, or not.
     pub(crate) fn ended(mut self, known: bool, now: Duration) {
         self.ended = true;
-        self.guard.end(&self.key, known, now);
+        self.guard.end(&self, known, now);
     }
 }
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.guard.end(&self.key, false, clock::now());
+            self.guard.end(self, false, clock::now());
         }
     }
 }
@@ -121,9 +132,11 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    /// The Unix socket.
+    const HERE: GuardSource = (Entrance::Public, None);
 
     fn fail(guard: &Guard, user: &str, now: Duration) -> Duration {
-        let attempt = guard.begin(None, user, now).unwrap();
+        let attempt = guard.begin(HERE, user, now).unwrap();
         let wait = attempt.wait;
         attempt.ended(false, now + wait);
         wait
@@ -142,9 +155,9 @@ mod tests {
         assert_eq!(waits, [0, 0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
         // Nobody else pays for it, and no success is forgotten.
         assert_eq!(fail(&guard, "other", now), Duration::ZERO);
-        let elsewhere = Some(IpAddr::from([10, 0, 0, 1]));
+        let elsewhere = (Entrance::Public, Some(IpAddr::from([10, 0, 0, 1])));
         assert_eq!(guard.begin(elsewhere, "root", now).unwrap().wait, Duration::ZERO);
-        let right = guard.begin(None, "root", now).unwrap();
+        let right = guard.begin(HERE, "root", now).unwrap();
         assert_eq!(right.wait, DELAY_MAX);
         right.ended(true, now + DELAY_MAX);
         assert_eq!(fail(&guard, "root", now + DELAY_MAX), Duration::ZERO);
@@ -163,14 +176,14 @@ mod tests {
     fn guard_1_a_client_that_leaves_has_failed() {
         let guard = Guard::default();
         for _ in 0..FREE {
-            drop(guard.begin(None, "root", Duration::ZERO).unwrap());
+            drop(guard.begin(HERE, "root", Duration::ZERO).unwrap());
         }
-        let key = (None, "root".into());
+        let key = (HERE, "root".into());
         assert_eq!(guard.0.lock()[&key].failures, FREE);
         // Those that left while they waited leave room for others.
         let now = guard.0.lock()[&key].free_at - MS;
         for _ in 0..=WAITING_MAX {
-            assert!(!guard.begin(None, "root", now).unwrap().wait.is_zero());
+            assert!(!guard.begin(HERE, "root", now).unwrap().wait.is_zero());
         }
     }
 
@@ -180,9 +193,24 @@ mod tests {
         for _ in 0..3 {
             fail(&guard, "root", Duration::ZERO);
         }
-        let attempts = [(); 4].map(|()| guard.begin(None, "root", MS).unwrap());
+        let attempts = [(); 4].map(|()| guard.begin(HERE, "root", MS).unwrap());
         let waits = attempts.each_ref().map(|attempt| attempt.wait + MS);
         assert_eq!(waits, [100 * MS, 200 * MS, 300 * MS, 400 * MS]);
+    }
+
+    /// Attempts that began before any had failed are not among those that wait, and their end makes
+    /// no room for more.
+    #[test]
+    fn guard_2_attempts_without_a_wait_make_no_room_for_others() {
+        let guard = Guard::default();
+        let first = [(); 4].map(|()| guard.begin(HERE, "root", Duration::ZERO).unwrap());
+        for _ in 0..FREE {
+            fail(&guard, "root", Duration::ZERO);
+        }
+        let waiting = [(); WAITING_MAX as usize].map(|()| guard.begin(HERE, "root", MS).unwrap());
+        first.into_iter().for_each(|attempt| attempt.ended(false, MS));
+        assert!(guard.begin(HERE, "root", MS).is_none());
+        drop(waiting);
     }
 
     #[test]
@@ -192,14 +220,16 @@ mod tests {
             fail(&guard, "root", Duration::ZERO);
         }
         let waiting: Vec<_> =
-            (0..WAITING_MAX).map(|_| guard.begin(None, "root", MS).unwrap()).collect();
-        assert!(guard.begin(None, "root", MS).is_none());
+            (0..WAITING_MAX).map(|_| guard.begin(HERE, "root", MS).unwrap()).collect();
+        assert!(guard.begin(HERE, "root", MS).is_none());
+        // The admin socket's attempts are others.
+        assert!(guard.begin((Entrance::Admin, None), "root", MS).is_some());
         waiting.into_iter().for_each(|attempt| attempt.ended(false, MS));
-        assert!(guard.begin(None, "root", Duration::from_secs(100)).is_some());
+        assert!(guard.begin(HERE, "root", Duration::from_secs(100)).is_some());
         for number in 0..KEPT_MAX + 10 {
             fail(&guard, &number.to_string(), MS * number as u32);
         }
         assert_eq!(guard.0.lock().len(), KEPT_MAX);
-        assert!(!guard.0.lock().contains_key(&(None, "0".into())));
+        assert!(!guard.0.lock().contains_key(&(HERE, "0".into())));
     }
 }

@@ -13,7 +13,6 @@
 
 mod outlet;
 
-use spillway_base::thread::JoinHandle;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,6 +22,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use spillway_base::thread::JoinHandle;
 use spillway_base::{clock, thread};
 
 use crate::listener::{ACCEPT_PAUSE, gone_again, pause};

@@ -1,6 +1,5 @@
 //! Listens for clients, and stops gracefully.
 
-use spillway_base::thread::JoinHandle;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -14,6 +13,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spillway::Metric;
+use spillway_base::thread::JoinHandle;
 use spillway_base::{clock, thread};
 use spillway_sql::{Front, Instance, SqlError};
 

@@ -107,7 +107,7 @@ pub(crate) fn log_in<T: Transport>(
         Ok(account) => account,
         Err(error) => return refuse(packets, &error),
     };
-    if let Err(error) = shared.authenticated(peer.id, &hello.user) {
+    if let Err(error) = shared.authenticated(peer.id, peer.entrance, &hello.user) {
         return refuse(packets, &error);
     }
     Ok(Some(Login { hello, account, host, nonce }))
@@ -140,7 +140,8 @@ pub(crate) fn prove<T: Transport>(
     hello: &Hello,
     nonce: &Nonce,
 ) -> Result<Result<Account, SqlError>, ReadError> {
-    let proved = match shared.guard.begin(peer.address, &hello.user, clock::now()) {
+    let proved = match shared.guard.begin((peer.entrance, peer.address), &hello.user, clock::now())
+    {
         None => Err(denied(&hello.user, &peer.shown(), true)),
         Some(attempt) => {
             if !attempt.wait.is_zero() {
@@ -148,7 +149,13 @@ pub(crate) fn prove<T: Transport>(
             }
             let proved = authenticate(packets, shared, peer, host, hello, nonce)?;
             attempt.ended(proved.is_ok(), clock::now());
-            proved
+            // After the attempt: a right password is no failed guess, whatever its account may do.
+            proved.and_then(|account| {
+                if peer.entrance == Entrance::Admin {
+                    shared.instance.check_connection_admin(&account)?;
+                }
+                Ok(account)
+            })
         }
     };
     if let Err(error) = &proved {
@@ -213,13 +220,7 @@ fn authenticate<T: Transport>(
     if !known {
         return Ok(Err(denied(&hello.user, &peer.shown(), using)));
     }
-    let account = user.account();
-    if peer.entrance == Entrance::Admin
-        && let Err(error) = shared.instance.check_connection_admin(&account)
-    {
-        return Ok(Err(error));
-    }
-    Ok(Ok(account))
+    Ok(Ok(user.account()))
 }
 
 /// Whether a client is on this machine. From elsewhere root needs a password, whatever it was when

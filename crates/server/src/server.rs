@@ -191,10 +191,17 @@ impl Shared {
     }
 
     /// Gives a client that has logged in its place among the authenticated.
-    pub(crate) fn authenticated(&self, id: u64, user: &str) -> Result<(), SqlError> {
+    pub(crate) fn authenticated(
+        &self,
+        id: u64,
+        entrance: Entrance,
+        user: &str,
+    ) -> Result<(), SqlError> {
         let count = self.admission.authenticate(id, user == ROOT, self.connections_max());
         let count = count.inspect_err(|_| self.counters.refused.add())?;
-        self.counters.connections_most.fetch_max(count as u64, Ordering::Relaxed);
+        if entrance == Entrance::Public {
+            self.counters.connections_most.fetch_max(count as u64, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -342,5 +349,32 @@ impl Front for Shared {
         if let Some(client) = self.admission.socket(connection_id) {
             client.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use spillway::{Database, Settings};
+
+    use super::*;
+
+    /// ADMISSION-5, and DESIGN, D7: the memory of a connection is charged as long as it has a place.
+    #[test]
+    fn a_connection_is_charged_until_its_slot_is_dropped() {
+        let instance = Database::open_in_memory(Settings::default()).unwrap();
+        let instance = Instance::open(instance).unwrap();
+        let budget = instance.database().budget().clone();
+        let shared = Shared::new(instance, ServerSettings::default(), None);
+        let unused = budget.used_for(Use::Connections);
+        let admit = || {
+            let raw = Arc::new(UnixStream::pair().unwrap().0.into());
+            shared.admit(raw, Entrance::Public, None).unwrap()
+        };
+        let (first, second) = (admit(), admit());
+        assert!(budget.used_for(Use::Connections) >= unused + 2 * CONNECTION_BYTES);
+        drop((first, second));
+        assert_eq!(budget.used_for(Use::Connections), unused);
     }
 }

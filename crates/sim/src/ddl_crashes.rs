@@ -238,7 +238,7 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
     let mut resumed = Vec::new();
     for has_tiers in [false, true] {
         let prepared = prepared(has_tiers);
-        let sweep = Sweep::of(if has_tiers { 59 } else { 15 });
+        let sweep = Sweep::of(if has_tiers { 59 } else { 17 });
         for crash_at in failing(&prepared, &states, sweep) {
             let disk = prepared.fork();
             disk.fail_operation(crash_at, Fault::Crash);

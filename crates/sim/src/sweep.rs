@@ -1,12 +1,12 @@
-//! How much of a sweep a run of the tests does.
+//! Chooses which operations of a sweep a test run fails.
 //!
-//! A sweep fails one operation after another of a history. A plain run takes a part of them that
-//! follows from the commit, so that runs of many commits take all; with `SPILLWAY_ROUNDS` above 1 a
-//! run takes every one.
+//! A sweep fails one operation after another of a history. A plain run takes a part of them, from
+//! an offset that the commit fixes, so that runs of many commits take all. With `SPILLWAY_ROUNDS`
+//! above 1 a run takes every operation: use it to repeat a failure.
 
 use std::process::Command;
 
-/// From the hash of the commit that is checked out, or 1 outside of a repository.
+/// A seed from the hash of the checked-out commit; 1 outside a repository.
 #[must_use]
 pub fn commit_seed() -> u64 {
     let arguments = ["rev-parse", "--short=9", "HEAD"];

@@ -481,8 +481,8 @@ fn the_log_is_cut_past_idle_tables_and_no_busy_one_is_flushed_for_it() {
 }
 
 /// D7: writes of several times the budget, from several threads and with concurrent readers.
-/// Nothing fails, and all memory stays within the budget, and the memtables within their quarter of
-/// it, except a batch and a step of the arenas for each writer. Flushed memtables that only a
+/// No write fails. All memory stays within the budget, and memtables within a quarter of it, except
+/// a batch and a step of the arenas for each writer. Flushed memtables that only a
 /// reader holds, which the system may stop for any time, take at most another quarter.
 #[test]
 fn d7_no_write_load_takes_more_memory_than_the_budget() {

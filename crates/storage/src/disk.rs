@@ -16,9 +16,9 @@
 //!   in others. A rename, within a folder, survives whole or not at all.
 //! - **K5.** The call that meets a failure reports it, and no other call does: of several threads
 //!   that sync a file, only one learns that the writes of any of them are lost. After a failed
-//!   sync, nothing written since the last successful one is reliable: reads may return each page of
-//!   it until a crash loses it, or the page's former bytes at once, and another successful sync
-//!   does not change that (DESIGN, D6). Only writing it again and syncing does.
+//!   sync, nothing written since the last successful one is reliable. Until a crash, reads return
+//!   each page of it as written, or each of its sectors as written or as before; another successful
+//!   sync does not change that (DESIGN, D6). Only writing it again and syncing does.
 //! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
 //!   [`File::allocate`] or an earlier write covered, and that [`File::punch`] has not released
 //!   since, never returns it.

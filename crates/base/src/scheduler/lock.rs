@@ -3,7 +3,8 @@
 //! none of its own would be atomic to the others.
 //!
 //! A lock is `parking_lot`'s. A task only tries it, and waits for it by the scheduler; a thread
-//! that is no task waits as it would without the scheduler.
+//! that is no task waits as it would without the scheduler. Tasks and other threads share no lock
+//! during a history.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +34,7 @@ impl RawMutex {
     }
 }
 
-// SAFETY: `parking_lot`'s lock is taken by each method that says so, and by no other.
+// SAFETY: each method forwards to `parking_lot`'s lock, which keeps the contract.
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawMutex = RawMutex(parking_lot::RawMutex::INIT);
@@ -88,7 +89,8 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 
     fn try_lock_until(&self, until: Duration) -> bool {
-        // Threads that are no tasks have no simulated time.
+        // Only tasks come here: other threads have no simulated time, and `try_lock_for` waits for
+        // them without it.
         let left = || until.saturating_sub(super::now().unwrap_or(until));
         while !self.0.try_lock() {
             if left().is_zero() {
@@ -125,7 +127,7 @@ impl RawRwLock {
     }
 }
 
-// SAFETY: `parking_lot`'s lock is taken by each method that says so, and by no other.
+// SAFETY: each method forwards to `parking_lot`'s lock, which keeps the contract.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: RawRwLock =

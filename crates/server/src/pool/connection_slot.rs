@@ -86,7 +86,7 @@ pub(super) struct ConnectionSlot {
     word: AtomicU8,
     /// Until when it waits, in nanoseconds of the clock; while it is not busy.
     until_ns: AtomicU64,
-    /// Whether a worker is to stay with it.
+    /// Counts toward a dedicated worker.
     pub(super) calm: Calm,
     /// Locked by whoever has it; nobody else tries.
     pub(super) state: Mutex<ConnectionState>,

@@ -315,7 +315,8 @@ fn send(client: &mut Client<Socket>) -> bool {
 }
 
 impl Pool {
-    /// Notes how a client was served. Whether the calling worker is to stay with it.
+    /// Records how a client was served. Returns whether it gets a dedicated worker; its place is
+    /// then taken.
     pub(super) fn is_to_dedicate(&self, connection: &ConnectionSlot, step: &Step) -> bool {
         // A response that is sent within its step, as by TLS, ends in `Again`, and in a row that
         // counts for nothing.
@@ -444,7 +445,7 @@ mod tests {
 
     /// DEDICATED-WORKER-2: more of them where it was not worth it, and fewer again where it was.
     #[test]
-    fn dedicated_worker_2_a_client_is_stayed_with_after_so_many_answers_in_a_row() {
+    fn dedicated_worker_2_a_client_gets_a_worker_after_enough_answers_in_a_row() {
         let calm = Calm::default();
         let answers = || (1..=2 * AFTER_MOST).find(|_| calm.note(true)).unwrap();
         assert!((1..AFTER).all(|_| !calm.note(true)) && !calm.note(false));

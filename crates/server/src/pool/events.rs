@@ -28,7 +28,7 @@ pub(super) const READS: u64 = u64::MAX - 1;
 /// How long a suspended statement's read waits for others, so that the device gets them together.
 pub(super) const GATHER: Duration = Duration::from_micros(50);
 
-/// A begin of the first read that makes every worker submit them.
+/// A start of the first read so early that every worker submits the reads at once.
 const LONG_AGO_NS: u64 = 1;
 
 /// How long after a device refused reads they are submitted again.
@@ -57,8 +57,8 @@ impl Pool {
             }
             return;
         }
-        // Where somebody sleeps little comes that could go along, and nobody else looks while what
-        // comes next is long.
+        // If a worker sleeps, few more reads will join these. If none sleeps, the reads wait for
+        // more until `after` has passed.
         if !after.is_zero() && self.thread_pool.sleeping() == 0 {
             let now = clock::now();
             let since = self.kept_since_ns.load(Ordering::Relaxed);
@@ -141,7 +141,7 @@ impl Pool {
 
     /// Queues the connections that epoll reports.
     fn listen(&self, events: &mut Vec<Event>, wait: Option<Duration>) -> Found {
-        // Those who sleep are woken for one event each, and are to find it.
+        // Each sleeper is woken for one event and must find it, so take only one.
         let others = self.thread_pool.sleeping() - usize::from(wait.is_none());
         events.clear();
         events.reserve_exact(if others > 0 { 1 } else { EVENTS });

@@ -30,10 +30,10 @@ use super::connection_slot::{ConnectionSlot, ConnectionState};
 use crate::batched_send::{BatchedSend, PendingSend};
 use crate::connection::Client;
 
-/// Answers on one batch.
+/// The most responses in a batch.
 pub(crate) const MOST: usize = 16;
 
-/// How long the first waits for others, at most, while none of their statements is long.
+/// The longest that the first response waits for others while none of their statements is long.
 const AGE: Duration = Duration::from_micros(100);
 
 /// A connection with its response, and its deadline after that.
@@ -42,7 +42,7 @@ type Answered = (Arc<ConnectionSlot>, Duration);
 #[derive(Default)]
 struct ResponseBatch {
     answered: Vec<Answered>,
-    /// When the first of them was put there.
+    /// When the first of them was added.
     since: Duration,
     post: Option<BatchedSend>,
 }
@@ -60,8 +60,7 @@ impl Pool {
         }
     }
 
-    /// Sends what is on the calling worker's batch where that is enough, or old enough. Whether
-    /// there was anything to be sent.
+    /// Sends the calling worker's batch if it is full or old. Returns whether it was sent.
     pub(super) fn send_enough(&self, now: Duration) -> bool {
         let enough = BATCH.with_borrow_mut(|batch| {
             if batch.answered.len() == 1 {
@@ -76,9 +75,8 @@ impl Pool {
         enough
     }
 
-    /// Sends what is on the calling worker's batch. Its caller may hold any lock but those of the
-    /// pool: what a client that has gone leaves behind is for whoever has its connection next to
-    /// see to.
+    /// Sends the calling worker's batch. The caller may hold any lock except the pool's. A
+    /// connection whose client has gone is queued, and the next worker that serves it cleans up.
     pub(super) fn send_kept(&self) {
         let Some((mut answered, mut post)) = BATCH.with_borrow_mut(|batch| {
             let some = !batch.answered.is_empty();
@@ -170,8 +168,8 @@ mod tests {
         figures.iter().find(name).unwrap().value as usize
     }
 
-    /// RESPONSE-BATCH-2: what counts is when the first was put there, and of the first of the next
-    /// ones again.
+    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and starts anew with the
+    /// next batch.
     #[test]
     fn response_batch_2_none_stays_when_another_is_served_that_much_later() {
         let pool = pool(true);

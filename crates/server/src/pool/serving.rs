@@ -13,7 +13,7 @@ use crate::connection::{Client, Step};
 use crate::login::Peer;
 
 impl Pool {
-    /// Serves a busy connection until its client must be waited for, or others are ready.
+    /// Serves a busy connection until its client must send more, or other work is ready.
     pub(super) fn serve(
         &self,
         connection: Arc<ConnectionSlot>,

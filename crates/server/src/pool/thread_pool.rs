@@ -5,13 +5,13 @@
 //! starts a worker counts it as running at once, so two threads do not start one each for one
 //! place.
 
-use spillway_base::thread::JoinHandle;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use spillway_base::Result;
 use spillway_base::sleepers::Sleepers;
+use spillway_base::thread::JoinHandle;
 
 /// A spare worker that nobody called for so long ends.
 const SPARE_FOR: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub(super) struct ThreadPool {
     running: AtomicUsize,
     pub(super) sleepers: Sleepers,
     waiting: AtomicUsize,
-    /// As in the state, for who only wants to know.
+    /// A copy of `state.ending` that is read without the lock.
     ending: std::sync::atomic::AtomicBool,
     state: Mutex<State>,
     call: Condvar,
@@ -89,12 +89,12 @@ impl ThreadPool {
         self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// Whether there is place for another, and nobody who would see what comes.
+    /// Whether another worker may run and none sleeps in epoll.
     pub(super) fn is_short(&self) -> bool {
         self.sleeping() == 0 && self.running.load(SeqCst) < self.most()
     }
 
-    /// Whether none waits but so many, and of those that run all but one sleep, one at the least.
+    /// Whether exactly `waiting` workers wait, at least one sleeps, and only one is at work.
     pub(super) fn is_one_at_work(&self, waiting: usize) -> bool {
         let sleeping = self.sleeping();
         sleeping > 0

@@ -27,7 +27,7 @@ fn stays(server: &TestServer) -> usize {
 }
 
 /// Has a client ask until it has a dedicated worker. No other has one.
-fn have_it_stayed_with(server: &TestServer, client: &mut Client) {
+fn give_it_a_worker(server: &TestServer, client: &mut Client) {
     until(|| {
         assert_eq!(client.run("SELECT 7").one(), "7");
         stays(server) == 1
@@ -35,11 +35,11 @@ fn have_it_stayed_with(server: &TestServer, client: &mut Client) {
 }
 
 #[test]
-fn dedicated_worker_2_who_asks_on_and_on_is_stayed_with_until_it_is_quiet() {
+fn dedicated_worker_2_a_busy_client_has_a_worker_until_it_is_quiet() {
     let server = server(1, &[]);
     let mut client = server.client();
     for _ in 0..3 {
-        have_it_stayed_with(&server, &mut client);
+        give_it_a_worker(&server, &mut client);
         until(|| stays(&server) == 0);
         assert_eq!(client.run("SELECT 8").one(), "8");
     }
@@ -48,7 +48,7 @@ fn dedicated_worker_2_who_asks_on_and_on_is_stayed_with_until_it_is_quiet() {
 
 /// Nor with one whose commits are waited for.
 #[test]
-fn dedicated_worker_2_nobody_stays_where_none_is_to() {
+fn dedicated_worker_2_no_client_gets_a_worker_where_none_may() {
     let server = server(2, &[Mechanism::StickyWorkers]);
     let mut client = server.client();
     (0..200).for_each(|_| assert_eq!(client.run("SELECT 7").one(), "7"));
@@ -64,7 +64,7 @@ fn dedicated_worker_2_nobody_stays_where_none_is_to() {
 
 /// Where a client of TLS is, a worker cannot wait in its socket alone.
 #[test]
-fn dedicated_worker_2_nobody_stays_with_a_client_of_tls() {
+fn dedicated_worker_2_a_client_of_tls_gets_no_worker() {
     let folder = tempfile::tempdir().unwrap();
     let tls = Some(TlsFiles::self_signed(folder.path()).unwrap());
     let cert = tls.clone().unwrap().cert;
@@ -78,14 +78,14 @@ fn dedicated_worker_2_nobody_stays_with_a_client_of_tls() {
 /// DEDICATED-WORKER-1: it goes, is killed, keeps the rest of a command back, or sends several at
 /// once.
 #[test]
-fn dedicated_worker_1_what_comes_from_who_is_stayed_with_is_seen() {
+fn dedicated_worker_1_bytes_of_a_client_with_a_worker_are_seen() {
     let server = server(1, &[]);
     let mut root = server.client();
     for round in 0..8 {
         let before = figure(&server, "connections_now");
         let mut client = server.client();
         let id = client.run("SELECT CONNECTION_ID()").one();
-        have_it_stayed_with(&server, &mut client);
+        give_it_a_worker(&server, &mut client);
         match round % 4 {
             0 => drop(client),
             1 => {
@@ -124,7 +124,7 @@ fn dedicated_worker_1_who_sends_a_command_piece_by_piece_is_left() {
     let stream = server.tcp();
     stream.set_nodelay(true).unwrap();
     let mut client = server.options().log_in_over(Box::new(stream)).unwrap();
-    have_it_stayed_with(&server, &mut client);
+    give_it_a_worker(&server, &mut client);
     let (left, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let drips = {
         let (left, sent) = (left.clone(), sent.clone());
@@ -157,7 +157,7 @@ fn dedicated_worker_1_who_is_quiet_for_too_long_is_let_go_of() {
     let server = server(1, &[]);
     let mut client = server.client();
     client.run("SET wait_timeout = 1");
-    have_it_stayed_with(&server, &mut client);
+    give_it_a_worker(&server, &mut client);
     client.sequence = 0;
     let told = client.packet().expect("it is not told why");
     assert_eq!((told[0], u16::from_le_bytes([told[1], told[2]])), (0xFF, 4031));
@@ -181,7 +181,7 @@ fn dedicated_worker_3_none_stays_where_more_ask_than_there_are_places() {
 
 /// DEDICATED-WORKER-4: with one worker, and others who ask meanwhile.
 #[test]
-fn dedicated_worker_4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
+fn dedicated_worker_4_a_long_statement_of_a_client_with_a_worker_blocks_no_other() {
     let server = server(1, &[]);
     let (mut client, mut root) = (server.client(), server.client());
     client.run("CREATE TABLE t (id INT PRIMARY KEY)");
@@ -191,7 +191,7 @@ fn dedicated_worker_4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
     let long =
         "SELECT COUNT(*) FROM t a, t b, t c, t d, t e WHERE a.id + b.id + c.id + d.id + e.id = -1";
     for _ in 0..3 {
-        have_it_stayed_with(&server, &mut client);
+        give_it_a_worker(&server, &mut client);
         send(&mut client, long);
         // Long enough that it is not looked any more whether all are stuck.
         Clock::system().sleep(Duration::from_millis(100));
@@ -200,7 +200,7 @@ fn dedicated_worker_4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
         root.run(format!("KILL QUERY {id}"));
         assert_eq!(client.answer().code(), 1317);
         // It is left after what is long.
-        have_it_stayed_with(&server, &mut client);
+        give_it_a_worker(&server, &mut client);
         let before = figure(&server, "dedicated_workers_total");
         assert_eq!(client.run("SELECT COUNT(*) FROM t a, t b").one(), "90000");
         assert_eq!(client.run("SELECT 1").one(), "1");
@@ -211,20 +211,20 @@ fn dedicated_worker_4_nobody_waits_for_what_is_long_of_who_is_stayed_with() {
 /// A wait for a row that a client with a dedicated worker holds ends when it releases it, and the
 /// other way about.
 #[test]
-fn rows_go_to_and_from_those_who_are_stayed_with() {
+fn rows_go_to_and_from_clients_with_workers() {
     let server = server(1, &[]);
     let (mut one, mut two) = (server.client(), server.client());
     one.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
     one.run("INSERT INTO t VALUES (1, 0)");
     let lock = "SELECT n FROM t WHERE id = 1 FOR UPDATE";
     for _ in 0..5 {
-        have_it_stayed_with(&server, &mut one);
+        give_it_a_worker(&server, &mut one);
         one.run("BEGIN");
         one.run(lock);
         until(|| stays(&server) == 0);
-        have_it_stayed_with(&server, &mut two);
+        give_it_a_worker(&server, &mut two);
         send(&mut two, lock);
-        have_it_stayed_with(&server, &mut one);
+        give_it_a_worker(&server, &mut one);
         one.run("ROLLBACK");
         assert_eq!(two.answer().one(), "0");
     }

@@ -120,7 +120,7 @@ pub fn check_accounts(instance: &Instance) -> BTreeSet<u64> {
 pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: &Shape) {
     let Ok(mut session) = session(instance) else { return };
     let mut rng = Rng::new(seed);
-    // Its own table is that of the client before it in its place.
+    // A client takes over the table of the earlier client with the same number modulo 16.
     let mut own = own::Owner::new(ledger, (number % 16) as usize);
     for next in 1..=shape.transactions {
         let id = (number << 32) + next;

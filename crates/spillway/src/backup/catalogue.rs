@@ -28,7 +28,7 @@ use spillway_tiered::{Copied, ExtentCopy};
 
 use crate::log_home::Number;
 
-const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 1, bytes_max: u64::MAX };
+const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 2, bytes_max: u64::MAX };
 
 /// What is known of a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]

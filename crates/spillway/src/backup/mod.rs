@@ -42,8 +42,8 @@
 //! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,
 //! 16 bytes, CRC32C), and is made with its first backup. A folder copied by other means has the
 //! same identity. If that is then used as a second database, or in place of the first, the file
-//! must be removed from it: a backup is refused that has an extent of another checksum than the
-//! repository's of its number.
+//! must be removed from it: a repository refuses a backup if it has an extent of the same number
+//! with another checksum.
 
 mod catalogue;
 mod create;

@@ -2,7 +2,7 @@
 //! entries instead of the rows.
 //!
 //! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
-//! access. Code that runs over stored rows then gets [`Entry`]s as [`Stored`] rows; conditions,
+//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::Stored`] rows; conditions,
 //! projections and totals do not know the difference.
 //!
 //! # Guarantees

@@ -292,7 +292,7 @@ impl Expr {
     }
 
     /// Whether it is true or false by what it is: a comparison, a logical operator or one of the
-    /// literals, where those are told apart from numbers ([`Binder`]), or a choice among such.
+    /// literals, where those are told apart from numbers (`planner::bind`), or a choice among such.
     pub(crate) fn is_truth(&self) -> bool {
         let all = |exprs: &[Expr]| exprs.iter().all(Expr::is_truth);
         match self {

@@ -32,9 +32,8 @@
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
 //!   long as a test likes. None is served without its device (K8).
 //!
-//! A rename from one folder to another is durable at once, with all names of both. Not modelled:
-//! misdirected writes, stale reads without a failed sync, and a loss of space that was allocated
-//! without a sync.
+//! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
+//! failed sync, and a loss of space that was allocated without a sync.
 //!
 //! Equal seeds and equal operations give equal disks. A [`SimDisk`] is a handle; clones share the
 //! disk, [`SimDisk::fork`] copies it.
@@ -302,19 +301,13 @@ impl Disk for SimDisk {
         operation();
         let mut state = self.0.lock();
         state.alive(self.life(&state))?;
+        assert_eq!(from.parent(), to.parent(), "renames between folders are not modelled");
         state.operation("rename a file")?;
         if !state.names.contains_key(from) {
             return Err(not_there(from));
         }
         state.check_folder(to)?;
         state.change_names(NameChange::Rename(from.to_owned(), to.to_owned()));
-        // Both folders' journals have it, which is modelled as a sync of both.
-        if let (Some(old), Some(new)) = (from.parent(), to.parent())
-            && old != new
-        {
-            state.sync_names(old);
-            state.sync_names(new);
-        }
         Ok(())
     }
 

@@ -31,7 +31,7 @@ impl<T> Unlinked<T> {
     /// The reference that the tagged pointer had.
     ///
     /// # Safety
-    /// Whoever pinned before it was taken out of its tagged pointer has unpinned.
+    /// Every pin that began before it was taken out of its tagged pointer has ended.
     pub(super) unsafe fn release(self) -> Arc<T> {
         ManuallyDrop::into_inner(self.0)
     }

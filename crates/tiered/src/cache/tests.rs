@@ -265,8 +265,27 @@ fn n8_a_written_table_is_no_miss() {
     assert_eq!(shelf.cache.read_and_ghost_missed().0, 0);
     let again = shelf.table(&written);
     assert_eq!((again.read(), shelf.cache.read_and_ghost_missed().0), (1, 0));
+    let other = Bytes::new(7, &shelf.alive);
+    shelf.cache.seat(&written, 1, other, BLOCKS, TABLE, Entrance::Written);
+    assert_eq!(shelf.table(&written).read(), 1, "what is there stays");
+    assert_eq!(shelf.cache.hits_and_misses(), (0, 0));
+    let (held, charged) = shelf.cache.held_and_charged();
+    assert_eq!(held, charged, "N7");
     let _missed = seat(2, Entrance::Missed);
     assert_eq!(shelf.cache.read_and_ghost_missed().0, TABLE.saved as u64);
+    // Written tables take no more than the capacity.
+    let few = Shelf::of(4 * TABLE.held);
+    let all: Vec<_> = (0..50)
+        .map(|number| {
+            let extent = few.extent(number);
+            let content = Bytes::new(number, &few.alive);
+            few.cache.seat(&extent, number as u64, content, BLOCKS, TABLE, Entrance::Written);
+            extent
+        })
+        .collect();
+    let (blocks, tables) = few.cache.bytes();
+    assert!(blocks + tables <= 4 * TABLE.held, "{blocks} and {tables}");
+    drop(all);
 }
 
 #[test]

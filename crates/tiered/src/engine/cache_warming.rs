@@ -4,7 +4,8 @@
 //! - **CACHE-WARMING-1 (a flush).** The table of an extent that a flush writes is in the cache
 //!   before readers see the extent, as far as the cache has room (N3, N8).
 //! - **CACHE-WARMING-2 (a compaction).** The table of an extent that a compaction writes enters the
-//!   cache if the cache holds the table of an input with keys of the same range.
+//!   cache, as far as that has room (N3, N8), if the cache holds the table of an input with keys of
+//!   the same range.
 //! - **CACHE-WARMING-3 (no reads).** Cache warming reads nothing from a device.
 //!
 //! Rejected: blocks of an output enter the cache if the blocks they replace were used (X-Engine,

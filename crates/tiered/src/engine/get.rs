@@ -118,7 +118,7 @@ impl Inner {
         let is_sample = access_pattern::is_sample();
         if let Some(RowLookup { looked: Looked::Found(csn), .. }) = row {
             if is_sample {
-                self.note_read_of(id, key, true);
+                self.note_read_of(id, key);
             }
             return Ok(Some(Found::Value(csn)));
         }
@@ -193,9 +193,9 @@ impl Inner {
     }
 
     #[cold]
-    fn note_read_of(&self, table: TableId, key: &[u8], is_sample: bool) {
+    fn note_read_of(&self, table: TableId, key: &[u8]) {
         if let Some(table) = self.tables.load().get(&table) {
-            self.note_read(table.parts().of(key), is_sample);
+            self.note_read(table.parts().of(key), true);
         }
     }
 }

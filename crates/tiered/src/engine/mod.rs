@@ -422,7 +422,7 @@ impl Inner {
         tables.values().flat_map(of).collect()
     }
 
-    /// Counts a read of a sub-table, where it is one of those that are counted.
+    /// Counts a read of a sub-table if the read is sampled.
     fn note_read(&self, part: &SubTable, is_sample: bool) {
         self.note_use(is_sample && part.mix.count_read());
     }

@@ -113,7 +113,7 @@ impl Pin {
         self.extents.iter().map(|(table, handle)| copy_of(*table, &handle.meta))
     }
 
-    /// Reads an extent, checks each of its checksums, and returns the CRC32C of the whole.
+    /// Reads an extent, and checks each of its checksums and that of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
@@ -160,8 +160,8 @@ impl Copied {
         self.metas.iter().map(|(table, meta)| copy_of(*table, meta)).collect()
     }
 
-    /// Checks each checksum in the bytes of the extent at `index` of [`Copied::extents`], and
-    /// returns the CRC32C of the whole.
+    /// Checks each checksum in the bytes of the extent at `index` of [`Copied::extents`], and that
+    /// of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].

@@ -87,7 +87,7 @@ impl ReuseCounts {
             ),
             (
                 "tiered_refused_merges_total",
-                "Merges that an accelerator refused or did differently; the processor's result was used.",
+                "Merges that an accelerator refused or did differently, or batches that it did only one by one.",
                 self.refused_tasks.load(Ordering::Relaxed),
             ),
             (

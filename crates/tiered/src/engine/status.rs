@@ -145,7 +145,7 @@ impl Inner {
             ),
             counter(
                 "tiered_hidden_bytes_total",
-                "Bytes of slices and blocks that range tombstones hid and that were dropped unread.",
+                "Bytes of slices, and of keys and values of blocks, that range tombstones hid and merges dropped unread.",
                 &counts.hidden_bytes,
             ),
             gauge(
@@ -216,7 +216,7 @@ impl Inner {
             },
             Metric {
                 name: "tiered_row_cache_misses_total",
-                help: "Point reads that did not find their row in the row cache.",
+                help: "Point reads that looked into the row cache and did not find their row.",
                 counter: true,
                 value: row_misses as f64,
             },
@@ -240,7 +240,7 @@ impl Inner {
             },
             gauge(
                 "tiered_row_cache_sampled",
-                "1 while the row cache checks only one lookup in sixteen, because it has few hits.",
+                "1 while the row cache looks up only one row in sixteen, because it has few hits.",
                 rows_sampled,
             ),
             gauge("tiered_cache_bytes", "Bytes of cached blocks.", block_bytes as f64),
@@ -350,7 +350,7 @@ impl Inner {
 fn told(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Deletion => {
-            ("tiered_compactions_deletion_total", "Compactions that drop deleted rows.")
+            ("tiered_compactions_deletion_total", "Compactions chosen to drop deleted rows.")
         }
         Kind::IntraLevel0 => (
             "tiered_compactions_intra_level0_total",

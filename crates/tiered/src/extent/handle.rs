@@ -157,7 +157,7 @@ impl GiveWay for ReadContext {
     }
 
     fn give_way(&self, bytes: usize) -> usize {
-        // What is free is no block's loss.
+        // Free pages are no loss to blocks.
         let given = self.pages.give_back(bytes);
         if given >= bytes {
             return 0;

@@ -17,10 +17,10 @@
 //!   read. It answers that a key has no version only if it has keys on both sides of it.
 //! - **P3 (room).** While memory is not used up, blocks enter the cache whole, as without partial
 //!   reads.
-//! - **P4 (hot blocks enter).** A block that is read again within as many misses as a fixed part of
-//!   the cached blocks is read whole and kept. So reads that stay within few blocks find them in
-//!   memory. An attempt that read nothing, because it would have waited for a device, does not
-//!   count.
+//! - **P4 (hot blocks enter).** A block that is read again soon, within as many misses as a fixed
+//!   part of the number of cached blocks, is read whole and kept. So the blocks of a small working
+//!   set all enter the cache. An attempt that read nothing, because it would have waited for a
+//!   device, does not count.
 //! - **P5 (charged).** The notes on an extent's blocks are part of its table in the cache, are
 //!   charged with it, and leave with it. For a block that gets have read once, only the time of
 //!   that read is noted.

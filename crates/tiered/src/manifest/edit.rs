@@ -7,9 +7,10 @@
 //! ```text
 //! 1 create table    table, created CSN
 //! 2 drop table      table
-//! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks, bytes of blocks,
-//!                   CRC32C of its bytes (u32, little-endian), the coding that its blocks were to have (u8), how many dictionaries its blocks may name, and
-//!                   their numbers, ascending, each added before
+//! 3 add extent      table, extent id, data file, first slot, slots, length in bytes, blocks,
+//!                   bytes of blocks, CRC32C of its bytes (u32, little-endian), the coding that its
+//!                   blocks were to have (u8), how many dictionaries its blocks may name, and their
+//!                   numbers, ascending, each added before
 //! 4 remove extent   table, extent id; no slice of it is left
 //! 5 flushed         table, first key of a sub-table, CSN: commits up to it are in the sub-table's extents
 //! 6 persisted       CSN: commits up to it are in extents, for all tables

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! header  0  magic      8 bytes  "SPWYMNFT"
-//!         8  version    u16      1
+//!         8  version    u16      2
 //!        10  zero       u16
 //!        12  slot bytes u32      the size of a slot in the data files
 //!        16  number     u64      the manifest's number, as in its file name
@@ -35,7 +35,7 @@ use spillway_base::{Error, ErrorKind, Result};
 use super::edit::Edit;
 
 const FILE_MAGIC: &[u8; 8] = b"SPWYMNFT";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const RECORD_MAGIC: u32 = 0x5246_4E4D;
 pub(super) const HEADER_LEN: usize = 32;
 pub(super) const RECORD_HEADER_LEN: usize = 20;

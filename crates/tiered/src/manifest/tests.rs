@@ -242,8 +242,8 @@ fn open(disk: &SimDisk) -> Manifest {
 /// sync that failed, and then the cache has what the device has not.
 #[test]
 fn what_an_opening_read_is_there_after_a_crash() {
-    let mut whole = false;
     for full in [false, true] {
+        let mut whole = false;
         for seed in 0..40 {
             let disk = SimDisk::new(seed);
             let mut manifest = open(&disk);
@@ -271,8 +271,8 @@ fn what_an_opening_read_is_there_after_a_crash() {
             manifest.commit(history()[3].clone()).unwrap();
             assert_eq!(open(&disk).state().next_extent, ExtentId(100));
         }
+        assert!(whole, "no seed read the edit whole");
     }
-    assert!(whole, "no seed read the edit whole");
 }
 
 /// Each kind of edit is in it.

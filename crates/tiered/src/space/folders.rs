@@ -227,8 +227,8 @@ fn checked(dir: &Path, tiers: &[Tier]) -> Result<Vec<Tier>> {
     Ok(found)
 }
 
-/// Whether all data files of a folder are empty, also after a crash: it must not bring data back in
-/// a folder that no record names any more.
+/// Whether a folder has no data, and makes that durable: a crash must not bring data back in a
+/// folder that no record names any more.
 fn stays_empty(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     if !holds_nothing(disk, dir)? {
         return Ok(false);
@@ -236,6 +236,8 @@ fn stays_empty(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     for path in data_files(disk, dir)? {
         disk.open(&path, OpenMode::Write)?.sync()?;
     }
+    // A file that is gone already may otherwise come back.
+    disk.sync_dir(dir)?;
     Ok(true)
 }
 

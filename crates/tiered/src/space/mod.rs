@@ -281,7 +281,7 @@ impl SpaceManager {
                     .and_then(|()| file.sync())
                     .and_then(|()| self.disk.sync_dir(dir).map_err(|error| stopped(&error)));
                 if let Err(error) = filled {
-                    // An empty data file is no harm if it stays.
+                    // A data file without extents is no harm if it stays.
                     let _ = self.disk.remove(&path);
                     return Err(error);
                 }

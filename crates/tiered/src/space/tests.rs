@@ -134,6 +134,18 @@ fn put(disk: &SimDisk, path: &str) {
     disk.open(Path::new(path), OpenMode::Create).unwrap().write_and_sync(0, b"data").unwrap();
 }
 
+/// Moves a file to another folder, as an administrator does it between devices.
+fn move_file(disk: &SimDisk, from: &Path, to: &Path) {
+    let old = disk.open(from, OpenMode::Read).unwrap();
+    let mut bytes = vec![0; old.len().unwrap() as usize];
+    old.read_at(0, &mut bytes).unwrap();
+    disk.open(to, OpenMode::Create).unwrap().write_and_sync(0, &bytes).unwrap();
+    disk.remove(from).unwrap();
+    for path in [from, to] {
+        disk.sync_dir(path.parent().unwrap()).unwrap();
+    }
+}
+
 #[test]
 fn without_tiers_the_data_folder_is_all_there_is_and_nothing_is_written() {
     let disk = SimDisk::new(1);
@@ -160,7 +172,7 @@ fn t1_a_folder_with_data_is_found_where_it_was_or_where_it_was_moved() {
     // The folder is elsewhere, and of another class.
     disk.create_dir_all(Path::new("/moved")).unwrap();
     for name in disk.list(Path::new("/hdd")).unwrap() {
-        disk.rename(&Path::new("/hdd").join(&name), &Path::new("/moved").join(&name)).unwrap();
+        move_file(&disk, &Path::new("/hdd").join(&name), &Path::new("/moved").join(&name));
     }
     let before = disk.operations();
     refused(claim(&disk, Path::new(DATA), std::slice::from_ref(&fast)), "--tier hdd=");
@@ -458,8 +470,54 @@ fn slots_are_on_their_class_or_the_next_with_room() {
         Path::new(dir).join(&names[0])
     };
     let twice = Path::new("/fast").join(name("/ssd").file_name().unwrap());
-    sim.rename(&name("/hdd"), &twice).unwrap();
+    move_file(&sim, &name("/hdd"), &twice);
     assert_eq!(open(&[]).err().unwrap().kind(), ErrorKind::Corruption);
+}
+
+/// A folder that was left stays empty after a crash, and may come again: neither a file that was
+/// emptied nor one that was removed comes back with data.
+#[test]
+fn a_crash_brings_no_data_back_in_a_folder_that_was_left() {
+    let hdd = [tier(DeviceClass::Hdd, "/hdd")];
+    let file = Path::new("/hdd/000001.data");
+    let mut back = [0, 0];
+    for seed in 0..80 {
+        let (disk, removed) = (SimDisk::new(seed), seed % 2 == 1);
+        disk.create_dir_all(Path::new(DATA)).unwrap();
+        drop(claim(&disk, Path::new(DATA), &hdd).unwrap());
+        put(&disk, "/hdd/000001.data");
+        if removed {
+            disk.remove(file).unwrap();
+        } else {
+            disk.sync_dir(Path::new("/hdd")).unwrap();
+            disk.open(file, OpenMode::Write).unwrap().set_len(0).unwrap();
+        }
+        assert_eq!(dirs(claim(&disk, Path::new(DATA), &[])).len(), 1);
+        disk.crash();
+        disk.restart();
+        back[usize::from(removed)] += u32::from(disk.exists(file).unwrap());
+        let found = dirs(claim(&disk, Path::new(DATA), &hdd));
+        assert_eq!(found[1], (DeviceClass::Hdd, "/hdd".to_owned(), false), "seed {seed}");
+    }
+    assert!(back[0] > 0 && back[1] == 0, "{back:?}");
+}
+
+/// If that cannot be made durable, the opening fails, and the folder stays recorded.
+#[test]
+fn a_folder_whose_sync_fails_is_not_left() {
+    let disk = SimDisk::new(1);
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    drop(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]).unwrap());
+    put(&disk, "/hdd/000001.data");
+    let file = disk.open(Path::new("/hdd/000001.data"), OpenMode::Write).unwrap();
+    file.set_len(0).unwrap();
+    for operation in [1, 2] {
+        disk.fail_operation(disk.operations() + operation, Fault::Io);
+        let error = claim(&disk, Path::new(DATA), &[]).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert_eq!(find(&disk, Path::new(DATA)).unwrap().len(), 2);
+    }
+    assert_eq!(dirs(claim(&disk, Path::new(DATA), &[])).len(), 1);
 }
 
 /// A disk with room for so many slots and a few bytes more.

@@ -89,7 +89,7 @@ impl Piece {
 
 #[cfg(test)]
 impl Piece {
-    /// A piece of commits without operations, each of so many bytes of log.
+    /// A piece of commits without operations, each of `bytes` bytes of log.
     pub(super) fn of(
         memories: &Memories,
         commits: impl Iterator<Item = (Csn, bool)>,

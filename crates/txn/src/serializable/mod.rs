@@ -200,7 +200,7 @@ impl State {
         self.find_room(id, Notes::most(start, end))
     }
 
-    /// Charges so much more for a transaction, after folding notes where it takes that.
+    /// Charges `more` bytes for a transaction; if memory is short, folds notes and retries.
     fn find_room(&mut self, id: Id, more: usize) -> Result<()> {
         if self.charge(more).is_ok() {
             return Ok(());

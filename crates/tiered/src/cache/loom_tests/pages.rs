@@ -1,8 +1,8 @@
 //! Blocks in pages of a pool: a page is another block's only once no reader is in the old one.
 //!
-//! The blocks are a pool's own buffers, which tell their pages' trackers of every look and every
-//! change ([`spillway_reclaim::loom_tracker`]): also of what no tool sees, as the page is mapped all
-//! the while.
+//! The blocks are a pool's own buffers. They report every access to their pages' trackers
+//! ([`spillway_reclaim::loom_tracker`]), also accesses that no tool sees, because the page stays
+//! mapped.
 
 use spillway_base::budget::Use;
 use spillway_reclaim::pages::{Buffer, PagePools};

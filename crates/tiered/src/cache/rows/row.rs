@@ -203,7 +203,7 @@ impl RemovedRow {
     /// The row, which is nobody else's.
     ///
     /// # Safety
-    /// Whoever pinned before it was taken out of its place has unpinned.
+    /// Every pin that began before it was taken out of its bucket has ended.
     pub(super) unsafe fn release(self) -> Row {
         ManuallyDrop::into_inner(self.0)
     }

@@ -50,7 +50,11 @@ fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
         assert_eq!(read(), 0, "CACHE-WARMING-3");
         bench.install(&put(2, (0..ROWS).step_by(7)));
         bench.engine.flush_all().unwrap();
+        let reads =
+            || bench.engine.0.context.reads.each_ref().map(|reads| reads.load(Ordering::Relaxed));
+        let before = reads();
         compact(&bench);
+        assert_eq!(reads(), before, "CACHE-WARMING-3");
         all_or_none(&bench);
         bench.install(&put(3, (0..ROWS).step_by(5)));
         bench.engine.flush_all().unwrap();
@@ -63,5 +67,25 @@ fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
         let new = extents(&bench);
         let new: Vec<_> = new.iter().filter(|(id, _)| !before.contains_key(id)).collect();
         assert!(!new.is_empty() && new.iter().all(|(_, has)| !**has), "{new:?}");
+    }
+}
+
+/// CACHE-WARMING-1 and 2: where the cache has little memory, written tables take no more.
+#[test]
+fn cache_warming_1_2_a_small_cache_keeps_to_its_memory() {
+    let settings = TieredSettings { cache_bytes: 100 << 10, ..small() };
+    let bench = open_with(Arc::new(SimDisk::new(1)), settings).unwrap();
+    bench.install(&put(1, 0..ROWS));
+    bench.engine.flush_all().unwrap();
+    for round in 2..8 {
+        for number in 0..ROWS / 4 {
+            let snapshot = bench.horizon.stable();
+            assert!(bench.get(table(1), &key_of(number), snapshot).unwrap().is_some());
+        }
+        bench.install(&put(round, (0..ROWS).filter(|number| number % 13 == round)));
+        bench.engine.flush_all().unwrap();
+        compact(&bench);
+        let (blocks, tables) = bench.engine.0.context.cache.bytes();
+        assert!(blocks + tables <= 100 << 10, "{blocks} and {tables}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reads that go on beside who needs them (`extent::under_way`).
+//! Asynchronous reads (`extent::async_reads`).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::task::{Wake, Waker};

@@ -69,7 +69,7 @@ fn each_snapshot_sees_its_version_through_commits_and_flushes() {
     assert_eq!(seen, [true, true, false]);
 }
 
-/// What a table is used for counts reads that no sub-table was asked for.
+/// A read that the row cache answers counts as a use of its sub-table.
 #[test]
 fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
     let bench = flushed(&SimDisk::new(1), small(), 100);

@@ -91,6 +91,9 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
                 scan_some(&bench, &budget, &mut rng, 1);
             }
         }
+        let most = budget.limit() - budget.used_for(spillway_base::budget::Use::Memtables);
+        let before = held();
+        assert!(before >= most / 10 * 8, "{before} of {most} before the flush");
         bench.engine.request_persist(bench.horizon.stable());
         bench.work().unwrap();
         // Blocks of the compacted extents left with them. Misses refill their memory.
