@@ -65,47 +65,6 @@ pub fn write_row<'a>(
     }
 }
 
-/// Appends a copy of a row with other values in some columns, in ascending order.
-///
-/// # Errors
-/// If the row's columns are not consecutive within its bytes, or the row lacks one of these
-/// columns. The appended bytes are then not a row.
-pub fn rewrite_row<'a>(
-    row: &RowReader<'_>,
-    columns: impl Iterator<Item = (usize, ValueRef<'a>)>,
-    out: &mut Vec<u8>,
-) -> Result<(), RowError> {
-    const ASTRAY: RowError = "the columns of a row do not follow each other";
-    let (head, values) = row.bytes.split_at(row.values_at as usize);
-    let [start, values_at] = [0, head.len()].map(|at| out.len() + at);
-    out.reserve(row.bytes.len() + VALUE_BYTES);
-    out.extend_from_slice(head);
-    let mut columns = columns.peekable();
-    // How many of the old values were passed, and how many of those were copied.
-    let (mut seen, mut copied) = (0, 0);
-    for column in 0..row.columns() {
-        let end_at = row.ends_at as usize + 4 * column;
-        let end = head.get(end_at..).and_then(<[u8]>::first_chunk).ok_or(ASTRAY)?;
-        let end = u32::from_le_bytes(*end) as usize;
-        if end < seen || end > values.len() {
-            return Err(ASTRAY);
-        }
-        if let Some((_, value)) = columns.next_if(|(at, _)| *at == column) {
-            out.extend_from_slice(&values[copied..seen]);
-            let null = &mut out[start + row.nulls_at as usize + column / 8];
-            *null = *null & !(1 << (column % 8)) | u8::from(value.is_null()) << (column % 8);
-            write_value(&value, out);
-            copied = end;
-        }
-        seen = end;
-        let now = out.len() - values_at + (seen - copied);
-        let place = start + end_at;
-        out[place..place + 4].copy_from_slice(&(now as u32).to_le_bytes());
-    }
-    out.extend_from_slice(&values[copied..seen]);
-    if columns.next().is_some() { Err(ASTRAY) } else { Ok(()) }
-}
-
 fn write_value(value: &ValueRef<'_>, out: &mut Vec<u8>) {
     let mut put = |kind: u8, bytes: &[u8]| {
         out.reserve(1 + bytes.len());

@@ -321,10 +321,11 @@ impl Client {
     /// Reads the newest version, and puts another in its place.
     fn increment(&mut self, run: &mut Run, table: Table, key: Key) -> spillway::Result<()> {
         let mut value = Vec::new();
-        let there = run.inner.get_to_change(table, &key_bytes(key.1), false, &mut value)?;
+        let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+        let there = run.inner.get_locked(table, &key_bytes(key.1), mode, wait, &mut value)?;
         run.saw(key, ReadKind::Locked, Version::of(there.then(|| version_of(&value))));
         let (version, value) = self.version();
-        run.inner.put_locked(table, &key_bytes(key.1), Some(&value))?;
+        run.inner.put(table, &key_bytes(key.1), &value)?;
         run.writes.insert(key, Some(version));
         Ok(())
     }

@@ -2,8 +2,8 @@
 //! entries instead of the rows.
 //!
 //! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
-//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::Stored`] rows; conditions,
-//! projections and totals do not know the difference.
+//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::Stored`] rows;
+//! conditions, projections and totals do not know the difference.
 //!
 //! # Guarantees
 //!

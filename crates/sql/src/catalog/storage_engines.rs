@@ -5,7 +5,7 @@ use spillway::{EngineKind, Table};
 /// A table engine.
 pub(crate) struct StorageEngine {
     pub(crate) kind: EngineKind,
-    /// As `ENGINE=` and SHOW have it.
+    /// The name in `ENGINE=` and SHOW.
     pub(crate) name: &'static str,
     /// Another name that `ENGINE=` takes.
     alias: &'static str,
@@ -13,13 +13,16 @@ pub(crate) struct StorageEngine {
     pub(crate) comment: &'static str,
 }
 
-/// All engines, the default first.
+/// All engines, the default first. There is only one: a table's definition records no engine, and
+/// each key space is created in the default.
 pub(crate) const STORAGE_ENGINES: &[StorageEngine] = &[StorageEngine {
     kind: EngineKind::Tiered,
     name: "TIERED",
     alias: "XENGINE",
     comment: "LSM-tree of 2 MB extents, for data larger than memory (alias XENGINE)",
 }];
+
+const _: () = assert!(STORAGE_ENGINES.len() == 1, "record a table's engine in its definition");
 
 /// The engine of tables whose statement names none.
 pub(crate) const DEFAULT_ENGINE: &StorageEngine = &STORAGE_ENGINES[0];

@@ -1,5 +1,5 @@
-//! Changes of a table that leave its rows as they are and read them in another way (`rows`), and
-//! the ways in which a statement allows an ALTER TABLE.
+//! Changes of a table that leave its rows as they are and read them in another way
+//! (`catalog/stored_rows`), and the ways in which a statement allows an ALTER TABLE.
 //!
 //! A statement runs in the first of these ways that serves all its clauses ([`Way`]):
 //!

@@ -1,6 +1,6 @@
 //! Statements that define databases, tables and indexes.
 //!
-//! A statement becomes a definition first: `columns`, `keys`, `checks` and `types` read its parts,
+//! A statement becomes a definition first: `columns`, `keys` and `checks` read its parts,
 //! under the [`Terms`] that apply. Most statements then change the catalog at once, in one
 //! transaction ([`Ddl`], `create`). ALTER TABLE and its short forms (`alter`) leave rows as they
 //! are if they can (`instant`). Otherwise `build` reads and writes rows first, in as many

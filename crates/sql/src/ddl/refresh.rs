@@ -1,5 +1,5 @@
-//! Rewrites rows of earlier versions (`rows`) in the newest one while their table is read and
-//! written.
+//! Rewrites rows of earlier versions (`catalog/stored_rows`) in the newest one while their table is
+//! read and written.
 //!
 //! # Guarantees
 //!
@@ -22,8 +22,8 @@
 //! REPEATABLE READ and SERIALIZABLE, while a pass runs. Waiting until no such transaction is open
 //! could wait forever. Marking a version as new in form only would need support in each place that
 //! keeps versions. So the transaction fails and is retried, as after other conflicts. Rows that
-//! compactions write in the newest version (`rows`, V7) meet no conflict, and the pass skips them;
-//! but compactions alone decide which rows they merge, and when.
+//! compactions write in the newest version (`catalog/stored_rows`, V7) meet no conflict, and the
+//! pass skips them; but compactions alone decide which rows they merge, and when.
 
 use spillway::{Database, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;

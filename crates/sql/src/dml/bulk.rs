@@ -12,8 +12,7 @@
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;
 
-use super::change::Assignment;
-use super::change::{ChangePlan, change_row, split_key};
+use super::change::{Assignment, ChangePlan, change_row, split_key};
 use super::{Changed, Maker, Rules};
 use crate::catalog::shift_timestamps;
 use crate::errors::{Result, SqlError};

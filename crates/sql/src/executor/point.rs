@@ -20,7 +20,7 @@ use crate::planner::{Body, Direct, QueryPlan, Source, SourceKind, answered, colu
 
 /// The whole primary key of a row, of values that are known without another row.
 #[derive(Debug)]
-pub(crate) struct PointKey {
+struct PointKey {
     table: Arc<TableDef>,
     /// Of the primary key's columns: constants and parameters, and of what kind they are to be.
     parts: SmallVec<[(Expr, Kind); 2]>,
@@ -80,7 +80,7 @@ impl Kind {
 impl PointKey {
     /// The key of a source's row, where that it has this key is all that is asked of it, as long as
     /// what is given for it is of its columns' kinds.
-    pub(crate) fn of(source: &Source) -> Option<PointKey> {
+    fn of(source: &Source) -> Option<PointKey> {
         let SourceKind::Table(table) = &source.kind else { return None };
         let access = &source.access;
         let by_key = access.point
@@ -119,7 +119,7 @@ impl PointKey {
     }
 
     /// Writes it; `false` where the row has to be looked for in some other way.
-    pub(crate) fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
+    fn write(&self, params: &[Value], out: &mut Vec<u8>) -> bool {
         for ((expr, kind), part) in self.parts.iter().zip(&self.table.primary) {
             let column = &self.table.columns[part.column];
             let Some(value) = known(expr, params) else { return false };

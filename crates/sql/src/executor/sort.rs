@@ -126,7 +126,7 @@ impl Held {
     const APART: usize = 64;
 
     /// What is not worth a charge.
-    pub(crate) const FREE: usize = 64 << 10;
+    pub(super) const FREE: usize = 64 << 10;
 
     pub(crate) fn new(context: &Context<'_>) -> Held {
         let budget = context.server.database().budget().clone();

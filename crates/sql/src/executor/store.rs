@@ -447,7 +447,7 @@ pub(crate) fn update_row<V: Borrow<Value>>(
 
 /// Has the index entries of a row that stays under its key follow it from one to another. A value
 /// of the old row that is the new row's own, in place, has not changed.
-pub(crate) fn update_entries<V: Borrow<Value>>(
+fn update_entries<V: Borrow<Value>>(
     txn: &Transaction,
     table: &TableDef,
     (old, new): (&[V], &[Value]),

@@ -1,4 +1,4 @@
-//! SHOW, DESCRIBE, EXPLAIN, and the tables of information_schema.
+//! SHOW, DESCRIBE (also as EXPLAIN of a table), and the tables of information_schema.
 
 mod labels;
 mod schema;
@@ -146,7 +146,7 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     }
 }
 
-/// SHOW ENGINE STATUS.
+/// The row of SHOW ENGINE STATUS: the engine, no name, and the page.
 fn engine_status_rows(page: String) -> Vec<Vec<Value>> {
     vec![vec![text(DEFAULT_ENGINE.name), text(""), text(page)]]
 }

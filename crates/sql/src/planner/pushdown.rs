@@ -1,4 +1,5 @@
-//! Specialised steps: conditions, projections and totals over stored rows.
+//! Plans conditions, projections and totals that run over stored rows (`executor/pushdown` runs
+//! them).
 //!
 //! A condition on one column of a stored table and values that are the same for all rows becomes a
 //! [`Test`], which reads the column in place and copies nothing. Such steps run a query of one

@@ -1,4 +1,4 @@
-//! Queries: planned into sources, filters and projections, and run as nested loops over them.
+//! The plan of a query: its sources with the access to each, its filters and its projections.
 
 use std::sync::Arc;
 

@@ -66,7 +66,6 @@ pub(super) struct Inner {
     row_fields: bool,
     /// Whether statements that are one look-up are run as such.
     pub(super) point_reads: bool,
-    /// Whether changes of one row go straight to it.
     /// Rows that are read at once at the most of those that queries look up.
     looks_up_together: usize,
     pub(super) front: Mutex<Option<Weak<dyn Front>>>,

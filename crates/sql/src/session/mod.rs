@@ -1,8 +1,8 @@
 //! An open database that speaks SQL, and the sessions over it.
 //!
 //! [`Instance`] holds what all sessions share; a [`Session`] is one client's. A statement goes from
-//! [`Session::query`] through `run` (queries and changes), `ddl` (changes of the catalog) or `own`
-//! (SET, transactions, SHOW and the like).
+//! [`Session::query`] through `run` (queries and changes), `ddl` (changes of the catalog) or
+//! `admin_statements` (SET, transactions, SHOW and the like).
 
 mod admin_statements;
 mod backup;

@@ -161,12 +161,6 @@ impl Session {
         outcome
     }
 
-    /// The number of a prepared statement's parameters.
-    #[must_use]
-    pub fn param_count(&self, id: u32) -> Option<usize> {
-        self.statements.get(&id).map(|stored| stored.params)
-    }
-
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, id: u32) {
         self.statements.remove(&id);

@@ -2,10 +2,10 @@
 //! many.
 //!
 //! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
-//! beside the newest. Compactions write rows in the newest version as they merge them (`rows`, V7),
-//! but do not report that a version is gone. So at half as many a thread passes over the table, as
-//! OPTIMIZE TABLE does, and rewrites what compactions have left, and the versions before count no
-//! more.
+//! beside the newest. Compactions write rows in the newest version as they merge them
+//! (`catalog/stored_rows`, V7), but do not report that a version is gone. So at half as many a
+//! thread passes over the table, as OPTIMIZE TABLE does, and rewrites what compactions have left,
+//! and the versions before count no more.
 //!
 //! # Guarantees
 //!

@@ -1,4 +1,4 @@
-//! Reading indexes alone changes no answer: guarantees S1 to S6 of `query/cover`.
+//! Reading indexes alone changes no answer: guarantees S1 to S6 of `catalog/covering_index`.
 //!
 //! Two databases are given the same random tables, rows and changes; in one of them indexes are not
 //! read alone. Each random query is asked of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose

@@ -1,5 +1,5 @@
 //! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6
-//! of `rows`.
+//! of `catalog/stored_rows`.
 
 use crate::common::{code, in_memory, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};

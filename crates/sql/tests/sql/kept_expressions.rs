@@ -1,4 +1,4 @@
-//! What DEFAULT and CHECK may name (`ddl/kept`, KEPT-1 and KEPT-2).
+//! What DEFAULT and CHECK may name (`planner/stored_expressions`, KEPT-1 and KEPT-2).
 
 use crate::common::{code, run};
 use spillway::{Database, Settings};

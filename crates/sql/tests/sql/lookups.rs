@@ -1,5 +1,5 @@
 //! Rows that are read several at once are those that are read one by one: guarantees R1 to R4 of
-//! `query/lookups`.
+//! `executor/lookups`.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them rows are looked up
 //! one by one. Each is opened anew for each round, so that nothing is in memory. `SPILLWAY_SEED`

@@ -1,7 +1,6 @@
 //! Indexes that are built while their table is read and written: guarantees O1 to O8 of
 //! `ddl/online`.
 
-use spillway_base::thread::JoinHandle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +10,7 @@ use spillway::{
     TransactionOptions,
 };
 use spillway_base::rng::Rng;
+use spillway_base::thread::JoinHandle;
 use spillway_base::{TableId, thread};
 use spillway_sql::{Instance, Session};
 

@@ -842,6 +842,66 @@ fn a_statement_that_was_left_for_a_row_begins_anew() {
     }
 }
 
+/// The same for a value that must be unique: the statement goes on as if the other session had been
+/// first, in a transaction of its own or in an open one.
+#[test]
+fn a_change_that_was_left_for_a_unique_value_begins_anew() {
+    let instance = instance();
+    let (mut holder, mut left) = (session(&instance, 1), session(&instance, 2));
+    left.set_waker(Waker::noop().clone());
+    run(&mut holder, "CREATE TABLE w (id INT PRIMARY KEY, q INT, UNIQUE (q))").unwrap();
+    // A change that takes a value or frees one, and one that wants the value.
+    let held = [
+        ("UPDATE w SET q = 70 WHERE id = 4", "UPDATE w SET q = 69 + (@n := @n + 1) WHERE id = 7"),
+        ("DELETE FROM w WHERE id = 4", "UPDATE w SET q = 3 + (@n := @n + 1) WHERE id = 7"),
+        ("UPDATE w SET q = 70 WHERE id = 4", "INSERT INTO w VALUES (8, 69 + (@n := @n + 1))"),
+    ];
+    for (end, level) in
+        ["COMMIT", "ROLLBACK"].iter().flat_map(|end| LEVELS.map(|level| (end, level)))
+    {
+        for (hold, wait) in held {
+            for begin in
+                ["SET @n = 0", "SET @n = 0; BEGIN", "SET @n = 0; BEGIN; SELECT COUNT(*) FROM w"]
+            {
+                let at = format!("{level}; {hold}; {begin}; {wait}; {end}");
+                run(&mut holder, "DELETE FROM w; INSERT INTO w VALUES (4, 4), (7, 7)").unwrap();
+                run(&mut left, &format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))
+                    .unwrap();
+                run(&mut left, begin).unwrap();
+                run(&mut holder, &format!("BEGIN; {hold}")).unwrap();
+                let mut rows = Rows::default();
+                left.query(wait, &mut rows).unwrap_err();
+                assert!(left.waits_until().is_some(), "{at}");
+                run(&mut holder, end).unwrap();
+                let went_on = left.resume(&mut rows).map_or_else(|error| error.code, |_| 0);
+                // What the other session did is there, unless it was rolled back.
+                let is_taken = hold.starts_with("UPDATE") == (*end == "COMMIT");
+                // A snapshot from before the other commit cannot go on past it.
+                let is_old = *end == "COMMIT" && begin.contains("SELECT") && level != LEVELS[0];
+                let expected: &[u16] = match (is_taken, is_old) {
+                    (true, false) => &[1062],
+                    (false, false) => &[0],
+                    (true, true) => &[1062, 1213],
+                    (false, true) => &[0, 1213],
+                };
+                assert!(expected.contains(&went_on), "{at}: {went_on}");
+                if went_on == 0 {
+                    assert_eq!(run(&mut left, "SELECT @n").unwrap(), ["1"], "{at}");
+                    run(&mut left, "COMMIT").unwrap();
+                } else {
+                    run(&mut left, "ROLLBACK").unwrap();
+                }
+                let id = if wait.starts_with("INSERT") { 8 } else { 7 };
+                let rows = run(&mut left, &format!("SELECT q FROM w WHERE id = {id}")).unwrap();
+                let value = if hold.starts_with("UPDATE") { "70" } else { "4" };
+                assert_eq!(rows.iter().any(|row| row == value), went_on == 0, "{at}: {rows:?}");
+                let check = run(&mut left, "CHECK TABLE w EXTENDED").unwrap();
+                assert!(check[0].ends_with("status OK"), "{at}: {check:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn time_runs_out_for_a_statement_that_was_left_and_for_one_that_is_not() {
     let instance = instance();

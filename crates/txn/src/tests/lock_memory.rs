@@ -143,8 +143,9 @@ fn a_covered_row_is_compared_with_the_snapshot() {
     assert_eq!(txn.put(TABLE, &key(777), b"own").unwrap_err().kind(), ErrorKind::WriteConflict);
     // If nothing has changed, it may be written like any locked row.
     let mut value = Vec::new();
-    assert!(!txn.get_to_change(TABLE, &key(778), false, &mut value).unwrap());
-    txn.put_locked(TABLE, &key(778), Some(b"own")).unwrap();
+    let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
+    assert!(!txn.get_locked(TABLE, &key(778), mode, wait, &mut value).unwrap());
+    txn.put(TABLE, &key(778), b"own").unwrap();
     txn.put_guarded(TABLE, b"entry", Some(b""), (TABLE, &key(3))).unwrap();
     txn.commit().wait().unwrap();
     let reads = db.begin(Isolation::ReadCommitted);

@@ -153,28 +153,6 @@ impl Transaction {
         self.read_locked(table, key, value)
     }
 
-    /// Locks a key exclusively, and reads its newest value for a change; `false` if there is none.
-    /// `alone` states that the transaction has read and written nothing else and will read nothing.
-    /// It then takes no snapshot, unless other transactions must know about the read.
-    ///
-    /// # Errors
-    /// As [`Transaction::get_locked`].
-    pub fn get_to_change(
-        &self,
-        table: TableId,
-        key: &[u8],
-        alone: bool,
-        value: &mut Vec<u8>,
-    ) -> Result<bool> {
-        let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
-        if !alone || self.serializable() || self.snapshot_taken() || self.has_writes() {
-            return self.get_locked(table, key, mode, wait, value);
-        }
-        value.clear();
-        self.acquire(table, key, mode, wait)?;
-        self.get_newest(table, key, value)
-    }
-
     /// Reads the newest value of a key that this transaction has locked.
     fn read_locked(&self, table: TableId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         if self.serializable() {

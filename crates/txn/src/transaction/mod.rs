@@ -421,17 +421,6 @@ impl Transaction {
         self.write(table, key, None)
     }
 
-    /// Sets `key` to a value, or removes it. The transaction has locked it exclusively and compared
-    /// it with its snapshot, as [`Transaction::get_to_change`] does.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`], without those of [`Transaction::lock`].
-    pub fn put_locked(&self, table: TableId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        self.check_writable()?;
-        debug_assert!(self.holds_alone(table, key), "the key is locked");
-        self.buffer(table, key, value)
-    }
-
     /// Locks `key`, then sets it to a value or removes it, without comparing it with the snapshot.
     /// For a key that follows from another, such as an index entry from its row: the caller has
     /// locked the other key and compared that.

@@ -243,34 +243,3 @@ fn a_row_that_could_not_be_read_is_not_taken_for_checked() {
     assert!(read().unwrap());
     assert_eq!(value, b"2");
 }
-
-/// A change on its own reads the newest version and takes no snapshot, unless other transactions
-/// must know about the read; any other change compares the row with the existing snapshot.
-#[test]
-fn a_change_that_is_alone_takes_no_snapshot() {
-    let db = new();
-    db.set("k", "1");
-    let mut value = Vec::new();
-    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]
-    {
-        for alone in [true, false] {
-            let txn = db.begin(isolation);
-            assert!(txn.get_to_change(TABLE, b"k", alone, &mut value).unwrap());
-            let takes = match isolation {
-                Isolation::ReadCommitted => false,
-                Isolation::RepeatableRead => !alone,
-                Isolation::Serializable => true,
-            };
-            assert_eq!((value.as_slice(), txn.snapshot_taken()), (b"1".as_slice(), takes));
-            assert!(!txn.get_to_change(TABLE, b"none", alone, &mut value).unwrap());
-            txn.put_locked(TABLE, b"k", Some(b"1")).unwrap();
-            txn.put_locked(TABLE, b"none", None).unwrap();
-            txn.commit().wait().unwrap();
-        }
-    }
-    let reader = db.begin(Isolation::RepeatableRead);
-    reader.take_snapshot();
-    db.set("k", "2");
-    let lost = reader.get_to_change(TABLE, b"k", true, &mut value).unwrap_err();
-    assert_eq!(lost.kind(), ErrorKind::WriteConflict);
-}

@@ -16,8 +16,9 @@ use crate::planner::aggregate::AggregateKind;
 use crate::planner::plan;
 use crate::planner::query_plan::{Body, QueryPlan};
 
-/// Whether a column of a subquery counts as constant in a comparison with it: the only row of a
-/// query is, and a column of constants, but the least or the greatest row of a set is found first.
+/// Whether a column of a subquery counts as constant in a comparison. A row subquery has one row,
+/// so all its columns do. Otherwise only a column of constants does, and for a set operation only
+/// with = and <>, because other operators first find the least or the greatest row.
 fn is_fixed(plan: &QueryPlan, ask: Ask, at: usize) -> bool {
     let is_set = matches!(plan.body, Body::Set { .. });
     match ask {
