@@ -6,3 +6,7 @@
 //! - [`rid`]: record ids.
 
 pub mod rid;
+mod rows;
+mod slab;
+mod version;
+mod word;

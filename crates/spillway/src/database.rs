@@ -683,6 +683,10 @@ fn memory_metric(what: Use) -> (&'static str, &'static str) {
         Use::FreePages => {
             ("memory_free_pages_bytes", "Memory of pages for cached blocks that hold none now.")
         }
+        Use::Rows => (
+            "memory_rows_bytes",
+            "Memory of tables of the memory engine: rows, indexes and arrays.",
+        ),
         Use::Other => (
             "memory_other_bytes",
             "Resident memory of the process that no other use charges, past a fixed part.",
