@@ -119,9 +119,14 @@ impl Locked<'_> {
 
     /// What the entry points to from now on, for readers too.
     pub(crate) fn set(&mut self, word: Word) {
+        self.set_as_it_was(word);
+        self.mark();
+    }
+
+    /// As [`Locked::set`], where a checkpoint would write the same as before.
+    pub(crate) fn set_as_it_was(&mut self, word: Word) {
         self.word = word;
         self.entry.0.store(word.locked().0, Ordering::Release);
-        self.mark();
     }
 
     /// Has the next checkpoint write the entry's page.
