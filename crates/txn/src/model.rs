@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spillway_base::batch::{Op, WriteBatch};
-use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate};
+use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate, Replayed};
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 
@@ -245,8 +245,8 @@ impl Engine for ModelEngine {
         }
     }
 
-    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>) {
-        for (csn, op) in writes {
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
+        for Replayed { csn, op, .. } in writes {
             if let Some(seen) = &mut *self.replays.lock() {
                 seen(csn, op);
             }

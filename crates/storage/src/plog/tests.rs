@@ -95,7 +95,7 @@ fn drive(disk: &SimDisk, from: u64, seed: u64, truncate: bool) -> (u64, u64) {
             Ok(place) if sync => {
                 durable = number + 1;
                 if truncate && rng.chance(1, 4) {
-                    let _ = plog.truncate_before(place.segment);
+                    let _ = plog.truncate_before(place.segment, &[]);
                 }
             }
             Ok(_) => {}
@@ -517,7 +517,7 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
         (0..12).map(|number| put(&plog, &payload(number, 5000), true).unwrap()).collect();
     let before = (plog.bytes(), disk.used());
     let keep = places[8].segment;
-    plog.truncate_before(keep).unwrap();
+    plog.truncate_before(keep, &[]).unwrap();
     assert!(plog.bytes() < before.0 && disk.used() < before.1);
     let found = numbers(&read(&disk, Path::new("/log")).unwrap().0);
     assert!(found.contains(&8) && found.ends_with(&[8, 9, 10, 11]), "{found:?}");
@@ -526,12 +526,12 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
     disk.set_capacity(Some(steady));
     for number in 12..200 {
         let place = put(&plog, &payload(number, 5000), true).unwrap();
-        plog.truncate_before(place.segment).unwrap();
+        plog.truncate_before(place.segment, &[]).unwrap();
         let found = run(&disk);
         assert!(found.0 <= number && found.1 == number + 1, "{found:?}");
     }
     assert!(disk.used() <= steady);
-    plog.truncate_before(u64::MAX).unwrap();
+    plog.truncate_before(u64::MAX, &[]).unwrap();
     put(&plog, &payload(200, 10), true).unwrap();
     assert_eq!(run(&disk).1, 201);
     // So does an opening.
@@ -556,7 +556,7 @@ fn a_retired_log_that_is_cut_is_whole() {
         assert!(found.segments.iter().any(|segment| segment.frames == 0));
         let retired = FilePlog::retire(Arc::new(disk.clone()), settings(dir), &found).unwrap();
         for cut in cuts {
-            retired.truncate_before(places[cut].segment).unwrap();
+            retired.truncate_before(places[cut].segment, &[]).unwrap();
             let (frames, found) = read(&disk, dir).unwrap();
             assert!(frames.len() >= sizes.len() - cut, "{cuts:?}");
             assert!(found.segments.iter().all(|left| left.sequence >= places[cut].segment));
@@ -574,8 +574,8 @@ fn a_truncation_that_failed_is_made_up_for() {
         }
         let used = disk.used();
         disk.fail_operation(disk.operations() + operation, Fault::Io);
-        let failed = plog.truncate_before(4).and_then(|()| plog.prepare());
-        plog.truncate_before(4).unwrap();
+        let failed = plog.truncate_before(4, &[]).and_then(|()| plog.prepare());
+        plog.truncate_before(4, &[]).unwrap();
         plog.prepare().unwrap();
         assert!(failed.is_err() || operation > 4, "{operation}");
         assert!(disk.used() < used);

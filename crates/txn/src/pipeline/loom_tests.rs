@@ -36,7 +36,7 @@ impl Plog for FakePlog {
         Ok(())
     }
 
-    fn truncate_before(&self, _segment: u64) -> Result<()> {
+    fn truncate_before(&self, _segment: u64, _kept: &[u64]) -> Result<()> {
         Ok(())
     }
 

@@ -106,7 +106,7 @@ impl Plog for FakePlog {
         Ok(())
     }
 
-    fn truncate_before(&self, _segment: u64) -> Result<()> {
+    fn truncate_before(&self, _segment: u64, _kept: &[u64]) -> Result<()> {
         let called = self.0.cuts.lock().take();
         called.into_iter().for_each(|called| called());
         Ok(())

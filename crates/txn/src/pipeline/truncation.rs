@@ -268,7 +268,7 @@ impl Pipeline {
             self.turn(lane).state().segments.cut_before(begin);
             // Deleting files takes a while, and no commit has to wait for it. The call also retries
             // deletions that failed before.
-            outcome = outcome.and(lane.plog.truncate_before(begin));
+            outcome = outcome.and(lane.plog.truncate_before(begin, &[]));
         }
         self.keep_room_for_note();
         outcome
