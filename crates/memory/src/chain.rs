@@ -121,7 +121,7 @@ impl Chain<'_, '_, '_> {
         match (base.content(), base.place()) {
             (Content::Value(_), _) => Garbage::Nothing,
             (_, Err(_)) => Garbage::Until(base.csn()),
-            (Content::Deleted, Ok(_)) => Garbage::Row,
+            (Content::Deleted(_), Ok(_)) => Garbage::Row,
             (Content::Absent, Ok(place)) => {
                 self.entry.set_as_it_was(Word::place(place));
                 retired.push(Retired::Version(at));

@@ -91,3 +91,14 @@ impl Index {
         self.len()
     }
 }
+
+pub(crate) struct Loader<'i>(&'i mut Index);
+
+impl<'i> Loader<'i> {
+    pub(crate) fn new(index: &'i mut Index) -> Loader<'i> {
+        Loader(index)
+    }
+    pub(crate) fn push(&mut self, key: &[u8], rid: Rid) {
+        self.0.0.get_mut().insert(key.to_vec(), rid);
+    }
+}

@@ -6,7 +6,18 @@
 //! - [`rid`]: record ids.
 
 pub mod rid;
+mod chain;
+mod engine;
+mod index;
+mod manifest;
+mod pins;
 mod rows;
+mod segments;
 mod slab;
+mod store;
+mod stream;
+mod table;
 mod version;
 mod word;
+
+pub use engine::{MemoryEngine, MemorySettings};

@@ -14,6 +14,7 @@
 use std::sync::OnceLock;
 
 use memmap2::{MmapMut, MmapOptions};
+use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
@@ -309,8 +310,9 @@ impl Rows {
         }
     }
 
-    /// Ends a load: charges the pages, and frees the slots whose entries are empty.
-    pub(crate) fn loaded(&self) {
+    /// Ends a load: charges the pages, and frees the slots whose entries are empty, the given ones
+    /// in these generations.
+    pub(crate) fn loaded(&self, generations: &[(u64, u32)]) {
         let end = self.end();
         let pages = end.div_ceil(PAGE_ENTRIES);
         for page in 0..pages {
@@ -320,7 +322,9 @@ impl Rows {
         self.charge.lock().join(charge);
         let empty = |slot: &u64| self.entry(*slot).is_some_and(|entry| entry.load() == Word::EMPTY);
         // From the last one on, so that the first are taken first.
-        self.free[0].lock().freed.extend((0..end).rev().filter(empty).map(|slot| (slot, 0)));
+        let generations: FxHashMap<u64, u32> = generations.iter().copied().collect();
+        let generation = |slot| (slot, generations.get(&slot).copied().unwrap_or(0));
+        self.free[0].lock().freed.extend((0..end).rev().filter(empty).map(generation));
     }
 }
 
@@ -371,7 +375,7 @@ mod tests {
         let mut words = vec![place(1); PAGE_ENTRIES as usize];
         words[3] = Word::EMPTY;
         loaded.load_page(2, &words);
-        loaded.loaded();
+        loaded.loaded(&[(3, 8)]);
         assert_eq!(loaded.bytes(), 3 * PAGE_BYTES);
         let mut free: Vec<u64> = (0..2 * PAGE_ENTRIES + 1).map(|_| loaded.take().slot()).collect();
         free.sort_unstable();

@@ -78,11 +78,11 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    fn new(origin: Origin) -> Segment {
+    fn new(origin: Origin, checkpoint: u64) -> Segment {
         Segment {
             origin,
             live: AtomicI64::new(0),
-            died_in: AtomicU64::new(0),
+            died_in: AtomicU64::new(checkpoint),
             home: Mutex::new(Home::Redo),
             file: RwLock::new(None),
         }
@@ -110,6 +110,15 @@ pub(crate) trait CompactedFiles: Send + Sync {
 /// Handles of the second and the third level of the table.
 const LEVEL: usize = 256;
 
+#[derive(Default)]
+struct Known {
+    handles: FxHashMap<Origin, u32>,
+    /// Handles from here on were never given.
+    next: u32,
+    /// Handles below that are free.
+    free: Vec<u32>,
+}
+
 type Level<T> = Box<[OnceLock<T>]>;
 
 fn level<T>(len: usize) -> Level<T> {
@@ -119,7 +128,7 @@ fn level<T>(len: usize) -> Level<T> {
 /// All segments. The module's page says what it guarantees.
 pub(crate) struct Segments {
     table: Level<Level<Level<Segment>>>,
-    known: RwLock<FxHashMap<Origin, u32>>,
+    known: RwLock<Known>,
     log: Arc<dyn KeptSegments>,
     compacted: Box<dyn CompactedFiles>,
     /// The last checkpoint that has begun, and the last that is durable.
@@ -145,20 +154,52 @@ impl Segments {
 
     /// The handle of a segment, a new one if it has none.
     pub(crate) fn handle(&self, origin: Origin) -> u32 {
-        if let Some(handle) = self.known.read().get(&origin) {
+        if let Some(handle) = self.known.read().handles.get(&origin) {
             return *handle;
         }
-        let mut known = self.known.write();
-        let next = known.len() as u32;
-        *known.entry(origin).or_insert_with(|| {
-            assert!(next < HANDLES_MAX, "handles of segments are exhausted");
-            let (first, second, third) = split(next);
-            let second = self.table[first].get_or_init(|| level(LEVEL))[second]
-                .get_or_init(|| level(LEVEL));
-            let set = second[third].set(Segment::new(origin));
-            assert!(set.is_ok(), "a handle is given once");
-            next
-        })
+        let known = &mut *self.known.write();
+        if let Some(handle) = known.handles.get(&origin) {
+            return *handle;
+        }
+        let handle = known.free.pop().unwrap_or_else(|| {
+            known.next += 1;
+            known.next - 1
+        });
+        self.set(known, handle, origin);
+        handle
+    }
+
+    fn set(&self, known: &mut Known, handle: u32, origin: Origin) {
+        assert!(handle < HANDLES_MAX, "handles of segments are exhausted");
+        let (first, second, third) = split(handle);
+        let second =
+            self.table[first].get_or_init(|| level(LEVEL))[second].get_or_init(|| level(LEVEL));
+        let set = second[third].set(Segment::new(origin, self.begun.load(Ordering::Acquire)));
+        assert!(set.is_ok(), "a handle is given once in an opening");
+        known.handles.insert(origin, handle);
+    }
+
+    /// Gives segments the handles that a checkpoint names them by. Of the others, those below are
+    /// free. `false` if one is given twice, or is none.
+    pub(crate) fn restore(&self, segments: &[(u32, Origin)]) -> bool {
+        let known = &mut *self.known.write();
+        let mut handles: Vec<u32> = segments.iter().map(|(handle, _)| *handle).collect();
+        handles.sort_unstable();
+        let valid = handles.windows(2).all(|pair| pair[0] < pair[1])
+            && handles.last().is_none_or(|last| *last < HANDLES_MAX);
+        if !valid {
+            return false;
+        }
+        known.next = handles.last().map_or(0, |last| last + 1);
+        known.free =
+            (0..known.next).rev().filter(|free| handles.binary_search(free).is_err()).collect();
+        for (handle, origin) in segments {
+            if known.handles.contains_key(origin) {
+                return false;
+            }
+            self.set(known, *handle, *origin);
+        }
+        true
     }
 
     /// The segment that has a handle.
@@ -173,13 +214,13 @@ impl Segments {
 
     /// The segment of this origin, if it has a handle.
     pub(crate) fn find(&self, origin: Origin) -> Option<&Segment> {
-        let handle = *self.known.read().get(&origin)?;
+        let handle = *self.known.read().handles.get(&origin)?;
         self.get(handle)
     }
 
     /// All segments, with their handles.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Segment)> {
-        let count = self.known.read().len() as u32;
+        let count = self.known.read().next;
         (0..count).filter_map(|handle| Some((handle, self.get(handle)?)))
     }
 

@@ -92,6 +92,14 @@ impl Store {
         unsafe { at.as_ref() }
     }
 
+    /// The table and the slot of what lies in an object of a pinned page. It may not be written yet:
+    /// the caller sees whether the slot's entry points to it.
+    pub(crate) fn owner(&self, object: NonNull<u8>) -> (u32, u64) {
+        // SAFETY: an object of a pinned page has room for a header, of which only a word is read
+        // that is atomic for its writers, too.
+        unsafe { Version::owner_at(object.cast()) }
+    }
+
     /// Frees things once their readers have left. They can be found no more.
     pub(crate) fn retire(&self, things: impl IntoIterator<Item = Retired>) {
         let mut limbo = self.limbo[stripe() % SHARDS].lock();

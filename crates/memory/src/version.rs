@@ -9,14 +9,14 @@ use spillway_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::word::{Place, Word};
 
-/// The length of a deletion.
-const DELETED: u32 = 0x7fff_ffff;
 /// The length of a version whose value is only in the log.
-const ABSENT: u32 = 0x7fff_fffe;
-/// The largest value.
-pub(crate) const VALUE_MAX: usize = 0x7fff_fff0;
+const ABSENT: u32 = LEN;
+/// What follows the header is the key of a row that was deleted.
+const DELETED: u32 = 1 << 30;
 /// It was read since eviction looked at it last.
 const USED: u32 = 1 << 31;
+/// The bits of the length.
+const LEN: u32 = DELETED - 1;
 const SLOT_BITS: u32 = 36;
 
 /// The header of a version. Its value follows at [`VALUE_AT`].
@@ -32,7 +32,7 @@ pub(crate) struct Version {
     csn: Csn,
     /// Table and slot. Atomic, as eviction reads it of objects that may not be written yet.
     owner: AtomicU64,
-    /// The value's length, [`DELETED`] or [`ABSENT`]; with [`USED`].
+    /// The length of the value or the key, or [`ABSENT`]; with [`DELETED`] and [`USED`].
     len: AtomicU32,
 }
 
@@ -64,7 +64,8 @@ impl Unplaced {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content<'v> {
     Value(&'v [u8]),
-    Deleted,
+    /// The row was deleted; with its key, which leaves the index with it.
+    Deleted(&'v [u8]),
     /// The value has to be read from the version's place.
     Absent,
 }
@@ -83,8 +84,8 @@ impl Version {
     /// Bytes of memory of a version with this content.
     pub(crate) fn bytes_for(content: &Content<'_>) -> usize {
         match content {
-            Content::Value(value) => HEADER_BYTES + value.len(),
-            Content::Deleted | Content::Absent => HEADER_BYTES,
+            Content::Value(bytes) | Content::Deleted(bytes) => HEADER_BYTES + bytes.len(),
+            Content::Absent => HEADER_BYTES,
         }
     }
 
@@ -94,14 +95,15 @@ impl Version {
     /// `memory` has room for [`Version::bytes_for`] the content, is aligned to 8 bytes, and nobody
     /// else uses it.
     pub(crate) unsafe fn write(memory: NonNull<u8>, fields: &Fields<'_>) -> NonNull<Version> {
-        let (len, value) = match fields.content {
-            Content::Value(value) => {
-                assert!(value.len() <= VALUE_MAX, "a value of {} bytes", value.len());
-                (value.len() as u32, value)
-            }
-            Content::Deleted => (DELETED, &[][..]),
-            Content::Absent => (ABSENT, &[][..]),
+        let (value, flag) = match fields.content {
+            Content::Value(value) => (value, 0),
+            Content::Deleted(key) => (key, DELETED),
+            Content::Absent => (&[][..], 0),
         };
+        // A batch of the log is no larger than that.
+        assert!(value.len() < ABSENT as usize, "a value of {} bytes", value.len());
+        let absent = matches!(fields.content, Content::Absent);
+        let len = if absent { ABSENT } else { value.len() as u32 | flag };
         let place = match fields.place {
             Ok(place) => Word::place(place).0,
             Err(unplaced) => unplaced.word(),
@@ -126,12 +128,14 @@ impl Version {
         self.csn
     }
 
-    pub(crate) fn table(&self) -> u32 {
-        (self.owner.load(Ordering::Relaxed) >> SLOT_BITS) as u32
-    }
-
-    pub(crate) fn slot(&self) -> u64 {
-        self.owner.load(Ordering::Relaxed) & ((1 << SLOT_BITS) - 1)
+    /// The table and the slot of the version at an address.
+    ///
+    /// # Safety
+    /// The memory is of a version that was or is being written, or of an object as large as one.
+    pub(crate) unsafe fn owner_at(at: NonNull<Version>) -> (u32, u64) {
+        // SAFETY: the field lies in the object, and is only used as an atomic word.
+        let owner = unsafe { &*(&raw const (*at.as_ptr()).owner) }.load(Ordering::Relaxed);
+        ((owner >> SLOT_BITS) as u32, owner & ((1 << SLOT_BITS) - 1))
     }
 
     pub(crate) fn next(&self) -> Word {
@@ -156,22 +160,20 @@ impl Version {
     }
 
     pub(crate) fn content(&self) -> Content<'_> {
-        match self.len.load(Ordering::Relaxed) & !USED {
-            DELETED => Content::Deleted,
-            ABSENT => Content::Absent,
-            len => {
-                let from = std::ptr::from_ref(self).cast::<u8>();
-                // SAFETY: `write` put a value of this length behind the header, in one piece of
-                // memory with it, and values do not change.
-                Content::Value(unsafe {
-                    std::slice::from_raw_parts(from.add(VALUE_AT), len as usize)
-                })
-            }
+        let len = self.len.load(Ordering::Relaxed) & !USED;
+        if len == ABSENT {
+            return Content::Absent;
         }
+        let from = std::ptr::from_ref(self).cast::<u8>();
+        // SAFETY: `write` put so many bytes behind the header, in one piece of memory with it, and
+        // they do not change.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(from.add(VALUE_AT), (len & LEN) as usize) };
+        if len & DELETED != 0 { Content::Deleted(bytes) } else { Content::Value(bytes) }
     }
 
     pub(crate) fn is_deletion(&self) -> bool {
-        self.len.load(Ordering::Relaxed) & !USED == DELETED
+        self.len.load(Ordering::Relaxed) & DELETED != 0
     }
 
     /// Bytes of memory that it takes.
