@@ -5,12 +5,12 @@
 //!
 //! - [`rid`]: record ids.
 
-pub mod rid;
 mod chain;
 mod engine;
 mod index;
 mod manifest;
 mod pins;
+pub mod rid;
 mod rows;
 mod segments;
 mod slab;

@@ -90,17 +90,19 @@ impl Manifest {
         u32s(&mut out, self.tables.len() as u32);
         for table in &self.tables {
             u32s(&mut out, table.id.0);
-            [table.created.0, table.index, table.keys].map(|value| u64s(&mut out, value));
+            [table.created.0, table.index, table.keys]
+                .into_iter()
+                .for_each(|value| u64s(&mut out, value));
             u32s(&mut out, table.pages.len() as u32);
             for file in &table.pages {
-                [file.number, file.pages].map(|value| u64s(&mut out, value));
+                [file.number, file.pages].into_iter().for_each(|value| u64s(&mut out, value));
             }
             u32s(&mut out, table.ranges.len() as u32);
             for range in &table.ranges {
                 put_bytes(&mut out, &range.start);
                 out.push(u8::from(range.end.is_some()));
                 range.end.iter().for_each(|end| put_bytes(&mut out, end));
-                [range.csn.0, range.upto.0].map(|value| u64s(&mut out, value));
+                [range.csn.0, range.upto.0].into_iter().for_each(|value| u64s(&mut out, value));
             }
         }
         out
@@ -177,16 +179,17 @@ impl Manifest {
         }
         let bytes = Blocks::open(disk, &path, 0)?.rest()?;
         let manifest = Manifest::decode(&bytes);
-        manifest.map(Some).map_err(|error| {
-            Error::new(error.kind(), format!("{}: {error}", path.display()))
-        })
+        manifest
+            .map(Some)
+            .map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
     /// The numbers of all its files.
     pub(crate) fn file_numbers(&self) -> impl Iterator<Item = u64> {
-        let tables = self.tables.iter().flat_map(|table| {
-            table.pages.iter().map(|file| file.number).chain([table.index])
-        });
+        let tables = self
+            .tables
+            .iter()
+            .flat_map(|table| table.pages.iter().map(|file| file.number).chain([table.index]));
         let compacted = self.segments.iter().filter_map(|(_, origin)| match origin {
             Origin::Compacted { number } => Some(*number),
             Origin::Log { .. } => None,

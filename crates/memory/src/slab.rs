@@ -137,9 +137,12 @@ impl Slabs {
         let mut mapping = mapped.unwrap_or_else(|_| handle_alloc_error(layout));
         let at = mapping.as_ptr().align_offset(PAGE_BYTES);
         let base = NonNull::new(mapping[at..].as_mut_ptr()).expect("mapped memory has an address");
-        let state = PagesState { free: Vec::new(), owners: Vec::new(), charge: budget.charge(Use::Rows, 0) };
-        let pages =
-            Pages { mapping, base, most: reserve / PAGE_BYTES, state: Mutex::new(state) };
+        let state = PagesState {
+            free: Vec::new(),
+            owners: Vec::new(),
+            charge: budget.charge(Use::Rows, 0),
+        };
+        let pages = Pages { mapping, base, most: reserve / PAGE_BYTES, state: Mutex::new(state) };
         let shard = || Mutex::new(Shard { open: (0..CLASSES).map(|_| Vec::new()).collect() });
         Slabs {
             pages,
@@ -250,9 +253,7 @@ impl Slabs {
         let begin = page.0.as_ptr() as usize - self.pages.mapping.as_ptr() as usize;
         let advice = UncheckedAdvice::DontNeed;
         // SAFETY: nobody has the page, and its bytes are written before they are read.
-        let given = unsafe {
-            self.pages.mapping.unchecked_advise_range(advice, begin, PAGE_BYTES)
-        };
+        let given = unsafe { self.pages.mapping.unchecked_advise_range(advice, begin, PAGE_BYTES) };
         debug_assert!(given.is_ok(), "the system takes pages back");
         let mut state = self.pages.state.lock();
         state.owners[number] = 0;

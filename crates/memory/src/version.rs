@@ -167,8 +167,7 @@ impl Version {
         let from = std::ptr::from_ref(self).cast::<u8>();
         // SAFETY: `write` put so many bytes behind the header, in one piece of memory with it, and
         // they do not change.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(from.add(VALUE_AT), (len & LEN) as usize) };
+        let bytes = unsafe { std::slice::from_raw_parts(from.add(VALUE_AT), (len & LEN) as usize) };
         if len & DELETED != 0 { Content::Deleted(bytes) } else { Content::Value(bytes) }
     }
 

@@ -240,8 +240,7 @@ impl Database {
             horizon.horizon(),
             budget.clone(),
         )?;
-        let engines: Vec<Arc<dyn ManagedEngine>> =
-            vec![Arc::new(tiered.clone()), Arc::new(memory)];
+        let engines: Vec<Arc<dyn ManagedEngine>> = vec![Arc::new(tiered.clone()), Arc::new(memory)];
         let opened = engines.iter().map(|engine| engine.clone() as Arc<dyn Engine>);
         let (manager, recovered) = recover(
             &disk,

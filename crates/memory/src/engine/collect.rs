@@ -102,12 +102,8 @@ impl Inner {
         let pin = self.store.pin();
         let mut retired = Vec::new();
         let mut entry = table.rows.lock(rid.slot());
-        let mut chain = Chain {
-            store: &self.store,
-            segments: &self.segments,
-            entry: &mut entry,
-            pin: &pin,
-        };
+        let mut chain =
+            Chain { store: &self.store, segments: &self.segments, entry: &mut entry, pin: &pin };
         let garbage = chain.trim(self.pins.watermark(), &mut retired);
         if garbage == Garbage::Row
             && let Target::Version(at) = chain.entry.word().target()

@@ -26,8 +26,6 @@ use crate::word::{Place, Target, Word, class_bytes};
 
 const MAGIC: &[u8; 8] = b"SPLWROW1";
 const HEAD_BYTES: u64 = 16;
-/// What kept segments may take beside their share, so that small databases are left alone.
-const REST: u64 = 64 << 20;
 /// Live bytes that one compaction copies, at most.
 const COPIED: u64 = 64 << 20;
 /// Bytes that are read at a time.
@@ -68,7 +66,7 @@ impl Inner {
     /// than it may.
     fn victims(&self) -> Vec<u32> {
         let (bytes, live) = self.kept_bytes();
-        let most = (live as f64 * self.settings.space_max) as u64 + REST;
+        let most = (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest;
         let mut past = bytes.saturating_sub(most);
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
@@ -208,4 +206,3 @@ impl Inner {
         self.segments.sub_live(old);
     }
 }
-

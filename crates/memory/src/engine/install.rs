@@ -77,8 +77,7 @@ impl Inner {
         let of_engine =
             |placed: &PlacedOp<'_>| placed.op.table().engine() == Some(EngineKind::Memory);
         for placed in batch.iter_placed().filter(of_engine) {
-            let in_batch =
-                InBatch { offset: placed.offset as u32, class: class_of(placed.bytes) };
+            let in_batch = InBatch { offset: placed.offset as u32, class: class_of(placed.bytes) };
             match placed.op {
                 Op::Put { table, key, value } => {
                     if let Some(table) = self.tables.load().get(&table) {

@@ -25,6 +25,8 @@ mod evict;
 mod install;
 mod read;
 mod recover;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -57,11 +59,13 @@ use install::Unplaced;
 pub struct MemorySettings {
     /// Kept segments may take so many times the bytes that are alive in them.
     pub space_max: f64,
+    /// Bytes that they may take besides, so that small databases are left alone.
+    pub space_rest: u64,
 }
 
 impl Default for MemorySettings {
     fn default() -> MemorySettings {
-        MemorySettings { space_max: 2.0 }
+        MemorySettings { space_max: 2.0, space_rest: 64 << 20 }
     }
 }
 
@@ -228,9 +232,10 @@ impl Engine for MemoryEngine {
     ) -> Result<Found> {
         let tables = self.0.tables.load();
         let exists = |table: &&Arc<Table>| table.dropped() == Csn::MAX;
-        let table = tables.get(&table).filter(exists).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("{table:?} does not exist"))
-        })?;
+        let table = tables
+            .get(&table)
+            .filter(exists)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")))?;
         self.0.get(table, key, Csn(Csn::MAX.0 - 1), access, value)
     }
 

@@ -188,7 +188,11 @@ impl Inner {
         }
     }
 
-    pub(super) fn estimate(&self, id: spillway_base::TableId, range: KeyRange<'_>) -> RangeEstimate {
+    pub(super) fn estimate(
+        &self,
+        id: spillway_base::TableId,
+        range: KeyRange<'_>,
+    ) -> RangeEstimate {
         let tables = self.tables.load();
         let Some(table) = tables.get(&id) else { return RangeEstimate::default() };
         let pin = self.store.pin();
