@@ -56,6 +56,7 @@ impl Plog for FakePlog {
 
 fn with(lanes: usize, segments: &[OldSegment]) -> LoomArc<Pipeline> {
     let opened = |_| OpenedLane {
+        lane: 0,
         plog: Box::new(FakePlog::default()),
         segments: segments.to_vec(),
         used: true,
