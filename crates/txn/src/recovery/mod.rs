@@ -245,11 +245,13 @@ pub fn recover(
         } else {
             FilePlog::retire(disk, files, &lane.found)?
         };
-        opened.push(OpenedLane { plog: Box::new(plog), segments: lane.segments, used });
+        let (plog, segments) = (Box::new(plog), lane.segments);
+        opened.push(OpenedLane { lane: lane.number, plog, segments, used });
     }
     horizon.0.recovered(report.last);
     let pipeline = Pipeline::new(opened, log.queue_bytes, horizon.0.clone(), report.last);
     let pipeline = if log.in_turn { pipeline.dealing_in_turn() } else { pipeline };
+    let pipeline = pipeline.telling(&engines, &budget);
     let reserve = Reserve::open(disk.clone(), &log.dir, log.segment_bytes);
     if reserve.is_full() {
         // A commit before the opening may have freed what is still to come back.
