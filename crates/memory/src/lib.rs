@@ -3,6 +3,8 @@
 //!
 //! Modules, the lowest first:
 //!
-//! - [`rid`]: record ids.
+//! - [`rid`]: record ids;
+//! - [`index`]: ordered maps from keys to record ids.
 
+pub mod index;
 pub mod rid;
