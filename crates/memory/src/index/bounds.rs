@@ -108,7 +108,7 @@ impl<'k> Range<'k> {
     /// Whether a key is inside that is this path.
     #[inline]
     pub(super) fn admits(&self, ties: Ties, depth: usize) -> bool {
-        !(ties.low && !self.low.admits(depth)) && !(ties.high && !self.high.admits(depth))
+        (!ties.low || self.low.admits(depth)) && (!ties.high || self.high.admits(depth))
     }
 
     /// Whether a key is inside that goes on by these bytes from this path.

@@ -16,14 +16,6 @@ struct OpenNode {
     content: NodeContent<'static>,
 }
 
-/// What goes into an open node next.
-enum Pending {
-    /// The last key.
-    Key,
-    /// A node with so many bytes of path before its children's bytes.
-    Node(OpenNode),
-}
-
 struct Loader<'i> {
     index: &'i Index,
     /// On the path of the last key, the root first.
@@ -85,27 +77,30 @@ impl Loader<'_> {
     /// Puts the last key into a node, and builds the nodes past so many bytes. A node at that depth
     /// is open then.
     fn close(&mut self, shared: usize) {
-        let mut pending = Pending::Key;
+        let mut built = None;
         loop {
             if self.open.last().is_none_or(|top| top.depth < shared) {
                 let content = self.spare.pop().unwrap_or_default();
                 self.open.push(OpenNode { depth: shared, content });
             }
             let depth = self.open.last().expect("a node is open").depth;
-            self.attach(pending, depth);
+            self.attach(built, depth);
             if depth == shared {
                 return;
             }
-            pending = Pending::Node(self.open.pop().expect("a node is open"));
+            let node = self.open.pop().expect("a node is open");
+            let from = self.open.last().map_or(shared, |above| above.depth.max(shared)) + 1;
+            built = Some(self.build(node, from));
         }
     }
 
-    /// Puts what is pending into the last open node, which has this depth.
-    fn attach(&mut self, pending: Pending, depth: usize) {
-        let entry = match pending {
-            Pending::Key if self.last_key.len() == depth => None,
-            Pending::Key => Some(self.tail(depth + 1)),
-            Pending::Node(node) => Some(self.build(node, depth + 1)),
+    /// Puts a node that was built, or else the last key, into the last open node, which has this
+    /// depth.
+    fn attach(&mut self, built: Option<Entry<'static>>, depth: usize) {
+        let entry = match built {
+            None if self.last_key.len() == depth => None,
+            None => Some(self.tail(depth + 1)),
+            Some(node) => Some(node),
         };
         let content = &mut self.open.last_mut().expect("a node is open").content;
         match entry {

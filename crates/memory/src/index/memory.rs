@@ -33,12 +33,10 @@ impl NodeMemory {
         let layout = layout(size);
         // SAFETY: the size is not zero.
         let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
-        if WORDS > 0 {
-            let mut words = [0; WORDS];
-            LoomTracker::new().into_words(&mut words);
-            // SAFETY: the layout has these words before the memory.
-            unsafe { base.cast().write(words) };
-        }
+        let mut words = [0; WORDS];
+        LoomTracker::new().into_words(&mut words);
+        // SAFETY: the layout has these words, in models, before the memory.
+        unsafe { base.cast().write(words) };
         // SAFETY: as above.
         unsafe { base.add(TRACKER_BYTES) }
     }

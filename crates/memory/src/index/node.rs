@@ -59,12 +59,8 @@ impl Kind {
 
     /// The smallest kind with room for so many children.
     fn for_children(count: usize) -> Kind {
-        match count {
-            0..=SMALL => Kind::Small,
-            ..=MEDIUM => Kind::Medium,
-            ..=LARGE => Kind::Large,
-            _ => Kind::Full,
-        }
+        let kinds = [Kind::Small, Kind::Medium, Kind::Large];
+        kinds.into_iter().find(|kind| count <= kind.children_max()).unwrap_or(Kind::Full)
     }
 
     fn children_max(self) -> usize {

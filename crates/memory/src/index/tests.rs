@@ -43,7 +43,7 @@ impl Bench {
     ) -> Vec<(Vec<u8>, Rid)> {
         let mut out = Entries::default();
         self.index.collect(range, direction, most, &mut out, &self.epochs.pin());
-        assert!(out.len() <= most && out.is_empty() == (out.len() == 0));
+        assert!(out.len() <= most && out.is_empty() == out.iter().next().is_none());
         out.iter().map(|(key, rid)| (key.to_vec(), rid)).collect()
     }
 
