@@ -33,10 +33,10 @@ pub(super) struct Visit<'a> {
 }
 
 impl<'a> Visit<'a> {
-    /// Visits the node that an edge leads to. The edge led to the node at the version.
+    /// Visits the node that an edge leads to: the edge led to it when it had the version.
     #[inline]
     pub(super) fn new(edge: Edge<'a>, node: Node<'a>) -> Result<Visit<'a>, Conflict> {
-        let version = node.latch().read()?;
+        let version = node.latch().read();
         // The node may have got another place, and so another prefix, before its version was read.
         edge.check()?;
         Ok(Visit { edge, node, version })
@@ -47,10 +47,11 @@ impl<'a> Visit<'a> {
         self.node.latch().check(self.version)
     }
 
-    /// Locks the edge and then the node: parents before children, as everywhere.
+    /// Locks the edge and then the node: parents before children, as everywhere. Answers the locks
+    /// in the order in which they are given back.
     pub(super) fn lock_both(&self) -> Result<(Locked<'a>, Locked<'a>), Conflict> {
         let edge = self.edge.lock()?;
-        Ok((edge, self.lock()?))
+        Ok((self.lock()?, edge))
     }
 
     pub(super) fn lock(&self) -> Result<Locked<'a>, Conflict> {

@@ -153,7 +153,7 @@ pub(super) struct EntryMemory {
 unsafe impl Send for EntryMemory {}
 
 impl EntryMemory {
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn size(&self) -> usize {
         self.size
     }

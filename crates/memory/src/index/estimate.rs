@@ -29,7 +29,7 @@ impl Index {
             return self.len();
         }
         let pin = self.epochs.pin();
-        let Ok(root) = self.root(&pin) else { return 0 };
+        let root = self.root(&pin);
         let mut keys = 0.0;
         // Two at most: the path of each bound.
         let mut paths = SmallVec::<[_; 2]>::new();

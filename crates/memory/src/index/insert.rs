@@ -16,7 +16,7 @@ impl Index {
         rid: Rid,
         pin: &Pin<'_>,
     ) -> Result<Result<(), Rid>, Conflict> {
-        match descend(self.root(pin)?, key)? {
+        match descend(self.root(pin), key)? {
             End::Entry { edge, entry, depth, .. } => {
                 let rest = &key[depth..];
                 let new = match entry.kind() {
@@ -97,11 +97,11 @@ impl Index {
             node.insert(byte, child());
             return Ok(());
         }
-        let (_edge, locked) = visit.lock_both()?;
+        let locked = visit.lock_both()?;
         let mut content = node.content();
         content.insert(byte, child());
         visit.edge.slot.store(content.build(&self.memory, [node.prefix(), &[], &[]]));
-        locked.make_obsolete();
+        drop(locked);
         self.retire(Entry::of_node(node));
         Ok(())
     }

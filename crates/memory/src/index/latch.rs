@@ -6,14 +6,15 @@
 //! - **LATCH-1.** If a reader sees data that a writer stored (Release) under the lock, with an
 //!   Acquire load, then the reader's later check fails. The load synchronizes with the store, the
 //!   store comes after the change of the latch, and the version never repeats.
+//!
+//! Leis et al. mark nodes that were replaced. Here a reader of a node's version checks the parent
+//! afterwards. Who replaces the node locks both, so either check of the reader fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
 
-/// The node was replaced: it does not change any more, and nobody may lock it.
-const OBSOLETE: u64 = 1;
-const LOCKED: u64 = 2;
-const ONE_CHANGE: u64 = 4;
+const LOCKED: u64 = 1;
+const ONE_CHANGE: u64 = 2;
 
 /// Rounds of waiting that a thread spins before it yields. In models, other threads run at once.
 const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
@@ -49,19 +50,21 @@ impl Latch {
 
     /// The version, once no writer holds the lock.
     #[inline]
-    pub(super) fn read(&self) -> Result<u64, Conflict> {
+    pub(super) fn read(&self) -> u64 {
         let version = self.0.load(Ordering::Acquire);
-        if version & (LOCKED | OBSOLETE) == 0 { Ok(version) } else { self.read_later(version) }
+        if version & LOCKED == 0 { version } else { self.read_later() }
     }
 
     #[cold]
-    fn read_later(&self, mut version: u64) -> Result<u64, Conflict> {
+    fn read_later(&self) -> u64 {
         let mut patience = Patience::default();
-        while version & LOCKED != 0 {
+        loop {
             patience.wait();
-            version = self.0.load(Ordering::Acquire);
+            let version = self.0.load(Ordering::Acquire);
+            if version & LOCKED == 0 {
+                return version;
+            }
         }
-        if version & OBSOLETE == 0 { Ok(version) } else { Err(Conflict) }
     }
 
     /// Checks that nothing has changed since the version was read (LATCH-1).
@@ -79,13 +82,12 @@ impl Latch {
         }
     }
 
-    /// Locks, whatever the version is. The caller holds the lock of the parent, so the node is not
-    /// obsolete.
+    /// Locks, whatever the version is. The caller holds the lock of the parent, and so may wait: the
+    /// holder waits for no lock above its own.
     pub(super) fn lock(&self) -> Locked<'_> {
         let mut patience = Patience::default();
         loop {
-            let version = self.read().expect("a node is not replaced while its parent is locked");
-            match self.lock_at(version) {
+            match self.lock_at(self.read()) {
                 Ok(locked) => return locked,
                 Err(Conflict) => patience.wait(),
             }
@@ -97,13 +99,6 @@ impl Latch {
 pub(super) struct Locked<'a> {
     latch: &'a Latch,
     end: u64,
-}
-
-impl Locked<'_> {
-    /// Unlocks a node that was replaced.
-    pub(super) fn make_obsolete(mut self) {
-        self.end |= OBSOLETE;
-    }
 }
 
 impl Drop for Locked<'_> {

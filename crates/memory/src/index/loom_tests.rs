@@ -41,6 +41,10 @@ impl Shared {
         let mut out = Entries::default();
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.index.collect(all, direction, 100, &mut out, &self.epochs.pin());
+        // In these models, one key has one RID for as long as it is there.
+        for (key, rid) in out.iter() {
+            assert!(self.get(key).is_none_or(|there| there == rid.slot()));
+        }
         out.iter().map(|(key, _)| key.to_vec()).collect()
     }
 
@@ -158,7 +162,7 @@ fn loom_two_remove_from_a_node_and_its_child() {
     });
 }
 
-/// Five children become two, with a smaller node on the way.
+/// The node becomes a smaller one.
 #[test]
 fn loom_an_insertion_into_a_node_that_shrinks() {
     model(3, || {
@@ -181,25 +185,62 @@ fn loom_two_remove_one_key() {
     });
 }
 
+/// Scans beside changes, and looks that it finds what is there before and after.
+fn scan_beside(
+    keys: &'static [&'static [u8]],
+    change: fn(&Shared),
+    after: &'static [&'static [u8]],
+) {
+    for direction in [Direction::Forward, Direction::Backward] {
+        model(2, move || {
+            let shared = index(keys);
+            let scan = |shared: &Shared| {
+                let mut found = shared.keys(direction);
+                if direction == Direction::Backward {
+                    found.reverse();
+                }
+                assert!(found.is_sorted_by(|one, two| one < two));
+                for key in &found {
+                    assert!(keys.contains(&&key[..]) || after.contains(&&key[..]), "{key:?}");
+                }
+                for key in keys.iter().filter(|key| after.contains(key)) {
+                    assert!(found.iter().any(|found| found == key), "{key:?}");
+                }
+            };
+            beside(&shared, change, scan);
+            shared.assert_keys(after);
+        });
+    }
+}
+
 /// INDEX-2: keys move to another node, and to another slot, under a scan.
 #[test]
 fn loom_a_scan_beside_changes_finds_what_stays() {
-    for direction in [Direction::Forward, Direction::Backward] {
-        model(2, move || {
-            let shared = index(&[b"aax", b"aay", b"c"]);
-            let done = |shared: &Shared| shared.insert(b"b", 3) && shared.remove(b"aay", 1);
-            let scan = |shared: &Shared| {
-                let mut keys = shared.keys(direction);
-                if direction == Direction::Backward {
-                    keys.reverse();
-                }
-                assert!(keys.is_sorted_by(|one, two| one < two));
-                assert!(keys.contains(&b"aax".to_vec()) && keys.contains(&b"c".to_vec()));
-            };
-            assert!(beside(&shared, done, scan));
-            shared.assert_keys(&[b"aax", b"b", b"c"]);
-        });
-    }
+    let grow_and_merge = |shared: &Shared| {
+        assert!(shared.insert(b"b", 3) && shared.remove(b"aay", 1));
+    };
+    scan_beside(&[b"aax", b"aay", b"c"], grow_and_merge, &[b"aax", b"b", b"c"]);
+    let cut = |shared: &Shared| assert!(shared.insert(b"abz", 3));
+    scan_beside(&[b"abcx", b"abcy"], cut, &[b"abcx", b"abcy", b"abz"]);
+    let shift = |shared: &Shared| assert!(shared.insert(b"a", 3));
+    scan_beside(&[b"b", b"c", b"d"], shift, &[b"a", b"b", b"c", b"d"]);
+    let shift_back = |shared: &Shared| assert!(shared.remove(b"a", 0));
+    scan_beside(&[b"a", b"b", b"c", b"d"], shift_back, &[b"b", b"c", b"d"]);
+}
+
+/// Children get other places in a node that stays.
+#[test]
+fn loom_a_reader_of_a_node_whose_children_shift_finds_what_was_there() {
+    model(3, || {
+        let shared = index(&[b"b", b"c", b"d"]);
+        let done = |shared: &Shared| shared.insert(b"a", 3) && shared.remove(b"b", 0);
+        let reader = |shared: &Shared| {
+            assert_eq!(shared.get(b"c"), Some(1));
+            assert_eq!(shared.get(b"d"), Some(2));
+        };
+        assert!(beside(&shared, done, reader));
+        shared.assert_keys(&[b"a", b"c", b"d"]);
+    });
 }
 
 /// A reader is at a leaf that is split or removed and would be freed at once without its pin.

@@ -215,14 +215,14 @@ impl Index {
 
     /// The slot that leads to the tree, for as long as the reader is pinned.
     #[inline]
-    fn root<'a>(&'a self, pin: &'a Pin<'_>) -> Result<Edge<'a>, Conflict> {
+    fn root<'a>(&'a self, pin: &'a Pin<'_>) -> Edge<'a> {
         debug_assert!(pin.is_of(&self.epochs), "a reader pins the epochs of the index");
-        Ok(Edge { latch: &self.latch, version: self.latch.read()?, slot: &self.slot })
+        Edge { latch: &self.latch, version: self.latch.read(), slot: &self.slot }
     }
 
     #[inline]
     fn try_get(&self, key: &[u8], pin: &Pin<'_>) -> Result<Option<Rid>, Conflict> {
-        match descend(self.root(pin)?, key)? {
+        match descend(self.root(pin), key)? {
             End::Entry { edge, entry, depth, .. } => {
                 edge.check()?;
                 Ok(match entry.kind() {

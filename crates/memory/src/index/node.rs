@@ -612,7 +612,7 @@ impl FullNode {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl Node<'_> {
     /// Checks the node by itself, and answers the number of its children.
     pub(super) fn assert_shape(self) -> usize {

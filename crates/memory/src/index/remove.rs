@@ -11,7 +11,7 @@ use spillway_reclaim::epochs::Pin;
 impl Index {
     /// One try of a removal. Answers whether it removed the key.
     pub(super) fn try_remove(&self, key: &[u8], rid: Rid, pin: &Pin<'_>) -> Result<bool, Conflict> {
-        match descend(self.root(pin)?, key)? {
+        match descend(self.root(pin), key)? {
             End::Entry { edge, entry, depth, holder } => {
                 let found = matches!(
                     entry.kind(),
@@ -58,7 +58,7 @@ impl Index {
             }
             return Ok(());
         }
-        let (_edge, locked) = visit.lock_both()?;
+        let locked = visit.lock_both()?;
         let mut content = node.content();
         match byte {
             Some(byte) => content.children.retain(|child| child.0 != byte),
@@ -69,7 +69,7 @@ impl Index {
         } else {
             visit.edge.slot.store(content.build(&self.memory, [node.prefix(), &[], &[]]));
         }
-        locked.make_obsolete();
+        drop(locked);
         self.retire(Entry::of_node(node));
         Ok(())
     }
@@ -90,10 +90,9 @@ impl Index {
             }
             EntryKind::Node(below) => {
                 // A copy, because a prefix has no room to grow.
-                let locked = below.latch().lock();
+                let _locked = below.latch().lock();
                 let parts = [prefix, &[byte], below.prefix()];
                 visit.edge.slot.store(below.content().build(&self.memory, parts));
-                locked.make_obsolete();
             }
         }
         self.retire(child);

@@ -131,7 +131,7 @@ impl Index {
             return Ok(());
         }
         out.path.clear();
-        let root = self.root(pin)?;
+        let root = self.root(pin);
         let mut scan = Scan { range, direction, out, frames: SmallVec::new() };
         scan.enter(root.latch, root.version, root.slot.load(), range.ties())?;
         while scan.out.len() < most && scan.step()? {}
@@ -195,7 +195,7 @@ impl<'a> Scan<'a, '_> {
                 Ok(())
             }
             EntryKind::Node(node) => {
-                let child_version = node.latch().read()?;
+                let child_version = node.latch().read();
                 // The node may have got another place before its version was read.
                 latch.check(version)?;
                 self.enter_node(node, child_version, ties)
