@@ -1,5 +1,5 @@
-//! An engine that keeps its rows in the log: what it is told of places, and what it can read there
-//! (LOG-READ-1 to LOG-READ-9 of [`spillway_base::log_place`]).
+//! An engine that keeps its rows in the log: the places that it learns, and the rows that it reads
+//! there (LOG-READ-1 to LOG-READ-9 of [`spillway_base::log_place`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ impl SeesLog for RowsInLog {
                 .then(|| ((table, key.to_vec()), Version { value, place, bytes: placed.bytes }))
         });
         let other = self.0.lock().pending.insert(csn, rows.collect());
-        assert!(other.is_none(), "{csn} is installed once");
+        assert!(other.is_none(), "{csn} comes once");
     }
 
     fn replayed(&self, write: Replayed<'_>) {
@@ -96,7 +96,7 @@ impl SeesLog for RowsInLog {
         assert!(through >= known.through, "LOG-READ-3: it does not fall");
         assert!(commits.iter().all(|(csn, _)| *csn <= through), "LOG-READ-3: they are stable");
         let missed = known.pending.range(..=through).next();
-        assert!(missed.is_none(), "LOG-READ-3: {missed:?}, and all through {through} was told");
+        assert!(missed.is_none(), "LOG-READ-3: {missed:?}, and {through} says that there is none");
         known.through = through;
     }
 
@@ -116,7 +116,7 @@ impl RowsInLog {
         known.persisted = csn;
     }
 
-    /// What is left of it after a crash.
+    /// The rest of it after a crash.
     fn reopened(&self) -> Arc<RowsInLog> {
         let known = self.0.lock();
         let (versions, checkpoint) = (known.checkpoint.clone(), known.checkpoint.clone());
@@ -300,7 +300,7 @@ fn names(disk: &SimDisk, suffix: &str) -> Vec<PathBuf> {
 }
 
 /// Commits of all shapes in several lanes, cuts, and openings with other lanes and more threads: an
-/// engine reads each of its rows at the place that it was told, in the log or in a kept segment.
+/// engine reads each of its rows at the place that it has learned, in the log or in a kept segment.
 #[test]
 fn log_read_1_to_5_each_row_is_at_its_place() {
     let mut from_kept = 0;
@@ -330,7 +330,7 @@ fn log_read_1_to_5_each_row_is_at_its_place() {
     assert!(from_kept > 1000, "{from_kept} rows were read from kept segments");
 }
 
-/// Many threads commit at once: their commits share frames, and are told by whoever flushes.
+/// Many threads commit at once. Their commits share frames, and each flush tells the engine.
 #[test]
 fn log_read_2_commits_of_many_threads_are_told_once() {
     let disk = SimDisk::new(1);
@@ -358,8 +358,8 @@ fn log_read_2_commits_of_many_threads_are_told_once() {
     assert!(db.rows.check(&disk, "at the end") > 100);
 }
 
-/// A commit that becomes stable by its install, after its flush, is told by the log's care, before a
-/// cut, or at the close.
+/// A commit becomes stable by its install, after its flush. The log's care, a cut or a close tells
+/// the engine of it.
 #[test]
 fn log_read_2_a_late_install_is_told_of() {
     type Tells = fn(&LogDb);
@@ -434,8 +434,8 @@ fn a_copied_log_has_its_rows() {
     assert_eq!(again.rows.check_in(&files, "copied").1, 30);
 }
 
-/// Lanes without commits hold nothing back, and an engine without commits learns from the log's care
-/// how far all was told.
+/// Lanes without commits hold nothing back. The log's care tells an engine without commits how far
+/// all is placed.
 #[test]
 fn log_read_3_an_idle_lane_or_engine_holds_nothing_back() {
     let disk = SimDisk::new(1);
