@@ -512,3 +512,41 @@ fn memory_1_to_4_random_histories_equal_the_model() {
     }
     assert!(counted.iter().all(|count| *count > 0), "{counted:?}");
 }
+
+/// CHAIN-2: beside a long reader, a row that is updated all the time keeps what the reader sees,
+/// the newest version, and few others.
+#[test]
+fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
+    let mut world = World::new(3);
+    let table = world.tables()[0];
+    let put = |world: &mut World, value: u32| {
+        let mut batch = WriteBatch::new();
+        batch.push(Op::Put { table, key: b"hot", value: &value.to_le_bytes() });
+        world.commit(batch);
+    };
+    let (mut readers, mut most) = (Vec::new(), 0);
+    for value in 0..2000 {
+        put(&mut world, value);
+        if value % 3 == 0 {
+            world.tell();
+        }
+        if value % 500 == 100 {
+            world.tell();
+            let stable = world.csn;
+            world.horizon.0.lock().1.push(stable);
+            readers.push((stable, value));
+        }
+        most = most.max(world.engine.0.store.slabs.used_bytes());
+    }
+    world.tell();
+    for (snapshot, value) in readers {
+        let mut read = Vec::new();
+        let found = world.engine.get(table, b"hot", snapshot, Access::MemoryOnly, &mut read);
+        assert_eq!((found.unwrap(), read), (Found::Value(snapshot), value.to_le_bytes().to_vec()));
+    }
+    // Four readers, the versions between two thinnings, and those whose readers were not seen off.
+    assert!(most < 60 * 200, "{most} bytes of versions");
+    world.horizon.0.lock().1.clear();
+    while world.engine.run_background_job().unwrap() {}
+    assert!(world.engine.0.store.slabs.used_bytes() < 200);
+}
