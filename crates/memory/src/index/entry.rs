@@ -11,6 +11,7 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
+use spillway_base::prefetch;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 
 use super::memory::{self, IndexMemory};
@@ -85,8 +86,9 @@ impl<'a> Entry<'a> {
         !self.is_rid() && self.word.addr() & KIND_MASK != 0
     }
 
+    /// Whether it is a RID itself.
     #[inline]
-    fn is_rid(self) -> bool {
+    pub(super) fn is_rid(self) -> bool {
         (self.word.addr() as isize) < 0
     }
 
@@ -123,6 +125,16 @@ impl<'a> Entry<'a> {
         match self.is_node().then(|| self.kind())? {
             EntryKind::Node(node) => Some(node),
             _ => None,
+        }
+    }
+
+    /// Asks for the first lines of a leaf or node.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        if !self.is_rid() && !self.is_empty() {
+            prefetch::line(self.word);
+            // Most leaves and small nodes end here.
+            prefetch::line(self.word.wrapping_add(prefetch::LINE_BYTES - 8));
         }
     }
 

@@ -12,6 +12,7 @@
 
 use std::array;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use smallvec::SmallVec;
@@ -380,6 +381,20 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Asks for the children between two positions of a visit.
+    #[inline]
+    pub(super) fn prefetch_children(self, positions: Range<usize>) {
+        match self.view() {
+            View::Small(node) => prefetch_slots(&node.children, positions),
+            View::Medium(node) => prefetch_slots(&node.children, positions),
+            View::Large(node) => {
+                let positions = positions.start..positions.end.min(FULL);
+                positions.for_each(|byte| node.child(byte).prefetch());
+            }
+            View::Full(node) => prefetch_slots(&node.children, positions),
+        }
+    }
+
     /// Every child, in the order of bytes.
     pub(super) fn children(self) -> impl Iterator<Item = (u8, Entry<'a>)> {
         let mut position = 0;
@@ -399,6 +414,11 @@ impl<'a> Node<'a> {
 /// The slot of the child at a place, empty where there is none.
 fn new_slot(children: &[(u8, Entry<'_>)], place: usize) -> Slot {
     Slot::new(children.get(place).map_or(Entry::EMPTY, |(_, entry)| *entry))
+}
+
+fn prefetch_slots(slots: &[Slot], positions: Range<usize>) {
+    let end = positions.end.min(slots.len());
+    slots.get(positions.start..end).into_iter().flatten().for_each(|slot| slot.load().prefetch());
 }
 
 fn change(count: &AtomicU64, by: i64) {
