@@ -1,8 +1,8 @@
 //! Compares the speed and memory of the index with other ordered maps: `BTreeMap` behind a lock,
 //! `scc`'s tree and `masstree`.
 //!
-//! `cargo run --release -p spillway-memory --example index_speed [KEYS [MAP]]` prints, for each kind of
-//! keys, million operations per second with one and two threads, the median of three rounds in
+//! `cargo run --release -p spillway-memory --example index_speed [KEYS [MAP]]` prints, for each kind
+//! of keys, million operations per second with one and two threads, the median of three rounds in
 //! which the maps take turns, and heap bytes per key. The seconds are those that the threads ran on
 //! a processor, so other work on the machine matters less; waiting for a lock asleep is free.
 #![allow(unsafe_code)] // An allocator that counts.
@@ -57,7 +57,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is compared. Each answer is a number to add up, so that nothing is optimized away.
+/// A map that is compared. Each answer is a number to add up, so that nothing is optimized away.
 trait Map: Sync {
     fn insert(&self, key: &[u8], rid: Rid);
     fn get(&self, key: &[u8]) -> u64;
@@ -283,8 +283,8 @@ fn main() {
         for threads in [1, 2] {
             let mut figures = vec![[[0.0; 4]; ROUNDS]; maps.len()];
             for turn in 0..ROUNDS {
-                for (map, (_, make)) in maps.iter().enumerate() {
-                    figures[map][turn] = round(*make, threads, &keys, &wanted);
+                for ((_, make), rounds) in maps.iter().zip(&mut figures) {
+                    rounds[turn] = round(*make, threads, &keys, &wanted);
                 }
             }
             for (map, (name, make)) in maps.iter().enumerate() {

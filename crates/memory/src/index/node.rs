@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use spillway_base::Direction;
 use spillway_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::entry::{Entry, Slot};
+use super::entry::{Draft, Entry, Slot};
 use super::latch::Latch;
 use super::memory::{self, IndexMemory};
 use crate::rid::Rid;
@@ -162,11 +162,11 @@ impl<'a> NodeContent<'a> {
     }
 
     /// Adds a key by its bytes past the node's prefix.
-    pub(super) fn add_key(&mut self, memory: &IndexMemory, rest: &[u8], rid: Rid) {
+    pub(super) fn add_key(&mut self, draft: &mut Draft<'a>, rest: &[u8], rid: Rid) {
         match rest.split_first() {
             None => self.ends_here = Some(rid),
             Some((byte, rest)) => {
-                self.insert(*byte, Entry::new_tail(memory, [rest, &[], &[]], rid));
+                self.insert(*byte, draft.tail([rest, &[], &[]], rid));
             }
         }
     }
@@ -405,7 +405,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// All of the node's content. The lock is held.
+    /// All of the node's content, which is one if the node does not change meanwhile.
     pub(super) fn content(self) -> NodeContent<'a> {
         NodeContent { ends_here: self.ends_here(), children: self.children().collect() }
     }

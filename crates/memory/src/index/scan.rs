@@ -19,8 +19,8 @@ use super::latch::{Conflict, Latch, Patience};
 use super::node::Node;
 use crate::rid::Rid;
 
-/// Positions that a scan prefetches, at least so many ahead of the one it is at. Without it, a scan of sparse keys
-/// would wait for each leaf by itself.
+/// Positions that a scan prefetches, at least so many ahead of the one it is at. Without it, a scan
+/// of sparse keys would wait for each leaf by itself.
 const PREFETCH: usize = 8;
 /// Children of the next node that it prefetches.
 const PREFETCH_BELOW: usize = 4;
