@@ -1,10 +1,10 @@
 //! Compares the speed and memory of the index with other ordered maps: `BTreeMap` behind a lock,
 //! `scc`'s tree and `masstree`.
 //!
-//! `cargo run --release -p spillway-memory --example index_speed [KEYS [MAP]]` prints, for each kind
-//! of keys, million operations per second with one and two threads, the median of three rounds in
-//! which the maps take turns, and heap bytes per key. The seconds are those that the threads ran on
-//! a processor, so other work on the machine matters less; waiting for a lock asleep is free.
+//! `cargo run --release -p spillway-memory --example index_speed [KEYS [MAP]]` prints, for each
+//! kind of keys, million operations per second with one and two threads, the median of three rounds
+//! in which the maps take turns, and heap bytes per key. The seconds are those that the threads ran
+//! on a processor, so other work on the machine matters less; waiting for a lock asleep is free.
 #![allow(unsafe_code)] // An allocator that counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
