@@ -39,7 +39,7 @@ pub(crate) struct Version {
 }
 
 /// Where the value begins.
-const VALUE_AT: usize = std::mem::offset_of!(Version, len) + 4;
+const VALUE_AT: usize = std::mem::offset_of!(Version, len) + size_of::<AtomicU32>();
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = VALUE_AT;
 
