@@ -97,7 +97,7 @@ impl Inner {
     }
 
     /// Evicts what is cold of a page; answers its bytes.
-    fn evict_page(&self, objects: &[NonNull<u8>], watermark: Csn) -> usize {
+    pub(super) fn evict_page(&self, objects: &[NonNull<u8>], watermark: Csn) -> usize {
         let tables = self.tables.load();
         let pin = self.store.pin();
         let candidate = |object: NonNull<u8>| {

@@ -13,7 +13,7 @@ use spillway_storage::sim::SimDisk;
 
 use super::{Inner, MemoryEngine, MemorySettings};
 use crate::table::Table;
-use crate::version::{Content, Place};
+use crate::version::{Content, Place, Target};
 
 /// All is stable, and nobody reads at less.
 struct AllStable;
@@ -79,8 +79,16 @@ impl World {
         found.ok().map(|found| (found, value))
     }
 
+    /// Evicts the version that is the row's newest now, as eviction does that has found it on its
+    /// page. It reads the owners of a page's objects before they are known to be written, which a
+    /// model would take for a race.
     fn evict(&self) {
-        self.inner.evict(1 << 20);
+        let pin = self.inner.store.pin();
+        let rid = self.table.index.get(b"k", &pin).expect("a row");
+        let newest = self.table.rows.entry(rid.slot()).expect("its entry").load();
+        if let Target::Version(at) = newest.target() {
+            self.inner.evict_page(&[at.cast()], Csn(100));
+        }
     }
 
     fn collect(&self) {
