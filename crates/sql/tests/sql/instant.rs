@@ -288,34 +288,3 @@ fn a_row_of_an_unknown_version_is_damage() {
     assert_eq!(code(&mut one, "SELECT * FROM t"), 1034);
     assert_eq!(code(&mut one, "UPDATE t SET a = 3 WHERE id = 1"), 1034);
 }
-
-/// A catalog from before columns had ids, and its rows.
-#[test]
-fn tables_from_before_versions_are_changed_instantly() {
-    let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
-    let mut one = session(&instance, 1);
-    run(&mut one, "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT)").unwrap();
-    run(&mut one, "INSERT INTO t VALUES (1, 2, 3); ALTER TABLE t ADD COLUMN d INT DEFAULT 4")
-        .unwrap();
-    drop((one, instance));
-    edit_entry(&db, |mut entry| {
-        for field in [r#""id":1,"#, r#""id":2,"#, r#""id":3,"#, r#""id":4,"#] {
-            // The first is the table's own.
-            let at = entry.find(r#""columns""#).unwrap();
-            let found = entry[at..].find(field).unwrap();
-            entry.replace_range(at + found..at + found + field.len(), "");
-        }
-        let versions = r#","schema":0,"layouts":[],"fresh_from":0"#;
-        assert!(entry.contains(versions), "{entry}");
-        entry.replace(versions, "")
-    });
-    let mut one = session(&Instance::open(db).unwrap(), 1);
-    run(
-        &mut one,
-        "ALTER TABLE t DROP COLUMN b, ADD COLUMN e INT DEFAULT 5 FIRST, ALGORITHM=INSTANT",
-    )
-    .unwrap();
-    run(&mut one, "INSERT INTO t VALUES (6, 7, 8, 9)").unwrap();
-    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["5 1 3 4", "6 7 8 9"]);
-}

@@ -176,29 +176,6 @@ fn a_unique_index_is_not_made_over_what_others_insert_meanwhile() {
 }
 
 #[test]
-fn a_catalog_without_initial_values_means_the_defaults_it_has() {
-    let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
-    let mut one = session(&instance, 1);
-    run(&mut one, "CREATE TABLE t (id INT); INSERT INTO t VALUES (1)").unwrap();
-    run(&mut one, "ALTER TABLE t ADD COLUMN n INT DEFAULT 7").unwrap();
-    drop((one, instance));
-    let txn = db.begin(TransactionOptions::new());
-    let catalog = txn.table("sys.catalog").unwrap();
-    let mut entry = Vec::new();
-    assert!(txn.get(catalog, b"t/test/t", &mut entry).unwrap());
-    let older = String::from_utf8(entry).unwrap();
-    let initial = r#","initial":{"Const":["7",false]}"#;
-    assert!(older.contains(initial), "{older}");
-    let older = older.replace(initial, "").replace(r#","initial":"Null""#, "");
-    txn.put(catalog, b"t/test/t", older.as_bytes()).unwrap();
-    txn.commit().wait().unwrap();
-    let mut one = session(&Instance::open(db).unwrap(), 1);
-    run(&mut one, "ALTER TABLE t ALTER COLUMN n SET DEFAULT 9").unwrap();
-    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1 7"]);
-}
-
-#[test]
 fn tables_that_come_and_go_at_once_are_all_known() {
     const THREADS: u64 = 4;
     let instance = instance();
