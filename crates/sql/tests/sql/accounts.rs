@@ -1,7 +1,7 @@
 //! Accounts: who may change whom, what they are called, and who is left (ACCOUNT-1 to ACCOUNT-5,
 //! NAME-5).
 
-use crate::common::{code, in_memory, root, run};
+use crate::common::{code, in_memory, instance_of, root, run};
 use spillway_sql::{Instance, Session};
 
 /// An instance with an administrator of accounts, who holds all rights but SYSTEM_USER, and another
@@ -131,7 +131,7 @@ fn accounts_have_keys_of_their_own() {
         let mut root = instance.session("root", "localhost", 7);
         run(&mut root, &format!("SHOW GRANTS FOR {account}")).map(|lines| lines[1].clone())
     };
-    let again = Instance::open(instance.database().clone()).unwrap();
+    let again = instance_of(instance.database().clone()).unwrap();
     for (at, account) in accounts.iter().enumerate() {
         for instance in [&instance, &again] {
             let line = granted(instance, account).unwrap();

@@ -1,7 +1,7 @@
 //! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6
 //! of `catalog/stored_rows`.
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
@@ -167,7 +167,7 @@ fn rows_are_copied_when_they_have_too_many_versions() {
     // Nobody writes them anew meanwhile.
     let mut settings = Settings::default();
     settings.without.push(Mechanism::RowRefresh);
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
     for version in 0..64 {
@@ -223,7 +223,7 @@ fn an_older_snapshot_reads_through_a_change() {
 #[test]
 fn rows_are_written_anew_beside_their_table() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
     run(&mut one, "CREATE TABLE other (id INT)").unwrap();
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED, f FLOAT, KEY (f))").unwrap();
@@ -248,7 +248,7 @@ fn rows_are_written_anew_beside_their_table() {
     let after = run(&mut one, all).unwrap();
     assert_eq!(run(&mut one, "CHECK TABLE t").unwrap(), ["test.t check status OK"]);
     drop((one, two, instance));
-    let mut one = session(&Instance::open(db.clone()).unwrap(), 1);
+    let mut one = session(&instance_of(db.clone()).unwrap(), 1);
     edit_entry(&db, |entry| {
         assert!(entry.contains(r#""layouts":[],"fresh_from":4"#), "{entry}");
         entry
@@ -273,7 +273,7 @@ fn edit_entry(db: &Database, edit: impl FnOnce(String) -> String) {
 #[test]
 fn a_row_of_an_unknown_version_is_damage() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)")
         .unwrap();
@@ -284,7 +284,7 @@ fn a_row_of_an_unknown_version_is_damage() {
         assert!(entry.contains(known), "{entry}");
         entry.replace(known, r#""layouts":[]"#)
     });
-    let mut one = session(&Instance::open(db).unwrap(), 1);
+    let mut one = session(&instance_of(db).unwrap(), 1);
     assert_eq!(code(&mut one, "SELECT * FROM t"), 1034);
     assert_eq!(code(&mut one, "UPDATE t SET a = 3 WHERE id = 1"), 1034);
 }
