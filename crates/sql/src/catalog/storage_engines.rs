@@ -25,7 +25,7 @@ const MEMORY_OPTIMIZED: StorageEngine = StorageEngine {
     kind: EngineKind::Memory,
     name: "MEMORY_OPTIMIZED",
     alias: "HIENGINE",
-    comment: "Rows in memory, durable in the log, for data that fits memory (alias HIENGINE)",
+    comment: "Rows in memory over the log, for data whose keys fit memory (alias HIENGINE)",
 };
 
 /// All engines.
