@@ -50,9 +50,11 @@ pub enum Use {
     FreePages,
     /// Memory of the process that nobody charges, as far as its resident memory tells.
     Other,
+    /// Rows of tables of the memory engine, with their indexes and arrays.
+    Rows,
 }
 
-const USES: usize = 8;
+const USES: usize = 9;
 
 impl Use {
     /// All there are.
@@ -65,6 +67,7 @@ impl Use {
         Use::Compactions,
         Use::FreePages,
         Use::Other,
+        Use::Rows,
     ];
 
     /// Whether it is what gives way.
@@ -273,6 +276,15 @@ impl Charge {
         if more {
             self.budget.0.grown(self.what);
         }
+    }
+
+    /// Takes over another charge for the same use.
+    ///
+    /// # Panics
+    /// If it is for another use.
+    pub fn join(&mut self, mut other: Charge) {
+        assert_eq!(self.what, other.what, "charges of one use are joined");
+        self.bytes += std::mem::take(&mut other.bytes);
     }
 
     /// Changes the charge to `bytes` if that fits, or does once others gave way (Y1).

@@ -63,6 +63,9 @@
 //! - **E13 (recall).** What [`Engine::recall`] finds is what a read at that snapshot sees, whether
 //!   or not the snapshot is live, if the caller took its number, stable or installed, from the
 //!   [`Horizon`] since the engine was opened. It may always answer that it does not know.
+//!
+//! An engine that keeps its rows in the redo log wants the places of their records, and says which
+//! segments it keeps: [`crate::log_place`] has the guarantees (LOG-READ-1 to LOG-READ-9).
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -70,7 +73,7 @@ use std::task::Waker;
 
 use crate::batch::{Op, WriteBatch};
 use crate::stall::Cause;
-use crate::{Csn, Direction, EngineKind, KeyRange, Result, TableId};
+use crate::{Csn, Direction, EngineKind, KeyRange, LogPlace, Result, TableId};
 
 /// What a look-up of a key found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,6 +218,19 @@ pub trait GetsAhead {
     fn wait_for(&mut self, at: usize);
 }
 
+/// A put or a delete that an opening has read back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Replayed<'w> {
+    /// Its commit.
+    pub csn: Csn,
+    /// The operation.
+    pub op: Op<'w>,
+    /// The place of the operation's own record in the log.
+    pub place: LogPlace,
+    /// Bytes of that record.
+    pub bytes: u32,
+}
+
 /// A table engine. The module's page says what it guarantees.
 pub trait Engine: Send + Sync {
     /// Which engine this is.
@@ -241,7 +257,31 @@ pub trait Engine: Send + Sync {
     /// (E2, E3). Nothing is read meanwhile. It is quickest in the order of tables and keys, and of
     /// one key in that of its CSNs. A write that a later one of its key has made needless may be
     /// missing. Operations on other engines' tables are skipped.
-    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>);
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>);
+
+    /// Whether [`Engine::place_commits`] and [`Engine::keeps_segment`] are to be called. The answer
+    /// is always the same.
+    fn wants_places(&self) -> bool {
+        false
+    }
+
+    /// Tells where the batches of commits with operations on the engine's tables begin in the log,
+    /// in no order, and that every commit up to `through` has been told (LOG-READ-2, LOG-READ-3).
+    /// There may be no commits. A record's place is that of its batch plus its offset there
+    /// ([`WriteBatch::iter_placed`]).
+    ///
+    /// Threads that flush the log call it, one at a time. It must not wait for a commit.
+    fn place_commits(&self, commits: &[(Csn, LogPlace)], through: Csn) {
+        let _ = (commits, through);
+    }
+
+    /// Whether a segment that is about to leave the redo log is to stay readable (LOG-READ-4 to
+    /// LOG-READ-6). All of its commits are at or below [`Engine::persisted`], or of other engines.
+    /// The segment may have none of the engine's commits.
+    fn keeps_segment(&self, lane: u32, segment: u64) -> bool {
+        let _ = (lane, segment);
+        false
+    }
 
     /// Reads one key at a snapshot, its value into `value`.
     ///

@@ -89,6 +89,12 @@ impl EngineSet {
         self.0 |= EngineSet::one(kind).0;
     }
 
+    /// The engines that are in both sets.
+    #[must_use]
+    pub const fn and(self, other: EngineSet) -> EngineSet {
+        EngineSet(self.0 & other.0)
+    }
+
     /// Whether the engine is in the set.
     #[must_use]
     pub const fn contains(self, kind: EngineKind) -> bool {

@@ -6,7 +6,8 @@
 //!
 //! - [`ids`], [`range`]: names of things and half-open key ranges;
 //! - [`codec`], [`checksum`]: bytes in and out, never trusting a length;
-//! - [`batch`]: what one transaction writes, as bytes that go to the log unchanged;
+//! - [`batch`]: what one transaction writes, as bytes that go to the log;
+//! - [`log_place`]: where they are there, for an engine that reads its rows from the log;
 //! - [`engine`]: the contract a table engine keeps;
 //! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their
 //!   causes;
@@ -26,6 +27,7 @@ pub mod engine;
 pub mod error;
 pub mod ids;
 pub mod lock;
+pub mod log_place;
 pub mod managed;
 #[cfg(loom)]
 pub mod modelled;
@@ -41,4 +43,5 @@ pub mod thread;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Csn, EngineKind, EngineSet, TableId};
+pub use log_place::LogPlace;
 pub use range::{Direction, KeyRange};

@@ -5,4 +5,19 @@
 //!
 //! - [`rid`]: record ids.
 
+mod chain;
+mod engine;
+mod index;
+mod manifest;
+mod pins;
 pub mod rid;
+mod rows;
+mod segments;
+mod slab;
+mod store;
+mod stream;
+mod table;
+mod version;
+mod word;
+
+pub use engine::{MemoryEngine, MemorySettings};

@@ -11,7 +11,8 @@ use spillway_base::engine::{Access, Engine, Metric, RangeEstimate, Rewrite};
 use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, thread};
-use spillway_storage::plog::lanes_that_pay;
+use spillway_memory::{MemoryEngine, MemorySettings};
+use spillway_storage::plog::{KeptFiles, lanes_that_pay};
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::offload::{Checked, Cpu, Sorts};
@@ -81,6 +82,11 @@ pub struct Database(pub(crate) Arc<Inner>);
 
 pub(crate) fn data_dir(path: &Path) -> PathBuf {
     path.join("tiered")
+}
+
+/// Where the memory engine's checkpoints and compacted segments are.
+pub(crate) fn memory_dir(path: &Path) -> PathBuf {
+    path.join("memory")
 }
 
 /// Where the log is, unless the settings say otherwise.
@@ -226,7 +232,15 @@ impl Database {
             log_bytes_max: settings.log_bytes_max,
             throttle: settings.has(Mechanism::Throttle),
         };
-        let engines: Vec<Arc<dyn ManagedEngine>> = vec![Arc::new(tiered.clone())];
+        let memory = MemoryEngine::open(
+            disk.clone(),
+            &memory_dir(path),
+            MemorySettings::default(),
+            Arc::new(KeptFiles::new(disk.clone(), &home.dir)),
+            horizon.horizon(),
+            budget.clone(),
+        )?;
+        let engines: Vec<Arc<dyn ManagedEngine>> = vec![Arc::new(tiered.clone()), Arc::new(memory)];
         let opened = engines.iter().map(|engine| engine.clone() as Arc<dyn Engine>);
         let (manager, recovered) = recover(
             &disk,
@@ -683,6 +697,10 @@ fn memory_metric(what: Use) -> (&'static str, &'static str) {
         Use::FreePages => {
             ("memory_free_pages_bytes", "Memory of pages for cached blocks that hold none now.")
         }
+        Use::Rows => (
+            "memory_rows_bytes",
+            "Memory of tables of the memory engine: rows, indexes and arrays.",
+        ),
         Use::Other => (
             "memory_other_bytes",
             "Resident memory of the process that no other use charges, past a fixed part.",

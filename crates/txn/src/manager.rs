@@ -589,6 +589,7 @@ impl TransactionManager {
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
+        shared.pipeline.tell_all_places();
         // Before the figures: what an engine has by them then holds of each commit up to here.
         let stable = shared.snapshots.stable_csn();
         let persisted = shared.pipeline.persisted(stable, shared.engines.persisted());
@@ -656,13 +657,19 @@ impl TransactionManager {
         self.0.engines.iter().try_for_each(|engine| engine.health())
     }
 
-    /// Refuses new commits, and makes those under way durable.
+    /// Refuses new commits, and makes those under way durable. The engines that want the places of
+    /// commits have those of all.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`].
     pub fn close(&self) -> Result<()> {
         self.0.closed.store(true, Ordering::Release);
         self.0.pipeline.flushers.end();
-        self.0.pipeline.close()
+        self.0.pipeline.close()?;
+        // Until what is ordered is installed, it is not stable.
+        self.0.newest();
+        self.0.pipeline.advance();
+        self.0.pipeline.tell_all_places();
+        Ok(())
     }
 }

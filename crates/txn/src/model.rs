@@ -1,12 +1,15 @@
 //! An engine over a map in memory, that keeps every version: the oracle of the real ones.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spillway_base::batch::{Op, WriteBatch};
-use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate};
+use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate, Replayed};
 use spillway_base::lock::Mutex;
-use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+use spillway_base::{
+    Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, LogPlace, Result, TableId,
+};
 
 type Versions = BTreeMap<Csn, Option<Vec<u8>>>;
 
@@ -59,8 +62,24 @@ pub struct ModelEngine {
     scans: Mutex<Option<SeesScan>>,
     installs: Mutex<Option<SeesInstall>>,
     givings: Mutex<Option<GivesSpace>>,
+    log: Mutex<Option<Arc<dyn SeesLog>>>,
     unreadable: AtomicBool,
     failed: AtomicBool,
+}
+
+/// Sees what an engine that keeps its rows in the log is told and asked, for tests.
+pub trait SeesLog: Send + Sync {
+    /// A commit is about to be installed.
+    fn installed(&self, csn: Csn, batch: &WriteBatch);
+
+    /// A write is replayed.
+    fn replayed(&self, write: Replayed<'_>);
+
+    /// As [`Engine::place_commits`].
+    fn placed(&self, commits: &[(Csn, LogPlace)], through: Csn);
+
+    /// As [`Engine::keeps_segment`].
+    fn keeps(&self, lane: u32, segment: u64) -> bool;
 }
 
 type AskedForDebt = Box<dyn FnMut() -> Debt + Send>;
@@ -99,6 +118,7 @@ impl ModelEngine {
             scans: Mutex::default(),
             installs: Mutex::default(),
             givings: Mutex::default(),
+            log: Mutex::default(),
             unreadable: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         }
@@ -169,6 +189,15 @@ impl ModelEngine {
         *self.installs.lock() = Some(Box::new(seen));
     }
 
+    /// Has the engine want places, and `seen` see them. Before the engine is opened.
+    pub fn watch_log(&self, seen: Arc<dyn SeesLog>) {
+        *self.log.lock() = Some(seen);
+    }
+
+    fn log(&self) -> Option<Arc<dyn SeesLog>> {
+        self.log.lock().clone()
+    }
+
     /// Has `asked` do what an engine does to give space back on a full disk.
     pub fn watch_giving(&self, asked: impl FnMut() + Send + 'static) {
         *self.givings.lock() = Some(Box::new(asked));
@@ -185,29 +214,8 @@ impl ModelEngine {
             _ => Err(Error::new(ErrorKind::NotFound, format!("{table:?} does not exist"))),
         }
     }
-}
 
-impl Engine for ModelEngine {
-    fn kind(&self) -> EngineKind {
-        self.kind
-    }
-
-    fn admit(&self, bytes: usize) -> Result<()> {
-        self.room.lock().as_mut().map_or(Ok(()), |asked| asked(bytes))
-    }
-
-    fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
-        let mut waited = self.memory.lock();
-        let mut again = || waited.as_mut().is_some_and(|waited| waited());
-        while !fits() {
-            if !again() {
-                return fits();
-            }
-        }
-        true
-    }
-
-    fn install(&self, csn: Csn, batch: &WriteBatch) {
+    fn apply(&self, csn: Csn, batch: &WriteBatch) {
         if let Some(seen) = &mut *self.installs.lock() {
             seen(csn);
         }
@@ -244,16 +252,62 @@ impl Engine for ModelEngine {
             }
         }
     }
+}
 
-    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>) {
-        for (csn, op) in writes {
+impl Engine for ModelEngine {
+    fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    fn admit(&self, bytes: usize) -> Result<()> {
+        self.room.lock().as_mut().map_or(Ok(()), |asked| asked(bytes))
+    }
+
+    fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
+        let mut waited = self.memory.lock();
+        let mut again = || waited.as_mut().is_some_and(|waited| waited());
+        while !fits() {
+            if !again() {
+                return fits();
+            }
+        }
+        true
+    }
+
+    fn install(&self, csn: Csn, batch: &WriteBatch) {
+        if let Some(seen) = self.log() {
+            seen.installed(csn, batch);
+        }
+        self.apply(csn, batch);
+    }
+
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
+        for write in writes {
+            let Replayed { csn, op, .. } = write;
+            if let Some(seen) = self.log() {
+                seen.replayed(write);
+            }
             if let Some(seen) = &mut *self.replays.lock() {
                 seen(csn, op);
             }
             let mut batch = WriteBatch::new();
             batch.push(op);
-            self.install(csn, &batch);
+            self.apply(csn, &batch);
         }
+    }
+
+    fn wants_places(&self) -> bool {
+        self.log().is_some()
+    }
+
+    fn place_commits(&self, commits: &[(Csn, LogPlace)], through: Csn) {
+        if let Some(seen) = self.log() {
+            seen.placed(commits, through);
+        }
+    }
+
+    fn keeps_segment(&self, lane: u32, segment: u64) -> bool {
+        self.log().is_some_and(|seen| seen.keeps(lane, segment))
     }
 
     fn get(

@@ -27,9 +27,11 @@ const COMMIT: u8 = 1;
 const NOTE: u8 = 2;
 const STABLE: u8 = 3;
 
+/// The bytes of a commit's record before its batch.
+pub(crate) const COMMIT_HEAD_BYTES: usize = 13;
 /// The bytes that a commit adds to its batch: its record, and the stable record if the commit has a
 /// frame of its own.
-pub(crate) const COMMIT_OVERHEAD: usize = 13 + 9;
+pub(crate) const COMMIT_OVERHEAD: usize = COMMIT_HEAD_BYTES + 9;
 /// The bytes of a note.
 pub(crate) const NOTE_BYTES: usize = 9;
 

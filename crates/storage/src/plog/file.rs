@@ -16,7 +16,7 @@ use spillway_base::checksum::crc32c;
 use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::make::{Maker, Segment};
+use super::make::{Leaving, Maker, Segment};
 use super::room::Ledger;
 use super::segment::{FRAME_HEAD_BYTES, FrameHead, HEADER_BYTES, Header, frame_bytes};
 use super::{
@@ -38,6 +38,15 @@ struct Older {
     bytes: u64,
     /// Whether its file must be removed, and not reused.
     discarded: bool,
+    /// Whether its file is to be kept once the segment leaves the log.
+    kept: bool,
+}
+
+impl Older {
+    /// As an opening found it.
+    fn found(found: &RecoveredSegment, discarded: bool) -> Older {
+        Older { sequence: found.sequence, bytes: found.bytes, discarded, kept: false }
+    }
 }
 
 struct State {
@@ -129,12 +138,10 @@ impl FilePlog {
             .segments
             .iter()
             .filter(|segment| again.is_none_or(|(unused, _)| segment.sequence < unused));
-        let older: VecDeque<Older> = kept
-            .map(|old| Older { sequence: old.sequence, bytes: old.bytes, discarded: old.discarded })
-            .collect();
+        let older: VecDeque<Older> = kept.map(|old| Older::found(old, old.discarded)).collect();
         let header = Header {
             lane: maker.settings.lane,
-            sequence: next_sequence(found, again),
+            sequence: maker.next_sequence(found, again.map(|(sequence, _)| sequence))?,
             generation,
             fence,
             end: found.end,
@@ -171,20 +178,17 @@ impl FilePlog {
         let maker = Maker::new(disk, settings);
         let unused = maker.clear(found)?.map(|(unused, _)| unused);
         if let Some(unused) = unused {
-            maker.remove(&[unused]).map_err(|(_, error)| error)?;
+            let unused = Leaving { sequence: unused, kept: false };
+            maker.release(&[unused]).map_err(|(_, error)| error)?;
         }
         // Includes segments without frames: a frame that did not fit into one went to the next. A
         // cut that left them would leave a gap behind them.
         let kept = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
-        let older: VecDeque<Older> = found
-            .segments
-            .iter()
-            .filter(kept)
-            .map(|old| Older { sequence: old.sequence, bytes: old.bytes, discarded: true })
-            .collect();
+        let older: VecDeque<Older> =
+            found.segments.iter().filter(kept).map(|old| Older::found(old, true)).collect();
         let header = Header {
             lane: maker.settings.lane,
-            sequence: next_sequence(found, None),
+            sequence: maker.next_sequence(found, None)?,
             generation: found.generation,
             fence: 0,
             end: found.end,
@@ -242,7 +246,9 @@ impl FilePlog {
         let wanted =
             if enough > standard && largest > standard { enough.max(2 * largest) } else { enough };
         let header = state.next;
-        let old = (state.idle > 0).then(|| state.older[0]);
+        // One that must leave the log in another way may still be there, if that has failed.
+        let reusable = |old: &Older| !old.discarded && !old.kept;
+        let old = (state.idle > 0).then(|| state.older[0]).filter(reusable);
         state.busy = true;
         drop(state);
         let (made, gone) = match old {
@@ -301,7 +307,7 @@ impl FilePlog {
             if let Some(full) = &state.current {
                 seal(full, state.end, state.durable)?;
                 let (sequence, bytes) = (full.header.sequence, full.bytes);
-                state.older.push_back(Older { sequence, bytes, discarded: false });
+                state.older.push_back(Older { sequence, bytes, discarded: false, kept: false });
             }
             let next = state.spare.pop_front().expect("a frame's room is in one piece");
             state.current = Some(next);
@@ -356,12 +362,6 @@ impl FilePlog {
         self.note_piece(state);
         stopped
     }
-}
-
-/// The number of the first segment of a new generation.
-fn next_sequence(found: &Recovered, again: Option<(u64, u64)>) -> u64 {
-    let last = found.segments.last().map_or(found.end.segment, |last| last.sequence);
-    again.map_or(last + 1, |(sequence, _)| sequence)
 }
 
 /// Seals a segment, and makes it and everything before durable.
@@ -448,26 +448,33 @@ impl Plog for FilePlog {
         self.make_ahead(state, 0).1
     }
 
-    fn truncate_before(&self, segment: u64) -> Result<()> {
+    fn truncate_before(&self, segment: u64, kept: &[u64]) -> Result<()> {
         let mut state = self.state.lock();
         while state.busy {
             self.free.wait(&mut state);
         }
         let given = state.older.iter().take_while(|older| older.sequence < segment).count();
-        state.idle = state.idle.max(given);
+        let idle = state.idle;
+        for older in state.older.range_mut(idle.min(given)..given) {
+            older.kept = kept.contains(&older.sequence);
+        }
+        state.idle = idle.max(given);
         self.note_kept(&state);
         let surplus = state.idle.saturating_sub(IDLE_MAX);
         let standard = self.maker.settings.segment_bytes;
         let mut idle = state.older.range(..state.idle);
-        let odd = idle.rposition(|older| older.discarded || older.bytes != standard);
+        // Segments leave in order: all before one that cannot be used again leave with it.
+        let stays = |older: &Older| !older.discarded && !older.kept && older.bytes == standard;
+        let odd = idle.rposition(|older| !stays(older));
         let count = surplus.max(odd.map_or(0, |odd| odd + 1));
         if count == 0 {
             return Ok(());
         }
-        let gone: Vec<u64> = state.older.range(..count).map(|older| older.sequence).collect();
+        let leaving = |older: &Older| Leaving { sequence: older.sequence, kept: older.kept };
+        let leaving: Vec<Leaving> = state.older.range(..count).map(leaving).collect();
         state.busy = true;
         drop(state);
-        let outcome = self.maker.remove(&gone);
+        let outcome = self.maker.release(&leaving);
         let mut state = self.state.lock();
         state.busy = false;
         self.free.notify_all();

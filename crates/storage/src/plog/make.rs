@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::segment::{HEADER_BYTES, Header, file_name, next_name};
+use super::kept::last_kept;
+use super::segment::{HEADER_BYTES, Header, file_name, kept_name, next_name};
 use super::{PlogSettings, Recovered};
 use crate::{Disk, File, OpenMode};
 
@@ -29,6 +30,13 @@ impl Segment {
     pub(super) fn capacity(&self) -> u64 {
         self.bytes - HEADER_BYTES
     }
+}
+
+/// A segment that leaves the log.
+#[derive(Clone, Copy)]
+pub(super) struct Leaving {
+    pub(super) sequence: u64,
+    pub(super) kept: bool,
 }
 
 /// Makes segments of one lane, one at a time, because they share the temporary name.
@@ -131,17 +139,53 @@ impl Maker {
         Ok(again)
     }
 
-    /// Removes segments, in order. A failure includes the number of segments removed before it.
-    pub(super) fn remove(&self, sequences: &[u64]) -> Result<usize, (usize, Error)> {
-        for (count, sequence) in sequences.iter().enumerate() {
-            match self.disk.remove(&self.path(*sequence)) {
+    /// Removes segments, in order, or renames those that are to be kept. A failure includes the
+    /// number of segments that have left the log before it.
+    pub(super) fn release(&self, segments: &[Leaving]) -> Result<usize, (usize, Error)> {
+        for (count, Leaving { sequence, kept }) in segments.iter().enumerate() {
+            let path = self.path(*sequence);
+            let left = match kept {
+                true => self.disk.rename(&path, &self.kept_path(*sequence)),
+                false => self.disk.remove(&path),
+            };
+            match left {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err((count, error)),
                 _ => {}
             }
+            // A crash undoes the latest changes of a folder first (K4). So no segment that is back
+            // in the log lacks one after it. A kept one is synced at once all the same: the file is
+            // all that its engine has, and few are.
+            if *kept {
+                let synced = self.disk.sync_dir(&self.settings.dir);
+                synced.map_err(|error| (count + 1, error))?;
+            }
         }
-        let count = sequences.len();
+        let count = segments.len();
         self.disk.sync_dir(&self.settings.dir).map_err(|error| (count, error))?;
         Ok(count)
+    }
+
+    fn kept_path(&self, sequence: u64) -> PathBuf {
+        self.settings.dir.join(kept_name(self.settings.lane, sequence))
+    }
+
+    /// The number of the first segment of a new generation: above all kept ones (L8), and `again`
+    /// if that one is used again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`] if the log has a segment that is not above all kept ones,
+    /// [`ErrorKind::Io`].
+    pub(super) fn next_sequence(&self, found: &Recovered, again: Option<u64>) -> Result<u64> {
+        let (dir, lane) = (&self.settings.dir, self.settings.lane);
+        let kept = last_kept(&*self.disk, dir, lane)?;
+        if found.segments.first().is_some_and(|first| first.sequence <= kept) {
+            return Err(Error::corruption(format!(
+                "{}: segment {kept} of lane {lane} is kept, and the log has one before it",
+                dir.display()
+            )));
+        }
+        let last = found.segments.last().map_or(found.end.segment, |last| last.sequence);
+        Ok(again.unwrap_or(last.max(kept) + 1))
     }
 
     /// Whether an attempt to reuse a segment's file has removed its name.

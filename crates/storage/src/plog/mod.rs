@@ -30,9 +30,14 @@
 //! - **L7 (failure).** After a failed write or sync, for whatever reason, every later append and
 //!   sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
 //!
+//! - **L8 (kept segments).** Released segments leave the log in order. A segment that is to be kept
+//!   leaves it unchanged, under another name, for [`KeptSegments`]. No crash brings a segment back
+//!   without those after it. New segments have larger numbers than all kept ones of their lane.
+//!
 //! The implementation in files is [`FilePlog`]; `segment` describes the bytes.
 
 mod file;
+mod kept;
 mod lanes;
 mod make;
 mod reader;
@@ -47,11 +52,15 @@ use std::path::PathBuf;
 use spillway_base::Result;
 
 pub use file::FilePlog;
+pub use kept::{KeptFiles, KeptSegment, KeptSegments};
 pub use lanes::lanes_that_pay;
 pub use reader::{LogReader, Recovered, RecoveredSegment, Stretch, VisitFrame, lanes_in, read_log};
 
 /// The largest payload of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 30;
+
+/// Bytes from where a frame begins to its payload, which lies there as it was appended.
+pub const PAYLOAD_OFFSET: usize = segment::FRAME_HEAD_BYTES;
 
 /// The location and segment size of a lane's log in files.
 #[derive(Clone, Debug)]
@@ -114,7 +123,9 @@ impl Room {
 /// One thread at a time appends and syncs; the other methods may be called concurrently.
 pub trait Plog: Send + Sync {
     /// Appends a frame, and makes it and all before it durable if `durable`. Returns where the
-    /// frame begins. `room` was reserved for this payload, or for the parts of which it consists.
+    /// frame begins; its payload is [`PAYLOAD_OFFSET`] bytes further. Once the frame is durable, its
+    /// bytes there can be read from the segment's file beside later appends (LOG-READ-9): on a real
+    /// disk, all go through the system's page cache. `room` was reserved for this payload, or for the parts of which it consists.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::WritesStopped`] from the first failed write or sync on.
@@ -146,12 +157,14 @@ pub trait Plog: Send + Sync {
     /// As [`Plog::reserve`].
     fn prepare(&self) -> Result<()>;
 
-    /// Releases every segment before this one, to be reused or removed. The segment being written
-    /// to is never released.
+    /// Releases every segment before this one. Those in `kept` leave the log under another name
+    /// (L8), the others are reused or removed. The segment being written to is never released, and
+    /// one that was released is never kept after all.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries.
-    fn truncate_before(&self, segment: u64) -> Result<()>;
+    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries what of this
+    /// one is left to do.
+    fn truncate_before(&self, segment: u64, kept: &[u64]) -> Result<()>;
 
     /// The durable part of the log that is kept; `None` while there is none, or if the log is not
     /// in files of this machine. It stays until [`Plog::truncate_before`] releases some of it.

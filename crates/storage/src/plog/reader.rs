@@ -53,6 +53,8 @@ pub struct Stretch {
     pub segment: RecoveredSegment,
     /// The memory that was read into.
     pub bytes: Vec<u8>,
+    /// The offset in the segment's file of what `bytes` begins with.
+    pub begin: u64,
     /// Each frame's place in the log, and that of its payload in `bytes`.
     pub frames: Vec<(Position, Range<usize>)>,
 }
@@ -156,7 +158,9 @@ impl LogReader {
     pub fn next_stretch(&mut self, memory: Vec<u8>, bytes: usize) -> Result<Option<Stretch>> {
         let Some(segment) = self.found.get(self.next) else { return Ok(None) };
         let mut begun = self.begun.take().unwrap_or_else(|| self.begin(segment));
-        let mut stretch = Stretch { segment: begun.about, bytes: memory, frames: Vec::new() };
+        let (segment_read, begin) = (begun.about, begun.walk.end);
+        let mut stretch =
+            Stretch { segment: segment_read, bytes: memory, begin, frames: Vec::new() };
         let stop = begun.walk.read(segment, bytes, &mut stretch.bytes, &mut stretch.frames)?;
         begun.about.frames += stretch.frames.len() as u64;
         stretch.segment = begun.about;

@@ -2,12 +2,13 @@
 //!
 //! A segment is a file `LL-NNNNNNNNNNNNNNNN.plog`: lane and sequence number in hexadecimal. It
 //! bears that name only once its header is durable; until then it is `LL-next.tmp`. The segments of
-//! a log have consecutive numbers. All integers are little-endian; CRCs are CRC32C.
+//! a log have consecutive numbers. A segment that an engine keeps after a cut has the suffix `.kept`
+//! instead, and is not part of the log (`kept.rs`). All integers are little-endian; CRCs are CRC32C.
 //!
 //! ```text
 //! header, 4096 bytes
 //!   0  magic        8   "SPLWPLOG"
-//!   8  format       u32 3
+//!   8  format       u32 4
 //!  12  lane         u32
 //!  16  sequence     u64 the segment's number, from 1
 //!  24  generation   u64 the opening that wrote it (L5)
@@ -46,7 +47,7 @@ pub(super) const FRAME_HEAD_BYTES: usize = 24;
 /// The length that seals a segment.
 const SEAL: u32 = u32::MAX;
 const MAGIC: &[u8; 8] = b"SPLWPLOG";
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const HEADER_USED: usize = 68;
 
 /// The header of a segment.
@@ -179,8 +180,22 @@ pub(super) fn next_name(lane: u32) -> String {
     format!("{lane:02x}-next.tmp")
 }
 
+/// The name of the file of a segment that is kept after it has left the log.
+pub(super) fn kept_name(lane: u32, sequence: u64) -> String {
+    format!("{lane:02x}-{sequence:016x}.kept")
+}
+
 /// Lane and sequence number of a segment's file name.
 pub(super) fn parse_name(name: &str) -> Option<(u32, u64)> {
-    let (lane, sequence) = name.strip_suffix(".plog")?.split_once('-')?;
+    parse_stem(name.strip_suffix(".plog")?)
+}
+
+/// Lane and sequence number of a kept segment's file name.
+pub(super) fn parse_kept_name(name: &str) -> Option<(u32, u64)> {
+    parse_stem(name.strip_suffix(".kept")?)
+}
+
+fn parse_stem(stem: &str) -> Option<(u32, u64)> {
+    let (lane, sequence) = stem.split_once('-')?;
     Some((u32::from_str_radix(lane, 16).ok()?, u64::from_str_radix(sequence, 16).ok()?))
 }

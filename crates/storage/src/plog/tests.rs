@@ -80,8 +80,11 @@ fn the_real_file_system_keeps_a_log_too() {
     assert_eq!(read(&*disk, dir.path()).unwrap().0, wanted);
 }
 
+/// A log that is not cut, or the segments that are kept when it is.
+type Cuts = Option<fn(u64) -> bool>;
+
 /// Appends until the disk stops it. Returns the number of durable frames, and of all.
-fn drive(disk: &SimDisk, from: u64, seed: u64, truncate: bool) -> (u64, u64) {
+fn drive(disk: &SimDisk, from: u64, seed: u64, cuts: Cuts) -> (u64, u64) {
     let mut rng = Rng::new(seed);
     let (mut durable, mut written) = (from, from);
     let Ok(plog) = open(disk, from) else { return (durable, written) };
@@ -94,8 +97,9 @@ fn drive(disk: &SimDisk, from: u64, seed: u64, truncate: bool) -> (u64, u64) {
         match put(&plog, &payload(number, 8 + rng.below(2500) as usize), sync) {
             Ok(place) if sync => {
                 durable = number + 1;
-                if truncate && rng.chance(1, 4) {
-                    let _ = plog.truncate_before(place.segment);
+                if let (Some(keeps), true) = (cuts, rng.chance(1, 4)) {
+                    let kept: Vec<u64> = (1..place.segment).filter(|of| keeps(*of)).collect();
+                    let _ = plog.truncate_before(place.segment, &kept);
                 }
             }
             Ok(_) => {}
@@ -109,9 +113,17 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
 }
 
-/// Reads a log and checks that its frames have no gap. Returns the number of the first and the one
-/// after the last.
+/// Reads a log and checks that its frames have no gap, and that its kept segments are whole (L8).
+/// Returns the number of the first and the one after the last.
 fn run(disk: &SimDisk) -> (u64, u64) {
+    let files = KeptFiles::new(Arc::new(disk.clone()), Path::new("/log"));
+    let first = LogReader::open(disk, Path::new("/log"), 3).unwrap().first_segment();
+    for kept in files.list().unwrap() {
+        assert!(first.is_none_or(|first| kept.segment < first), "{kept:?} and {first:?}");
+        let mut head = vec![0; HEADER_BYTES as usize];
+        files.open(3, kept.segment).unwrap().read_at(0, &mut head).unwrap();
+        assert_eq!(Header::decode(&head).unwrap().sequence, kept.segment);
+    }
     let found = numbers(&read(disk, Path::new("/log")).unwrap().0);
     let from = found.first().copied().unwrap_or(0);
     assert_eq!(found, (from..from + found.len() as u64).collect::<Vec<_>>());
@@ -120,26 +132,28 @@ fn run(disk: &SimDisk) -> (u64, u64) {
 
 /// L2, L3, L5: the log crashes at every operation of a history, and again at every few of the
 /// opening and the appends after it; each time a prefix comes back that includes everything
-/// durable. With truncation, files are reused, and their old contents never come back.
+/// durable. With truncation, files are reused, and their old contents never come back, or kept, and
+/// leave the log in order (L8).
 #[test]
-fn l2_l3_l5_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
-    for truncate in [false, true] {
+fn l2_l3_l5_l8_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
+    let cuts: [Cuts; 4] = [None, Some(|_| false), Some(|of| of % 2 == 0), Some(|_| true)];
+    for cuts in cuts {
         let whole = SimDisk::new(0);
-        drive(&whole, 0, 5, truncate);
+        drive(&whole, 0, 5, cuts);
         for crash_at in 1..=whole.operations() {
             let disk = SimDisk::new(crash_at);
             disk.fail_operation(crash_at, Fault::Crash);
-            let (durable, written) = drive(&disk, 0, 5, truncate);
+            let (durable, written) = drive(&disk, 0, 5, cuts);
             disk.crash();
             disk.restart();
             let (from, end) = run(&disk);
-            assert!(truncate || from == 0, "crash at {crash_at}");
+            assert!(cuts.is_some() || from == 0, "crash at {crash_at}");
             assert!((durable..=written).contains(&end), "crash at {crash_at}");
 
             for second in [1, 3, 5, 6, 9, 20, 40] {
                 let disk = disk.fork();
                 disk.fail_operation(disk.operations() + second, Fault::Crash);
-                let (durable, written) = drive(&disk, end, crash_at, truncate);
+                let (durable, written) = drive(&disk, end, crash_at, cuts);
                 disk.crash();
                 disk.restart();
                 let (_, again) = run(&disk);
@@ -517,7 +531,7 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
         (0..12).map(|number| put(&plog, &payload(number, 5000), true).unwrap()).collect();
     let before = (plog.bytes(), disk.used());
     let keep = places[8].segment;
-    plog.truncate_before(keep).unwrap();
+    plog.truncate_before(keep, &[]).unwrap();
     assert!(plog.bytes() < before.0 && disk.used() < before.1);
     let found = numbers(&read(&disk, Path::new("/log")).unwrap().0);
     assert!(found.contains(&8) && found.ends_with(&[8, 9, 10, 11]), "{found:?}");
@@ -526,12 +540,12 @@ fn truncation_keeps_the_rest_and_uses_files_again() {
     disk.set_capacity(Some(steady));
     for number in 12..200 {
         let place = put(&plog, &payload(number, 5000), true).unwrap();
-        plog.truncate_before(place.segment).unwrap();
+        plog.truncate_before(place.segment, &[]).unwrap();
         let found = run(&disk);
         assert!(found.0 <= number && found.1 == number + 1, "{found:?}");
     }
     assert!(disk.used() <= steady);
-    plog.truncate_before(u64::MAX).unwrap();
+    plog.truncate_before(u64::MAX, &[]).unwrap();
     put(&plog, &payload(200, 10), true).unwrap();
     assert_eq!(run(&disk).1, 201);
     // So does an opening.
@@ -556,7 +570,7 @@ fn a_retired_log_that_is_cut_is_whole() {
         assert!(found.segments.iter().any(|segment| segment.frames == 0));
         let retired = FilePlog::retire(Arc::new(disk.clone()), settings(dir), &found).unwrap();
         for cut in cuts {
-            retired.truncate_before(places[cut].segment).unwrap();
+            retired.truncate_before(places[cut].segment, &[]).unwrap();
             let (frames, found) = read(&disk, dir).unwrap();
             assert!(frames.len() >= sizes.len() - cut, "{cuts:?}");
             assert!(found.segments.iter().all(|left| left.sequence >= places[cut].segment));
@@ -566,7 +580,7 @@ fn a_retired_log_that_is_cut_is_whole() {
 
 #[test]
 fn a_truncation_that_failed_is_made_up_for() {
-    for operation in 1..6 {
+    for (operation, kept) in (1..8).flat_map(|at| [(at, &[][..]), (at, &[2]), (at, &[1, 3])]) {
         let disk = SimDisk::new(1);
         let plog = open(&disk, 0).unwrap();
         for number in 0..15 {
@@ -574,14 +588,81 @@ fn a_truncation_that_failed_is_made_up_for() {
         }
         let used = disk.used();
         disk.fail_operation(disk.operations() + operation, Fault::Io);
-        let failed = plog.truncate_before(4).and_then(|()| plog.prepare());
-        plog.truncate_before(4).unwrap();
+        let failed = plog.truncate_before(4, kept).and_then(|()| plog.prepare());
+        plog.truncate_before(4, &[]).unwrap();
         plog.prepare().unwrap();
         assert!(failed.is_err() || operation > 4, "{operation}");
-        assert!(disk.used() < used);
+        assert!(disk.used() < used || kept.len() > 1);
         put(&plog, &payload(15, 5000), true).unwrap();
         assert_eq!(run(&disk).1, 16);
+        let files = KeptFiles::new(Arc::new(disk.clone()), Path::new("/log"));
+        let found = files.list().unwrap().into_iter().map(|kept| kept.segment);
+        assert!(found.eq(kept.iter().copied()), "{operation}, {kept:?}");
     }
+}
+
+/// L8, LOG-READ-9: frames are read at their positions beside the writer, past the cache or not,
+/// and in the same way once their segment is kept. Also on a real disk.
+#[test]
+fn l8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let sim: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+    let real: Arc<dyn Disk> = Arc::new(RealDisk);
+    for (disk, dir) in [(sim, Path::new("/log")), (real, dir.path())] {
+        let plog = FilePlog::open(disk.clone(), settings(dir), &Recovered::default(), 1, 0);
+        let (plog, files) = (plog.unwrap(), KeptFiles::new(disk, dir));
+        let (mut places, mut opened) = (Vec::new(), Vec::new());
+        for number in 0..40 {
+            let frame = payload(number, 1000 + number as usize * 13);
+            let place = put(&plog, &frame, true).unwrap();
+            opened.push(files.open(3, place.segment).unwrap());
+            places.push((place, frame));
+            if number == 30 {
+                let kept: Vec<u64> = (1..place.segment).collect();
+                plog.truncate_before(place.segment, &kept).unwrap();
+                assert_eq!(files.list().unwrap().len(), kept.len());
+            }
+            for ((place, frame), before) in places.iter().zip(&opened) {
+                let now = files.open(3, place.segment).unwrap();
+                for file in [before, &now] {
+                    let (at, mut bytes) = (place.offset + PAYLOAD_OFFSET as u64, frame.clone());
+                    bytes.fill(0);
+                    file.read_at(at, &mut bytes).unwrap();
+                    assert_eq!(bytes, *frame);
+                    let buffer = crate::AlignedBuffer::new(frame.len() + 2 * crate::ALIGN);
+                    let (buffer, outcome) = file.clone().read_past(at, frame.len(), buffer);
+                    outcome.unwrap();
+                    assert_eq!(buffer[..], frame[..]);
+                }
+            }
+        }
+        assert!(files.remove(3, 1).unwrap());
+        assert_eq!(files.open(3, 1).err().unwrap().kind(), ErrorKind::NotFound);
+    }
+}
+
+/// A log that goes on beside kept segments begins above them, whatever is left of it. A segment
+/// that a kept one is not before is no part of one log.
+#[test]
+fn l8_new_segments_are_above_kept_ones() {
+    let disk = SimDisk::new(1);
+    let plog = open(&disk, 0).unwrap();
+    for number in 0..9 {
+        put(&plog, &payload(number, 9000), true).unwrap();
+    }
+    drop(plog);
+    let dir = Path::new("/log");
+    let found = read(&disk, dir).unwrap().1;
+    let retired = FilePlog::retire(Arc::new(disk.clone()), settings(dir), &found).unwrap();
+    retired.truncate_before(u64::MAX, &(1..=9).collect::<Vec<_>>()).unwrap();
+    assert_eq!(lanes_in(&disk, dir).unwrap(), [0_u32; 0], "nothing is left of it");
+    let place = put(&open(&disk, 0).unwrap(), &payload(9, 9000), true).unwrap();
+    assert_eq!(place.segment, 10);
+    assert_eq!(run(&disk), (9, 10));
+    let name = |number: u64, suffix: &str| dir.join(format!("03-{number:016x}.{suffix}"));
+    disk.rename(&name(9, "kept"), &name(10, "kept")).unwrap();
+    let refused = open(&disk, 0).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Corruption, "{refused}");
 }
 
 /// A hang fails the test instead of blocking it.

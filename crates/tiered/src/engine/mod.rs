@@ -53,7 +53,8 @@ use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::budget::Budget;
 use spillway_base::clock;
 use spillway_base::engine::{
-    Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Rewrite,
+    Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
+    Rewrite,
 };
 use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::stall::Tally;
@@ -591,9 +592,9 @@ impl Engine for TieredEngine {
         }
     }
 
-    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = (Csn, Op<'w>)>) {
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
         let tables = self.0.tables.load();
-        for (csn, op) in writes {
+        for Replayed { csn, op, .. } in writes {
             if op.table().engine() == Some(EngineKind::Tiered) {
                 self.0.write(&tables, csn, op);
             }

@@ -3,16 +3,17 @@
 use std::sync::atomic::AtomicU64 as Counter;
 
 use rustc_hash::FxHashMap;
-use spillway_base::batch::WriteBatch;
+use spillway_base::batch::{WriteBatch, seal_rows};
 use spillway_base::stall::Tally;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
-use spillway_base::{Csn, Error, ErrorKind, Result};
+use spillway_base::{Csn, EngineKind, EngineSet, Error, ErrorKind, Result};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
 use super::BATCH_BYTES_MAX;
+use super::places::{InFrame, PlaceQueue};
 use super::ring::{Kind, Place, Ring};
 use super::truncation::{Newest, Segments};
-use crate::record::{COMMIT_OVERHEAD, put_commit_head, put_stable};
+use crate::record::{COMMIT_HEAD_BYTES, COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard, pause};
 
 /// The most bytes of a frame before its last commit.
@@ -30,6 +31,8 @@ pub(super) struct FlushState {
     /// Whether a frame was written but not synced.
     unsynced: bool,
     spare: Vec<u8>,
+    /// The commits of the frame whose places an engine wants.
+    placed: Vec<InFrame>,
     pub(super) segments: Segments,
     /// The space for the note before the next cut, reserved so that a full log can be cut.
     pub(super) note: Option<LogRoom>,
@@ -50,7 +53,12 @@ pub(crate) struct LaneCounts {
 pub(crate) struct Lane {
     /// The index among the lanes.
     pub(super) number: usize,
+    /// The number of its log.
+    pub(super) log: u32,
     pub(super) plog: Box<dyn Plog>,
+    /// The engines that want the places of their commits.
+    pub(super) wanting: EngineSet,
+    pub(super) places: PlaceQueue,
     ring: Ring,
     /// Batches too large for the ring, by their places.
     large: Mutex<FxHashMap<u64, WriteBatch>>,
@@ -67,7 +75,7 @@ pub(crate) struct Lane {
 impl Lane {
     /// A lane over a log just opened, in which every commit up to `last` is recovered.
     pub(super) fn new(
-        number: usize,
+        (number, log): (usize, u32),
         plog: Box<dyn Plog>,
         ring_words: usize,
         last: Csn,
@@ -75,7 +83,10 @@ impl Lane {
     ) -> Lane {
         Lane {
             number,
+            log,
             plog,
+            wanting: EngineSet::EMPTY,
+            places: PlaceQueue::default(),
             ring: Ring::new(ring_words),
             large: Mutex::default(),
             frame_bytes: FRAME_BYTES,
@@ -248,6 +259,7 @@ impl Lane {
         health: impl Fn() -> Result<()>,
     ) -> Result<Gathered> {
         let mut gathered = Gathered::default();
+        state.placed.clear();
         let (mut tries, mut released) = (0, state.taken);
         while state.taken < end && frame.len() < self.frame_bytes {
             let head = |entry: &super::ring::Entry, out: &mut Vec<u8>| {
@@ -255,6 +267,7 @@ impl Lane {
                     put_commit_head(out, entry.csn, entry.bytes);
                 }
             };
+            let begin = frame.len();
             let Some(entry) = self.ring.take(state.taken, frame, head) else {
                 // Its owner is copying, waits for the ring to wrap around, or has left because a
                 // log failed.
@@ -271,6 +284,14 @@ impl Lane {
                 frame.extend_from_slice(batch.as_bytes());
             }
             if entry.kind != Kind::Skip {
+                let at = begin + COMMIT_HEAD_BYTES;
+                if entry.engines.contains(EngineKind::Memory) {
+                    seal_rows(&mut frame[at..], entry.csn);
+                }
+                let engines = entry.engines.and(self.wanting);
+                if engines != EngineSet::EMPTY {
+                    state.placed.push(InFrame { csn: entry.csn, engines, at });
+                }
                 gathered.commits += 1;
                 gathered.newest.add(entry.csn, entry.engines);
                 gathered.room.join(LogRoom::new(entry.room));
@@ -301,6 +322,8 @@ impl Lane {
         add(&self.counts.flushed_bytes, frame.len() as u64);
         state.unsynced = !durable;
         state.segments.note(position, gathered.newest);
+        // Before the caller stores that the lane is durable up to these commits.
+        self.places.add(self.log, position, &state.placed);
         Ok(())
     }
 

@@ -3,10 +3,16 @@
 
 use std::task::{Wake, Waker};
 
+use spillway_base::batch::Op;
+use spillway_base::budget::Budget;
+use spillway_base::engine::Replayed;
 use spillway_base::sync::{Arc as LoomArc, model};
+use spillway_base::{EngineKind, LogPlace};
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
 use super::*;
+use crate::engines::Engines;
+use crate::model::{ModelEngine, SeesLog};
 
 /// A log that accepts everything, and counts the frames that are not synced.
 #[derive(Default)]
@@ -36,7 +42,7 @@ impl Plog for FakePlog {
         Ok(())
     }
 
-    fn truncate_before(&self, _segment: u64) -> Result<()> {
+    fn truncate_before(&self, _segment: u64, _kept: &[u64]) -> Result<()> {
         Ok(())
     }
 
@@ -54,14 +60,100 @@ impl Plog for FakePlog {
     }
 }
 
-fn with(lanes: usize, segments: &[OldSegment]) -> LoomArc<Pipeline> {
+/// Sees which commits an engine is told of. Every commit is on its tables.
+#[derive(Default)]
+struct ToldCommits(std::sync::Mutex<std::collections::BTreeSet<Csn>>);
+
+impl SeesLog for ToldCommits {
+    fn installed(&self, _csn: Csn, _batch: &WriteBatch) {}
+
+    fn replayed(&self, _write: Replayed<'_>) {}
+
+    fn placed(&self, commits: &[(Csn, LogPlace)], through: Csn) {
+        let mut told = self.0.lock().unwrap();
+        for (csn, _) in commits {
+            assert!(told.insert(*csn), "{csn} is told once");
+        }
+        assert!((1..=through.0).all(|csn| told.contains(&Csn(csn))), "{through} of {told:?}");
+    }
+
+    fn keeps(&self, _lane: u32, _segment: u64) -> bool {
+        true
+    }
+}
+
+fn with_engine(lanes: usize) -> (LoomArc<Pipeline>, Arc<ToldCommits>) {
+    let (engine, told) = (ModelEngine::of(EngineKind::Memory), Arc::<ToldCommits>::default());
+    engine.watch_log(told.clone());
+    let engines = Engines::new(vec![Arc::new(engine)]);
+    let pipeline = new_pipeline(lanes, &[]).telling(&engines, &Budget::new(1 << 20));
+    (LoomArc::new(pipeline), told)
+}
+
+/// Orders a commit to a table of the engine, and installs it.
+fn commit_on(pipeline: &Pipeline, lane: usize) {
+    let mut batch = WriteBatch::new();
+    batch.push(Op::Delete { table: TableId::new(EngineKind::Memory, 1), key: b"" });
+    let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
+    let terms = Terms::new(std::iter::empty(), &[]);
+    let csn = pipeline.enqueue(room, &batch, terms, |_| ()).unwrap();
+    pipeline.installed(csn);
+}
+
+/// Two lanes that are flushed and told of beside each other: no commit up to the CSN that an engine
+/// is told of is missed, and none is told twice.
+#[test]
+fn loom_log_read_3_no_commit_is_missed() {
+    model(2, || {
+        let (pipeline, told) = with_engine(2);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                commit_on(&pipeline, 1);
+                pipeline.flush_lane(1, Task::Flush);
+            })
+        };
+        commit_on(&pipeline, 0);
+        pipeline.flush_lane(0, Task::Flush);
+        other.join().unwrap();
+        assert_eq!(pipeline.tell_all_places(), Csn(2));
+        assert_eq!(told.0.lock().unwrap().len(), 2);
+    });
+}
+
+/// An engine is told beside a flush, as before a cut.
+#[test]
+fn loom_log_read_4_a_cut_is_told_of_beside_a_flush() {
+    model(3, || {
+        let (pipeline, told) = with_engine(1);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || {
+                let stable = pipeline.snapshots.stable_csn();
+                assert!(pipeline.tell_all_places() >= stable);
+            })
+        };
+        commit_on(&pipeline, 0);
+        pipeline.flush_lane(0, Task::Flush);
+        other.join().unwrap();
+        assert_eq!(pipeline.tell_all_places(), Csn(1));
+        assert_eq!(told.0.lock().unwrap().len(), 1);
+    });
+}
+
+fn new_pipeline(lanes: usize, segments: &[OldSegment]) -> Pipeline {
     let opened = |_| OpenedLane {
+        lane: 0,
         plog: Box::new(FakePlog::default()),
         segments: segments.to_vec(),
         used: true,
     };
     let opened = (0..lanes).map(opened).collect();
-    LoomArc::new(Pipeline::new(opened, 64, Snapshots::new(), Csn::ZERO))
+    Pipeline::new(opened, 64, Snapshots::new(), Csn::ZERO)
+}
+
+fn with(lanes: usize, segments: &[OldSegment]) -> LoomArc<Pipeline> {
+    LoomArc::new(new_pipeline(lanes, segments))
 }
 
 fn new() -> LoomArc<Pipeline> {

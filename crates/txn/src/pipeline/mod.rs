@@ -76,6 +76,7 @@ mod guard;
 mod lane;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod places;
 mod ring;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -103,6 +104,7 @@ use gate::{Gate, Passage};
 use guard::Guard;
 pub(crate) use lane::Room;
 use lane::{FlushState, Lane, LaneCounts};
+use places::PlaceTeller;
 use ring::Place;
 use truncation::Segments;
 pub(crate) use truncation::{Newest, OldSegment};
@@ -114,6 +116,8 @@ pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
 
 /// A lane's log as an opening found it.
 pub(crate) struct OpenedLane {
+    /// Its number.
+    pub(crate) lane: u32,
     pub(crate) plog: Box<dyn Plog>,
     /// Segments from before the opening.
     pub(crate) segments: Vec<OldSegment>,
@@ -202,6 +206,7 @@ pub(crate) struct Pipeline {
     durable: AtomicU64,
     gate: Gate,
     waiters: Waiters,
+    teller: PlaceTeller,
     failed: AtomicBool,
     pub(crate) flushers: Flushers,
     pub(crate) counts: Counts,
@@ -221,9 +226,9 @@ impl Pipeline {
         let lanes: Box<[Lane]> = opened
             .into_iter()
             .enumerate()
-            .map(|(number, OpenedLane { plog, segments, used })| {
+            .map(|(number, OpenedLane { lane, plog, segments, used })| {
                 let words = if used { (ring_bytes / 8).next_power_of_two() } else { 4 };
-                Lane::new(number, plog, words, last, Segments::found(segments))
+                Lane::new((number, lane), plog, words, last, Segments::found(segments))
             })
             .collect();
         let pipeline = Pipeline {
@@ -236,6 +241,7 @@ impl Pipeline {
             durable: AtomicU64::new(last.0),
             gate: Gate::new(),
             waiters: Waiters::new(),
+            teller: PlaceTeller::default(),
             failed: AtomicBool::new(false),
             counts: Counts::default(),
         };
@@ -407,7 +413,7 @@ impl Pipeline {
     }
 
     /// Moves the stable CSN to where everything is installed and durable, and acknowledges.
-    fn advance(&self) {
+    pub(crate) fn advance(&self) {
         // After the caller's store to one of the two, before the look at both.
         fence(Ordering::SeqCst);
         self.advance_fenced();
@@ -474,6 +480,7 @@ impl Pipeline {
         // The next leader starts while this one acknowledges.
         drop(turn);
         self.note_durable();
+        self.tell_places();
         outcome
     }
 

@@ -106,7 +106,7 @@ impl Plog for FakePlog {
         Ok(())
     }
 
-    fn truncate_before(&self, _segment: u64) -> Result<()> {
+    fn truncate_before(&self, _segment: u64, _kept: &[u64]) -> Result<()> {
         let called = self.0.cuts.lock().take();
         called.into_iter().for_each(|called| called());
         Ok(())
@@ -140,6 +140,7 @@ fn segments(segments: impl IntoIterator<Item = u64>) -> Vec<OldSegment> {
 fn pipeline(lanes: usize, old: Vec<OldSegment>) -> (Pipeline, Vec<Arc<Log>>) {
     let logs: Vec<Arc<Log>> = (0..lanes).map(|_| Arc::default()).collect();
     let opened = |log: &Arc<Log>| OpenedLane {
+        lane: 0,
         plog: Box::new(FakePlog(log.clone())),
         segments: old.clone(),
         used: true,

@@ -1,6 +1,8 @@
 //! Cuts the logs: decides which segments are still needed, and deletes the others.
 //!
-//! A segment is deleted once all of its commits are in the engines' own files. Before that, a note
+//! A segment is deleted once all of its commits are in the engines' own files. An engine that keeps
+//! its rows in the log may keep the segment instead (LOG-READ-4 of [`spillway_base::log_place`]):
+//! before a cut it is told the places of all stable commits, and then asked. Before the cut, a note
 //! of how far these files go is made durable in the first lane. It tells a recovery that finds
 //! commits missing at the beginning of the logs that this is no damage. Space for the note is
 //! reserved before the log is full, because a full log could not be cut without it.
@@ -31,6 +33,14 @@ impl Newest {
             let of = &mut self.of[kind.index()];
             *of = csn.max(*of);
         }
+    }
+
+    /// The engines whose tables they write to.
+    fn engines(&self) -> EngineSet {
+        let mut engines = EngineSet::EMPTY;
+        let written = |kind: &EngineKind| self.of[kind.index()] > Csn::ZERO;
+        EngineKind::ALL.into_iter().filter(written).for_each(|kind| engines.insert(kind));
+        engines
     }
 
     /// Counts other commits too.
@@ -67,6 +77,16 @@ pub(super) struct Filled {
     pub(super) earlier: bool,
     /// Whether commits in it were discarded by an opening.
     pub(super) discarded: bool,
+}
+
+/// What a cut takes from a lane's log.
+struct LaneCut {
+    /// The log begins with this segment afterwards.
+    begin: u64,
+    /// The segments with commits that go, and the engines whose tables these write to.
+    covered: Vec<(u64, EngineSet)>,
+    /// Those of them that an engine keeps.
+    kept: Vec<u64>,
 }
 
 /// The segments of a lane's log that are still kept, in order.
@@ -229,6 +249,8 @@ impl Pipeline {
     /// may succeed. Any other error stops the log.
     pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
         self.health()?;
+        // Every commit up to `persisted` is stable, so this tells of all that a cut removes.
+        self.tell_all_places();
         self.cut(persisted, false)?;
         let left =
             |lane: &Lane| self.turn(lane).state().segments.filled.iter().any(|old| old.discarded);
@@ -241,16 +263,28 @@ impl Pipeline {
     /// Cuts the segments that are covered now, and no others (PIPE-3).
     fn cut(&self, persisted: Csn, own: bool) -> Result<()> {
         let mut any_covered = false;
-        let begins: Vec<u64> = self
+        let mut cuts: Vec<LaneCut> = self
             .lanes
             .iter()
             .map(|lane| {
                 let mut turn = self.turn(lane);
                 let segments = &turn.state().segments;
-                any_covered |= segments.covered(persisted, own) > 0;
-                segments.begin_of_rest(persisted, own)
+                let covered = segments.filled.iter().take(segments.covered(persisted, own));
+                let covered = covered.map(|filled| (filled.segment, filled.newest.engines()));
+                LaneCut {
+                    begin: segments.begin_of_rest(persisted, own),
+                    covered: covered.collect(),
+                    kept: Vec::new(),
+                }
             })
             .collect();
+        for (lane, cut) in self.lanes.iter().zip(&mut cuts) {
+            any_covered |= !cut.covered.is_empty();
+            let kept = |(segment, engines): &(u64, EngineSet)| {
+                self.is_kept(lane.log, *segment, *engines).then_some(*segment)
+            };
+            cut.kept = cut.covered.iter().filter_map(kept).collect();
+        }
         if any_covered {
             // One lane holds the note that explains where the logs of all lanes begin.
             let mut turn = self.turn(&self.lanes[0]);
@@ -264,11 +298,11 @@ impl Pipeline {
             }
         }
         let mut outcome = Ok(());
-        for (lane, begin) in self.lanes.iter().zip(begins) {
+        for (lane, LaneCut { begin, kept, .. }) in self.lanes.iter().zip(cuts) {
             self.turn(lane).state().segments.cut_before(begin);
             // Deleting files takes a while, and no commit has to wait for it. The call also retries
             // deletions that failed before.
-            outcome = outcome.and(lane.plog.truncate_before(begin));
+            outcome = outcome.and(lane.plog.truncate_before(begin, &kept));
         }
         self.keep_room_for_note();
         outcome

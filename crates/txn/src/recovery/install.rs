@@ -21,10 +21,12 @@ use std::sync::atomic::{self, AtomicUsize};
 
 use spillway_base::batch::{Op, WriteBatch, ops};
 use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::engine::Replayed;
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, TableId, thread};
 
 use super::order::{Run, Window};
+use super::source::{CHECKED, Logged, Piece};
 use crate::engines::Engines;
 
 /// Ranges of keys for each thread, so that none waits long for another in the end.
@@ -40,9 +42,6 @@ const SAME_SHARE: usize = 64;
 const STRIDE: usize = if cfg!(test) { 1 } else { 128 };
 /// Commits from which on it pays to start other threads. Few in tests, which are of few.
 const SHARED_FROM: usize = if cfg!(test) { 3 } else { 256 };
-
-/// Why a batch of a window can be decoded.
-const CHECKED: &str = "it was checked as it was read";
 
 /// Bytes of memory for each operation of a window while it is installed.
 pub(super) const OP_BYTES: usize = 2 * size_of::<Write<'_>>();
@@ -62,9 +61,12 @@ struct Place<'w> {
 struct Write<'w> {
     head: u64,
     csn: Csn,
-    /// Its number in its commit.
-    number: u32,
     op: Op<'w>,
+    piece: &'w Piece,
+    /// Where its record is in the memory of its piece: later in the same commit, larger.
+    at: u32,
+    /// Bytes of its record.
+    bytes: u32,
 }
 
 impl<'w> Write<'w> {
@@ -74,7 +76,12 @@ impl<'w> Write<'w> {
     }
 
     fn order(&self) -> (Place<'w>, Csn, u32) {
-        (self.place(), self.csn, self.number)
+        (self.place(), self.csn, self.at)
+    }
+
+    fn replayed(&self) -> Replayed<'w> {
+        let place = self.piece.begin.plus(self.at as usize);
+        Replayed { csn: self.csn, op: self.op, place, bytes: self.bytes }
     }
 }
 
@@ -182,15 +189,20 @@ pub(super) fn install(
         Together::new(engines, before, scratch, certain).install(threads);
         for run in window.split_front(alone) {
             let commits = run.commits().iter();
-            commits.for_each(|commit| install_alone(engines, commit.csn, run.batch(commit)));
+            commits.for_each(|commit| install_alone(engines, run.piece(), commit));
         }
     }
     Together::new(engines, window.runs, scratch, certain).install(threads);
 }
 
-fn install_alone(engines: &Engines, csn: Csn, batch: &[u8]) {
-    let batch = WriteBatch::from_bytes(batch.to_vec()).expect(CHECKED);
-    engines.in_set(batch.engines()).for_each(|engine| engine.install(csn, &batch));
+fn install_alone(engines: &Engines, piece: &Piece, commit: &Logged) {
+    let batch = WriteBatch::from_bytes(piece.batch(commit).to_vec()).expect(CHECKED);
+    for engine in engines.in_set(batch.engines()) {
+        engine.install(commit.csn, &batch);
+        if engine.wants_places() {
+            engine.place_commits(&[(commit.csn, piece.place(commit))], Csn::ZERO);
+        }
+    }
 }
 
 /// Commits of a window that write single keys.
@@ -237,9 +249,7 @@ impl<'w> Together<'w> {
             for engine in self.engines.iter() {
                 let kind = engine.kind();
                 let commits = share.commits().iter().filter(|commit| commit.engines.contains(kind));
-                engine.replay(&mut commits.flat_map(|commit| {
-                    ops(share.batch(commit)).map(move |op| (commit.csn, op.expect(CHECKED)))
-                }));
+                engine.replay(&mut commits.flat_map(|commit| share.piece().replayed(commit)));
             }
         });
     }
@@ -288,7 +298,7 @@ impl<'w> Together<'w> {
                 let commit = &commits[index - before];
                 // Not the first of each: transactions often begin with the same table.
                 let nth = index / step % (commit.ops as usize).max(1);
-                let op = ops(run.batch(commit)).nth(nth).and_then(Result::ok);
+                let op = ops(run.piece().batch(commit)).nth(nth).and_then(Result::ok);
                 samples.extend(op.map(|op| row(&op)));
             }
             before += commits.len();
@@ -307,12 +317,12 @@ impl<'w> Together<'w> {
                     next.place() == write.place()
                         && (next.csn <= self.certain || next.csn == write.csn)
                 });
-                (!needless).then_some((write.csn, write.op))
+                (!needless).then(|| write.replayed())
             })
         };
         for engine in self.engines.iter() {
             let kind = engine.kind();
-            let of_engine = |write: &(Csn, Op<'_>)| write.1.table().engine() == Some(kind);
+            let of_engine = |write: &Replayed<'_>| write.op.table().engine() == Some(kind);
             engine.replay(&mut needed().filter(of_engine));
         }
     }
@@ -321,10 +331,10 @@ impl<'w> Together<'w> {
 /// Shows the writes of some commits.
 fn each<'r>(run: &'r Run, prefixes: &Prefixes<'_>, mut visit: impl FnMut(Write<'r>)) {
     for commit in run.commits() {
-        for (number, op) in ops(run.batch(commit)).enumerate() {
-            let op = op.expect(CHECKED);
-            let (head, number) = (prefixes.head(row(&op)), number as u32);
-            visit(Write { head, csn: commit.csn, number, op });
+        let piece = run.piece();
+        for Replayed { csn, op, place, bytes } in piece.replayed(commit) {
+            let at = (place.offset - piece.begin.offset) as u32;
+            visit(Write { head: prefixes.head(row(&op)), csn, op, piece, at, bytes });
         }
     }
 }

@@ -147,13 +147,13 @@ impl Replay<'_> {
     fn take(&mut self, piece: Piece) -> Result<()> {
         let lane = &mut self.lanes[piece.lane];
         lane.reached = lane.reached.max(piece.newest.commit);
-        match lane.segments.last_mut().filter(|old| old.segment == piece.segment) {
+        match lane.segments.last_mut().filter(|old| old.segment == piece.begin.segment) {
             Some(old) => {
                 old.newest.join(piece.newest);
                 old.discarded |= piece.discarded;
             }
             None => lane.segments.push(OldSegment {
-                segment: piece.segment,
+                segment: piece.begin.segment,
                 newest: piece.newest,
                 discarded: piece.discarded,
             }),
@@ -245,11 +245,13 @@ pub fn recover(
         } else {
             FilePlog::retire(disk, files, &lane.found)?
         };
-        opened.push(OpenedLane { plog: Box::new(plog), segments: lane.segments, used });
+        let (plog, segments) = (Box::new(plog), lane.segments);
+        opened.push(OpenedLane { lane: lane.number, plog, segments, used });
     }
     horizon.0.recovered(report.last);
     let pipeline = Pipeline::new(opened, log.queue_bytes, horizon.0.clone(), report.last);
     let pipeline = if log.in_turn { pipeline.dealing_in_turn() } else { pipeline };
+    let pipeline = pipeline.telling(&engines, &budget);
     let reserve = Reserve::open(disk.clone(), &log.dir, log.segment_bytes);
     if reserve.is_full() {
         // A commit before the opening may have freed what is still to come back.
@@ -291,7 +293,7 @@ fn replay(
     for (index, (number, reader)) in numbers.iter().zip(readers).enumerate() {
         let (fences, memories) = (fences.clone(), memories.clone());
         let ahead_bytes = memories.0.ahead_bytes;
-        let source = Source::inline(index, reader, fences, memories, &log.dir);
+        let source = Source::inline((index, *number), reader, fences, memories, &log.dir);
         let source = if threads > 1 { source.ahead(ahead_bytes)? } else { source };
         lanes.push(Lane {
             number: *number,

@@ -61,8 +61,9 @@ impl Run {
         Run { piece: self.piece.clone(), commits: start + commits.start..start + commits.end }
     }
 
-    pub(super) fn batch(&self, commit: &Logged) -> &[u8] {
-        self.piece.batch(commit)
+    /// The piece that its commits are in.
+    pub(super) fn piece(&self) -> &Piece {
+        &self.piece
     }
 }
 

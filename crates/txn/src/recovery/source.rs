@@ -7,10 +7,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spillway_base::batch::{Op, ops};
+use spillway_base::batch::{Op, ops, placed_ops};
+use spillway_base::engine::Replayed;
 use spillway_base::lock::{Condvar, Mutex};
 use spillway_base::sync::mpsc::{Receiver, channel};
-use spillway_base::{Csn, EngineSet, Error, ErrorKind, Result, thread};
+use spillway_base::{Csn, EngineSet, Error, ErrorKind, LogPlace, Result, thread};
 use spillway_storage::plog::{LogReader, Recovered};
 
 use super::memory::{Memories, Memory};
@@ -57,11 +58,15 @@ pub(super) struct Logged {
     bytes: u32,
 }
 
+/// Why a batch of a piece can be decoded.
+pub(super) const CHECKED: &str = "it was checked as it was read";
+
 /// Some of a segment's frames, read and checked.
 pub(super) struct Piece {
     /// The index of its lane.
     pub(super) lane: usize,
-    pub(super) segment: u64,
+    /// The place of the first byte of its memory in the log.
+    pub(super) begin: LogPlace,
     pub(super) newest: Newest,
     /// Whether a later opening discarded commits in it.
     pub(super) discarded: bool,
@@ -85,6 +90,21 @@ impl Piece {
     pub(super) fn batch(&self, commit: &Logged) -> &[u8] {
         &self.memory.bytes[commit.at as usize..][..commit.bytes as usize]
     }
+
+    /// The place of that batch in the log.
+    pub(super) fn place(&self, commit: &Logged) -> LogPlace {
+        self.begin.plus(commit.at as usize)
+    }
+
+    /// The operations of one of its commits, with their places.
+    pub(super) fn replayed(&self, commit: &Logged) -> impl Iterator<Item = Replayed<'_>> {
+        let (csn, place) = (commit.csn, self.place(commit));
+        placed_ops(self.batch(commit)).map(move |placed| {
+            let placed = placed.expect(CHECKED);
+            let bytes = placed.bytes as u32;
+            Replayed { csn, op: placed.op, place: place.plus(placed.offset), bytes }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -103,7 +123,7 @@ impl Piece {
         memory.commits.extend(commits.map(logged));
         Piece {
             lane: 0,
-            segment: 1,
+            begin: LogPlace { lane: 0, segment: 1, offset: 0 },
             newest: Newest::default(),
             discarded: false,
             stable: Csn::ZERO,
@@ -168,6 +188,8 @@ pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
 /// Reads a lane, piece by piece.
 pub(super) struct Pieces {
     lane: usize,
+    /// The lane's number.
+    number: u32,
     /// None once its end was told.
     reader: Option<LogReader>,
     fences: Fences,
@@ -187,7 +209,11 @@ impl Pieces {
         memory.recharge();
         let mut piece = Piece {
             lane: self.lane,
-            segment: stretch.segment.sequence,
+            begin: LogPlace {
+                lane: self.number,
+                segment: stretch.segment.sequence,
+                offset: stretch.begin,
+            },
             newest: Newest::default(),
             discarded: false,
             stable: Csn::ZERO,
@@ -231,14 +257,14 @@ pub(super) enum Source {
 
 impl Source {
     pub(super) fn inline(
-        lane: usize,
+        (lane, number): (usize, u32),
         reader: LogReader,
         fences: Fences,
         memories: Memories,
         dir: &Path,
     ) -> Source {
         let (reader, dir) = (Some(reader), dir.to_owned());
-        Source::Inline(Box::new(Pieces { lane, reader, fences, memories, dir }))
+        Source::Inline(Box::new(Pieces { lane, number, reader, fences, memories, dir }))
     }
 
     /// Reads and checks pieces ahead, on a thread of its own, until they take so many bytes of

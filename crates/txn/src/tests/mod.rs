@@ -5,6 +5,7 @@ mod durability;
 mod engines;
 mod lock_memory;
 mod newest;
+mod places;
 mod ranges;
 mod recovery;
 mod refresh;

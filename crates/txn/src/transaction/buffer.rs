@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 
 use smallvec::SmallVec;
-use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::batch::{Op, WriteBatch, bytes_after_row};
 use spillway_base::codec::varint_len;
 use spillway_base::{Csn, Direction, KeyRange, TableId};
 
@@ -259,7 +259,7 @@ impl WriteBuffer {
         let end = self.batch.as_bytes().len();
         let after_key = value.map_or(0, |value| varint_len(value.len() as u64) + value.len());
         let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-        let key_at = end - after_key - key.len();
+        let key_at = end - bytes_after_row(table) - after_key - key.len();
         let (key_len, value_len) = (key.len() as u32, value.map_or(0, <[u8]>::len) as u32);
         let entry = Entry { kind, table, key_at, key_len, value_len, before };
         self.bytes += entry.bytes();
@@ -354,7 +354,7 @@ impl WriteBuffer {
             Kind::Put | Kind::Delete => {
                 let value = entry.value(self.batch.as_bytes());
                 let after = value.map_or(0, |value| varint_len(value.len() as u64) + value.len());
-                entry.key_at + entry.key_len as usize + after
+                entry.key_at + entry.key_len as usize + after + bytes_after_row(entry.table)
             }
             Kind::Range | Kind::Create | Kind::Drop => entry.key_at,
         };

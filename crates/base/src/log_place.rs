@@ -1,0 +1,60 @@
+//! Places of the redo log, for an engine that keeps its rows there.
+//!
+//! Such an engine needs no data files for its rows: an entry of its index holds a version in memory,
+//! or the place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to 4.4). The
+//! engine learns the place of each commit once the commit is durable. Before the log is cut, the
+//! engine says which segments it still needs. These leave the redo log and stay on the disk.
+//!
+//! # Guarantees
+//!
+//! - **LOG-READ-1 (one read).** A put or a delete on a table of [`crate::EngineKind::Memory`] has a
+//!   record of its own in its commit's batch. The record begins at the place of the batch plus the
+//!   record's offset there ([`crate::batch::placed_ops`]). One read of its bytes is enough:
+//!   [`crate::batch::read_row_record`] verifies them, and returns the table, the key, the value and
+//!   the commit's CSN.
+//! - **LOG-READ-2 (each commit once).** An engine that wants places learns the place of every commit
+//!   with operations on its tables once in each opening of the database. A commit that the opening
+//!   reads back comes by [`crate::engine::Engine::replay`], with the place of each record, or by
+//!   [`crate::engine::Engine::place_commits`] right after its install. Any later commit comes by
+//!   `place_commits`, once it is installed and durable. Commits that recovery skips, because every
+//!   engine's files have them, do not come.
+//! - **LOG-READ-3 (through).** When `place_commits` is called with `through`, the engine has learned
+//!   the place of every commit up to that CSN which LOG-READ-2 owes it, and all of these are stable.
+//!   Calls come one after another. `through` does not fall, except that calls during recovery pass
+//!   [`crate::Csn::ZERO`].
+//! - **LOG-READ-4 (before a cut).** A segment leaves the redo log only after every engine that wants
+//!   places was asked whether it keeps it ([`crate::engine::Engine::keeps_segment`]). By then the
+//!   engine has learned the places of all of its commits in that segment. It may be asked again
+//!   about the same segment, if the cut failed or a crash undid it.
+//! - **LOG-READ-5 (kept).** A segment that an engine keeps is not changed or used again, and can be
+//!   opened by its lane and number until the engine removes it. Segments leave the redo log in
+//!   order, so that no crash leaves a gap.
+//! - **LOG-READ-6 (released).** An engine that does not keep a segment does not read it again, and
+//!   none of its reads there is in progress: the file may be overwritten at once.
+//! - **LOG-READ-7 (numbers).** A new segment has a larger number than every kept segment of its
+//!   lane, so that a place names one record as long as its segment is kept.
+//! - **LOG-READ-8 (damage).** Recovery does not read kept segments. One that is missing or damaged
+//!   is not a gap of the redo log: the read that needs it reports it.
+//! - **LOG-READ-9 (beside the writer).** A place that the engine has learned can be read at once,
+//!   while the log's writer appends to the same segment.
+//!
+//! LOG-READ-6 binds the engine, and the others bind its callers.
+
+/// The place of a record, or of a batch, in the log.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LogPlace {
+    /// The lane.
+    pub lane: u32,
+    /// The sequence number of the lane's segment.
+    pub segment: u64,
+    /// Bytes from the start of the segment's file.
+    pub offset: u64,
+}
+
+impl LogPlace {
+    /// The place this many bytes further in the same segment.
+    #[must_use]
+    pub fn plus(self, bytes: usize) -> LogPlace {
+        LogPlace { offset: self.offset + bytes as u64, ..self }
+    }
+}

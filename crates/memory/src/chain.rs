@@ -1,0 +1,204 @@
+//! Chains of versions: where a commit's version goes, what a snapshot finds, and what nobody can
+//! read any more (HiEngine, sections 4.4 and 5.1).
+//!
+//! - **CHAIN-1 (order).** A chain has one version of a commit, the newest commits first. Behind the
+//!   last version there may be a place: a version that is older than all of those, and at or below
+//!   every live snapshot.
+//! - **CHAIN-2 (kept).** Of each row, the newest version stays, and so does the one that any live
+//!   snapshot finds. Of the others only those stay that are not placed yet.
+//! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees
+//!   is removed: its entry becomes empty while it is locked, then its key leaves the index. Whoever
+//!   comes by an RID to an empty entry looks the key up again.
+
+use std::ptr::NonNull;
+
+use spillway_base::Csn;
+use spillway_reclaim::epochs::Pin;
+
+use crate::rows::Locked;
+use crate::segments::Segments;
+use crate::store::{Retired, Store};
+use crate::version::{Content, Version};
+use crate::word::{Target, Word};
+
+/// Versions that are walked before a chain is thinned between live snapshots.
+const LONG: usize = 16;
+
+/// What is left to collect in a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Garbage {
+    /// Nothing.
+    Nothing,
+    /// Something, once the watermark has reached this commit.
+    Until(Csn),
+    /// The row is to be removed: its newest version is a deletion that all see.
+    Row,
+}
+
+/// A chain whose entry is locked.
+pub(crate) struct Chain<'c, 'r, 'e> {
+    pub(crate) store: &'c Store,
+    pub(crate) segments: &'c Segments,
+    pub(crate) entry: &'c mut Locked<'r>,
+    pub(crate) pin: &'c Pin<'e>,
+}
+
+impl Chain<'_, '_, '_> {
+    fn version(&self, at: NonNull<Version>) -> &Version {
+        self.store.version(at, self.pin)
+    }
+
+    /// Puts a new version where its commit belongs. A version of the same commit goes, as later
+    /// operations of a batch override earlier ones; it is returned, and readers may still have it.
+    pub(crate) fn put(&mut self, new: NonNull<Version>) -> Option<NonNull<Version>> {
+        let csn = self.version(new).csn();
+        let mut above: Option<NonNull<Version>> = None;
+        let mut word = self.entry.word();
+        let (next, same) = loop {
+            match word.target() {
+                Target::Version(at) => {
+                    let version = self.version(at);
+                    if version.csn() > csn {
+                        above = Some(at);
+                        word = version.next();
+                    } else if version.csn() == csn {
+                        break (version.next(), Some(at));
+                    } else {
+                        break (word, None);
+                    }
+                }
+                Target::Place(_) | Target::Empty => break (word, None),
+            }
+        };
+        self.version(new).set_next(next);
+        match above {
+            Some(above) => {
+                self.version(above).set_next(Word::version(new));
+                self.entry.mark();
+            }
+            None => self.entry.set(Word::version(new)),
+        }
+        same
+    }
+
+    /// Whether something is to be collected in the chain, whatever the watermark.
+    pub(crate) fn has_garbage(&self) -> bool {
+        match self.entry.word().target() {
+            Target::Version(at) => {
+                let version = self.version(at);
+                version.next() != Word::EMPTY || !matches!(version.content(), Content::Value(_))
+            }
+            Target::Place(_) | Target::Empty => false,
+        }
+    }
+
+    /// Unlinks the versions that are older than the newest one up to the watermark (CHAIN-2).
+    pub(crate) fn trim(&mut self, watermark: Csn, retired: &mut Vec<Retired>) -> Garbage {
+        let Target::Version(head) = self.entry.word().target() else { return Garbage::Nothing };
+        let (mut above, mut at) = (None, head);
+        while self.version(at).csn() > watermark {
+            match self.version(at).next().target() {
+                Target::Version(next) => (above, at) = (Some(at), next),
+                Target::Place(_) => return Garbage::Until(self.version(at).csn()),
+                // No version is older than the last one above the watermark.
+                Target::Empty => {
+                    let last = self.version(at);
+                    return match (above, last.content()) {
+                        (None, Content::Value(_)) => Garbage::Nothing,
+                        (None, _) => Garbage::Until(last.csn()),
+                        (Some(above), _) => Garbage::Until(self.version(above).csn()),
+                    };
+                }
+            }
+        }
+        if !self.cut_behind(at, retired) {
+            return Garbage::Until(self.version(at).csn());
+        }
+        let base = self.version(at);
+        if let Some(above) = above {
+            return Garbage::Until(self.version(above).csn());
+        }
+        match (base.content(), base.place()) {
+            (Content::Value(_), _) => Garbage::Nothing,
+            (_, Err(_)) => Garbage::Until(base.csn()),
+            (Content::Deleted(_), Ok(_)) => Garbage::Row,
+            (Content::Absent, Ok(place)) => {
+                self.entry.set_as_it_was(Word::place(place));
+                retired.push(Retired::Version(at));
+                Garbage::Nothing
+            }
+        }
+    }
+
+    /// Unlinks everything behind a version, if all of it is placed (STORE-2).
+    fn cut_behind(&self, at: NonNull<Version>, retired: &mut Vec<Retired>) -> bool {
+        let first = self.version(at).next();
+        let mut word = first;
+        while let Target::Version(next) = word.target() {
+            if self.version(next).place().is_err() {
+                return false;
+            }
+            word = self.version(next).next();
+        }
+        self.version(at).set_next(Word::EMPTY);
+        self.retire_from(first, retired);
+        true
+    }
+
+    /// Retires a version and all behind it. They were unlinked.
+    pub(crate) fn retire_from(&self, first: Word, retired: &mut Vec<Retired>) {
+        let mut word = first;
+        loop {
+            match word.target() {
+                Target::Version(at) => {
+                    word = self.version(at).next();
+                    self.retire(at, retired);
+                }
+                Target::Place(place) => return self.segments.sub_live(place),
+                Target::Empty => return,
+            }
+        }
+    }
+
+    /// Retires one version, which was unlinked and is placed.
+    pub(crate) fn retire(&self, at: NonNull<Version>, retired: &mut Vec<Retired>) {
+        let version = self.version(at);
+        match (version.is_deletion(), version.place()) {
+            (false, Ok(place)) => self.segments.sub_live(place),
+            _ => {}
+        }
+        retired.push(Retired::Version(at));
+    }
+
+    /// Whether the chain is so long that it is worth thinning.
+    pub(crate) fn is_long(&self) -> bool {
+        let mut word = self.entry.word();
+        for _ in 0..LONG {
+            match word.target() {
+                Target::Version(at) => word = self.version(at).next(),
+                Target::Place(_) | Target::Empty => return false,
+            }
+        }
+        true
+    }
+
+    /// Unlinks the versions that no snapshot of `live` finds, where the last of these is the stable
+    /// CSN, and snapshots to come are not below it (CHAIN-2).
+    pub(crate) fn thin(&mut self, live: &[Csn], retired: &mut Vec<Retired>) {
+        let Target::Version(mut newer) = self.entry.word().target() else { return };
+        let stable = live.last().copied().unwrap_or_default();
+        loop {
+            let Target::Version(at) = self.version(newer).next().target() else { return };
+            let (version, above) = (self.version(at), self.version(newer).csn());
+            // The first live snapshot that sees the version.
+            let first = live.partition_point(|live| *live < version.csn());
+            let seen = live.get(first).is_some_and(|live| *live < above);
+            if seen || above > stable || version.place().is_err() {
+                newer = at;
+                continue;
+            }
+            self.version(newer).set_next(version.next());
+            self.retire(at, retired);
+        }
+    }
+}

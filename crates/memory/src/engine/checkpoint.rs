@@ -1,0 +1,309 @@
+//! Checkpoints without data (HiEngine, section 4.3): the pages of arrays that changed, and the
+//! indexes of tables that changed. They run beside reads and writes.
+//!
+//! The checkpoint's CSN is pinned, so that what its snapshot sees stays (PINS-2): of each entry it
+//! writes the place of the version that the snapshot finds. An entry with a newer version leaves its
+//! page dirty for the next checkpoint. An index may have keys that the snapshot does not see: their
+//! entries are empty there, and the opening leaves them out.
+
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway_base::clock::Clock;
+use spillway_base::codec::put_varint;
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::{Csn, Direction, ErrorKind, Result, thread};
+
+use super::Inner;
+use crate::index::Entries;
+use crate::manifest::{Manifest, PageFile, TableFiles};
+use crate::pins::Pinned;
+use crate::rows::PAGE_ENTRIES;
+use crate::segments::Home;
+use crate::stream::Writer;
+use crate::table::Table;
+use crate::version::Content;
+use crate::word::{Target, Word};
+
+/// Entries of an index that are collected at a time.
+const COLLECTED: usize = 1024;
+/// Page files of a table may have so many times its pages before they are written as one.
+const PAGES_TIMES: u64 = 2;
+/// A checkpoint waits for commits to be placed: so long at a time, and so often.
+const PLACING_NAP: Duration = Duration::from_millis(1);
+const PLACING_TRIES: usize = 2000;
+
+/// The checkpoints of an engine.
+pub(super) struct Checkpoints {
+    /// The one that an opening would read. Held by who writes the next.
+    last: Mutex<Manifest>,
+    /// Its CSN.
+    recorded: AtomicU64,
+    /// The CSN of the one that this opening read.
+    opened_at: Csn,
+    /// The next number of a file.
+    files: AtomicU64,
+    /// A checkpoint is asked for, of commits up to this one.
+    requested: AtomicU64,
+}
+
+impl Checkpoints {
+    pub(super) fn new(last: Manifest) -> Checkpoints {
+        Checkpoints {
+            recorded: AtomicU64::new(last.csn.0),
+            opened_at: last.csn,
+            files: AtomicU64::new(last.files),
+            requested: AtomicU64::new(0),
+            last: Mutex::new(last),
+        }
+    }
+
+    pub(super) fn recorded(&self) -> Csn {
+        Csn(self.recorded.load(Ordering::Acquire))
+    }
+
+    pub(super) fn opened_at(&self) -> Csn {
+        self.opened_at
+    }
+
+    pub(super) fn next_file(&self) -> u64 {
+        self.files.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn request(&self, csn: Csn) {
+        self.requested.fetch_max(csn.0, Ordering::AcqRel);
+    }
+
+    /// Whether one is asked for that would have more than the last.
+    pub(super) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire) > self.recorded().0
+    }
+}
+
+impl Inner {
+    pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
+        self.dir.join(format!("{number:016x}.{kind}"))
+    }
+
+    /// The CSN of the next checkpoint, pinned: it is stable, and all commits up to it are placed.
+    /// `None` if they are not placed for long: then another thread tells of places.
+    fn checkpoint_csn(&self) -> Option<(Csn, Pinned)> {
+        // Holds the watermark where it is, so that it stays at or below the stable CSN of now.
+        let held = self.pins.pin(Csn::ZERO);
+        let csn = self.pins.stable();
+        let pinned = self.pins.pin(csn);
+        drop(held);
+        for _ in 0..PLACING_TRIES {
+            if self.is_placed(csn) {
+                return Some((csn, pinned));
+            }
+            thread::blocking(|| Clock::system().sleep(PLACING_NAP));
+        }
+        None
+    }
+
+    /// Writes a checkpoint of what is stable (MEMORY-3).
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        let mut last = self.checkpoints.last.lock();
+        self.health()?;
+        let Some((csn, _pinned)) = self.checkpoint_csn() else { return Ok(()) };
+        if csn <= last.csn {
+            return Ok(());
+        }
+        let outcome = self.write_checkpoint(&last, csn);
+        match outcome {
+            Ok(manifest) => {
+                self.segments.end_checkpoint(manifest.number);
+                self.checkpoints.recorded.fetch_max(csn.0, Ordering::AcqRel);
+                *last = manifest;
+                self.counts.checkpoints.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) => {
+                // The marks of pages were taken.
+                let tables = self.tables.load();
+                tables.values().for_each(|table| table.rows.mark_all());
+                if error.kind() != ErrorKind::DiskFull {
+                    self.fail(&error);
+                }
+                return Err(error);
+            }
+        }
+        let manifest = last.clone();
+        drop(last);
+        self.remove_files(&manifest)
+    }
+
+    fn write_checkpoint(&self, last: &Manifest, csn: Csn) -> Result<Manifest> {
+        let number = self.segments.begin_checkpoint();
+        let mut tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
+        tables.retain(|table| table.exists_at(csn));
+        tables.sort_unstable_by_key(|table| table.id);
+        let mut manifest = Manifest { number, csn, ..Manifest::default() };
+        for table in &tables {
+            let before = last.tables.iter().find(|files| files.id == table.id);
+            manifest.tables.push(self.write_table(table, before, last.csn, csn)?);
+        }
+        // After the pages: they name no other segments.
+        let named = self.segments.iter().filter(|(_, segment)| segment.home() != Home::Released);
+        manifest.segments = named.map(|(handle, segment)| (handle, segment.origin)).collect();
+        manifest.files = self.checkpoints.files.load(Ordering::Relaxed);
+        self.disk.sync_dir(&self.dir)?;
+        let bytes = manifest.write(&*self.disk, &self.dir)?;
+        self.counts.checkpoint_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(manifest)
+    }
+
+    fn write_table(
+        &self,
+        table: &Table,
+        before: Option<&TableFiles>,
+        last: Csn,
+        csn: Csn,
+    ) -> Result<TableFiles> {
+        // Before anything is written: what is folded meanwhile was hidden from this snapshot.
+        let mut ranges = table.ranges().to_vec();
+        ranges.retain(|range| range.csn <= csn);
+        let mut files = TableFiles {
+            id: table.id,
+            created: table.created,
+            index: 0,
+            keys: 0,
+            pages: before.map_or_else(Vec::new, |before| before.pages.clone()),
+            ranges,
+        };
+        let pages = table.rows.end().div_ceil(PAGE_ENTRIES);
+        let written: u64 = files.pages.iter().map(|file| file.pages).sum();
+        let whole = before.is_none() || written > PAGES_TIMES * pages;
+        if whole {
+            files.pages.clear();
+            table.rows.mark_all();
+        }
+        files.pages.extend(self.write_pages(table, pages, csn)?);
+        match before {
+            Some(before) if table.changed() <= last => {
+                (files.index, files.keys) = (before.index, before.keys);
+            }
+            _ => (files.index, files.keys) = self.write_index(table)?,
+        }
+        Ok(files)
+    }
+
+    /// Writes the pages that are dirty; nothing if none is.
+    fn write_pages(&self, table: &Table, pages: u64, csn: Csn) -> Result<Option<PageFile>> {
+        let mut file: Option<(u64, Writer)> = None;
+        let mut written = 0;
+        for page in 0..pages {
+            if !table.rows.take_mark(page) {
+                continue;
+            }
+            let (words, newer) = self.page_at(table, page, csn);
+            if newer {
+                table.rows.mark_again(page);
+            }
+            if file.is_none() {
+                let number = self.checkpoints.next_file();
+                let path = self.path_of(number, "pages");
+                file = Some((number, Writer::create(&*self.disk, &path, number)?));
+            }
+            let (_, writer) = file.as_mut().expect("it was created");
+            writer.put(|out| {
+                out.extend_from_slice(&page.to_le_bytes());
+                words.iter().for_each(|word| out.extend_from_slice(&word.0.to_le_bytes()));
+            })?;
+            written += 1;
+        }
+        let Some((number, writer)) = file else { return Ok(None) };
+        let bytes = writer.finish()?;
+        self.counts.checkpoint_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Some(PageFile { number, pages: written }))
+    }
+
+    /// The entries of a page as a snapshot sees them, and whether one has a newer version.
+    fn page_at(&self, table: &Table, page: u64, csn: Csn) -> (Vec<Word>, bool) {
+        let pin = self.store.pin();
+        let mut newer = false;
+        let mut at = |slot: u64| {
+            let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+            while let Target::Version(at) = word.target() {
+                let version = self.store.version(at, &pin);
+                if version.csn() > csn {
+                    newer = true;
+                    word = version.next();
+                    continue;
+                }
+                return match (version.content(), version.place()) {
+                    (Content::Deleted(_), _) => Word::EMPTY,
+                    (_, Ok(place)) => Word::place(place),
+                    (_, Err(_)) => unreachable!("commits up to the checkpoint are placed"),
+                };
+            }
+            word
+        };
+        let begin = page * PAGE_ENTRIES;
+        ((begin..begin + PAGE_ENTRIES).map(&mut at).collect(), newer)
+    }
+
+    /// Writes an index: each key after the bytes that it shares with the one before, with its RID.
+    fn write_index(&self, table: &Table) -> Result<(u64, u64)> {
+        let number = self.checkpoints.next_file();
+        let mut writer = Writer::create(&*self.disk, &self.path_of(number, "index"), number)?;
+        let (mut entries, mut last, mut keys) = (Entries::default(), None::<Vec<u8>>, 0);
+        loop {
+            let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let pin = self.store.pin();
+            let direction = Direction::Forward;
+            let until = Bound::Unbounded;
+            table.index.collect(from, until, direction, COLLECTED, &mut entries, &pin);
+            drop(pin);
+            let count = entries.len();
+            writer.put(|out| {
+                for at in 0..count {
+                    let before = match at.checked_sub(1) {
+                        Some(before) => entries.key(before),
+                        None => last.as_deref().unwrap_or_default(),
+                    };
+                    let key = entries.key(at);
+                    let shared = before.iter().zip(key).take_while(|(a, b)| a == b).count();
+                    put_varint(out, shared as u64);
+                    put_varint(out, (key.len() - shared) as u64);
+                    out.extend_from_slice(&key[shared..]);
+                    put_varint(out, entries.rid(at).slot());
+                    put_varint(out, u64::from(entries.rid(at).generation()));
+                }
+            })?;
+            keys += count as u64;
+            if count < COLLECTED {
+                break;
+            }
+            last = Some(entries.key(count - 1).to_vec());
+        }
+        let bytes = writer.finish()?;
+        self.counts.checkpoint_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok((number, keys))
+    }
+
+    /// Removes the files that the last checkpoint does not name, and releases dead segments.
+    pub(super) fn remove_files(&self, manifest: &Manifest) -> Result<()> {
+        for (_, segment) in self.segments.iter() {
+            if matches!(segment.home(), Home::Kept(_)) && self.segments.is_dead(segment) {
+                self.segments.release(segment)?;
+                self.counts.released.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let mut named: Vec<u64> = manifest.file_numbers().collect();
+        named.sort_unstable();
+        for name in self.disk.list(&self.dir)? {
+            let Some((number, kind)) = name.split_once('.') else { continue };
+            let Ok(number) = u64::from_str_radix(number, 16) else { continue };
+            let of_checkpoint = matches!(kind, "pages" | "index");
+            // A later checkpoint may be writing files with larger numbers.
+            if of_checkpoint && number < manifest.files && named.binary_search(&number).is_err() {
+                self.disk.remove(&self.dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}

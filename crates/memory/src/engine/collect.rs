@@ -1,0 +1,163 @@
+//! Collection of versions that nobody can read any more (HiEngine, section 4.4).
+//!
+//! Whoever leaves an older version or a deletion in a chain queues the row. Commits look at a few
+//! queued rows now and then, and the background work looks at all.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use spillway_base::Csn;
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::Ordering;
+use spillway_reclaim::epochs::stripe;
+
+use super::Inner;
+use crate::chain::{Chain, Garbage};
+use crate::rid::Rid;
+use crate::store::Retired;
+use crate::table::Table;
+use crate::version::Content;
+use crate::word::{Target, Word};
+
+const SHARDS: usize = 16;
+
+/// A row with garbage.
+pub(super) struct Item {
+    pub(super) table: Arc<Table>,
+    pub(super) rid: Rid,
+    /// It can be collected once the watermark is here.
+    pub(super) until: Csn,
+}
+
+/// Rows with garbage.
+pub(super) struct Collector(Box<[Mutex<VecDeque<Item>>]>);
+
+impl Collector {
+    pub(super) fn new() -> Collector {
+        Collector((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+
+    pub(super) fn push(&self, item: Item) {
+        self.0[stripe() % SHARDS].lock().push_back(item);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Takes rows out of a shard's front that can be collected.
+    fn take(&self, shard: usize, watermark: Csn, most: usize, out: &mut Vec<Item>) {
+        let mut items = self.0[shard].lock();
+        while out.len() < most && items.front().is_some_and(|item| item.until <= watermark) {
+            out.extend(items.pop_front());
+        }
+    }
+}
+
+impl Inner {
+    /// Collects some rows that this thread queued.
+    pub(super) fn collect_some(&self, most: usize) {
+        let mut items = Vec::new();
+        self.collector.take(stripe() % SHARDS, self.pins.watermark(), most, &mut items);
+        self.collect_items(items);
+    }
+
+    /// Collects what can be. Whether there was anything.
+    pub(super) fn collect_all(&self) -> bool {
+        let mut live = Vec::new();
+        self.pins.live(&mut live);
+        let watermark = self.pins.watermark();
+        let mut any = false;
+        for shard in 0..SHARDS {
+            loop {
+                let mut items = Vec::new();
+                self.collector.take(shard, watermark, 256, &mut items);
+                if items.is_empty() {
+                    break;
+                }
+                any = true;
+                if !self.collect_items(items) {
+                    break;
+                }
+            }
+        }
+        self.store.release();
+        any
+    }
+
+    /// Whether any of them needs no further collection.
+    fn collect_items(&self, items: Vec<Item>) -> bool {
+        let mut done = false;
+        for item in items {
+            match self.collect_row(&item.table, item.rid) {
+                Garbage::Until(until) => self.collector.push(Item { until, ..item }),
+                Garbage::Nothing | Garbage::Row => done = true,
+            }
+        }
+        done
+    }
+
+    /// Collects what can be of one row, and removes it if it is deleted.
+    pub(super) fn collect_row(&self, table: &Arc<Table>, rid: Rid) -> Garbage {
+        let pin = self.store.pin();
+        let mut retired = Vec::new();
+        let mut entry = table.rows.lock(rid.slot());
+        let mut chain =
+            Chain { store: &self.store, segments: &self.segments, entry: &mut entry, pin: &pin };
+        let garbage = chain.trim(self.pins.watermark(), &mut retired);
+        if garbage == Garbage::Row
+            && let Target::Version(at) = chain.entry.word().target()
+        {
+            let version = self.store.version(at, &pin);
+            let Content::Deleted(key) = version.content() else {
+                unreachable!("a row that is removed ends with a deletion")
+            };
+            // The slot may be of another row by now, if the row was removed before.
+            let rid = table.index.get(key, &pin).filter(|now| now.slot() == rid.slot());
+            if let Some(rid) = rid {
+                chain.entry.set(Word::EMPTY);
+                // While the entry is locked (CHAIN-3).
+                let removed = table.index.remove(key, rid, &pin);
+                debug_assert!(removed, "only who has the entry's lock removes its key");
+                retired.push(Retired::Version(at));
+                retired.push(Retired::Slot(table.clone(), rid));
+            }
+        }
+        drop(entry);
+        if !retired.is_empty() {
+            self.counts.collected.fetch_add(retired.len() as u64, Ordering::Relaxed);
+            self.store.retire(retired);
+        }
+        garbage
+    }
+
+    /// Removes the rows and versions that deleted ranges hide from everybody, and forgets those
+    /// ranges (E10). Whether there were any.
+    pub(super) fn fold_ranges(&self) -> bool {
+        let mut any = false;
+        let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
+        for table in tables.iter().filter(|table| table.has_ranges()) {
+            for range in table.ranges().iter() {
+                if range.csn <= self.pins.watermark() && self.fold_range(table, range) {
+                    table.forget_range(range);
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// Drops tables that no snapshot sees. Whether there were any.
+    pub(super) fn drop_tables(&self) -> bool {
+        let watermark = self.pins.watermark();
+        let gone = |table: &&Arc<Table>| table.dropped() <= watermark;
+        let gone: Vec<Arc<Table>> = self.tables.load().values().filter(gone).cloned().collect();
+        for table in &gone {
+            if !self.empty_table(table) {
+                continue;
+            }
+            self.change_tables(|tables| _ = tables.remove(&table.id));
+        }
+        !gone.is_empty()
+    }
+}

@@ -1,0 +1,208 @@
+//! Log compaction, its first form (HiEngine, section 4.4): copies the live records of kept segments
+//! with few of them into new files, so that the old ones can go (MEMORY-4).
+//!
+//! It finds live records by the arrays: it goes over the entries and collects the places in the
+//! segments it has chosen. So it parses no log, and looks no key up. Then it reads the records in
+//! the order of their places, and writes them one behind the other. Once the new file is durable,
+//! each place is exchanged under its entry's lock, if it is still the same. The old segments are
+//! released after the next checkpoint (SEGMENT-2).
+//!
+//! ```text
+//! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)
+//! ```
+
+use std::sync::Arc;
+
+use spillway_base::batch::read_row_record;
+use spillway_base::sync::atomic::Ordering;
+use spillway_base::{Result, thread};
+use spillway_storage::OpenMode;
+
+use super::Inner;
+use super::recover::compacted_name;
+use crate::segments::{Home, Origin};
+use crate::table::Table;
+use crate::word::{Place, Target, Word, class_bytes};
+
+const MAGIC: &[u8; 8] = b"SPLWROW1";
+const HEAD_BYTES: u64 = 16;
+/// Live bytes that one compaction copies, at most.
+const COPIED: u64 = 64 << 20;
+/// Bytes that are read at a time.
+const READ_BYTES: u64 = 1 << 20;
+
+/// A live record of a segment that is compacted.
+struct Live {
+    place: Place,
+    table: u32,
+    slot: u64,
+}
+
+impl Inner {
+    /// Compacts some kept segments, if they take too much space. Whether it did.
+    pub(super) fn compact(&self) -> Result<bool> {
+        let victims = self.victims();
+        if victims.is_empty() {
+            return Ok(false);
+        }
+        let tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
+        let mut live = Vec::new();
+        for (number, table) in tables.iter().enumerate() {
+            self.find_live(number as u32, table, &victims, &mut live);
+        }
+        live.sort_unstable_by_key(|one| (one.place.handle, one.place.offset));
+        let moved = self.copy(&live)?;
+        for (one, new) in live.iter().zip(&moved) {
+            if let Some(new) = new {
+                self.exchange(&tables[one.table as usize], one.slot, one.place, *new);
+            }
+        }
+        // The old segments go after a checkpoint.
+        self.checkpoints.request(self.pins.stable());
+        Ok(true)
+    }
+
+    /// The segments to compact: those with the smallest live shares, until the rest takes no more
+    /// than it may.
+    fn victims(&self) -> Vec<u32> {
+        let (bytes, live) = self.kept_bytes();
+        let most = (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest;
+        let mut past = bytes.saturating_sub(most);
+        let mut kept: Vec<(u64, u64, u32)> = Vec::new();
+        for (handle, segment) in self.segments.iter() {
+            if let Home::Kept(len) = segment.home() {
+                match segment.live() {
+                    // It goes after a checkpoint.
+                    0 => past = past.saturating_sub(len),
+                    live => kept.push((live, len, handle)),
+                }
+            }
+        }
+        kept.sort_unstable_by_key(|(live, len, _)| live * 1000 / (*len).max(1));
+        let (mut victims, mut copied) = (Vec::new(), 0);
+        for (live, len, handle) in kept {
+            if past == 0 || copied >= COPIED || live >= len {
+                break;
+            }
+            past = past.saturating_sub(len - live);
+            copied += live;
+            victims.push(handle);
+        }
+        victims.sort_unstable();
+        victims
+    }
+
+    /// Collects the places of a table's versions in some segments.
+    fn find_live(&self, number: u32, table: &Table, victims: &[u32], live: &mut Vec<Live>) {
+        const UNDER_ONE_PIN: u64 = 4096;
+        let end = table.rows.end();
+        for begin in (0..end).step_by(UNDER_ONE_PIN as usize) {
+            let pin = self.store.pin();
+            for slot in begin..(begin + UNDER_ONE_PIN).min(end) {
+                let mut note = |place: Place| {
+                    if victims.binary_search(&place.handle).is_ok() {
+                        live.push(Live { place, table: number, slot });
+                    }
+                };
+                let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+                loop {
+                    match word.target() {
+                        Target::Version(at) => {
+                            let version = self.store.version(at, &pin);
+                            if let (Ok(place), false) = (version.place(), version.is_deletion()) {
+                                note(place);
+                            }
+                            word = version.next();
+                        }
+                        Target::Place(place) => break note(place),
+                        Target::Empty => break,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies records, in the order of their places, into a new file, and makes it durable. Answers
+    /// their new places; none for a record that cannot be read, which stays where it is.
+    fn copy(&self, live: &[Live]) -> Result<Vec<Option<Place>>> {
+        let number = self.checkpoints.next_file();
+        let path = self.dir.join(compacted_name(number));
+        let file = self.disk.open(&path, OpenMode::Create)?;
+        let mut out = Vec::from(MAGIC);
+        out.extend_from_slice(&number.to_le_bytes());
+        let handle = self.segments.handle(Origin::Compacted { number });
+        let (mut end, mut written) = (HEAD_BYTES, 0);
+        let mut moved = Vec::with_capacity(live.len());
+        let (mut read, mut begin, mut of) = (Vec::new(), 0, None);
+        for one in live {
+            let (offset, len) = (u64::from(one.place.offset), class_bytes(one.place.class));
+            let has = of == Some(one.place.handle)
+                && offset >= begin
+                && offset + len <= begin + read.len() as u64;
+            if !has {
+                let source = self.segments.file(one.place.handle)?;
+                let most = source.len()?.saturating_sub(offset);
+                read.resize(READ_BYTES.max(len).min(most) as usize, 0);
+                thread::blocking(|| source.read_at(offset, &mut read))?;
+                (begin, of) = (offset, Some(one.place.handle));
+            }
+            let bytes = &read[(offset - begin) as usize..];
+            match read_row_record(bytes) {
+                Ok(record) => {
+                    let place = Place { handle, offset: end as u32, class: one.place.class };
+                    out.extend_from_slice(&bytes[..record.bytes]);
+                    end += record.bytes as u64;
+                    moved.push(Some(place));
+                }
+                // It may have been overwritten since it was found; a read of it tells of damage.
+                Err(_) => moved.push(None),
+            }
+            if out.len() as u64 >= READ_BYTES {
+                thread::blocking(|| file.write_at(written, &out))?;
+                written += out.len() as u64;
+                out.clear();
+            }
+        }
+        thread::blocking(|| file.write_at(written, &out))?;
+        thread::blocking(|| file.sync())?;
+        self.disk.sync_dir(&self.dir)?;
+        let segment = self.segments.get(handle).expect("it was given a handle");
+        segment.set_home(Home::Kept(end));
+        self.counts.compacted_bytes.fetch_add(end, Ordering::Relaxed);
+        Ok(moved)
+    }
+
+    /// Exchanges a place of a row for another one.
+    fn exchange(&self, table: &Table, slot: u64, old: Place, new: Place) {
+        let pin = self.store.pin();
+        let mut entry = table.rows.lock(slot);
+        let (mut above, mut word) = (None, entry.word());
+        loop {
+            match word.target() {
+                Target::Version(at) => {
+                    let version = self.store.version(at, &pin);
+                    if version.place() == Ok(old) && !version.is_deletion() {
+                        version.set_place(new);
+                        entry.mark();
+                        break;
+                    }
+                    above = Some(at);
+                    word = version.next();
+                }
+                Target::Place(place) if place == old => {
+                    match above {
+                        Some(above) => {
+                            self.store.version(above, &pin).set_next(Word::place(new));
+                            entry.mark();
+                        }
+                        None => entry.set(Word::place(new)),
+                    }
+                    break;
+                }
+                Target::Place(_) | Target::Empty => return,
+            }
+        }
+        self.segments.add_live(new);
+        self.segments.sub_live(old);
+    }
+}

@@ -1,0 +1,225 @@
+//! Scans.
+//!
+//! A cursor collects some entries of the index at a time, and copies the rows that its snapshot
+//! sees. So it holds nothing of the engine between two steps but its snapshot (PINS-2). After a row
+//! was read from the log it looks at the index again, as its pin was gone meanwhile.
+
+use std::ops::Bound;
+use std::ops::Range;
+use std::sync::Arc;
+
+use spillway_base::engine::{Access, Cursor};
+use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
+
+use super::Inner;
+use super::read::Seen;
+use crate::index::Entries;
+use crate::pins::Pinned;
+use crate::table::Table;
+
+/// Entries that a cursor collects first, and at most.
+const FIRST: usize = 16;
+const MOST: usize = 256;
+/// Bytes of rows after which it collects no more.
+const BYTES: usize = 256 << 10;
+
+/// A row in a cursor's buffer.
+struct Row {
+    key: Range<usize>,
+    value: Range<usize>,
+    csn: Csn,
+}
+
+pub(super) struct MemoryCursor {
+    engine: Arc<Inner>,
+    table: Arc<Table>,
+    _pinned: Pinned,
+    snapshot: Csn,
+    direction: Direction,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+    /// The last key that was looked at.
+    position: Option<Vec<u8>>,
+    buffer: Vec<u8>,
+    rows: Vec<Row>,
+    /// The rows of the last step.
+    given: Range<usize>,
+    last_key: Option<Vec<u8>>,
+    entries: Entries,
+    most: usize,
+    ended: bool,
+    value: Vec<u8>,
+}
+
+impl MemoryCursor {
+    pub(super) fn new(
+        engine: Arc<Inner>,
+        table: Arc<Table>,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+    ) -> MemoryCursor {
+        let pinned = engine.pins.pin(snapshot);
+        MemoryCursor {
+            engine,
+            table,
+            _pinned: pinned,
+            snapshot,
+            direction,
+            start: range.start.to_vec(),
+            end: range.end.map(<[u8]>::to_vec),
+            position: None,
+            buffer: Vec::new(),
+            rows: Vec::new(),
+            given: 0..0,
+            last_key: None,
+            entries: Entries::default(),
+            most: FIRST,
+            ended: range.is_empty(),
+            value: Vec::new(),
+        }
+    }
+
+    /// Collects more rows, until there is one or the end is reached.
+    fn fill(&mut self, access: Access) -> Result<()> {
+        if self.given.end > 0 {
+            self.last_key = Some(self.buffer[self.rows[self.given.end - 1].key.clone()].to_vec());
+        }
+        self.given = 0..0;
+        self.rows.clear();
+        self.buffer.clear();
+        while self.rows.is_empty() && !self.ended {
+            self.collect(access)?;
+        }
+        Ok(())
+    }
+
+    /// Collects the next entries, and copies what the snapshot sees of them.
+    fn collect(&mut self, access: Access) -> Result<()> {
+        let engine = self.engine.clone();
+        let mut pin = engine.store.pin();
+        let start = Bound::Included(self.start.as_slice());
+        let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let past = self.position.as_deref().map(Bound::Excluded);
+        let (from, until) = match self.direction {
+            Direction::Forward => (past.unwrap_or(start), end),
+            Direction::Backward => (past.unwrap_or(end), start),
+        };
+        let mut entries = std::mem::take(&mut self.entries);
+        self.table.index.collect(from, until, self.direction, self.most, &mut entries, &pin);
+        let (count, mut done) = (entries.len(), 0);
+        let mut outcome = Ok(());
+        while done < count && self.buffer.len() < BYTES {
+            let (key, rid) = (entries.key(done), entries.rid(done));
+            done += 1;
+            match engine.see(&self.table, rid, self.snapshot, &pin) {
+                Seen::Value(csn, value) => self.push(key, csn, value),
+                Seen::Deleted(_) | Seen::Nothing => {}
+                Seen::Place(_) if !self.rows.is_empty() => {
+                    // The rows before it can be given without a wait (C4).
+                    done -= 1;
+                    break;
+                }
+                Seen::Place(_) => {
+                    // By its key: entries are not to be used once the pin was gone.
+                    let mut value = std::mem::take(&mut self.value);
+                    let read = pin.outside(|| {
+                        engine.get(&self.table, key, self.snapshot, access, &mut value)
+                    });
+                    match read {
+                        Ok(found) => {
+                            if let (true, Some(csn)) = (found.is_value(), found.csn()) {
+                                self.push(key, csn, &value);
+                            }
+                        }
+                        Err(error) => {
+                            outcome = Err(error);
+                            done -= 1;
+                        }
+                    }
+                    self.value = value;
+                    break;
+                }
+            }
+        }
+        if let Some(last) = done.checked_sub(1) {
+            let position = self.position.get_or_insert_default();
+            position.clear();
+            position.extend_from_slice(entries.key(last));
+        }
+        if outcome.is_ok() {
+            self.ended = count < self.most && done == count;
+            self.most = (2 * self.most).min(MOST);
+        }
+        self.entries = entries;
+        outcome
+    }
+
+    fn push(&mut self, key: &[u8], csn: Csn, value: &[u8]) {
+        if self.table.hidden_by(key, Some(csn), self.snapshot).is_some() {
+            return;
+        }
+        let at = self.buffer.len();
+        self.buffer.extend_from_slice(key);
+        let between = self.buffer.len();
+        self.buffer.extend_from_slice(value);
+        let end = self.buffer.len();
+        self.rows.push(Row { key: at..between, value: between..end, csn });
+    }
+
+    fn step(&mut self, access: Access, most: usize) -> Result<usize> {
+        if self.given.end == self.rows.len() {
+            match self.fill(access) {
+                Ok(()) => {}
+                // What it would wait for may be the row behind those that are gone (C4).
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let begin = self.given.end;
+        let end = (begin + most).min(self.rows.len());
+        self.given = begin..end;
+        Ok(end - begin)
+    }
+
+    fn row(&self) -> &Row {
+        &self.rows[self.given.end - 1]
+    }
+}
+
+impl Cursor for MemoryCursor {
+    fn next(&mut self, access: Access) -> Result<bool> {
+        Ok(self.step(access, 1)? > 0)
+    }
+
+    fn next_rows(&mut self, access: Access, most: usize) -> Result<usize> {
+        self.step(access, most)
+    }
+
+    fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        for row in &self.rows[self.given.clone()] {
+            if !take(&self.buffer[row.key.clone()], &self.buffer[row.value.clone()]) {
+                return;
+            }
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.buffer[self.row().key.clone()]
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.buffer[self.row().value.clone()]
+    }
+
+    fn csn(&self) -> Csn {
+        self.row().csn
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        match self.given.end.checked_sub(1) {
+            Some(last) => Some(&self.buffer[self.rows[last].key.clone()]),
+            None => self.last_key.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Eviction: versions leave memory, and their entries hold their places (MEMORY-2).
+//!
+//! It goes round the pages of versions. Of a page it evicts the rows that were not read since its
+//! last visit; so memory comes back where rows that were written together are cold together.
+
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
+
+use spillway_base::budget::{GiveWay, Worth};
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::Ordering;
+use spillway_base::{Csn, EngineKind, TableId, thread};
+use spillway_reclaim::epochs::Pin;
+
+use super::{Inner, Tables};
+use crate::rows::Locked;
+use crate::slab::PAGE_BYTES;
+use crate::store::Retired;
+use crate::version::{Content, Fields, Version};
+use crate::word::{Target, Word};
+
+/// Of a page's rows, the share that may be hot for them to move: one in so many.
+const MOVED_SHARE: usize = 4;
+/// Rounds over all pages in search of memory: one to forget reads, one to evict.
+const ROUNDS: usize = 2;
+/// How often a pledge is looked after.
+const PLEDGE_TRIES: usize = 50;
+/// Of the budget, this share is left free by what comes back from the log.
+const ROOM_SHARE: usize = 32;
+
+/// Where eviction has come to.
+#[derive(Default)]
+pub(super) struct Evictor {
+    /// The next page; held by who evicts.
+    hand: Mutex<usize>,
+}
+
+/// Gives memory of rows back to the budget.
+pub(super) struct Giver(pub(super) Weak<Inner>);
+
+impl GiveWay for Giver {
+    fn worth(&self) -> Worth {
+        Worth::Evicted
+    }
+
+    fn give_way(&self, bytes: usize) -> usize {
+        self.0.upgrade().map_or(0, |inner| inner.evict(bytes))
+    }
+
+    fn keep_pledge(&self) {
+        let Some(inner) = self.0.upgrade() else { return };
+        for _ in 0..PLEDGE_TRIES {
+            inner.store.release();
+            if inner.store.waiting_bytes() == 0 {
+                return;
+            }
+            thread::blocking(std::thread::yield_now);
+        }
+    }
+}
+
+/// A version on a page that can be evicted or moved, with its entry's lock.
+struct Candidate<'t> {
+    entry: Locked<'t>,
+    version: NonNull<Version>,
+}
+
+impl Inner {
+    /// Whether a row from the log can come back into memory.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        let limit = self.budget.limit();
+        self.budget.used() + bytes + PAGE_BYTES < limit - limit / ROOM_SHARE
+    }
+
+    /// Evicts rows of about so many bytes. Answers how many bytes come back once their readers have
+    /// left.
+    pub(super) fn evict(&self, bytes: usize) -> usize {
+        // One at a time; a second one would find the same pages.
+        let Some(mut hand) = self.evictor.hand.try_lock() else { return 0 };
+        self.pins.refresh();
+        let watermark = self.pins.watermark();
+        let pages = self.store.slabs.pages();
+        let (mut found, mut objects) = (0, Vec::new());
+        for _ in 0..ROUNDS * pages {
+            if found >= bytes {
+                break;
+            }
+            let page = *hand % pages;
+            *hand = page + 1;
+            if self.store.slabs.pin_page(page, &mut objects) {
+                found += self.evict_page(&objects, watermark);
+                self.store.slabs.unpin_page(page);
+            }
+        }
+        self.store.release();
+        found
+    }
+
+    /// Evicts what is cold of a page; answers its bytes.
+    fn evict_page(&self, objects: &[NonNull<u8>], watermark: Csn) -> usize {
+        let tables = self.tables.load();
+        let pin = self.store.pin();
+        let candidate = |object: NonNull<u8>| {
+            let (table, slot) = self.store.owner(object);
+            self.candidate(&tables, table, slot, object.cast(), watermark, &pin)
+        };
+        let is_hot = |object: &NonNull<u8>| {
+            let found = candidate(*object);
+            found.is_some_and(|found| self.store.version(found.version, &pin).take_use())
+        };
+        let hot: Vec<bool> = objects.iter().map(is_hot).collect();
+        if hot.iter().filter(|hot| **hot).count() > objects.len() / MOVED_SHARE {
+            // It stays for this round; what is not read until the next one goes.
+            return 0;
+        }
+        let (mut found, mut retired) = (0, Vec::new());
+        for (object, hot) in objects.iter().zip(hot) {
+            let Some(Candidate { mut entry, version: at }) = candidate(*object) else { continue };
+            let version = self.store.version(at, &pin);
+            let Ok(place) = version.place() else { continue };
+            let word = match hot {
+                true => Word::version(self.store.make(&Fields {
+                    csn: version.csn(),
+                    table: self.store.owner(*object).0,
+                    slot: entry.slot(),
+                    place: Ok(place),
+                    content: version.content(),
+                    next: Word::EMPTY,
+                })),
+                false => Word::place(place),
+            };
+            entry.set_as_it_was(word);
+            found += version.bytes();
+            retired.push(Retired::Version(at));
+        }
+        self.counts.evicted.fetch_add(retired.len() as u64, Ordering::Relaxed);
+        self.store.retire(retired);
+        found
+    }
+
+    /// The version at an address, with its entry locked, if it can be evicted (MEMORY-2).
+    fn candidate<'t>(
+        &self,
+        tables: &'t Tables,
+        table: u32,
+        slot: u64,
+        version: NonNull<Version>,
+        watermark: Csn,
+        pin: &Pin<'_>,
+    ) -> Option<Candidate<'t>> {
+        let ordinal = table.min(TableId::ORDINAL_MAX);
+        let table: &'t Arc<_> = tables.get(&TableId::new(EngineKind::Memory, ordinal))?;
+        let entry = table.rows.try_lock(slot)?;
+        // From here on it is known to be a version that is in a chain.
+        if entry.word().target() != Target::Version(version) {
+            return None;
+        }
+        let found = self.store.version(version, pin);
+        let goes = found.next() == Word::EMPTY
+            && found.csn() <= watermark
+            && found.place().is_ok()
+            && matches!(found.content(), Content::Value(_) | Content::Absent);
+        goes.then_some(Candidate { entry, version })
+    }
+}

@@ -1,0 +1,295 @@
+//! Installing commits, and learning where they are in the log.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use spillway_base::batch::{Op, PlacedOp, WriteBatch};
+use spillway_base::engine::Replayed;
+use spillway_base::lock::Mutex;
+use spillway_base::log_place::LogPlace;
+use spillway_base::sync::atomic::Ordering;
+use spillway_base::{Csn, EngineKind};
+use spillway_reclaim::epochs::Pin;
+
+use super::Inner;
+use super::collect::Item;
+use crate::chain::{Chain, Garbage};
+use crate::segments::Origin;
+use crate::store::{Retired, VersionRef};
+use crate::table::{DeletedRange, Table};
+use crate::version::{Content, Fields, Unplaced as InBatch, Version};
+use crate::word::{Place, Word, class_of};
+
+/// A commit in so many collects garbage of other rows.
+const COLLECTS_EVERY: u64 = 4;
+/// Rows that it looks at then.
+const COLLECTED_AT_ONCE: usize = 8;
+/// A commit in so many brings the watermark up to date.
+const REFRESHES_EVERY: u64 = 32;
+/// A commit in so many thins a long chain.
+const THINS_EVERY: u64 = 16;
+
+type Versions = SmallVec<[VersionRef; 4]>;
+
+const SHARDS: usize = 64;
+
+/// The versions of commits whose places are not known.
+pub(super) struct Unplaced(Box<[Mutex<FxHashMap<Csn, Versions>>]>);
+
+impl Unplaced {
+    pub(super) fn new() -> Unplaced {
+        Unplaced((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+
+    fn shard(&self, csn: Csn) -> &Mutex<FxHashMap<Csn, Versions>> {
+        &self.0[csn.0 as usize % SHARDS]
+    }
+
+    fn put(&self, csn: Csn, versions: Versions) {
+        if !versions.is_empty() {
+            self.shard(csn).lock().insert(csn, versions);
+        }
+    }
+
+    fn take(&self, csn: Csn) -> Versions {
+        self.shard(csn).lock().remove(&csn).unwrap_or_default()
+    }
+
+    /// How many commits they are.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(|shard| shard.lock().len()).sum()
+    }
+}
+
+impl Inner {
+    pub(super) fn install(&self, csn: Csn, batch: &WriteBatch) {
+        // Its effects are in the checkpoint (E3).
+        if csn <= self.checkpoints.opened_at() {
+            return;
+        }
+        self.newest.fetch_max(csn.0, Ordering::SeqCst);
+        if csn.0.is_multiple_of(REFRESHES_EVERY) {
+            self.pins.refresh();
+        }
+        let mut versions = Versions::new();
+        let of_engine =
+            |placed: &PlacedOp<'_>| placed.op.table().engine() == Some(EngineKind::Memory);
+        for placed in batch.iter_placed().filter(of_engine) {
+            let in_batch = InBatch { offset: placed.offset as u32, class: class_of(placed.bytes) };
+            match placed.op {
+                Op::Put { table, key, value } => {
+                    if let Some(table) = self.tables.load().get(&table) {
+                        let content = Content::Value(value);
+                        self.put(table, key, csn, Err(in_batch), content, Some(&mut versions));
+                    }
+                }
+                Op::Delete { table, key } => {
+                    if let Some(table) = self.tables.load().get(&table) {
+                        let content = Content::Deleted(key);
+                        self.put(table, key, csn, Err(in_batch), content, Some(&mut versions));
+                    }
+                }
+                Op::DeleteRange { table, range, upto } => {
+                    if let Some(table) = self.tables.load().get(&table) {
+                        table.note_change(csn);
+                        table.add_range(DeletedRange {
+                            start: range.start.to_vec(),
+                            end: range.end.map(<[u8]>::to_vec),
+                            csn,
+                            upto,
+                        });
+                    }
+                }
+                Op::CreateTable(id) => self.change_tables(|tables| {
+                    tables.entry(id).or_insert_with(|| {
+                        Arc::new(Table::new(id, csn, self.new_index(), &self.budget))
+                    });
+                }),
+                Op::DropTable(id) => {
+                    if let Some(table) = self.tables.load().get(&id) {
+                        table.drop_at(csn);
+                    }
+                }
+            }
+        }
+        self.unplaced.put(csn, versions);
+        if csn.0.is_multiple_of(COLLECTS_EVERY) {
+            self.collect_some(COLLECTED_AT_ONCE);
+        }
+    }
+
+    pub(super) fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
+        let mut last: Option<(u32, u64, u32)> = None;
+        for write in writes {
+            let opened_at = self.checkpoints.opened_at();
+            if write.csn <= opened_at || write.op.table().engine() != Some(EngineKind::Memory) {
+                continue;
+            }
+            self.newest.fetch_max(write.csn.0, Ordering::SeqCst);
+            let LogPlace { lane, segment, offset } = write.place;
+            let handle = match last {
+                Some((of, number, handle)) if (of, number) == (lane, segment) => handle,
+                _ => self.segments.handle(Origin::Log { lane, segment }),
+            };
+            last = Some((lane, segment, handle));
+            let class = class_of(write.bytes as usize);
+            let place = Place { handle, offset: offset as u32, class };
+            let (id, key, content) = match write.op {
+                Op::Put { table, key, .. } => (table, key, Content::Absent),
+                Op::Delete { table, key } => (table, key, Content::Deleted(key)),
+                Op::DeleteRange { .. } | Op::CreateTable(_) | Op::DropTable(_) => continue,
+            };
+            if let Some(table) = self.tables.load().get(&id) {
+                self.put(table, key, write.csn, Ok(place), content, None);
+            }
+        }
+    }
+
+    /// Puts a version of a row into its chain. `unplaced` collects it until its place is known.
+    fn put(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        csn: Csn,
+        place: Result<Place, InBatch>,
+        content: Content<'_>,
+        unplaced: Option<&mut Versions>,
+    ) {
+        table.note_change(csn);
+        let pin = self.store.pin();
+        if let (Ok(place), false) = (place, matches!(content, Content::Deleted(_))) {
+            self.segments.add_live(place);
+        }
+        let make = |slot: u64| {
+            let table = table.id.ordinal();
+            self.store.make(&Fields { csn, table, slot, place, content, next: Word::EMPTY })
+        };
+        let new = loop {
+            let Some(rid) = table.index.get(key, &pin) else {
+                match self.insert_row(table, key, &pin, make) {
+                    Some(new) => break new,
+                    None => continue,
+                }
+            };
+            let mut entry = table.rows.lock(rid.slot());
+            if entry.word() == Word::EMPTY {
+                // The row is being removed (MEMORY-1).
+                continue;
+            }
+            let new = make(rid.slot());
+            let mut retired = Vec::new();
+            let mut chain = Chain {
+                store: &self.store,
+                segments: &self.segments,
+                entry: &mut entry,
+                pin: &pin,
+            };
+            let had_garbage = chain.has_garbage();
+            if let Some(same) = chain.put(new) {
+                self.take_over(same, &pin, unplaced.as_deref(), &mut retired);
+                if let Some(unplaced) = unplaced {
+                    unplaced.retain(|one| one.0 != same);
+                    unplaced.push(VersionRef(new));
+                }
+                drop(entry);
+                self.store.retire(retired);
+                return;
+            }
+            let watermark = self.pins.watermark();
+            let garbage = chain.trim(watermark, &mut retired);
+            if csn.0.is_multiple_of(THINS_EVERY) && chain.is_long() {
+                let mut live = Vec::new();
+                self.pins.live(&mut live);
+                chain.thin(&live, &mut retired);
+            }
+            drop(entry);
+            self.store.retire(retired);
+            if garbage != Garbage::Nothing && !had_garbage {
+                self.collector.push(Item { table: table.clone(), rid, until: csn });
+            }
+            break new;
+        };
+        if let Some(unplaced) = unplaced {
+            unplaced.push(VersionRef(new));
+        }
+    }
+
+    /// A version of the same commit took the place of this one.
+    fn take_over(
+        &self,
+        same: NonNull<Version>,
+        pin: &Pin<'_>,
+        unplaced: Option<&Versions>,
+        retired: &mut Vec<Retired>,
+    ) {
+        let version = self.store.version(same, pin);
+        match version.place() {
+            Ok(place) if !version.is_deletion() => self.segments.sub_live(place),
+            Ok(_) => {}
+            // It is of this very batch: an install is not repeated before its places are known.
+            Err(_) => assert!(unplaced.is_some_and(|known| known.iter().any(|one| one.0 == same))),
+        }
+        retired.push(Retired::Version(same));
+    }
+
+    /// Adds a row with its first version. `None` if the key is there already.
+    fn insert_row(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        pin: &Pin<'_>,
+        make: impl Fn(u64) -> NonNull<Version>,
+    ) -> Option<NonNull<Version>> {
+        let rid = table.rows.take();
+        let new = make(rid.slot());
+        table.rows.lock(rid.slot()).set(Word::version(new));
+        if table.index.insert(key, rid, pin).is_err() {
+            table.rows.lock(rid.slot()).set(Word::EMPTY);
+            // Eviction and checkpoints may have come by the array; they go on under a pin.
+            self.store.retire([Retired::Slot(table.clone(), rid), Retired::Version(new)]);
+            return None;
+        }
+        let version = self.store.version(new, pin);
+        if !matches!(version.content(), Content::Value(_)) {
+            let until = version.csn();
+            self.collector.push(Item { table: table.clone(), rid, until });
+        }
+        Some(new)
+    }
+
+    /// Whether all commits up to a stable CSN are placed.
+    pub(super) fn is_placed(&self, csn: Csn) -> bool {
+        let _placing = self.placing.lock();
+        self.unplaced.0.iter().all(|shard| shard.lock().keys().all(|unplaced| *unplaced > csn))
+    }
+
+    pub(super) fn place_commits(&self, commits: &[(Csn, LogPlace)]) {
+        let _placing = self.placing.lock();
+        let mut last: Option<(u32, u64, u32)> = None;
+        let pin = self.store.pin();
+        for &(csn, LogPlace { lane, segment, offset }) in commits {
+            let versions = self.unplaced.take(csn);
+            if versions.is_empty() {
+                continue;
+            }
+            let handle = match last {
+                Some((of, number, handle)) if (of, number) == (lane, segment) => handle,
+                _ => self.segments.handle(Origin::Log { lane, segment }),
+            };
+            last = Some((lane, segment, handle));
+            for VersionRef(at) in versions {
+                // It is in its chain, as nothing retires it before (STORE-2).
+                let version = self.store.version(at, &pin);
+                if let Err(in_batch) = version.place() {
+                    let place = in_batch.at(handle, offset as u32);
+                    if !version.is_deletion() {
+                        self.segments.add_live(place);
+                    }
+                    version.set_place(place);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The engine: tables of rows in memory whose log records are their only copy on disk.
+//!
+//! A commit is installed as versions at the heads of their rows' chains. Once it is durable, the
+//! engine learns the places of its records ([`spillway_base::log_place`]). From then on a version
+//! may be evicted: its entry holds the place, and a read brings it back. A checkpoint writes the
+//! entries and the indexes, and no rows. After a crash, the checkpoint and the tail of the log give
+//! every row its place again.
+//!
+//! The contract is [`spillway_base::engine`]'s. What is the engine's own:
+//!
+//! - **MEMORY-1 (row found).** Any key of an index leads to an entry that is not empty, or to a row
+//!   that is being removed: who comes to an empty entry looks the key up again (CHAIN-3).
+//! - **MEMORY-2 (evict).** A version leaves memory only if it is alone in its chain, placed, and at
+//!   or below every live snapshot.
+//! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot there
+//!   sees. That CSN is stable, and every commit up to it is placed.
+//! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
+//!   are alive in them, and a fixed rest.
+
+mod checkpoint;
+mod collect;
+mod compact;
+mod cursor;
+mod evict;
+mod install;
+mod read;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustc_hash::FxHashMap;
+use spillway_base::batch::WriteBatch;
+use spillway_base::budget::{Budget, Use};
+use spillway_base::engine::{
+    Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Replayed,
+};
+use spillway_base::lock::Mutex;
+use spillway_base::log_place::LogPlace;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+use spillway_storage::Disk;
+use spillway_storage::plog::KeptSegments;
+
+use crate::index::Index;
+use crate::pins::Pins;
+use crate::segments::Segments;
+use crate::store::Store;
+use crate::table::Table;
+use collect::Collector;
+use install::Unplaced;
+
+/// The engine's settings.
+#[derive(Clone, Debug)]
+pub struct MemorySettings {
+    /// Kept segments may take so many times the bytes that are alive in them.
+    pub space_max: f64,
+    /// Bytes that they may take besides, so that small databases are left alone.
+    pub space_rest: u64,
+}
+
+impl Default for MemorySettings {
+    fn default() -> MemorySettings {
+        MemorySettings { space_max: 2.0, space_rest: 64 << 20 }
+    }
+}
+
+type Tables = FxHashMap<TableId, Arc<Table>>;
+
+/// Counts since the opening.
+#[derive(Default)]
+struct Counts {
+    log_reads: AtomicU64,
+    evicted: AtomicU64,
+    collected: AtomicU64,
+    checkpoints: AtomicU64,
+    checkpoint_bytes: AtomicU64,
+    compacted_bytes: AtomicU64,
+    released: AtomicU64,
+}
+
+struct Inner {
+    settings: MemorySettings,
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    budget: Budget,
+    store: Store,
+    segments: Segments,
+    pins: Arc<Pins>,
+    tables: ArcSwap<Tables>,
+    /// Held by who changes the set of tables.
+    changing: Mutex<()>,
+    unplaced: Unplaced,
+    collector: Collector,
+    evictor: evict::Evictor,
+    /// Held while commits are placed.
+    placing: Mutex<()>,
+    /// The newest commit that was installed.
+    newest: AtomicU64,
+    checkpoints: checkpoint::Checkpoints,
+    work: work::Work,
+    failure: Mutex<Option<Error>>,
+    counts: Counts,
+}
+
+/// The memory engine. Cheap to clone; clones share it.
+#[derive(Clone)]
+pub struct MemoryEngine(Arc<Inner>);
+
+impl MemoryEngine {
+    /// Opens the engine in a folder, with what its last checkpoint has. The rows are in segments of
+    /// the redo log and in those that left it, which `log` opens.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`],
+    /// [`ErrorKind::DiskFull`].
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        settings: MemorySettings,
+        log: Arc<dyn KeptSegments>,
+        horizon: Arc<dyn Horizon>,
+        budget: Budget,
+    ) -> Result<MemoryEngine> {
+        recover::open(disk, dir, settings, log, horizon, budget)
+    }
+}
+
+impl Inner {
+    /// The table, if it exists for this snapshot.
+    #[inline]
+    fn table_at(&self, id: TableId, snapshot: Csn) -> Result<Arc<Table>> {
+        let tables = self.tables.load();
+        let table = tables.get(&id).filter(|table| table.exists_at(snapshot));
+        table.cloned().ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("{id:?} does not exist at {snapshot}"))
+        })
+    }
+
+    /// Changes the set of tables.
+    fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
+        let _changing = self.changing.lock();
+        let mut tables = Tables::clone(&self.tables.load());
+        change(&mut tables);
+        self.tables.store(Arc::new(tables));
+    }
+
+    fn fail(&self, error: &Error) {
+        self.failure.lock().get_or_insert_with(|| error.clone());
+    }
+
+    fn health(&self) -> Result<()> {
+        self.failure.lock().clone().map_or(Ok(()), Err)
+    }
+
+    fn new_index(&self) -> Index {
+        Index::default()
+    }
+}
+
+/// Memory that a commit takes for each byte of its batch, at most.
+const MEMORY_PER_BYTE: usize = 3;
+
+impl Engine for MemoryEngine {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Memory
+    }
+
+    fn admit(&self, bytes: usize) -> Result<()> {
+        self.0.health()?;
+        // Only that it fits now: the memory is charged as it is taken.
+        self.0.budget.try_charge(Use::Rows, bytes * MEMORY_PER_BYTE).map(drop)
+    }
+
+    fn install(&self, csn: Csn, batch: &WriteBatch) {
+        self.0.install(csn, batch);
+    }
+
+    fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>) {
+        self.0.replay(writes);
+    }
+
+    fn wants_places(&self) -> bool {
+        true
+    }
+
+    fn place_commits(&self, commits: &[(Csn, LogPlace)], _through: Csn) {
+        self.0.place_commits(commits);
+    }
+
+    fn keeps_segment(&self, lane: u32, segment: u64) -> bool {
+        self.0.segments.keep(lane, segment)
+    }
+
+    fn get(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let table = self.0.table_at(table, snapshot)?;
+        self.0.get(&table, key, snapshot, access, value)
+    }
+
+    fn recall(
+        &self,
+        table: TableId,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Found>> {
+        let Ok(table) = self.0.table_at(table, snapshot) else { return Ok(None) };
+        let found = self.0.get(&table, key, snapshot, access, value)?;
+        // Collection may have passed the snapshot, which nobody was told of, before the read or
+        // during it. What it removed, it removed with a watermark above the snapshot.
+        Ok((self.0.pins.watermark() <= snapshot).then_some(found))
+    }
+
+    fn newest(
+        &self,
+        table: TableId,
+        key: &[u8],
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let tables = self.0.tables.load();
+        let exists = |table: &&Arc<Table>| table.dropped() == Csn::MAX;
+        let table = tables
+            .get(&table)
+            .filter(exists)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{table:?} does not exist")))?;
+        self.0.get(table, key, Csn(Csn::MAX.0 - 1), access, value)
+    }
+
+    fn scan(
+        &self,
+        table: TableId,
+        range: KeyRange<'_>,
+        direction: Direction,
+        snapshot: Csn,
+        _access: Access,
+    ) -> Result<Box<dyn Cursor>> {
+        let table = self.0.table_at(table, snapshot)?;
+        Ok(Box::new(cursor::MemoryCursor::new(self.0.clone(), table, range, direction, snapshot)))
+    }
+
+    fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate {
+        self.0.estimate(table, range)
+    }
+
+    fn tables(&self) -> Vec<TableId> {
+        let tables = self.0.tables.load();
+        let exist = tables.values().filter(|table| table.dropped() == Csn::MAX);
+        let mut ids: Vec<TableId> = exist.map(|table| table.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn persisted(&self) -> Csn {
+        self.0.persisted()
+    }
+
+    fn record_persisted(&self, csn: Csn) -> Result<()> {
+        if self.0.checkpoints.recorded() < csn {
+            self.0.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn request_persist(&self, csn: Csn) {
+        self.0.request_checkpoint(csn);
+    }
+
+    fn debt(&self) -> Debt {
+        Debt::default()
+    }
+
+    fn health(&self) -> Result<()> {
+        self.0.health()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.0.metrics()
+    }
+}
+
+impl Inner {
+    /// Commits up to here survive without the log (E6): those of the last checkpoint, and, as long
+    /// as nothing was installed since, all that are stable.
+    fn persisted(&self) -> Csn {
+        // Before the newest commit: one that is stable is installed, and so has been noted.
+        let stable = self.pins.stable();
+        let recorded = self.checkpoints.recorded();
+        let newest = Csn(self.newest.load(Ordering::SeqCst));
+        if newest <= recorded { recorded.max(stable) } else { recorded }
+    }
+}

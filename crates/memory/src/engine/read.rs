@@ -1,0 +1,228 @@
+//! Reading rows.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use spillway_base::engine::{Access, Found, RangeEstimate};
+use spillway_base::sync::atomic::Ordering;
+use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result};
+use spillway_reclaim::epochs::Pin;
+
+use super::Inner;
+use crate::index::Entries;
+use crate::rid::Rid;
+use crate::store::Retired;
+use crate::table::Table;
+use crate::version::{Content, Fields};
+use crate::word::{Place, Target, Word};
+
+/// Rows that an estimate looks at.
+const SAMPLED: usize = 8;
+/// How often a row is looked up again whose record is not at its place: log compaction moves it.
+const TRIES: usize = 8;
+
+/// What a snapshot finds of a row, in memory.
+pub(super) enum Seen<'p> {
+    /// A version of this commit; with its value.
+    Value(Csn, &'p [u8]),
+    Deleted(Csn),
+    /// The version's record has to be read.
+    Place(Place),
+    Nothing,
+}
+
+impl Inner {
+    /// What a snapshot finds in the chain of an entry.
+    #[inline]
+    pub(super) fn see<'p>(
+        &self,
+        table: &Table,
+        rid: Rid,
+        snapshot: Csn,
+        pin: &'p Pin<'_>,
+    ) -> Seen<'p> {
+        let mut word = table.rows.entry(rid.slot()).map_or(Word::EMPTY, |entry| entry.load());
+        loop {
+            match word.target() {
+                Target::Version(at) => {
+                    let version = self.store.version(at, pin);
+                    if version.csn() > snapshot {
+                        word = version.next();
+                        continue;
+                    }
+                    return match version.content() {
+                        Content::Value(value) => {
+                            version.note_use();
+                            Seen::Value(version.csn(), value)
+                        }
+                        Content::Deleted(_) => Seen::Deleted(version.csn()),
+                        Content::Absent => match version.place() {
+                            Ok(place) => Seen::Place(place),
+                            Err(_) => unreachable!("a version without its value is placed"),
+                        },
+                    };
+                }
+                Target::Place(place) => return Seen::Place(place),
+                Target::Empty => return Seen::Nothing,
+            }
+        }
+    }
+
+    pub(super) fn get(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let found = self.find(table, key, snapshot, access, value)?;
+        if !table.has_ranges() {
+            return Ok(found);
+        }
+        // A deletion of a range that comes later hides what was found (E10).
+        let hidden = table.hidden_by(key, found.csn(), snapshot);
+        Ok(hidden.map_or(found, Found::Deleted))
+    }
+
+    fn find(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        snapshot: Csn,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Found> {
+        let mut failure = None;
+        for _ in 0..TRIES {
+            let mut pin = self.store.pin();
+            let Some(rid) = table.index.get(key, &pin) else { return Ok(Found::Nothing) };
+            let place = match self.see(table, rid, snapshot, &pin) {
+                Seen::Value(csn, bytes) => {
+                    value.clear();
+                    value.extend_from_slice(bytes);
+                    return Ok(Found::Value(csn));
+                }
+                Seen::Deleted(csn) => return Ok(Found::Deleted(csn)),
+                Seen::Nothing => return Ok(Found::Nothing),
+                Seen::Place(place) => place,
+            };
+            match pin.outside(|| self.read_place(table, key, place, access, value)) {
+                Ok(csn) => {
+                    drop(pin);
+                    self.bring_back(table, key, place, csn, value);
+                    return Ok(Found::Value(csn));
+                }
+                Err(error) if error.kind() == ErrorKind::Corruption => failure = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failure.expect("it was tried"))
+    }
+
+    /// Reads the value of a row's record (SEGMENT-3).
+    pub(super) fn read_place(
+        &self,
+        table: &Table,
+        key: &[u8],
+        place: Place,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Csn> {
+        let would_block =
+            || Error::new(ErrorKind::WouldBlock, "the row is only in the log, on a device");
+        if access == Access::MemoryOnly {
+            return Err(would_block());
+        }
+        let mut buffer = Vec::new();
+        let record = self
+            .segments
+            .read(place, access == Access::Blocking, &mut buffer)?
+            .ok_or_else(would_block)?;
+        let Some(bytes) = record.value.filter(|_| record.table == table.id && record.key == key)
+        else {
+            let error = Error::corruption("another row's record is where a row's ought to be");
+            return Err(self.segments.at(place, &error));
+        };
+        value.clear();
+        value.extend_from_slice(bytes);
+        self.counts.log_reads.fetch_add(1, Ordering::Relaxed);
+        Ok(record.csn)
+    }
+
+    /// Puts a row that was read from the log back into memory, if there is room.
+    fn bring_back(&self, table: &Arc<Table>, key: &[u8], place: Place, csn: Csn, value: &[u8]) {
+        if !self.has_room_for(value.len()) {
+            return;
+        }
+        let pin = self.store.pin();
+        let Some(rid) = table.index.get(key, &pin) else { return };
+        let made = self.store.make(&Fields {
+            csn,
+            table: table.id.ordinal(),
+            slot: rid.slot(),
+            place: Ok(place),
+            content: Content::Value(value),
+            next: Word::EMPTY,
+        });
+        let mut entry = table.rows.lock(rid.slot());
+        match entry.word().target() {
+            Target::Place(now) if now == place => entry.set_as_it_was(Word::version(made)),
+            // A stub of a replay, alone in its chain.
+            Target::Version(at)
+                if self.store.version(at, &pin).content() == Content::Absent
+                    && self.store.version(at, &pin).place() == Ok(place)
+                    && self.store.version(at, &pin).csn() == csn =>
+            {
+                let stub = self.store.version(at, &pin);
+                let made_version = self.store.version(made, &pin);
+                made_version.set_next(stub.next());
+                entry.set_as_it_was(Word::version(made));
+                drop(entry);
+                self.store.retire([Retired::Version(at)]);
+            }
+            _ => {
+                drop(entry);
+                self.store.discard(made);
+            }
+        }
+    }
+
+    pub(super) fn estimate(
+        &self,
+        id: spillway_base::TableId,
+        range: KeyRange<'_>,
+    ) -> RangeEstimate {
+        let tables = self.tables.load();
+        let Some(table) = tables.get(&id) else { return RangeEstimate::default() };
+        let pin = self.store.pin();
+        let (from, until) = bounds(range);
+        let mut entries = Entries::default();
+        table.index.collect(from, until, Direction::Forward, SAMPLED, &mut entries, &pin);
+        if entries.len() < SAMPLED {
+            let keys = entries.len() as u64;
+            return RangeEstimate { keys, bytes: self.sampled_bytes(table, &entries, &pin) };
+        }
+        let keys = table.index.estimate(from, until).max(SAMPLED as u64);
+        let bytes = self.sampled_bytes(table, &entries, &pin) / SAMPLED as u64;
+        RangeEstimate { keys, bytes: keys * bytes }
+    }
+
+    /// Bytes of the keys and values of some rows, as far as they are in memory.
+    pub(super) fn sampled_bytes(&self, table: &Table, entries: &Entries, pin: &Pin<'_>) -> u64 {
+        let bytes = (0..entries.len()).map(|at| {
+            let value = match self.see(table, entries.rid(at), Csn::MAX, pin) {
+                Seen::Value(_, value) => value.len() as u64,
+                Seen::Place(place) => crate::word::class_bytes(place.class),
+                Seen::Deleted(_) | Seen::Nothing => 0,
+            };
+            entries.key(at).len() as u64 + value
+        });
+        bytes.sum()
+    }
+}
+
+/// A range's bounds, ascending.
+pub(super) fn bounds<'k>(range: KeyRange<'k>) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    (Bound::Included(range.start), range.end.map_or(Bound::Unbounded, Bound::Excluded))
+}

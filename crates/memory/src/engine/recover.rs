@@ -1,0 +1,263 @@
+//! Opening: reads the last checkpoint. The log's tail comes by `replay` afterwards, in any order and
+//! from many threads (HiEngine, section 4.3). No row is read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use spillway_base::budget::{Budget, GiveWay};
+use spillway_base::codec::Reader;
+use spillway_base::engine::Horizon;
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spillway_base::{Error, ErrorKind, Result, thread};
+use spillway_storage::plog::KeptSegments;
+use spillway_storage::{Disk, File, OpenMode};
+
+use super::checkpoint::Checkpoints;
+use super::collect::Collector;
+use super::evict::{Evictor, Giver};
+use super::install::Unplaced;
+use super::work::Work;
+use super::{Counts, Inner, MemoryEngine, MemorySettings, Tables};
+use crate::index::Index;
+use crate::manifest::{Manifest, TableFiles};
+use crate::pins::Pins;
+use crate::rid::Rid;
+use crate::rows::PAGE_ENTRIES;
+use crate::segments::{CompactedFiles, Home, Origin, Segments};
+use crate::store::Store;
+use crate::stream::Blocks;
+use crate::table::Table;
+use crate::word::{Target, Word};
+
+/// The compacted segments of an engine's folder.
+struct Files {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+pub(super) fn compacted_name(number: u64) -> String {
+    format!("{number:016x}.rows")
+}
+
+impl CompactedFiles for Files {
+    fn open(&self, number: u64) -> Result<Arc<dyn File>> {
+        self.disk.open(&self.dir.join(compacted_name(number)), OpenMode::Read)
+    }
+
+    fn remove(&self, number: u64) -> Result<()> {
+        match self.disk.remove(&self.dir.join(compacted_name(number))) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+pub(super) fn open(
+    disk: Arc<dyn Disk>,
+    dir: &Path,
+    settings: MemorySettings,
+    log: Arc<dyn KeptSegments>,
+    horizon: Arc<dyn Horizon>,
+    budget: Budget,
+) -> Result<MemoryEngine> {
+    disk.create_dir_all(dir)?;
+    let manifest = Manifest::read(&*disk, dir)?.unwrap_or_default();
+    let files = Box::new(Files { disk: disk.clone(), dir: dir.to_owned() });
+    let segments = Segments::new(log, files, manifest.number);
+    if !segments.restore(&manifest.segments) {
+        return Err(Error::corruption("the memory engine's checkpoint names a segment twice"));
+    }
+    let inner = Arc::new(Inner {
+        settings,
+        dir: dir.to_owned(),
+        store: Store::new(&budget),
+        segments,
+        pins: Pins::new(horizon),
+        tables: ArcSwap::default(),
+        changing: Mutex::new(()),
+        unplaced: Unplaced::new(),
+        placing: Mutex::new(()),
+        collector: Collector::new(),
+        evictor: Evictor::default(),
+        newest: AtomicU64::new(0),
+        checkpoints: Checkpoints::new(manifest.clone()),
+        work: Work::default(),
+        failure: Mutex::new(None),
+        counts: Counts::default(),
+        disk,
+        budget: budget.clone(),
+    });
+    inner.load(&manifest)?;
+    let giver: Arc<dyn GiveWay> = Arc::new(Giver(Arc::downgrade(&inner)));
+    budget.gives_way(Arc::downgrade(&giver));
+    inner.work.keep_giver(giver);
+    Ok(MemoryEngine(inner))
+}
+
+impl Inner {
+    /// Loads the tables of a checkpoint, several at a time.
+    fn load(&self, manifest: &Manifest) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let loaded: Mutex<Result<Tables>> = Mutex::new(Ok(Tables::default()));
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let work = |_: usize| {
+            while let number = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(files) = manifest.tables.get(number)
+            {
+                let table = self.load_table(files);
+                let tables = &mut *loaded.lock();
+                match (tables, table) {
+                    (Ok(tables), Ok(table)) => _ = tables.insert(table.id, Arc::new(table)),
+                    (tables @ Ok(_), Err(error)) => *tables = Err(error),
+                    (Err(_), _) => {}
+                }
+            }
+        };
+        match threads.min(manifest.tables.len()) {
+            0 | 1 => work(0),
+            threads => thread::together(threads, work),
+        }
+        self.tables.store(Arc::new(loaded.into_inner()?));
+        Ok(())
+    }
+
+    fn load_table(&self, files: &TableFiles) -> Result<Table> {
+        let mut table = Table::new(files.id, files.created, self.new_index(), &self.budget);
+        table.note_change(self.checkpoints.opened_at());
+        for range in &files.ranges {
+            table.add_range(range.clone());
+        }
+        for file in &files.pages {
+            self.load_pages(&table, file.number)?;
+        }
+        for slot in 0..table.rows.end() {
+            match table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load()).target() {
+                Target::Place(place) if self.segments.get(place.handle).is_some() => {
+                    self.segments.add_live(place);
+                }
+                Target::Empty => {}
+                _ => return Err(self.damaged(files, "an entry names no known segment")),
+            }
+        }
+        let generations = self.load_index(&mut table, files)?;
+        table.rows.loaded(&generations);
+        Ok(table)
+    }
+
+    fn damaged(&self, files: &TableFiles, what: &str) -> Error {
+        Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
+    }
+
+    fn load_pages(&self, table: &Table, number: u64) -> Result<()> {
+        let path = self.path_of(number, "pages");
+        let mut blocks = Blocks::open(&*self.disk, &path, number)?;
+        let mut bytes = Vec::new();
+        let page_bytes = 8 + PAGE_ENTRIES as usize * 8;
+        loop {
+            let more = blocks.next(&mut bytes)?;
+            let whole = bytes.len() / page_bytes * page_bytes;
+            for page in bytes[..whole].chunks(page_bytes) {
+                let mut reader = Reader::new(page);
+                let page = reader.u64()?;
+                if page >= Rid::SLOTS_MAX / PAGE_ENTRIES {
+                    return Err(Error::corruption(format!("{}: page {page}", path.display())));
+                }
+                let words: Result<Vec<Word>> =
+                    (0..PAGE_ENTRIES).map(|_| reader.u64().map(Word)).collect();
+                let words = words?;
+                // An address would be followed.
+                let is_place = |word: &Word| *word == Word::EMPTY || word.as_place().is_some();
+                if !words.iter().all(|word| is_place(word) && !word.is_locked()) {
+                    return Err(Error::corruption(format!("{}: no entry", path.display())));
+                }
+                table.rows.load_page(page, &words);
+            }
+            bytes.drain(..whole);
+            if !more {
+                break;
+            }
+        }
+        if bytes.is_empty() { Ok(()) } else { Err(Error::corruption(path.display().to_string())) }
+    }
+
+    /// Loads the keys whose entries are not empty. Answers the next generation of each slot that
+    /// has another than the first.
+    fn load_index(&self, table: &mut Table, files: &TableFiles) -> Result<Vec<(u64, u32)>> {
+        let path = self.path_of(files.index, "index");
+        let bytes = Blocks::open(&*self.disk, &path, files.index)?.rest()?;
+        let mut reader = Reader::new(&bytes);
+        let (mut key, mut generations, mut keys) = (Vec::new(), Vec::new(), 0);
+        let damaged = || self.damaged(files, "its index is damaged");
+        let mut used = 0;
+        let mut index = crate::index::Loader::new(&mut table.index);
+        while !reader.is_empty() {
+            let (shared, rest) = (reader.varint()? as usize, reader.varint()? as usize);
+            if shared > key.len() {
+                return Err(damaged());
+            }
+            let before = key.clone();
+            key.truncate(shared);
+            key.extend_from_slice(reader.take(rest)?);
+            if keys > 0 && key <= before {
+                return Err(damaged());
+            }
+            keys += 1;
+            let slot = reader.varint()?;
+            let generation = u32::try_from(reader.varint()?).map_err(|_| damaged())?;
+            if slot >= Rid::SLOTS_MAX {
+                return Err(damaged());
+            }
+            let entry = table.rows.entry(slot).filter(|_| slot < table.rows.end());
+            if entry.is_some_and(|entry| entry.load() != Word::EMPTY) {
+                index.push(&key, Rid::new(slot, generation));
+                used += 1;
+            } else if generation > 0 {
+                generations.push((slot, generation + 1));
+            }
+        }
+        drop(index);
+        if keys != files.keys {
+            return Err(damaged());
+        }
+        let mut rows = 0;
+        for slot in 0..table.rows.end() {
+            let entry = table.rows.entry(slot);
+            rows += u64::from(entry.is_some_and(|entry| entry.load() != Word::EMPTY));
+        }
+        // Two keys of one row, or a row without a key.
+        if rows != used { Err(damaged()) } else { Ok(generations) }
+    }
+
+    /// After the log was replayed: sees that every segment with rows is there, and removes those
+    /// that nothing names.
+    pub(super) fn settle(&self) -> Result<()> {
+        for origin in self.segments.note_kept()? {
+            self.segments.remove(origin)?;
+        }
+        for (handle, segment) in self.segments.iter() {
+            if segment.live() > 0 {
+                self.segments.file(handle)?;
+            }
+            if let Origin::Compacted { number } = segment.origin {
+                let file = self.disk.open(&self.dir.join(compacted_name(number)), OpenMode::Read);
+                match file {
+                    Ok(file) => segment.set_home(Home::Kept(file.len()?)),
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        segment.set_home(Home::Released);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        for name in self.disk.list(&self.dir)? {
+            let Some(number) = name.strip_suffix(".rows") else { continue };
+            let Ok(number) = u64::from_str_radix(number, 16) else { continue };
+            if self.segments.find(Origin::Compacted { number }).is_none() {
+                self.disk.remove(&self.dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,495 @@
+//! Random histories of the engine over a log that the test writes, against a model that keeps every
+//! version: with evictions, checkpoints, compactions, cuts of the log, and crashes in between.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spillway_base::batch::{Op, WriteBatch, placed_ops, seal_rows};
+use spillway_base::budget::Budget;
+use spillway_base::engine::{Access, Engine, Found, Horizon, Replayed};
+use spillway_base::lock::Mutex;
+use spillway_base::log_place::LogPlace;
+use spillway_base::managed::ManagedEngine;
+use spillway_base::rng::Rng;
+use spillway_base::{Csn, Direction, EngineKind, ErrorKind, KeyRange, Result, TableId};
+use spillway_storage::plog::KeptFiles;
+use spillway_storage::sim::SimDisk;
+use spillway_storage::{Disk, OpenMode};
+
+use super::{MemoryEngine, MemorySettings};
+
+const LOG: &str = "/log";
+const DATA: &str = "/memory";
+const BEGIN: u64 = 4096;
+
+/// A horizon that the test moves.
+#[derive(Default)]
+struct TestHorizon(Mutex<(Csn, Vec<Csn>)>);
+
+impl Horizon for TestHorizon {
+    fn stable(&self) -> Csn {
+        self.0.lock().0
+    }
+    fn installed(&self) -> Csn {
+        self.0.lock().0
+    }
+    fn live_snapshots(&self, out: &mut Vec<Csn>) {
+        let state = self.0.lock();
+        out.clear();
+        out.extend_from_slice(&state.1);
+        out.push(state.0);
+        out.sort_unstable();
+        out.dedup();
+    }
+}
+
+/// A commit in the test's log.
+#[derive(Clone)]
+struct Logged {
+    csn: Csn,
+    place: LogPlace,
+    batch: WriteBatch,
+}
+
+type Versions = Vec<(Csn, Option<Vec<u8>>)>;
+
+#[derive(Clone, Default)]
+struct Model {
+    rows: BTreeMap<(TableId, Vec<u8>), Versions>,
+    tables: BTreeMap<TableId, (Csn, Csn)>,
+}
+
+impl Model {
+    fn apply(&mut self, csn: Csn, batch: &WriteBatch) {
+        for op in batch.iter() {
+            match op {
+                Op::Put { table, key, value } => self.set(table, key, csn, Some(value)),
+                Op::Delete { table, key } => self.set(table, key, csn, None),
+                Op::DeleteRange { table, range, upto } => {
+                    let keys: Vec<Vec<u8>> = self
+                        .rows
+                        .iter()
+                        .filter(|((of, key), versions)| {
+                            let newest = versions.iter().rfind(|(at, _)| *at < csn);
+                            *of == table
+                                && range.contains(key)
+                                && newest.is_some_and(|(at, _)| *at <= upto)
+                        })
+                        .map(|((_, key), _)| key.clone())
+                        .collect();
+                    for key in keys {
+                        let versions = self.rows.get_mut(&(table, key)).unwrap();
+                        if versions.last().is_some_and(|(at, _)| *at < csn) {
+                            versions.push((csn, None));
+                        }
+                    }
+                }
+                Op::CreateTable(table) => _ = self.tables.insert(table, (csn, Csn::MAX)),
+                Op::DropTable(table) => self.tables.get_mut(&table).unwrap().1 = csn,
+            }
+        }
+    }
+
+    fn set(&mut self, table: TableId, key: &[u8], csn: Csn, value: Option<&[u8]>) {
+        let versions = self.rows.entry((table, key.to_vec())).or_default();
+        versions.retain(|(at, _)| *at != csn);
+        versions.push((csn, value.map(<[u8]>::to_vec)));
+    }
+
+    fn get(&self, table: TableId, key: &[u8], snapshot: Csn) -> Option<&Vec<u8>> {
+        let versions = self.rows.get(&(table, key.to_vec()))?;
+        versions.iter().rfind(|(csn, _)| *csn <= snapshot)?.1.as_ref()
+    }
+
+    fn scan(&self, table: TableId, range: KeyRange<'_>, snapshot: Csn) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let of_table = self.rows.keys().filter(|(of, key)| *of == table && range.contains(key));
+        let rows = of_table
+            .filter_map(|(_, key)| Some((key.clone(), self.get(table, key, snapshot)?.clone())));
+        rows.collect()
+    }
+
+    fn exists(&self, table: TableId, snapshot: Csn) -> bool {
+        self.tables.get(&table).is_some_and(|(from, to)| *from <= snapshot && snapshot < *to)
+    }
+}
+
+struct World {
+    disk: Arc<SimDisk>,
+    horizon: Arc<TestHorizon>,
+    budget: Budget,
+    engine: MemoryEngine,
+    model: Model,
+    /// Commits of segments that are still in the redo log.
+    log: Vec<Logged>,
+    csn: Csn,
+    segment: u64,
+    end: u64,
+    /// Installed and not told.
+    untold: Vec<Logged>,
+    rng: Rng,
+    next_table: u32,
+    /// Of the engines before the last crash.
+    counted: [u64; 6],
+}
+
+fn segment_path(segment: u64, kind: &str) -> PathBuf {
+    Path::new(LOG).join(format!("00-{segment:016x}.{kind}"))
+}
+
+fn open(disk: &Arc<SimDisk>, horizon: &Arc<TestHorizon>, budget: &Budget) -> Result<MemoryEngine> {
+    MemoryEngine::open(
+        disk.clone(),
+        Path::new(DATA),
+        MemorySettings { space_max: 1.2, space_rest: 0 },
+        Arc::new(KeptFiles::new(disk.clone(), Path::new(LOG))),
+        horizon.clone(),
+        budget.clone(),
+    )
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let disk = Arc::new(SimDisk::new(seed));
+        disk.create_dir_all(Path::new(LOG)).unwrap();
+        let (horizon, budget) = (Arc::<TestHorizon>::default(), Budget::new(8 << 20));
+        let engine = open(&disk, &horizon, &budget).unwrap();
+        let mut world = World {
+            disk,
+            horizon,
+            budget,
+            engine,
+            model: Model::default(),
+            log: Vec::new(),
+            csn: Csn::ZERO,
+            segment: 0,
+            end: u64::MAX,
+            untold: Vec::new(),
+            rng: Rng::new(seed),
+            next_table: 1,
+            counted: [0; 6],
+        };
+        world.create_table();
+        world.create_table();
+        world
+    }
+
+    fn create_table(&mut self) -> TableId {
+        let table = TableId::new(EngineKind::Memory, self.next_table);
+        self.next_table += 1;
+        let mut batch = WriteBatch::new();
+        batch.push(Op::CreateTable(table));
+        self.commit(batch);
+        table
+    }
+
+    fn commit(&mut self, batch: WriteBatch) {
+        self.csn = self.csn.next();
+        let csn = self.csn;
+        let mut bytes = batch.as_bytes().to_vec();
+        seal_rows(&mut bytes, csn);
+        if self.end > 30_000 {
+            self.segment += 1;
+            self.end = BEGIN;
+            let path = segment_path(self.segment, "plog");
+            self.disk.open(&path, OpenMode::Create).unwrap().write_at(0, &[0; 4096]).unwrap();
+            self.disk.sync_dir(Path::new(LOG)).unwrap();
+        }
+        let path = segment_path(self.segment, "plog");
+        let file = self.disk.open(&path, OpenMode::Write).unwrap();
+        file.write_at(self.end, &bytes).unwrap();
+        file.sync().unwrap();
+        let place = LogPlace { lane: 0, segment: self.segment, offset: self.end };
+        self.end += bytes.len() as u64;
+        self.engine.install(csn, &batch);
+        self.model.apply(csn, &batch);
+        let logged = Logged { csn, place, batch };
+        self.log.push(logged.clone());
+        self.untold.push(logged);
+        if self.rng.chance(1, 3) {
+            self.tell();
+        }
+    }
+
+    /// What was installed is stable, and told.
+    fn tell(&mut self) {
+        self.horizon.0.lock().0 = self.csn;
+        let places: Vec<_> = self.untold.drain(..).map(|one| (one.csn, one.place)).collect();
+        self.engine.place_commits(&places, self.csn);
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        match self.rng.below(20) {
+            0 => Vec::new(),
+            1 => vec![0; 1 + self.rng.below(3) as usize],
+            _ => format!("{:03}", self.rng.below(120)).into_bytes(),
+        }
+    }
+
+    fn tables(&self) -> Vec<TableId> {
+        let of = |(table, (_, dropped)): (&TableId, &(Csn, Csn))| {
+            (*dropped == Csn::MAX).then_some(*table)
+        };
+        self.model.tables.iter().filter_map(of).collect()
+    }
+
+    fn write(&mut self) {
+        let tables = self.tables();
+        let mut batch = WriteBatch::new();
+        for _ in 0..1 + self.rng.below(4) {
+            let table = tables[self.rng.below(tables.len() as u64) as usize];
+            let key = self.key();
+            if self.rng.chance(1, 4) {
+                batch.push(Op::Delete { table, key: &key });
+            } else {
+                let most = if self.rng.chance(1, 30) { 12_000 } else { 300 };
+                let mut value = vec![0; self.rng.below(most) as usize];
+                self.rng.fill(&mut value);
+                batch.push(Op::Put { table, key: &key, value: &value });
+            }
+        }
+        self.commit(batch);
+    }
+
+    fn delete_range(&mut self) {
+        self.tell();
+        let tables = self.tables();
+        let table = tables[self.rng.below(tables.len() as u64) as usize];
+        let (start, end) = (self.key(), self.key());
+        let end = self.rng.chance(3, 4).then_some(end.as_slice());
+        let range = KeyRange::new(&start, end);
+        if range.is_empty() {
+            return;
+        }
+        let mut batch = WriteBatch::new();
+        batch.push(Op::DeleteRange { table, range, upto: self.csn });
+        self.commit(batch);
+    }
+
+    /// Pins a snapshot for a while, or lets one go.
+    fn snapshots(&mut self) {
+        let mut state = self.horizon.0.lock();
+        let stable = state.0;
+        if self.rng.chance(1, 2) && state.1.len() < 3 {
+            state.1.push(stable);
+        } else if !state.1.is_empty() {
+            let at = self.rng.below(state.1.len() as u64) as usize;
+            state.1.swap_remove(at);
+        }
+    }
+
+    fn check(&mut self) {
+        let mut snapshots = Vec::new();
+        self.horizon.live_snapshots(&mut snapshots);
+        let snapshot = snapshots[self.rng.below(snapshots.len() as u64) as usize];
+        let ids: Vec<TableId> = self.model.tables.keys().copied().collect();
+        let table = ids[self.rng.below(ids.len() as u64) as usize];
+        let mut value = Vec::new();
+        if !self.model.exists(table, snapshot) {
+            let missing =
+                self.engine.get(table, b"1", snapshot, Access::Blocking, &mut value).unwrap_err();
+            assert_eq!(missing.kind(), ErrorKind::NotFound);
+            return;
+        }
+        for _ in 0..10 {
+            let key = self.key();
+            let wanted = self.model.get(table, &key, snapshot);
+            let memory = self.engine.get(table, &key, snapshot, Access::MemoryOnly, &mut value);
+            if let Ok(found) = memory {
+                assert_eq!(found.is_value().then_some(&value), wanted, "{table:?} {key:?}");
+            }
+            let found =
+                self.engine.get(table, &key, snapshot, Access::Blocking, &mut value).unwrap();
+            assert_eq!(found.is_value().then_some(&value), wanted, "{table:?} {key:?} {snapshot}");
+            if let Found::Value(csn) = found {
+                let versions = &self.model.rows[&(table, key.clone())];
+                assert!(versions.iter().any(|(at, value)| *at == csn && value.is_some()));
+            }
+            if let Some(found) =
+                self.engine.recall(table, &key, snapshot, Access::Blocking, &mut value).unwrap()
+            {
+                assert_eq!(found.is_value().then_some(&value), wanted);
+            }
+        }
+        let (start, end) = (self.key(), self.key());
+        let range = KeyRange::new(&start, self.rng.chance(1, 2).then_some(end.as_slice()));
+        let range = if self.rng.chance(1, 3) { KeyRange::ALL } else { range };
+        let mut wanted = self.model.scan(table, range, snapshot);
+        let direction =
+            if self.rng.chance(1, 2) { Direction::Forward } else { Direction::Backward };
+        if direction == Direction::Backward {
+            wanted.reverse();
+        }
+        let mut cursor =
+            self.engine.scan(table, range, direction, snapshot, Access::Blocking).unwrap();
+        let mut got = Vec::new();
+        loop {
+            let access =
+                [Access::MemoryOnly, Access::AtHand, Access::Blocking][self.rng.below(3) as usize];
+            match cursor.next_rows(access, 1 + self.rng.below(30) as usize) {
+                Ok(0) => break,
+                Ok(count) => {
+                    let before = got.len();
+                    cursor.rows(&mut |key, value| {
+                        got.push((key.to_vec(), value.to_vec()));
+                        true
+                    });
+                    assert_eq!(got.len() - before, count);
+                    assert_eq!(cursor.last_key(), got.last().map(|(key, _)| key.as_slice()));
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    assert!(access != Access::Blocking);
+                    assert_eq!(cursor.last_key(), got.last().map(|(key, _)| key.as_slice()));
+                }
+            }
+        }
+        let keys =
+            |rows: &[(Vec<u8>, Vec<u8>)]| rows.iter().map(|row| row.0.clone()).collect::<Vec<_>>();
+        assert_eq!(keys(&got), keys(&wanted), "{range:?} {direction:?} {snapshot}");
+        assert!(got == wanted);
+    }
+
+    /// Cuts the log as the transaction manager does.
+    fn cut(&mut self) {
+        self.tell();
+        let persisted = self.engine.persisted();
+        for segment in 1..self.segment {
+            let path = segment_path(segment, "plog");
+            let covered =
+                self.log.iter().all(|one| one.place.segment != segment || one.csn <= persisted);
+            if !self.disk.exists(&path).unwrap() {
+                continue;
+            }
+            if !covered {
+                return;
+            }
+            if self.engine.keeps_segment(0, segment) {
+                self.disk.rename(&path, &segment_path(segment, "kept")).unwrap();
+            } else {
+                self.disk.remove(&path).unwrap();
+            }
+            self.disk.sync_dir(Path::new(LOG)).unwrap();
+            self.log.retain(|one| one.place.segment != segment);
+        }
+    }
+
+    /// Everything is durable at a crash, as the log syncs each commit: it is recovered.
+    fn crash(&mut self) {
+        let counts = &self.engine.0.counts;
+        let counts = [
+            &counts.log_reads,
+            &counts.evicted,
+            &counts.collected,
+            &counts.checkpoints,
+            &counts.compacted_bytes,
+            &counts.released,
+        ];
+        for (sum, count) in self.counted.iter_mut().zip(counts) {
+            *sum += count.load(std::sync::atomic::Ordering::Relaxed);
+        }
+        self.engine.close();
+        self.disk.crash();
+        self.disk.restart();
+        *self.horizon.0.lock() = (Csn::ZERO, Vec::new());
+        self.budget = Budget::new(8 << 20);
+        self.engine = open(&self.disk, &self.horizon, &self.budget).unwrap();
+        self.untold.clear();
+        let mut commits = self.log.clone();
+        let alone = |one: &Logged| {
+            one.batch.iter().any(|op| !matches!(op, Op::Put { .. } | Op::Delete { .. }))
+        };
+        // Those that write single keys come in any order between those that do not.
+        for part in commits.chunk_by_mut(|a, b| !alone(a) && !alone(b)) {
+            for at in (1..part.len()).rev() {
+                part.swap(at, self.rng.below(at as u64 + 1) as usize);
+            }
+            for one in part {
+                if alone(one) {
+                    self.engine.install(one.csn, &one.batch);
+                    self.engine.place_commits(&[(one.csn, one.place)], Csn::ZERO);
+                    continue;
+                }
+                let ops: Vec<_> = placed_ops(one.batch.as_bytes()).map(Result::unwrap).collect();
+                self.engine.replay(&mut ops.iter().map(|placed| Replayed {
+                    csn: one.csn,
+                    op: placed.op,
+                    place: one.place.plus(placed.offset),
+                    bytes: placed.bytes as u32,
+                }));
+            }
+        }
+        self.horizon.0.lock().0 = self.csn;
+        // The log goes on in another segment.
+        self.end = u64::MAX;
+        self.engine.run_background_job().unwrap();
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(100) {
+            0..60 => self.write(),
+            60..63 => self.delete_range(),
+            63..70 => self.snapshots(),
+            70..78 => self.check(),
+            78..82 => self.tell(),
+            82..86 => _ = self.engine.0.evict(1 << self.rng.below(18)),
+            86..91 => _ = self.engine.run_background_job().unwrap(),
+            91..94 => {
+                self.tell();
+                self.engine.persist_all().unwrap();
+            }
+            94..96 => self.cut(),
+            96 => self.engine.compact_all().unwrap(),
+            97 => {
+                if self.rng.chance(1, 3) {
+                    self.crash();
+                }
+            }
+            98 => {
+                if self.tables().len() < 4 {
+                    self.create_table();
+                }
+            }
+            _ => {
+                if self.tables().len() > 2 {
+                    let tables = self.tables();
+                    let mut batch = WriteBatch::new();
+                    batch.push(Op::DropTable(tables[self.rng.below(tables.len() as u64) as usize]));
+                    self.tell();
+                    self.commit(batch);
+                }
+            }
+        }
+    }
+}
+
+/// The segments of a world are small, and so compaction leaves less beside.
+#[test]
+fn memory_1_to_4_random_histories_equal_the_model() {
+    let mut counted = [0; 6];
+    for seed in 0..40 {
+        let mut world = World::new(seed);
+        for _ in 0..600 {
+            world.step();
+        }
+        world.tell();
+        world.crash();
+        for _ in 0..20 {
+            world.check();
+        }
+        // Nothing is held by versions that nobody sees.
+        world.horizon.0.lock().1.clear();
+        while world.engine.run_background_job().unwrap() {}
+        let inner = &world.engine.0;
+        assert_eq!(inner.collector.len(), 0, "seed {seed}");
+        let live: u64 = inner.segments.iter().map(|(_, segment)| segment.live()).sum();
+        let rows = world.model.rows.iter().filter(|((table, _), versions)| {
+            world.model.exists(*table, world.csn) && versions.last().unwrap().1.is_some()
+        });
+        assert!(live > 0 || rows.count() == 0);
+        for (sum, more) in counted.iter_mut().zip(world.counted) {
+            *sum += more;
+        }
+    }
+    assert!(counted.iter().all(|count| *count > 0), "{counted:?}");
+}

@@ -1,0 +1,394 @@
+//! The background work, as the database handles it ([`spillway_base::managed`]).
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use spillway_base::budget::GiveWay;
+use spillway_base::engine::{Engine, Metric};
+use spillway_base::lock::{Condvar, Mutex};
+use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
+use spillway_base::sync::atomic::{AtomicBool, Ordering};
+use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
+
+use super::{Inner, MemoryEngine};
+use crate::index::Entries;
+use crate::segments::Home;
+use crate::store::Retired;
+use crate::table::{DeletedRange, Table};
+use crate::word::{Target, Word};
+
+/// How often the background thread looks for work that nobody asked for.
+const NAP: Duration = Duration::from_millis(20);
+/// Rows of a range that are looked at under one pin.
+const FOLDED: usize = 256;
+/// Rows that a size looks at.
+const SAMPLED: usize = 32;
+
+/// What the background thread shares with those who ask for work.
+#[derive(Default)]
+pub(super) struct Work {
+    asked: Mutex<bool>,
+    changed: Condvar,
+    /// Held by who works on the engine's files.
+    running: Mutex<()>,
+    closed: AtomicBool,
+    settled: AtomicBool,
+    giver: Mutex<Option<Arc<dyn GiveWay>>>,
+}
+
+impl Work {
+    /// Keeps what the budget asks for memory for as long as the engine is there.
+    pub(super) fn keep_giver(&self, giver: Arc<dyn GiveWay>) {
+        *self.giver.lock() = Some(giver);
+    }
+
+    fn ask(&self) {
+        *self.asked.lock() = true;
+        self.changed.notify_all();
+    }
+}
+
+struct Thread {
+    engine: Arc<Inner>,
+    stop: Arc<AtomicBool>,
+    handle: Option<thread::JoinHandle<()>>,
+}
+
+impl BackgroundThreads for Thread {}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.engine.work.ask();
+        if let Some(handle) = self.handle.take() {
+            // A panic in it has been reported by the panic hook.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl ManagedEngine for MemoryEngine {
+    fn start_background_threads(&self, _threads: usize) -> Result<Box<dyn BackgroundThreads>> {
+        self.0.settle_once()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (engine, stopped) = (self.0.clone(), stop.clone());
+        let body = move || {
+            while !stopped.load(Ordering::SeqCst) {
+                // A failure is kept, and told by `health`.
+                let worked = engine.job().unwrap_or(false);
+                let mut asked = engine.work.asked.lock();
+                if !worked && !*asked {
+                    engine.work.changed.wait_for(&mut asked, NAP);
+                }
+                *asked = false;
+            }
+        };
+        let handle = Some(thread::spawn("memory-engine", body)?);
+        Ok(Box::new(Thread { engine: self.0.clone(), stop, handle }))
+    }
+
+    fn run_background_job(&self) -> Result<bool> {
+        self.0.settle_once()?;
+        self.0.job()
+    }
+
+    fn persist_all(&self) -> Result<()> {
+        let _running = self.0.work.running.lock();
+        self.0.settle_once()?;
+        self.0.checkpoint()
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        let _running = self.0.work.running.lock();
+        self.0.settle_once()?;
+        self.0.collect_all();
+        self.0.checkpoint()?;
+        while self.0.compact()? {
+            self.0.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn table_size(&self, table: TableId) -> TableSize {
+        self.0.table_size(table)
+    }
+
+    fn close(&self) {
+        self.0.work.closed.store(true, Ordering::SeqCst);
+        // Who writes a checkpoint or compacts ends first.
+        drop(self.0.work.running.lock());
+    }
+}
+
+impl Inner {
+    pub(super) fn request_checkpoint(&self, csn: Csn) {
+        self.checkpoints.request(csn);
+        self.work.ask();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.work.closed.load(Ordering::SeqCst)
+    }
+
+    fn settle_once(&self) -> Result<()> {
+        if !self.work.settled.load(Ordering::SeqCst) {
+            self.settle()?;
+            self.work.settled.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Does one piece of work. Whether there was any.
+    fn job(&self) -> Result<bool> {
+        let _running = self.work.running.lock();
+        if self.is_closed() {
+            return Ok(false);
+        }
+        self.health()?;
+        if self.checkpoints.is_requested() {
+            let before = self.checkpoints.recorded();
+            self.checkpoint()?;
+            return Ok(self.checkpoints.recorded() > before);
+        }
+        let mut worked = self.collect_all();
+        worked |= self.fold_ranges();
+        worked |= self.drop_tables();
+        match self.compact() {
+            Ok(compacted) => Ok(worked | compacted),
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(worked),
+            Err(error) => {
+                self.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes what a range hides from everybody. `false` if some of it has to stay for now.
+    pub(super) fn fold_range(&self, table: &Arc<Table>, range: &DeletedRange) -> bool {
+        let (mut entries, mut last, mut whole) = (Entries::default(), None::<Vec<u8>>, true);
+        loop {
+            let from = match &last {
+                Some(last) => Bound::Excluded(last.as_slice()),
+                None => Bound::Included(range.start.as_slice()),
+            };
+            let until = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let pin = self.store.pin();
+            table.index.collect(from, until, Direction::Forward, FOLDED, &mut entries, &pin);
+            for at in 0..entries.len() {
+                whole &= self.fold_row(table, entries.key(at), range);
+            }
+            let Some(end) = entries.len().checked_sub(1) else { return whole };
+            last = Some(entries.key(end).to_vec());
+        }
+    }
+
+    /// Removes the versions of a row that a range hides.
+    fn fold_row(&self, table: &Arc<Table>, key: &[u8], range: &DeletedRange) -> bool {
+        let mut pin = self.store.pin();
+        let Some(rid) = table.index.get(key, &pin) else { return true };
+        // A place has no CSN: its record has.
+        let mut cold = table.rows.entry(rid.slot()).map_or(Word::EMPTY, |entry| entry.load());
+        while let Target::Version(at) = cold.target() {
+            cold = self.store.version(at, &pin).next();
+        }
+        let cold = cold.as_place();
+        let hidden = match cold {
+            Some(place) => {
+                let mut value = Vec::new();
+                let access = spillway_base::engine::Access::Blocking;
+                let read = pin.outside(|| self.read_place(table, key, place, access, &mut value));
+                match read {
+                    Ok(csn) => csn <= range.upto,
+                    Err(_) => return false,
+                }
+            }
+            None => false,
+        };
+        let Some(rid) = table.index.get(key, &pin) else { return true };
+        let mut entry = table.rows.lock(rid.slot());
+        let mut retired = Vec::new();
+        // The first version that is hidden, and the one above it.
+        let (mut above, mut word) = (None, entry.word());
+        let first = loop {
+            match word.target() {
+                Target::Version(at) => {
+                    let version = self.store.version(at, &pin);
+                    if version.csn() <= range.upto {
+                        break word;
+                    }
+                    above = Some(at);
+                    word = version.next();
+                }
+                Target::Place(place) if Some(place) == cold && hidden => break word,
+                Target::Place(place) if Some(place) != cold => return false,
+                Target::Place(_) | Target::Empty => return true,
+            }
+        };
+        let mut word = first;
+        while let Target::Version(at) = word.target() {
+            if self.store.version(at, &pin).place().is_err() {
+                return false;
+            }
+            word = self.store.version(at, &pin).next();
+        }
+        if let Target::Place(place) = word.target()
+            && (Some(place) != cold || !hidden)
+        {
+            return false;
+        }
+        match above {
+            Some(above) => self.store.version(above, &pin).set_next(Word::EMPTY),
+            None => {
+                entry.set(Word::EMPTY);
+                table.index.remove(key, rid, &pin);
+                retired.push(Retired::Slot(table.clone(), rid));
+            }
+        }
+        let chain = crate::chain::Chain {
+            store: &self.store,
+            segments: &self.segments,
+            entry: &mut entry,
+            pin: &pin,
+        };
+        chain.retire_from(first, &mut retired);
+        drop(entry);
+        self.store.retire(retired);
+        true
+    }
+
+    /// Removes all rows of a table that nobody sees any more. `false` if some have to stay for now.
+    pub(super) fn empty_table(&self, table: &Arc<Table>) -> bool {
+        let pin = self.store.pin();
+        let (mut whole, mut retired) = (true, Vec::new());
+        for slot in 0..table.rows.end() {
+            let mut entry = table.rows.lock(slot);
+            let mut word = entry.word();
+            let mut placed = true;
+            while let Target::Version(at) = word.target() {
+                placed &= self.store.version(at, &pin).place().is_ok();
+                word = self.store.version(at, &pin).next();
+            }
+            if !placed {
+                whole = false;
+                continue;
+            }
+            let first = entry.word();
+            if first == Word::EMPTY {
+                continue;
+            }
+            entry.set(Word::EMPTY);
+            let chain = crate::chain::Chain {
+                store: &self.store,
+                segments: &self.segments,
+                entry: &mut entry,
+                pin: &pin,
+            };
+            chain.retire_from(first, &mut retired);
+        }
+        self.store.retire(retired);
+        whole
+    }
+
+    fn table_size(&self, id: TableId) -> TableSize {
+        let tables = self.tables.load();
+        let Some(table) = tables.get(&id) else { return TableSize::default() };
+        let pin = self.store.pin();
+        let mut entries = Entries::default();
+        let (from, until) = (Bound::Unbounded, Bound::Unbounded);
+        table.index.collect(from, until, Direction::Forward, SAMPLED, &mut entries, &pin);
+        let rows = table.index.len();
+        let sampled = (entries.len() as u64).max(1);
+        let used_bytes = self.sampled_bytes(table, &entries, &pin) * rows / sampled;
+        TableSize { rows, used_bytes, free_bytes: 0 }
+    }
+
+    /// Bytes of the segments that are kept, and of what is alive in them.
+    pub(super) fn kept_bytes(&self) -> (u64, u64) {
+        let (mut bytes, mut live) = (0, 0);
+        for (_, segment) in self.segments.iter() {
+            if let Home::Kept(len) = segment.home() {
+                bytes += len;
+                live += segment.live();
+            }
+        }
+        (bytes, live)
+    }
+
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let metric = |name, help, counter, value| Metric { name, help, counter, value };
+        let gauge = |name, help, value: u64| metric(name, help, false, value as f64);
+        let count = |name, help, value: &spillway_base::sync::atomic::AtomicU64| {
+            metric(name, help, true, value.load(Ordering::Relaxed) as f64)
+        };
+        let tables = self.tables.load();
+        let (kept, live) = self.kept_bytes();
+        let rows = tables.values().map(|table| table.index.len()).sum();
+        let arrays = tables.values().map(|table| table.rows.bytes() as u64).sum();
+        let counts = &self.counts;
+        vec![
+            gauge("memory_engine_tables", "Tables of the memory engine.", tables.len() as u64),
+            gauge("memory_engine_rows", "Keys in the indexes of the memory engine.", rows),
+            gauge(
+                "memory_engine_version_bytes",
+                "Memory of versions of rows.",
+                self.store.slabs.charged_bytes() as u64,
+            ),
+            gauge("memory_engine_array_bytes", "Memory of indirection arrays.", arrays),
+            gauge(
+                "memory_engine_kept_bytes",
+                "Bytes of the log segments that are kept for their rows.",
+                kept,
+            ),
+            gauge("memory_engine_live_bytes", "Of those, the bytes of current rows.", live),
+            gauge(
+                "memory_engine_unplaced_commits",
+                "Commits whose place in the log is not known yet.",
+                self.unplaced.len() as u64,
+            ),
+            gauge(
+                "memory_engine_uncollected_rows",
+                "Rows with versions that wait to be collected.",
+                self.collector.len() as u64,
+            ),
+            gauge(
+                "memory_engine_watermark_csn",
+                "The commit up to which only the newest version of each row is kept.",
+                self.pins.watermark().0,
+            ),
+            count(
+                "memory_engine_log_reads_total",
+                "Rows that were read from the log.",
+                &counts.log_reads,
+            ),
+            count("memory_engine_evicted_total", "Rows that left memory.", &counts.evicted),
+            count(
+                "memory_engine_collected_total",
+                "Versions and rows that were collected in the background.",
+                &counts.collected,
+            ),
+            count("memory_engine_checkpoints_total", "Checkpoints.", &counts.checkpoints),
+            count(
+                "memory_engine_checkpoint_bytes_total",
+                "Bytes that checkpoints wrote.",
+                &counts.checkpoint_bytes,
+            ),
+            count(
+                "memory_engine_compacted_bytes_total",
+                "Bytes that log compaction wrote.",
+                &counts.compacted_bytes,
+            ),
+            count(
+                "memory_engine_released_segments_total",
+                "Kept segments that were removed.",
+                &counts.released,
+            ),
+        ]
+    }
+}
+
+impl std::fmt::Debug for MemoryEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryEngine").field("tables", &self.tables()).finish_non_exhaustive()
+    }
+}

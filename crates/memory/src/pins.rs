@@ -1,0 +1,115 @@
+//! Which versions may still be read: the low watermark, and the snapshots that the engine itself
+//! keeps readable.
+//!
+//! - **PINS-1.** [`Pins::watermark`] never falls, and no snapshot is live or comes to life below it.
+//! - **PINS-2.** A snapshot that was live when [`Pins::pin`] was called for it is not passed by the
+//!   watermark until its unpinning, also once the [`Horizon`] reports it no more.
+//!
+//! The watermark is the least of the horizon's and the pinned snapshots. The horizon's is read
+//! first: a snapshot that is missing there was pinned before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use spillway_base::Csn;
+use spillway_base::engine::Horizon;
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_reclaim::epochs::stripe;
+
+const SHARDS: usize = 16;
+const NONE: u64 = u64::MAX;
+
+#[repr(align(128))]
+struct Shard {
+    pinned: Mutex<BTreeMap<Csn, usize>>,
+    /// The least of them.
+    least: AtomicU64,
+}
+
+/// The pinned snapshots. The module's page says what it guarantees.
+pub(crate) struct Pins {
+    horizon: Arc<dyn Horizon>,
+    shards: Box<[Shard]>,
+    watermark: AtomicU64,
+}
+
+/// A pinned snapshot. Dropping it unpins.
+pub(crate) struct Pinned {
+    pins: Arc<Pins>,
+    shard: usize,
+    csn: Csn,
+}
+
+impl Pins {
+    pub(crate) fn new(horizon: Arc<dyn Horizon>) -> Arc<Pins> {
+        let shard = || Shard { pinned: Mutex::default(), least: AtomicU64::new(NONE) };
+        Arc::new(Pins {
+            horizon,
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            watermark: AtomicU64::new(0),
+        })
+    }
+
+    /// Keeps a live snapshot readable (PINS-2).
+    pub(crate) fn pin(self: &Arc<Pins>, csn: Csn) -> Pinned {
+        let shard = stripe() % SHARDS;
+        let mut pinned = self.shards[shard].pinned.lock();
+        *pinned.entry(csn).or_default() += 1;
+        self.shards[shard].note(&pinned);
+        Pinned { pins: self.clone(), shard, csn }
+    }
+
+    /// Commits up to here may be thinned to the newest of each row (PINS-1). It may lag.
+    pub(crate) fn watermark(&self) -> Csn {
+        Csn(self.watermark.load(Ordering::Acquire))
+    }
+
+    /// Brings the watermark up to date, from figures that are cheap to read.
+    pub(crate) fn refresh(&self) -> Csn {
+        self.advance(self.horizon.low_watermark())
+    }
+
+    fn advance(&self, horizon: Csn) -> Csn {
+        let least = self.shards.iter().map(|shard| shard.least.load(Ordering::SeqCst)).min();
+        let watermark = horizon.0.min(least.unwrap_or(NONE));
+        Csn(self.watermark.fetch_max(watermark, Ordering::AcqRel).max(watermark))
+    }
+
+    /// The live and the pinned snapshots, ascending and each once; with a watermark that is up to
+    /// date.
+    pub(crate) fn live(&self, out: &mut Vec<Csn>) {
+        self.horizon.live_snapshots(out);
+        self.advance(out.first().copied().unwrap_or_default());
+        for shard in &self.shards {
+            out.extend(shard.pinned.lock().keys());
+        }
+        out.sort_unstable();
+        out.dedup();
+    }
+
+    pub(crate) fn stable(&self) -> Csn {
+        self.horizon.stable()
+    }
+}
+
+impl Shard {
+    fn note(&self, pinned: &BTreeMap<Csn, usize>) {
+        let least = pinned.keys().next().map_or(NONE, |csn| csn.0);
+        self.least.store(least, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let shard = &self.pins.shards[self.shard];
+        let mut pinned = shard.pinned.lock();
+        if let Some(count) = pinned.get_mut(&self.csn) {
+            *count -= 1;
+            if *count == 0 {
+                pinned.remove(&self.csn);
+            }
+        }
+        shard.note(&pinned);
+    }
+}

@@ -1,0 +1,386 @@
+//! A table's indirection array: from slots to rows, in partitions (HiEngine, section 4.1).
+//!
+//! A partition has 2^20 entries of 8 bytes in reserved address space; the system gives memory to
+//! its pages when they are first written. Partitions are found through a directory of two levels.
+//!
+//! - **ROWS-1 (stable).** A slot that was taken is nobody else's until it is freed.
+//! - **ROWS-2 (locked).** One thread at a time has an entry's lock. Readers need none.
+//! - **ROWS-3 (dirty).** The page of an entry whose lock was released with a change is dirty from
+//!   before that release until a checkpoint takes the mark.
+//! - **ROWS-4 (charged).** Pages with slots that were ever taken are charged.
+
+#![allow(unsafe_code)] // A leaf: words in mapped memory.
+
+use std::sync::OnceLock;
+
+use memmap2::{MmapMut, MmapOptions};
+use rustc_hash::FxHashMap;
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::hint;
+use spillway_reclaim::epochs::stripe;
+
+use crate::rid::Rid;
+use crate::word::Word;
+
+/// Entries of a page of 4 KiB, which a checkpoint writes as a whole.
+pub(crate) const PAGE_ENTRIES: u64 = 512;
+const PAGE_BYTES: usize = PAGE_ENTRIES as usize * 8;
+const PARTITION_BITS: u32 = 20;
+const PARTITION_ENTRIES: u64 = 1 << PARTITION_BITS;
+const PARTITION_PAGES: u64 = PARTITION_ENTRIES / PAGE_ENTRIES;
+/// Partitions of a directory's second level.
+const DIRECTORY: usize = 256;
+/// Lists of free slots, so that threads rarely meet.
+const FREE_LISTS: usize = 8;
+/// Slots that a list takes at a time. They lie together, as do the rows that a thread inserts.
+const TAKEN_AT_ONCE: u64 = 32;
+/// Looks at a lock before the thread gives its core up.
+const SPINS: u32 = 64;
+
+struct Partition {
+    /// Released to the system as a whole.
+    memory: MmapMut,
+    /// One bit for each page.
+    dirty: Box<[AtomicU64]>,
+}
+
+impl Partition {
+    fn map() -> Partition {
+        let mut options = MmapOptions::new();
+        let options = options.len(PARTITION_ENTRIES as usize * 8).no_reserve_swap();
+        let memory = options.map_anon().unwrap_or_else(|_| {
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; PAGE_BYTES]>())
+        });
+        let dirty = (0..PARTITION_PAGES / 64).map(|_| AtomicU64::new(0)).collect();
+        Partition { memory, dirty }
+    }
+
+    fn entry(&self, at: u64) -> &Entry {
+        debug_assert!(at < PARTITION_ENTRIES);
+        // SAFETY: the memory is of so many entries, which are only used as atomic words, and is
+        // aligned to a page. Zeroed memory is an empty entry.
+        unsafe { &*self.memory.as_ptr().cast::<Entry>().add(at as usize) }
+    }
+}
+
+/// An entry of the array.
+#[repr(transparent)]
+pub(crate) struct Entry(AtomicU64);
+
+impl Entry {
+    pub(crate) fn load(&self) -> Word {
+        Word(self.0.load(Ordering::Acquire)).unlocked()
+    }
+
+    fn try_lock(&self) -> Option<Word> {
+        let word = Word(self.0.load(Ordering::Relaxed));
+        if word.is_locked() {
+            return None;
+        }
+        let locked = word.locked().0;
+        let exchange =
+            self.0.compare_exchange(word.0, locked, Ordering::Acquire, Ordering::Relaxed);
+        exchange.is_ok().then_some(word)
+    }
+
+    fn lock(&self) -> Word {
+        let mut spins = 0;
+        loop {
+            if let Some(word) = self.try_lock() {
+                return word;
+            }
+            spins += 1;
+            if spins < SPINS {
+                hint::spin_loop();
+            } else {
+                spillway_base::sync::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// An entry whose lock this thread has. Dropping it releases the lock.
+pub(crate) struct Locked<'r> {
+    rows: &'r Rows,
+    entry: &'r Entry,
+    slot: u64,
+    word: Word,
+}
+
+impl Locked<'_> {
+    pub(crate) fn word(&self) -> Word {
+        self.word
+    }
+
+    pub(crate) fn slot(&self) -> u64 {
+        self.slot
+    }
+
+    /// What the entry points to from now on, for readers too.
+    pub(crate) fn set(&mut self, word: Word) {
+        self.set_as_it_was(word);
+        self.mark();
+    }
+
+    /// As [`Locked::set`], where a checkpoint would write the same as before.
+    pub(crate) fn set_as_it_was(&mut self, word: Word) {
+        self.word = word;
+        self.entry.0.store(word.locked().0, Ordering::Release);
+    }
+
+    /// Has the next checkpoint write the entry's page.
+    pub(crate) fn mark(&self) {
+        self.rows.mark(self.slot / PAGE_ENTRIES);
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.entry.0.store(self.word.0, Ordering::Release);
+    }
+}
+
+#[derive(Default)]
+struct FreeSlots {
+    /// Freed slots, with their next generations.
+    freed: Vec<(u64, u32)>,
+    /// Slots that were never used.
+    fresh: std::ops::Range<u64>,
+}
+
+/// The array of a table. The module's page says what it guarantees.
+pub(crate) struct Rows {
+    directory: Box<[OnceLock<Box<[OnceLock<Partition>]>>]>,
+    free: Box<[Mutex<FreeSlots>]>,
+    /// Slots from here on were never taken.
+    end: AtomicU64,
+    budget: Budget,
+    /// For pages with slots before `end`.
+    charge: Mutex<Charge>,
+}
+
+impl Rows {
+    pub(crate) fn new(budget: &Budget) -> Rows {
+        Rows {
+            directory: (0..DIRECTORY).map(|_| OnceLock::new()).collect(),
+            free: (0..FREE_LISTS).map(|_| Mutex::default()).collect(),
+            end: AtomicU64::new(0),
+            budget: budget.clone(),
+            charge: Mutex::new(budget.charge(Use::Rows, 0)),
+        }
+    }
+
+    /// Slots from here on were never taken.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory that are charged.
+    pub(crate) fn bytes(&self) -> usize {
+        self.charge.lock().bytes()
+    }
+
+    /// The entry of a slot that was taken; `None` of one that never was.
+    #[inline]
+    pub(crate) fn entry(&self, slot: u64) -> Option<&Entry> {
+        let partition = self.partition(slot >> PARTITION_BITS)?;
+        Some(partition.entry(slot & (PARTITION_ENTRIES - 1)))
+    }
+
+    #[inline]
+    fn partition(&self, number: u64) -> Option<&Partition> {
+        let number = number as usize;
+        self.directory.get(number / DIRECTORY)?.get()?[number % DIRECTORY].get()
+    }
+
+    fn make_partition(&self, number: u64) -> &Partition {
+        let number = number as usize;
+        let second = self.directory[number / DIRECTORY]
+            .get_or_init(|| (0..DIRECTORY).map(|_| OnceLock::new()).collect());
+        second[number % DIRECTORY].get_or_init(Partition::map)
+    }
+
+    /// Locks the entry of a slot that was taken.
+    pub(crate) fn lock(&self, slot: u64) -> Locked<'_> {
+        let entry = self.entry(slot).expect("a slot that was taken");
+        let word = entry.lock();
+        Locked { rows: self, entry, slot, word }
+    }
+
+    /// As [`Rows::lock`], unless another thread has the lock.
+    pub(crate) fn try_lock(&self, slot: u64) -> Option<Locked<'_>> {
+        let entry = self.entry(slot)?;
+        let word = entry.try_lock()?;
+        Some(Locked { rows: self, entry, slot, word })
+    }
+
+    /// Takes a free slot (ROWS-1).
+    pub(crate) fn take(&self) -> Rid {
+        let own = stripe() % FREE_LISTS;
+        let free = &self.free[own];
+        loop {
+            let mut list = free.lock();
+            if let Some((slot, generation)) = list.freed.pop() {
+                return Rid::new(slot, generation);
+            }
+            if let Some(slot) = list.fresh.next() {
+                return Rid::new(slot, 0);
+            }
+            drop(list);
+            let freed = self.freed_elsewhere(own);
+            let fresh = if freed.is_empty() { self.grow() } else { 0..0 };
+            let mut list = free.lock();
+            list.freed.extend(freed);
+            // Another thread may have grown the array for the same list.
+            let more = std::mem::replace(&mut list.fresh, fresh);
+            list.freed.extend(more.map(|slot| (slot, 0)));
+        }
+    }
+
+    /// Some freed slots of other lists: the thread that collects deleted rows inserts none.
+    fn freed_elsewhere(&self, own: usize) -> Vec<(u64, u32)> {
+        let others = (1..FREE_LISTS).map(|step| &self.free[(own + step) % FREE_LISTS]);
+        for list in others {
+            let freed = &mut list.lock().freed;
+            if !freed.is_empty() {
+                return freed.split_off(freed.len().saturating_sub(TAKEN_AT_ONCE as usize));
+            }
+        }
+        Vec::new()
+    }
+
+    /// More slots at the array's end. No lock is held while the budget asks others to give way.
+    fn grow(&self) -> std::ops::Range<u64> {
+        let begin = self.end.fetch_add(TAKEN_AT_ONCE, Ordering::AcqRel);
+        let end = begin + TAKEN_AT_ONCE;
+        assert!(end <= Rid::SLOTS_MAX.min((DIRECTORY * DIRECTORY) as u64 * PARTITION_ENTRIES));
+        self.make_partition(begin >> PARTITION_BITS);
+        if begin.is_multiple_of(PAGE_ENTRIES) {
+            let charge = self.budget.charge(Use::Rows, PAGE_BYTES);
+            self.charge.lock().join(charge);
+        }
+        begin..end
+    }
+
+    /// Gives a slot back whose entry is empty. No reader has its RID any more.
+    pub(crate) fn free(&self, rid: Rid) {
+        let next = rid.generation().wrapping_add(1);
+        self.free[stripe() % FREE_LISTS].lock().freed.push((rid.slot(), next));
+    }
+
+    fn mark(&self, page: u64) {
+        let partition = self.partition(page / PARTITION_PAGES).expect("a page that was taken");
+        let page = page % PARTITION_PAGES;
+        let (word, bit) = (&partition.dirty[page as usize / 64], 1 << (page % 64));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::AcqRel);
+        }
+    }
+
+    /// Marks every page with slots.
+    pub(crate) fn mark_all(&self) {
+        (0..self.end().div_ceil(PAGE_ENTRIES)).for_each(|page| self.mark(page));
+    }
+
+    /// Takes the mark of a page: whether it was dirty.
+    pub(crate) fn take_mark(&self, page: u64) -> bool {
+        let Some(partition) = self.partition(page / PARTITION_PAGES) else { return false };
+        let page = page % PARTITION_PAGES;
+        let (word, bit) = (&partition.dirty[page as usize / 64], 1 << (page % 64));
+        word.load(Ordering::Acquire) & bit != 0 && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    }
+
+    /// Marks a page again whose mark was taken, as it could not be written.
+    pub(crate) fn mark_again(&self, page: u64) {
+        self.mark(page);
+    }
+
+    /// Sets the entries of a page from a checkpoint, before anything else uses the array. The page
+    /// stays clean.
+    pub(crate) fn load_page(&self, page: u64, words: &[Word]) {
+        assert!(words.len() <= PAGE_ENTRIES as usize, "a page's entries");
+        let end = (page + 1) * PAGE_ENTRIES;
+        self.end.fetch_max(end, Ordering::AcqRel);
+        let partition = self.make_partition(page / PARTITION_PAGES);
+        let begin = page * PAGE_ENTRIES & (PARTITION_ENTRIES - 1);
+        for (at, word) in words.iter().enumerate() {
+            partition.entry(begin + at as u64).0.store(word.0, Ordering::Release);
+        }
+    }
+
+    /// Ends a load: charges the pages, and frees the slots whose entries are empty, the given ones
+    /// in these generations.
+    pub(crate) fn loaded(&self, generations: &[(u64, u32)]) {
+        let end = self.end();
+        let pages = end.div_ceil(PAGE_ENTRIES);
+        for page in 0..pages {
+            self.make_partition(page / PARTITION_PAGES);
+        }
+        let charge = self.budget.charge(Use::Rows, pages as usize * PAGE_BYTES);
+        self.charge.lock().join(charge);
+        let empty = |slot: &u64| self.entry(*slot).is_some_and(|entry| entry.load() == Word::EMPTY);
+        // From the last one on, so that the first are taken first.
+        let generations: FxHashMap<u64, u32> = generations.iter().copied().collect();
+        let generation = |slot| (slot, generations.get(&slot).copied().unwrap_or(0));
+        self.free[0].lock().freed.extend((0..end).rev().filter(empty).map(generation));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::word::Place;
+
+    fn place(offset: u32) -> Word {
+        Word::place(Place { handle: 1, offset, class: 9 })
+    }
+
+    #[test]
+    fn rows_1_slots_come_back_in_another_generation() {
+        let rows = Rows::new(&Budget::new(1 << 20));
+        let first: Vec<Rid> = (0..100).map(|_| rows.take()).collect();
+        let mut slots: Vec<u64> = first.iter().map(|rid| rid.slot()).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        assert_eq!(slots.len(), 100);
+        rows.free(first[7]);
+        let again = rows.take();
+        assert_eq!((again.slot(), again.generation()), (first[7].slot(), 1));
+        assert!(again != first[7]);
+    }
+
+    #[test]
+    fn rows_2_3_a_change_marks_its_page_and_readers_see_it_under_the_lock() {
+        let rows = Rows::new(&Budget::new(1 << 20));
+        let rid = rows.take();
+        let mut locked = rows.lock(rid.slot());
+        assert!(rows.try_lock(rid.slot()).is_none());
+        locked.set(place(5));
+        assert_eq!(rows.entry(rid.slot()).unwrap().load(), place(5));
+        drop(locked);
+        assert!(rows.take_mark(0) && !rows.take_mark(0));
+        assert_eq!(rows.lock(rid.slot()).word(), place(5));
+        assert!(!rows.take_mark(0), "nothing was changed");
+    }
+
+    #[test]
+    fn rows_4_pages_are_charged_and_a_loaded_array_knows_its_free_slots() {
+        let budget = Budget::new(1 << 20);
+        let rows = Rows::new(&budget);
+        (0..PAGE_ENTRIES + 1).for_each(|_| _ = rows.take());
+        assert_eq!((rows.bytes(), budget.used()), (2 * PAGE_BYTES, 2 * PAGE_BYTES));
+        let loaded = Rows::new(&budget);
+        let mut words = vec![place(1); PAGE_ENTRIES as usize];
+        words[3] = Word::EMPTY;
+        loaded.load_page(2, &words);
+        loaded.loaded(&[(3, 8)]);
+        assert_eq!(loaded.bytes(), 3 * PAGE_BYTES);
+        let mut free: Vec<u64> = (0..2 * PAGE_ENTRIES + 1).map(|_| loaded.take().slot()).collect();
+        free.sort_unstable();
+        assert_eq!((free[0], free[2 * PAGE_ENTRIES as usize]), (0, 2 * PAGE_ENTRIES + 3));
+        assert!(loaded.take().slot() >= 3 * PAGE_ENTRIES);
+        assert!(!loaded.take_mark(2));
+    }
+}

@@ -1,0 +1,357 @@
+//! The segments that rows lie in, by the short handles that places name them with, and how much of
+//! each is alive.
+//!
+//! - **SEGMENT-1 (live).** A segment's live bytes are those of the records that some version in
+//!   memory, or some entry of an array, names by its place; deletions do not count.
+//! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes and a checkpoint
+//!   that began after that is durable: no checkpoint that an opening may read names it.
+//! - **SEGMENT-3 (no answer from other bytes).** A record that is read is verified, and belongs to
+//!   the table and the key that were asked for.
+
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
+use spillway_base::batch::{RowRecord, read_row_record};
+use spillway_base::lock::{Mutex, RwLock};
+use spillway_base::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use spillway_base::{Error, ErrorKind, Result};
+use spillway_storage::File;
+use spillway_storage::plog::KeptSegments;
+
+use crate::word::{HANDLES_MAX, Place, class_bytes};
+
+/// Where the file of a segment comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Origin {
+    /// The redo log.
+    Log { lane: u32, segment: u64 },
+    /// Log compaction, which numbers its files.
+    Compacted { number: u64 },
+}
+
+/// The lane number that stands for [`Origin::Compacted`] in files.
+pub(crate) const COMPACTED_LANE: u32 = u32::MAX;
+
+impl Origin {
+    pub(crate) fn from_numbers(lane: u32, number: u64) -> Origin {
+        match lane {
+            COMPACTED_LANE => Origin::Compacted { number },
+            lane => Origin::Log { lane, segment: number },
+        }
+    }
+
+    pub(crate) fn numbers(self) -> (u32, u64) {
+        match self {
+            Origin::Log { lane, segment } => (lane, segment),
+            Origin::Compacted { number } => (COMPACTED_LANE, number),
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Log { lane, segment } => write!(f, "segment {segment} of lane {lane}"),
+            Origin::Compacted { number } => write!(f, "compacted segment {number}"),
+        }
+    }
+}
+
+/// What is known of a segment's file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Home {
+    /// The redo log still has it.
+    Redo,
+    /// The engine has it, with this many bytes.
+    Kept(u64),
+    /// It was released.
+    Released,
+}
+
+pub(crate) struct Segment {
+    pub(crate) origin: Origin,
+    live: AtomicI64,
+    /// The checkpoint that had begun last when it came to have no live bytes.
+    died_in: AtomicU64,
+    home: Mutex<Home>,
+    file: RwLock<Option<Arc<dyn File>>>,
+}
+
+impl Segment {
+    fn new(origin: Origin, checkpoint: u64) -> Segment {
+        Segment {
+            origin,
+            live: AtomicI64::new(0),
+            died_in: AtomicU64::new(checkpoint),
+            home: Mutex::new(Home::Redo),
+            file: RwLock::new(None),
+        }
+    }
+
+    pub(crate) fn live(&self) -> u64 {
+        self.live.load(Ordering::Acquire).max(0) as u64
+    }
+
+    pub(crate) fn home(&self) -> Home {
+        *self.home.lock()
+    }
+
+    pub(crate) fn set_home(&self, home: Home) {
+        *self.home.lock() = home;
+    }
+}
+
+/// Opens the files of compacted segments.
+pub(crate) trait CompactedFiles: Send + Sync {
+    fn open(&self, number: u64) -> Result<Arc<dyn File>>;
+    fn remove(&self, number: u64) -> Result<()>;
+}
+
+/// Handles of the second and the third level of the table.
+const LEVEL: usize = 256;
+
+#[derive(Default)]
+struct Known {
+    handles: FxHashMap<Origin, u32>,
+    /// Handles from here on were never given.
+    next: u32,
+    /// Handles below that are free.
+    free: Vec<u32>,
+}
+
+type Level<T> = Box<[OnceLock<T>]>;
+
+fn level<T>(len: usize) -> Level<T> {
+    (0..len).map(|_| OnceLock::new()).collect()
+}
+
+/// All segments. The module's page says what it guarantees.
+pub(crate) struct Segments {
+    table: Level<Level<Level<Segment>>>,
+    known: RwLock<Known>,
+    log: Arc<dyn KeptSegments>,
+    compacted: Box<dyn CompactedFiles>,
+    /// The last checkpoint that has begun, and the last that is durable.
+    begun: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl Segments {
+    pub(crate) fn new(
+        log: Arc<dyn KeptSegments>,
+        compacted: Box<dyn CompactedFiles>,
+        checkpoint: u64,
+    ) -> Segments {
+        Segments {
+            table: level(HANDLES_MAX as usize / LEVEL / LEVEL),
+            known: RwLock::default(),
+            log,
+            compacted,
+            begun: AtomicU64::new(checkpoint),
+            durable: AtomicU64::new(checkpoint),
+        }
+    }
+
+    /// The handle of a segment, a new one if it has none.
+    pub(crate) fn handle(&self, origin: Origin) -> u32 {
+        if let Some(handle) = self.known.read().handles.get(&origin) {
+            return *handle;
+        }
+        let known = &mut *self.known.write();
+        if let Some(handle) = known.handles.get(&origin) {
+            return *handle;
+        }
+        let handle = known.free.pop().unwrap_or_else(|| {
+            known.next += 1;
+            known.next - 1
+        });
+        self.set(known, handle, origin);
+        handle
+    }
+
+    fn set(&self, known: &mut Known, handle: u32, origin: Origin) {
+        assert!(handle < HANDLES_MAX, "handles of segments are exhausted");
+        let (first, second, third) = split(handle);
+        let second =
+            self.table[first].get_or_init(|| level(LEVEL))[second].get_or_init(|| level(LEVEL));
+        let set = second[third].set(Segment::new(origin, self.begun.load(Ordering::Acquire)));
+        assert!(set.is_ok(), "a handle is given once in an opening");
+        known.handles.insert(origin, handle);
+    }
+
+    /// Gives segments the handles that a checkpoint names them by. Of the others, those below are
+    /// free. `false` if one is given twice, or is none.
+    pub(crate) fn restore(&self, segments: &[(u32, Origin)]) -> bool {
+        let known = &mut *self.known.write();
+        let mut handles: Vec<u32> = segments.iter().map(|(handle, _)| *handle).collect();
+        handles.sort_unstable();
+        let valid = handles.windows(2).all(|pair| pair[0] < pair[1])
+            && handles.last().is_none_or(|last| *last < HANDLES_MAX);
+        if !valid {
+            return false;
+        }
+        known.next = handles.last().map_or(0, |last| last + 1);
+        known.free =
+            (0..known.next).rev().filter(|free| handles.binary_search(free).is_err()).collect();
+        for (handle, origin) in segments {
+            if known.handles.contains_key(origin) {
+                return false;
+            }
+            self.set(known, *handle, *origin);
+        }
+        true
+    }
+
+    /// The segment that has a handle.
+    pub(crate) fn get(&self, handle: u32) -> Option<&Segment> {
+        let (first, second, third) = split(handle);
+        self.table.get(first)?.get()?[second].get()?[third].get()
+    }
+
+    fn of(&self, handle: u32) -> &Segment {
+        self.get(handle).expect("places name known segments")
+    }
+
+    /// The segment of this origin, if it has a handle.
+    pub(crate) fn find(&self, origin: Origin) -> Option<&Segment> {
+        let handle = *self.known.read().handles.get(&origin)?;
+        self.get(handle)
+    }
+
+    /// All segments, with their handles.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Segment)> {
+        let count = self.known.read().next;
+        (0..count).filter_map(|handle| Some((handle, self.get(handle)?)))
+    }
+
+    /// A record is named by one place more.
+    pub(crate) fn add_live(&self, place: Place) {
+        self.of(place.handle).live.fetch_add(class_bytes(place.class) as i64, Ordering::AcqRel);
+    }
+
+    /// A record is named by one place less.
+    pub(crate) fn sub_live(&self, place: Place) {
+        let segment = self.of(place.handle);
+        let bytes = class_bytes(place.class) as i64;
+        if segment.live.fetch_sub(bytes, Ordering::AcqRel) <= bytes {
+            segment.died_in.fetch_max(self.begun.load(Ordering::Acquire), Ordering::AcqRel);
+        }
+    }
+
+    /// A checkpoint begins.
+    pub(crate) fn begin_checkpoint(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// A checkpoint is durable, and those before it are not read again.
+    pub(crate) fn end_checkpoint(&self, number: u64) {
+        self.durable.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Whether a segment may be released (SEGMENT-2).
+    pub(crate) fn is_dead(&self, segment: &Segment) -> bool {
+        segment.live() == 0
+            && self.durable.load(Ordering::Acquire) > segment.died_in.load(Ordering::Acquire)
+            && segment.live() == 0
+    }
+
+    /// Whether a segment that leaves the redo log is kept.
+    pub(crate) fn keep(&self, lane: u32, segment: u64) -> bool {
+        let Some(segment) = self.find(Origin::Log { lane, segment }) else { return false };
+        if self.is_dead(segment) {
+            segment.set_home(Home::Released);
+            *segment.file.write() = None;
+            return false;
+        }
+        // Its length is looked at once the file has left the log.
+        segment.set_home(Home::Kept(0));
+        true
+    }
+
+    /// Notes the lengths of kept segments.
+    pub(crate) fn note_kept(&self) -> Result<Vec<Origin>> {
+        let mut unknown = Vec::new();
+        for kept in self.log.list()? {
+            let origin = Origin::Log { lane: kept.lane, segment: kept.segment };
+            match self.find(origin) {
+                Some(segment) if segment.home() != Home::Released => {
+                    segment.set_home(Home::Kept(kept.bytes));
+                }
+                Some(_) => {}
+                None => unknown.push(origin),
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Releases a segment's file.
+    pub(crate) fn release(&self, segment: &Segment) -> Result<()> {
+        self.remove(segment.origin)?;
+        segment.set_home(Home::Released);
+        *segment.file.write() = None;
+        Ok(())
+    }
+
+    /// Removes a file that no place names.
+    pub(crate) fn remove(&self, origin: Origin) -> Result<()> {
+        match origin {
+            Origin::Log { lane, segment } => self.log.remove(lane, segment).map(drop),
+            Origin::Compacted { number } => self.compacted.remove(number),
+        }
+    }
+
+    /// The file of a segment.
+    pub(crate) fn file(&self, handle: u32) -> Result<Arc<dyn File>> {
+        let segment = self.of(handle);
+        if let Some(file) = &*segment.file.read() {
+            return Ok(file.clone());
+        }
+        let opened = match segment.origin {
+            Origin::Log { lane, segment } => self.log.open(lane, segment),
+            Origin::Compacted { number } => self.compacted.open(number),
+        };
+        let opened = opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::corruption(format!("rows are lost: {error}")),
+            _ => error,
+        })?;
+        *segment.file.write() = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// Reads the record at a place into `buffer`. With `wait`, it may wait for a device; otherwise
+    /// it takes only what the system has in memory, or answers `None`.
+    pub(crate) fn read<'b>(
+        &self,
+        place: Place,
+        wait: bool,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<RowRecord<'b>>> {
+        if !wait && self.of(place.handle).file.read().is_none() {
+            return Ok(None);
+        }
+        let file = self.file(place.handle)?;
+        let (offset, len) = (u64::from(place.offset), class_bytes(place.class));
+        // A class has a little more than its record, which may be the last of its file.
+        let end = file.len()?;
+        let len = len.min(end.saturating_sub(offset)) as usize;
+        buffer.clear();
+        buffer.resize(len, 0);
+        if wait {
+            spillway_base::thread::blocking(|| file.read_at(offset, buffer))?;
+        } else if !file.read_now(offset, buffer) {
+            return Ok(None);
+        }
+        read_row_record(buffer).map(Some).map_err(|error| self.at(place, &error))
+    }
+
+    /// An error with where it was met.
+    pub(crate) fn at(&self, place: Place, error: &Error) -> Error {
+        let origin = self.of(place.handle).origin;
+        Error::corruption(format!("{origin}, byte {}: {error}", place.offset))
+    }
+}
+
+fn split(handle: u32) -> (usize, usize, usize) {
+    let handle = handle as usize;
+    (handle / LEVEL / LEVEL, handle / LEVEL % LEVEL, handle % LEVEL)
+}

@@ -1,0 +1,501 @@
+//! Memory for versions and for nodes of indexes: objects of many sizes in pages of the budget.
+//!
+//! A page of [`PAGE_BYTES`] holds objects of one size. Pages belong to *shards*, so that threads
+//! rarely meet; a freed object returns to the shard of its page. A page without objects returns its
+//! memory to the system and its charge to the budget at once. Larger objects come from the global
+//! allocator and are charged one by one.
+//!
+//! - **SLAB-1.** An object's memory is its owner's alone from `allocate` until `free`.
+//! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
+//!   charged to the budget. No lock is held while the budget asks others to give way.
+//! - **SLAB-3 (pages come back).** Once all objects of a page are freed, its memory is the system's.
+
+#![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+use memmap2::{MmapMut, MmapOptions, UncheckedAdvice};
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of a page.
+pub(crate) const PAGE_BYTES: usize = 64 << 10;
+/// Bytes of a page's header.
+const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(64);
+/// The smallest object: so many fit into a page at most.
+const OBJECT_MIN: usize = 40;
+const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
+/// The largest object of a page.
+const OBJECT_MAX: usize = 8 << 10;
+/// Objects are aligned to so many bytes.
+pub(crate) const ALIGN: usize = 8;
+const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
+/// Address space is reserved for so many times the budget: it is exceeded for a while at times.
+const RESERVE_TIMES: usize = 4;
+const RESERVE_MIN: usize = 256 << 20;
+const RESERVE_MAX: usize = 1 << 42;
+
+/// Sizes of objects: every multiple of 8 up to 512, then eight for each power of two.
+fn size_class(bytes: usize) -> usize {
+    let bytes = bytes.max(OBJECT_MIN);
+    if bytes <= 512 {
+        return bytes.div_ceil(8) - 1;
+    }
+    let high = (bytes - 1).ilog2() as usize;
+    let step = 1 << (high - 3);
+    64 + (high - 9) * 8 + (bytes - (1 << high)).div_ceil(step) - 1
+}
+
+fn class_bytes(class: usize) -> usize {
+    if class < 64 {
+        return (class + 1) * 8;
+    }
+    let (power, step) = ((class - 64) / 8 + 9, (class - 64) % 8 + 1);
+    (1 << power) + step * (1 << (power - 3))
+}
+
+const CLASSES: usize = 64 + 4 * 8;
+
+/// The header of a page, under the lock of its shard.
+#[repr(C)]
+struct Header {
+    shard: u32,
+    class: u32,
+    /// Objects that are allocated.
+    used: u32,
+    /// Objects from here on were never allocated.
+    fresh: u32,
+    /// Offset of the first freed object, which holds the offset of the next; 0 ends the list.
+    free: u32,
+    /// Its place in its shard's list of pages with room, or [`NOT_LISTED`].
+    listed: u32,
+    /// Somebody looks at its objects: it takes no new ones and is not returned.
+    pinned: bool,
+    /// Which objects are allocated.
+    allocated: [u64; OBJECTS_MAX.div_ceil(64)],
+}
+
+const NOT_LISTED: u32 = u32::MAX;
+
+impl Header {
+    fn capacity(&self) -> u32 {
+        ((PAGE_BYTES - HEADER_BYTES) / class_bytes(self.class as usize)) as u32
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Page(NonNull<Header>);
+
+// SAFETY: who may touch a page's header and its free objects is said by its shard's lock.
+unsafe impl Send for Page {}
+
+#[derive(Default)]
+struct Shard {
+    /// Pages with room, by class.
+    open: Vec<Vec<Page>>,
+}
+
+/// Pages, in one piece of address space.
+struct Pages {
+    /// Released to the system as a whole.
+    mapping: MmapMut,
+    base: NonNull<u8>,
+    most: usize,
+    state: Mutex<PagesState>,
+}
+
+struct PagesState {
+    free: Vec<u32>,
+    /// For each page that was ever in use, one more than its shard's number, or 0.
+    owners: Vec<u32>,
+    charge: Charge,
+}
+
+// SAFETY: the address is of plain memory; who may touch which page is said by `Slabs`.
+unsafe impl Send for Pages {}
+// SAFETY: as above; the rest is under its lock.
+unsafe impl Sync for Pages {}
+
+/// Allocates objects. The module's page says what it guarantees.
+pub(crate) struct Slabs {
+    pages: Pages,
+    shards: Box<[Mutex<Shard>]>,
+    budget: Budget,
+    large: Mutex<Charge>,
+    /// Bytes of objects, as they were asked for.
+    bytes: AtomicUsize,
+}
+
+impl Slabs {
+    pub(crate) fn new(budget: &Budget) -> Slabs {
+        let reserve = budget.limit().saturating_mul(RESERVE_TIMES);
+        let reserve = reserve.clamp(RESERVE_MIN, RESERVE_MAX).next_multiple_of(PAGE_BYTES);
+        let mapped = MmapOptions::new().len(reserve + PAGE_BYTES).no_reserve_swap().map_anon();
+        let layout = Layout::new::<[u8; PAGE_BYTES]>();
+        let mut mapping = mapped.unwrap_or_else(|_| handle_alloc_error(layout));
+        let at = mapping.as_ptr().align_offset(PAGE_BYTES);
+        let base = NonNull::new(mapping[at..].as_mut_ptr()).expect("mapped memory has an address");
+        let state = PagesState {
+            free: Vec::new(),
+            owners: Vec::new(),
+            charge: budget.charge(Use::Rows, 0),
+        };
+        let pages = Pages { mapping, base, most: reserve / PAGE_BYTES, state: Mutex::new(state) };
+        let shard = || Mutex::new(Shard { open: (0..CLASSES).map(|_| Vec::new()).collect() });
+        Slabs {
+            pages,
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            budget: budget.clone(),
+            large: Mutex::new(budget.charge(Use::Rows, 0)),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes of objects that are allocated.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are charged.
+    pub(crate) fn charged_bytes(&self) -> usize {
+        self.pages.state.lock().charge.bytes() + self.large.lock().bytes()
+    }
+
+    /// Memory for an object.
+    pub(crate) fn allocate(&self, bytes: usize) -> NonNull<u8> {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if bytes > OBJECT_MAX {
+            return self.allocate_large(bytes);
+        }
+        let class = size_class(bytes);
+        let number = shard_number();
+        let shard = &self.shards[number];
+        if let Some(object) = allocate_in(&mut shard.lock(), class) {
+            return object;
+        }
+        let page = self.take_page();
+        let header = Header {
+            shard: number as u32,
+            class: class as u32,
+            used: 0,
+            fresh: 0,
+            free: 0,
+            listed: NOT_LISTED,
+            pinned: false,
+            allocated: [0; OBJECTS_MAX.div_ceil(64)],
+        };
+        // SAFETY: nobody else has the page.
+        unsafe { page.0.write(header) };
+        self.pages.state.lock().owners[self.number_of(page)] = number as u32 + 1;
+        let mut shard = shard.lock();
+        list(&mut shard, page);
+        allocate_in(&mut shard, class).expect("a page that is empty")
+    }
+
+    /// Frees an object.
+    ///
+    /// # Safety
+    /// It was allocated here with this size and is used no more.
+    pub(crate) unsafe fn free(&self, object: NonNull<u8>, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if bytes > OBJECT_MAX {
+            // SAFETY: `allocate_large` made it with this layout.
+            unsafe { dealloc(object.as_ptr(), large_layout(bytes)) };
+            let mut large = self.large.lock();
+            let left = large.bytes() - bytes;
+            large.resize(left);
+            return;
+        }
+        let page = page_of(object);
+        // SAFETY: the page has an object, so that it is one; its shard does not change meanwhile.
+        let number = unsafe { (&raw const (*page.0.as_ptr()).shard).read() } as usize;
+        let emptied = free_in(&mut self.shards[number].lock(), page, object);
+        if emptied {
+            self.return_page(page);
+        }
+    }
+
+    fn allocate_large(&self, bytes: usize) -> NonNull<u8> {
+        let charge = self.budget.charge(Use::Rows, bytes);
+        self.large.lock().join(charge);
+        let layout = large_layout(bytes);
+        // SAFETY: the layout is not empty.
+        let object = unsafe { alloc(layout) };
+        NonNull::new(object).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    fn take_page(&self) -> Page {
+        // Before the lock: those who give way return pages.
+        let charge = self.budget.charge(Use::Rows, PAGE_BYTES);
+        let mut state = self.pages.state.lock();
+        state.charge.join(charge);
+        let number = state.free.pop().map_or_else(
+            || {
+                let fresh = state.owners.len();
+                assert!(fresh < self.pages.most, "rows take {RESERVE_TIMES} times the budget");
+                state.owners.push(0);
+                fresh
+            },
+            |free| free as usize,
+        );
+        drop(state);
+        self.page(number)
+    }
+
+    fn number_of(&self, page: Page) -> usize {
+        (page.0.as_ptr() as usize - self.pages.base.as_ptr() as usize) / PAGE_BYTES
+    }
+
+    fn return_page(&self, page: Page) {
+        let number = self.number_of(page);
+        let begin = page.0.as_ptr() as usize - self.pages.mapping.as_ptr() as usize;
+        let advice = UncheckedAdvice::DontNeed;
+        // SAFETY: nobody has the page, and its bytes are written before they are read.
+        let given = unsafe { self.pages.mapping.unchecked_advise_range(advice, begin, PAGE_BYTES) };
+        debug_assert!(given.is_ok(), "the system takes pages back");
+        let mut state = self.pages.state.lock();
+        state.owners[number] = 0;
+        state.free.push(number as u32);
+        let left = state.charge.bytes() - PAGE_BYTES;
+        state.charge.resize(left);
+    }
+
+    /// Pages that were ever in use have numbers below this one.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.state.lock().owners.len()
+    }
+
+    /// Lists the objects of a page into `objects`, and keeps the page from taking new ones and from
+    /// being returned until [`Slabs::unpin_page`]. Objects may be listed that are not written yet,
+    /// and they may be freed meanwhile: their memory stays objects of this size. `false` if the
+    /// page is not in use, or pinned.
+    pub(crate) fn pin_page(&self, number: usize, objects: &mut Vec<NonNull<u8>>) -> bool {
+        objects.clear();
+        let owner = |state: &PagesState| state.owners.get(number).copied().unwrap_or(0);
+        let shard = match owner(&self.pages.state.lock()) {
+            0 => return false,
+            owner => owner as usize - 1,
+        };
+        let mut locked = self.shards[shard].lock();
+        if owner(&self.pages.state.lock()) as usize != shard + 1 {
+            return false;
+        }
+        let page = self.page(number);
+        // SAFETY: its shard is locked, and does not change while the page has objects.
+        let header = unsafe { &mut *page.0.as_ptr() };
+        if header.used == 0 || header.pinned {
+            return false;
+        }
+        header.pinned = true;
+        let bytes = class_bytes(header.class as usize);
+        for object in 0..header.fresh as usize {
+            if header.allocated[object / 64] >> (object % 64) & 1 != 0 {
+                // SAFETY: objects lie within the page.
+                objects.push(unsafe { page.0.cast::<u8>().add(HEADER_BYTES + object * bytes) });
+            }
+        }
+        if header.listed != NOT_LISTED {
+            unlist(&mut locked, page);
+        }
+        true
+    }
+
+    /// Ends [`Slabs::pin_page`].
+    pub(crate) fn unpin_page(&self, number: usize) {
+        let page = self.page(number);
+        // SAFETY: a pinned page is not returned.
+        let shard = unsafe { (&raw const (*page.0.as_ptr()).shard).read() } as usize;
+        let mut shard = self.shards[shard].lock();
+        // SAFETY: its shard is locked.
+        let header = unsafe { &mut *page.0.as_ptr() };
+        header.pinned = false;
+        if header.used == 0 {
+            drop(shard);
+            self.return_page(page);
+        } else if header.used < header.capacity() {
+            list(&mut shard, page);
+        }
+    }
+
+    fn page(&self, number: usize) -> Page {
+        assert!(number < self.pages.most, "a page that was in use");
+        // SAFETY: there is address space for `most` pages.
+        Page(unsafe { self.pages.base.add(number * PAGE_BYTES) }.cast())
+    }
+}
+
+fn large_layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, ALIGN).expect("objects are far smaller than the address space")
+}
+
+fn page_of(object: NonNull<u8>) -> Page {
+    let down = |address: usize| address & !(PAGE_BYTES - 1);
+    let page = object.as_ptr().map_addr(down).cast::<Header>();
+    Page(NonNull::new(page).expect("pages are not at address zero"))
+}
+
+fn list(shard: &mut Shard, page: Page) {
+    // SAFETY: its shard is locked by the caller.
+    let header = unsafe { &mut *page.0.as_ptr() };
+    let open = &mut shard.open[header.class as usize];
+    header.listed = open.len() as u32;
+    open.push(page);
+}
+
+fn unlist(shard: &mut Shard, page: Page) {
+    // SAFETY: its shard is locked by the caller.
+    let header = unsafe { &mut *page.0.as_ptr() };
+    let open = &mut shard.open[header.class as usize];
+    let at = std::mem::replace(&mut header.listed, NOT_LISTED) as usize;
+    open.swap_remove(at);
+    if let Some(moved) = open.get(at) {
+        // SAFETY: as above: a listed page is of this shard.
+        unsafe { (*moved.0.as_ptr()).listed = at as u32 };
+    }
+}
+
+fn allocate_in(shard: &mut Shard, class: usize) -> Option<NonNull<u8>> {
+    let page = *shard.open[class].last()?;
+    // SAFETY: its shard is locked by the caller.
+    let header = unsafe { &mut *page.0.as_ptr() };
+    let bytes = class_bytes(class);
+    let offset = if header.free != 0 {
+        let offset = header.free as usize;
+        // SAFETY: a freed object, which holds the offset of the next.
+        header.free = unsafe { page.0.cast::<u8>().add(offset).cast::<u32>().read() };
+        offset
+    } else {
+        let offset = HEADER_BYTES + header.fresh as usize * bytes;
+        header.fresh += 1;
+        offset
+    };
+    header.used += 1;
+    let object = (offset - HEADER_BYTES) / bytes;
+    header.allocated[object / 64] |= 1 << (object % 64);
+    if header.used == header.capacity() {
+        unlist(shard, page);
+    }
+    // SAFETY: offsets are within the page.
+    Some(unsafe { page.0.cast::<u8>().add(offset) })
+}
+
+/// Whether the page has become empty; then it is no longer the shard's.
+fn free_in(shard: &mut Shard, page: Page, object: NonNull<u8>) -> bool {
+    let offset = object.as_ptr() as usize & (PAGE_BYTES - 1);
+    // SAFETY: its shard is locked by the caller.
+    let header = unsafe { &mut *page.0.as_ptr() };
+    let number = (offset - HEADER_BYTES) / class_bytes(header.class as usize);
+    let (word, bit) = (&mut header.allocated[number / 64], 1 << (number % 64));
+    assert!(*word & bit != 0, "an object is freed once");
+    *word &= !bit;
+    // SAFETY: the object is free, and at least as large as a link.
+    unsafe { object.cast::<u32>().write(header.free) };
+    header.free = offset as u32;
+    header.used -= 1;
+    let (used, listed) = (header.used, header.listed);
+    if header.pinned {
+        return false;
+    }
+    if used == 0 {
+        if listed != NOT_LISTED {
+            unlist(shard, page);
+        }
+        return true;
+    }
+    if listed == NOT_LISTED {
+        list(shard, page);
+    }
+    false
+}
+
+fn shard_number() -> usize {
+    spillway_reclaim::epochs::stripe() % SHARDS
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use spillway_base::rng::Rng;
+
+    #[test]
+    fn classes_cover_their_sizes() {
+        for bytes in 1..=OBJECT_MAX {
+            let class = size_class(bytes);
+            let covered = class_bytes(class);
+            assert!(class < CLASSES && covered >= bytes, "{bytes} in {covered}");
+            assert!(covered <= (bytes + bytes / 8 + 8).max(OBJECT_MIN), "{bytes} in {covered}");
+            assert!(covered.is_multiple_of(ALIGN));
+        }
+    }
+
+    /// SLAB-1 to SLAB-3.
+    #[test]
+    fn objects_are_their_owners_alone_and_pages_come_back() {
+        let budget = Budget::new(64 << 20);
+        let slabs = Slabs::new(&budget);
+        let mut rng = Rng::new(7);
+        let mut objects: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
+        let check = |&(object, bytes, mark): &(NonNull<u8>, usize, u8)| {
+            // SAFETY: the object is allocated, and was filled.
+            let memory = unsafe { std::slice::from_raw_parts(object.as_ptr(), bytes) };
+            assert!(memory.iter().all(|byte| *byte == mark), "an object of {bytes} bytes");
+        };
+        for round in 0..20_000_u32 {
+            if rng.below(3) > 0 {
+                let most = if rng.below(50) == 0 { 20_000 } else { 600 };
+                let bytes = 1 + rng.below(most) as usize;
+                let object = slabs.allocate(bytes);
+                // SAFETY: the object was allocated with this size.
+                unsafe { object.write_bytes(round as u8, bytes) };
+                objects.push((object, bytes, round as u8));
+            } else if !objects.is_empty() {
+                let at = rng.below(objects.len() as u64) as usize;
+                let object = objects.swap_remove(at);
+                check(&object);
+                // SAFETY: it was allocated with this size, and is used no more.
+                unsafe { slabs.free(object.0, object.1) };
+            }
+            if round % 997 == 0 && slabs.pages() > 0 {
+                let number = rng.below(slabs.pages() as u64) as usize;
+                let mut listed = Vec::new();
+                if slabs.pin_page(number, &mut listed) {
+                    let known = |object: &NonNull<u8>| objects.iter().any(|(at, ..)| at == object);
+                    assert!(!listed.is_empty() && listed.iter().all(known));
+                    assert!(!slabs.pin_page(number, &mut Vec::new()), "it is pinned");
+                    slabs.unpin_page(number);
+                }
+            }
+        }
+        let used: usize = objects.iter().map(|(_, bytes, _)| bytes).sum();
+        assert_eq!(slabs.used_bytes(), used);
+        assert_eq!(budget.used_for(Use::Rows), slabs.charged_bytes());
+        assert!(slabs.charged_bytes() >= used);
+        for object in objects.drain(..) {
+            check(&object);
+            // SAFETY: as above.
+            unsafe { slabs.free(object.0, object.1) };
+        }
+        assert_eq!((slabs.used_bytes(), slabs.charged_bytes(), budget.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_page_that_is_emptied_while_it_is_pinned_comes_back_afterwards() {
+        let budget = Budget::new(64 << 20);
+        let slabs = Slabs::new(&budget);
+        let object = slabs.allocate(100);
+        let mut listed = Vec::new();
+        assert!(slabs.pin_page(0, &mut listed));
+        assert_eq!(listed, [object]);
+        // SAFETY: it was allocated with this size, and is used no more.
+        unsafe { slabs.free(object, 100) };
+        assert_eq!(slabs.charged_bytes(), PAGE_BYTES);
+        let other = slabs.allocate(100);
+        assert_eq!(slabs.charged_bytes(), 2 * PAGE_BYTES, "a pinned page takes no new objects");
+        slabs.unpin_page(0);
+        assert_eq!(slabs.charged_bytes(), PAGE_BYTES);
+        // SAFETY: as above.
+        unsafe { slabs.free(other, 100) };
+    }
+}

@@ -1,0 +1,175 @@
+//! Files of a checkpoint: a stream of bytes in blocks with checksums, written once and read whole.
+//!
+//! ```text
+//! block, one after another
+//!   0  length   u32 bytes of the payload, at most 1 MiB; 0 ends the file
+//!   4  crc      u32 CRC32C of the file's number (u64), the block's index (u64) and the payload
+//!   8  payload
+//! ```
+//!
+//! The end block has no payload, and its index tells a file apart that lost a block. The file's
+//! number is in each checksum, so that no block of another file passes. Little-endian.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::checksum::{crc32c, crc32c_append};
+use spillway_base::codec::Reader;
+use spillway_base::{Error, Result, thread};
+use spillway_storage::{Disk, File, OpenMode};
+
+const BLOCK_BYTES: usize = 1 << 20;
+const HEAD_BYTES: usize = 8;
+
+fn crc(number: u64, index: u64, payload: &[u8]) -> u32 {
+    let crc = crc32c(&number.to_le_bytes());
+    crc32c_append(crc32c_append(crc, &index.to_le_bytes()), payload)
+}
+
+/// Writes a stream to a new file.
+pub(crate) struct Writer {
+    file: Arc<dyn File>,
+    number: u64,
+    index: u64,
+    offset: u64,
+    block: Vec<u8>,
+}
+
+impl Writer {
+    /// Creates the file.
+    pub(crate) fn create(disk: &dyn Disk, path: &Path, number: u64) -> Result<Writer> {
+        let file = disk.open(path, OpenMode::Create)?;
+        let block = vec![0; HEAD_BYTES];
+        Ok(Writer { file, number, index: 0, offset: 0, block })
+    }
+
+    /// Where the next bytes go; [`Writer::put`] flushes first if there is enough.
+    pub(crate) fn put(&mut self, bytes: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        bytes(&mut self.block);
+        if self.block.len() >= BLOCK_BYTES / 2 {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        for payload in std::mem::take(&mut self.block)[HEAD_BYTES..].chunks(BLOCK_BYTES) {
+            self.write(payload)?;
+        }
+        self.block.resize(HEAD_BYTES, 0);
+        Ok(())
+    }
+
+    fn write(&mut self, payload: &[u8]) -> Result<()> {
+        let mut block = Vec::with_capacity(HEAD_BYTES + payload.len());
+        block.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        block.extend_from_slice(&crc(self.number, self.index, payload).to_le_bytes());
+        block.extend_from_slice(payload);
+        thread::blocking(|| self.file.write_at(self.offset, &block))?;
+        self.offset += block.len() as u64;
+        self.index += 1;
+        Ok(())
+    }
+
+    /// Writes the end, and makes the file durable. Answers its length.
+    pub(crate) fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        self.write(&[])?;
+        thread::blocking(|| self.file.sync())?;
+        Ok(self.offset)
+    }
+}
+
+/// Reads a stream, a block at a time.
+pub(crate) struct Blocks {
+    file: Arc<dyn File>,
+    path: String,
+    number: u64,
+    index: u64,
+    offset: u64,
+    len: u64,
+}
+
+impl Blocks {
+    pub(crate) fn open(disk: &dyn Disk, path: &Path, number: u64) -> Result<Blocks> {
+        let file = disk.open(path, OpenMode::Read)?;
+        let len = file.len()?;
+        Ok(Blocks { file, path: path.display().to_string(), number, index: 0, offset: 0, len })
+    }
+
+    fn damaged(&self) -> Error {
+        Error::corruption(format!(
+            "{}: the block at byte {} does not match its checksum",
+            self.path, self.offset
+        ))
+    }
+
+    /// Appends the next block's payload to `out`; `false` at the end.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        if self.offset + HEAD_BYTES as u64 > self.len {
+            return Err(self.damaged());
+        }
+        let mut head = [0; HEAD_BYTES];
+        thread::blocking(|| self.file.read_at(self.offset, &mut head))?;
+        let mut reader = Reader::new(&head);
+        let (len, expected) = (reader.u32()? as usize, reader.u32()?);
+        if len > BLOCK_BYTES || self.offset + (HEAD_BYTES + len) as u64 > self.len {
+            return Err(self.damaged());
+        }
+        let begin = out.len();
+        out.resize(begin + len, 0);
+        let at = self.offset + HEAD_BYTES as u64;
+        thread::blocking(|| self.file.read_at(at, &mut out[begin..]))?;
+        if crc(self.number, self.index, &out[begin..]) != expected {
+            return Err(self.damaged());
+        }
+        self.offset += (HEAD_BYTES + len) as u64;
+        self.index += 1;
+        Ok(len > 0)
+    }
+
+    /// Reads the rest of the stream.
+    pub(crate) fn rest(mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while self.next(&mut bytes)? {}
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spillway_base::ErrorKind;
+    use spillway_base::rng::Rng;
+    use spillway_storage::sim::SimDisk;
+
+    #[test]
+    fn a_stream_comes_back_and_every_flipped_bit_is_found() {
+        let disk = SimDisk::new(0);
+        let path = Path::new("/f");
+        let mut rng = Rng::new(5);
+        for bytes in [0, 1, 100, BLOCK_BYTES / 2, 2 * BLOCK_BYTES + 7] {
+            let mut wanted = vec![0; bytes];
+            rng.fill(&mut wanted);
+            let mut writer = Writer::create(&disk, path, 9).unwrap();
+            for part in wanted.chunks(70_001) {
+                writer.put(|out| out.extend_from_slice(part)).unwrap();
+            }
+            let len = writer.finish().unwrap();
+            assert_eq!(Blocks::open(&disk, path, 9).unwrap().rest().unwrap(), wanted);
+            let other = Blocks::open(&disk, path, 8).unwrap().rest();
+            assert_eq!(other.unwrap_err().kind(), ErrorKind::Corruption);
+            for _ in 0..20 {
+                let file = disk.open(path, OpenMode::Write).unwrap();
+                let (at, mut byte) = (rng.below(len), [0]);
+                file.read_at(at, &mut byte).unwrap();
+                file.write_at(at, &[byte[0] ^ 1 << rng.below(8)]).unwrap();
+                let read = Blocks::open(&disk, path, 9).unwrap().rest();
+                assert_eq!(read.unwrap_err().kind(), ErrorKind::Corruption);
+                file.write_at(at, &byte).unwrap();
+            }
+            disk.open(path, OpenMode::Write).unwrap().set_len(len - 1).unwrap();
+            assert!(Blocks::open(&disk, path, 9).unwrap().rest().is_err());
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A table: its index, its array, and the ranges that were deleted from it.
+
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+use spillway_base::lock::RwLock;
+use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use spillway_base::{Csn, KeyRange, TableId};
+
+use crate::index::Index;
+use crate::rows::Rows;
+
+/// A range that a commit deleted (E10 of [`spillway_base::engine`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DeletedRange {
+    pub(crate) start: Vec<u8>,
+    pub(crate) end: Option<Vec<u8>>,
+    /// The commit.
+    pub(crate) csn: Csn,
+    /// Versions up to here are hidden.
+    pub(crate) upto: Csn,
+}
+
+impl DeletedRange {
+    pub(crate) fn keys(&self) -> KeyRange<'_> {
+        KeyRange::new(&self.start, self.end.as_deref())
+    }
+}
+
+pub(crate) struct Table {
+    pub(crate) id: TableId,
+    /// The commit that created it.
+    pub(crate) created: Csn,
+    /// The commit that dropped it, or [`Csn::MAX`].
+    dropped: AtomicU64,
+    pub(crate) index: Index,
+    pub(crate) rows: Rows,
+    /// Whether there are any ranges.
+    has_ranges: AtomicBool,
+    ranges: RwLock<Arc<Vec<DeletedRange>>>,
+    /// The newest commit that changed it.
+    changed: AtomicU64,
+}
+
+impl Table {
+    pub(crate) fn new(id: TableId, created: Csn, index: Index, budget: &Budget) -> Table {
+        Table {
+            id,
+            created,
+            dropped: AtomicU64::new(Csn::MAX.0),
+            index,
+            rows: Rows::new(budget),
+            has_ranges: AtomicBool::new(false),
+            ranges: RwLock::default(),
+            changed: AtomicU64::new(created.0),
+        }
+    }
+
+    pub(crate) fn dropped(&self) -> Csn {
+        Csn(self.dropped.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn drop_at(&self, csn: Csn) {
+        self.dropped.fetch_min(csn.0, Ordering::AcqRel);
+        self.note_change(csn);
+    }
+
+    /// Whether a snapshot sees it.
+    pub(crate) fn exists_at(&self, snapshot: Csn) -> bool {
+        self.created <= snapshot && snapshot < self.dropped()
+    }
+
+    /// Notes a commit that changes the table, before it does.
+    pub(crate) fn note_change(&self, csn: Csn) {
+        if self.changed.load(Ordering::Relaxed) < csn.0 {
+            self.changed.fetch_max(csn.0, Ordering::AcqRel);
+        }
+    }
+
+    /// The newest commit that changed it.
+    pub(crate) fn changed(&self) -> Csn {
+        Csn(self.changed.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn ranges(&self) -> Arc<Vec<DeletedRange>> {
+        self.ranges.read().clone()
+    }
+
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.has_ranges.load(Ordering::Acquire)
+    }
+
+    /// Adds a range, unless it is there.
+    pub(crate) fn add_range(&self, range: DeletedRange) {
+        let mut ranges = self.ranges.write();
+        if !ranges.contains(&range) {
+            Arc::make_mut(&mut ranges).push(range);
+        }
+        self.has_ranges.store(true, Ordering::Release);
+    }
+
+    /// Forgets a range all of whose hidden versions are gone.
+    pub(crate) fn forget_range(&self, range: &DeletedRange) {
+        let mut ranges = self.ranges.write();
+        Arc::make_mut(&mut ranges).retain(|one| one != range);
+        let any = !ranges.is_empty();
+        self.has_ranges.store(any, Ordering::Release);
+    }
+
+    /// The newest commit, of those that a snapshot sees, which deleted the range of a key and hides
+    /// its version of this CSN; of a key without a version, any that deleted its range (E10).
+    #[inline]
+    pub(crate) fn hidden_by(&self, key: &[u8], version: Option<Csn>, snapshot: Csn) -> Option<Csn> {
+        if !self.has_ranges() {
+            return None;
+        }
+        let ranges = self.ranges.read();
+        let hiding = ranges.iter().filter(|range| {
+            range.csn <= snapshot
+                && version.is_none_or(|version| version <= range.upto)
+                && range.keys().contains(key)
+        });
+        hiding.map(|range| range.csn).max()
+    }
+}

@@ -1,0 +1,122 @@
+//! Segments that have left the redo log, and that an engine keeps because it reads its rows there
+//! (LOG-READ-4 to LOG-READ-8 of [`spillway_base::log_place`]).
+//!
+//! A kept segment is the file of a cut segment under another name, `LL-NNNNNNNNNNNNNNNN.kept` in the
+//! log's folder. A cut renames the file; nobody copies it or writes to it. So a read in progress
+//! goes on (K7), and a reader needs only the lane and the number to find the file.
+//!
+//! A crash may undo a rename that was not synced (K4). The segment is in the redo log again then,
+//! and the engine is asked again before the next cut. [`KeptSegments::open`] finds it in either
+//! case.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spillway_base::{Error, ErrorKind, Result};
+
+use super::segment::{file_name, kept_name, parse_kept_name};
+use crate::{Disk, File, OpenMode};
+
+/// A kept segment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct KeptSegment {
+    /// Its lane.
+    pub lane: u32,
+    /// Its sequence number in its lane.
+    pub segment: u64,
+    /// The length of its file, in bytes.
+    pub bytes: u64,
+}
+
+/// The segments of a log, for an engine that reads its rows there.
+pub trait KeptSegments: Send + Sync {
+    /// The kept segments, by lane and number, ascending. Segments of the redo log are not among
+    /// them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`].
+    fn list(&self) -> Result<Vec<KeptSegment>>;
+
+    /// Opens a segment for reading, whether it is in the redo log or kept already. The file stays
+    /// readable while it is open, and its bytes at places that the engine has learned do not change
+    /// as long as the engine keeps the segment (LOG-READ-5, LOG-READ-9).
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] if the segment is in neither (LOG-READ-8), [`ErrorKind::Io`].
+    fn open(&self, lane: u32, segment: u64) -> Result<Arc<dyn File>>;
+
+    /// Removes a kept segment durably. `false` if there is none of this number: it was removed
+    /// before, or is still in the redo log. In the second case a later cut asks the engine again,
+    /// unless it has asked already: an engine that has promised to keep a segment removes it once
+    /// the segment is listed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`]; a later call tries again.
+    fn remove(&self, lane: u32, segment: u64) -> Result<bool>;
+}
+
+/// The segments of a log in files of one folder.
+pub struct KeptFiles {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+impl KeptFiles {
+    /// Of the log in this folder.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, dir: &Path) -> KeptFiles {
+        KeptFiles { disk, dir: dir.to_owned() }
+    }
+}
+
+/// The outcome, or `None` if a file was not found.
+fn if_found<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+impl KeptSegments for KeptFiles {
+    fn list(&self) -> Result<Vec<KeptSegment>> {
+        let mut kept = Vec::new();
+        for name in self.disk.list(&self.dir)? {
+            let Some((lane, segment)) = parse_kept_name(&name) else { continue };
+            let opened = if_found(self.disk.open(&self.dir.join(name), OpenMode::Read))?;
+            if let Some(file) = opened {
+                kept.push(KeptSegment { lane, segment, bytes: file.len()? });
+            }
+        }
+        kept.sort_unstable();
+        Ok(kept)
+    }
+
+    fn open(&self, lane: u32, segment: u64) -> Result<Arc<dyn File>> {
+        // A segment goes from the first name to the second, and never back: whoever misses it under
+        // the first comes after the rename.
+        for name in [file_name(lane, segment), kept_name(lane, segment)] {
+            if let Some(file) = if_found(self.disk.open(&self.dir.join(name), OpenMode::Read))? {
+                return Ok(file);
+            }
+        }
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!("{}: segment {segment} of lane {lane} is missing", self.dir.display()),
+        ))
+    }
+
+    fn remove(&self, lane: u32, segment: u64) -> Result<bool> {
+        let path = self.dir.join(kept_name(lane, segment));
+        let removed = if_found(self.disk.remove(&path))?.is_some();
+        // Also of a removal that an earlier call did not sync.
+        self.disk.sync_dir(&self.dir)?;
+        Ok(removed)
+    }
+}
+
+/// The largest number of a kept segment of a lane, 0 for none.
+pub(super) fn last_kept(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<u64> {
+    let names = disk.list(dir)?;
+    let kept = names.iter().filter_map(|name| parse_kept_name(name));
+    Ok(kept.filter(|(of, _)| *of == lane).map(|(_, segment)| segment).max().unwrap_or(0))
+}

@@ -1,0 +1,211 @@
+//! Tells engines that keep their rows in the log where their commits are there (LOG-READ-2 to
+//! LOG-READ-4 of [`spillway_base::log_place`]).
+//!
+//! The thread that writes a lane's log knows the place of a commit once it has appended the frame.
+//! The commit may not be stable then. So the writer adds the place to a queue of the lane. A thread
+//! that has flushed a lane then takes the places up to the stable CSN out of the queues of *all*
+//! lanes, and tells the engines. One thread at a time does so, and no other waits for it: what it
+//! leaves is told after a later flush, before a cut, or at the latest by the log's next care.
+//!
+//! # Why no place is missed
+//!
+//! A writer adds a commit's place to the queue before it stores that the lane is durable up to the
+//! commit. The stable CSN reaches the commit only after that store was read. A teller reads the
+//! stable CSN *before* it looks at the queues. So each commit up to the CSN that it read is in a
+//! queue, or an earlier teller has told it. A lane without commits holds nothing back.
+//!
+//! The rejected design is a dense ring from CSN to place, as the paper has it: it must keep an entry
+//! until the row's version is evicted, for commits of all engines, and a reader would look it up for
+//! each version. Here an engine writes the place where it keeps the version.
+//!
+//! # Memory
+//!
+//! A queue holds the commits of its lane that are written and not yet stable, or stable and not yet
+//! told. The first wait for an install or for a flush of another lane; the second for the next flush
+//! or care. Neither has a fixed bound, and commits cannot wait for either here, so the queues are
+//! charged to the budget past its limit, if need be ([`Use::Transactions`]), and give back what a
+//! burst has taken.
+
+use std::sync::Arc;
+
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::engine::Engine;
+use spillway_base::{Csn, EngineKind, EngineSet, LogPlace};
+use spillway_storage::plog::{PAYLOAD_OFFSET, Position};
+
+use super::Pipeline;
+use crate::engines::Engines;
+use crate::sync::{Mutex, MutexGuard};
+
+/// The memory of an empty queue that is kept, in places.
+const KEPT_PLACES: usize = 4 << 10;
+
+/// A commit of a frame that some engine wants the place of.
+#[derive(Clone, Copy)]
+pub(super) struct InFrame {
+    pub(super) csn: Csn,
+    pub(super) engines: EngineSet,
+    /// Where its batch begins in the frame's payload.
+    pub(super) at: usize,
+}
+
+/// A commit in the log.
+#[derive(Clone, Copy)]
+struct Placed {
+    csn: Csn,
+    engines: EngineSet,
+    place: LogPlace,
+}
+
+/// The places of a lane's commits that are not told yet.
+#[derive(Default)]
+pub(super) struct PlaceQueue(Mutex<Queued>);
+
+#[derive(Default)]
+struct Queued {
+    places: Vec<Placed>,
+    charge: Option<Charge>,
+}
+
+impl Queued {
+    /// Charges the memory that it has now.
+    fn recharge(&mut self) {
+        let bytes = self.places.capacity() * size_of::<Placed>();
+        if let Some(charge) = self.charge.as_mut().filter(|charge| charge.bytes() != bytes) {
+            charge.resize(bytes);
+        }
+    }
+}
+
+impl PlaceQueue {
+    fn charge_to(&self, budget: &Budget) {
+        self.0.lock().charge = Some(budget.charge(Use::Transactions, 0));
+    }
+
+    /// Adds the commits of a frame that was appended to a lane. The caller stores that the lane is
+    /// durable up to them only afterwards.
+    pub(super) fn add(&self, lane: u32, frame: Position, commits: &[InFrame]) {
+        if commits.is_empty() {
+            return;
+        }
+        let payload = LogPlace { lane, segment: frame.segment, offset: frame.offset };
+        let payload = payload.plus(PAYLOAD_OFFSET);
+        let placed = |commit: &InFrame| Placed {
+            csn: commit.csn,
+            engines: commit.engines,
+            place: payload.plus(commit.at),
+        };
+        let mut queued = self.0.lock();
+        queued.places.extend(commits.iter().map(placed));
+        queued.recharge();
+    }
+
+    /// Moves the commits up to `csn` to `out`. They are nearly in order, and most of them go.
+    fn take_to(&self, csn: Csn, out: &mut Vec<Placed>) {
+        let mut queued = self.0.lock();
+        queued.places.retain(|placed| {
+            let taken = placed.csn <= csn;
+            if taken {
+                out.push(*placed);
+            }
+            !taken
+        });
+        let left = queued.places.len();
+        if queued.places.capacity() > KEPT_PLACES.max(4 * left) {
+            queued.places.shrink_to(KEPT_PLACES.max(2 * left));
+        }
+        queued.recharge();
+    }
+}
+
+/// Tells the engines that want places.
+#[derive(Default)]
+pub(super) struct PlaceTeller {
+    engines: Vec<Arc<dyn Engine>>,
+    told: Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// Every commit up to here was told.
+    through: Csn,
+    /// What each engine was last told to be told.
+    to: [Csn; EngineKind::COUNT],
+    taken: Vec<Placed>,
+    commits: Vec<(Csn, LogPlace)>,
+}
+
+impl Pipeline {
+    /// Tells the engines that want them the places of all commits from now on. Those that an opening
+    /// has read back, up to the stable CSN, are told.
+    pub(crate) fn telling(mut self, engines: &Engines, budget: &Budget) -> Pipeline {
+        let wants = |engine: &&Arc<dyn Engine>| engine.wants_places();
+        let engines: Vec<_> = engines.iter().filter(wants).cloned().collect();
+        let mut wanting = EngineSet::EMPTY;
+        engines.iter().for_each(|engine| wanting.insert(engine.kind()));
+        for lane in &mut self.lanes {
+            lane.wanting = wanting;
+            lane.places.charge_to(budget);
+        }
+        let last = self.snapshots.stable_csn();
+        engines.iter().for_each(|engine| engine.place_commits(&[], last));
+        let to = [last; EngineKind::COUNT];
+        let told = Told { through: last, to, ..Told::default() };
+        Pipeline { teller: PlaceTeller { engines, told: Mutex::new(told) }, ..self }
+    }
+
+    /// Tells the engines the places of the commits that have become stable, unless another thread is
+    /// doing so.
+    pub(super) fn tell_places(&self) {
+        if self.teller.engines.is_empty() {
+            return;
+        }
+        if let Some(told) = self.teller.told.try_lock() {
+            self.tell(told, false);
+        }
+    }
+
+    /// Tells the engines the places of all commits up to the stable CSN, also those engines that
+    /// have none. Answers that CSN.
+    pub(crate) fn tell_all_places(&self) -> Csn {
+        if self.teller.engines.is_empty() {
+            return self.snapshots.stable_csn();
+        }
+        self.tell(self.teller.told.lock(), true)
+    }
+
+    fn tell(&self, mut told: MutexGuard<'_, Told>, idle_too: bool) -> Csn {
+        let _guard = self.guard("telling an engine where its commits are in the log");
+        let told = &mut *told;
+        // Before the look at the queues: see the module's page.
+        let stable = self.snapshots.stable_csn();
+        if stable > told.through {
+            told.taken.clear();
+            self.lanes.iter().for_each(|lane| lane.places.take_to(stable, &mut told.taken));
+            told.through = stable;
+        } else if !idle_too {
+            return stable;
+        }
+        for engine in &self.teller.engines {
+            let kind = engine.kind();
+            let of_engine = told.taken.iter().filter(|placed| placed.engines.contains(kind));
+            told.commits.clear();
+            told.commits.extend(of_engine.map(|placed| (placed.csn, placed.place)));
+            let to = &mut told.to[kind.index()];
+            if !told.commits.is_empty() || idle_too && *to < stable {
+                engine.place_commits(&told.commits, stable);
+                *to = stable;
+            }
+        }
+        told.taken.clear();
+        told.taken.shrink_to(KEPT_PLACES);
+        told.commits.shrink_to(KEPT_PLACES);
+        stable
+    }
+
+    /// Whether some engine with commits in a segment keeps it. Its commits were told.
+    pub(super) fn is_kept(&self, lane: u32, segment: u64, engines: EngineSet) -> bool {
+        let mut asked = self.teller.engines.iter().filter(|of| engines.contains(of.kind()));
+        asked.any(|engine| engine.keeps_segment(lane, segment))
+    }
+}
