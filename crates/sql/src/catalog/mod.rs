@@ -3,13 +3,14 @@
 //! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database
 //! (`d/NAME`), table (`t/DB/NAME`) and user (`u/NAME@HOST`, where `@` and `%` in the name are `%40`
 //! and `%25`). Sessions read an immutable snapshot in memory, which each change
-//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`) and
-//! of an account (`nu`), that of the format ([`FORMAT`], `f`), and for tables with an AUTO_INCREMENT column the bound that no number
-//! given reaches (`a/` and the table's number, u32, big-endian). Where indexes of a table are built
-//! (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped
-//! and else 0, and the key of the last row that has its entries, empty where none has. `m/`, the
-//! table's number and the key of a row, without a value, says that the row was given values of a
-//! unique index that is built which another row may have.
+//! replaces whole. Beside them are numbers (u64, little-endian): that of the format ([`FORMAT`],
+//! `f`), the largest of a table (`n`) and of an account (`nu`), and for tables with an
+//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32,
+//! big-endian). Where indexes of a table are built (`ddl/online`), `b/` and the table's number has
+//! how far: a byte, 1 where they are to be dropped and else 0, and the key of the last row that has
+//! its entries, empty where none has. `m/`, the table's number and the key of a row, without a
+//! value, says that the row was given values of a unique index that is built which another row may
+//! have.
 
 #[cfg(test)]
 mod change_tests;

@@ -161,8 +161,8 @@ impl Terms<'_> {
 
     pub(super) fn table_options(&self, def: &mut TableDef, options: &[SqlOption]) -> Result<()> {
         let options = options.iter().map(option_text).collect::<Result<Vec<_>>>()?;
-        // A collation says more than a character set, wherever it stands, and what an engine lacks
-        // is told with its name.
+        // A collation says more than a character set, wherever it stands. Warnings about options
+        // name the engine.
         let order = |key: &str| match key {
             "ENGINE" => 0,
             key if key.ends_with("COLLATE") => 2,

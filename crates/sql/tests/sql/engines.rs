@@ -104,7 +104,8 @@ fn a_conversion_that_a_crash_cuts_off_happened_or_not() {
         let last = whole.operations();
         let (mut stayed, mut moved) = (0, 0);
         let stride = ((last - first) / CRASHES).max(1);
-        for crash_at in (first + 1..=last).rev().step_by(stride as usize) {
+        // The first crash comes after the last operation.
+        for crash_at in (first + 1..=last + 1).rev().step_by(stride as usize) {
             let disk = prepared.fork();
             disk.fail_operation(crash_at, Fault::Crash);
             let told = convert(&disk);
@@ -155,7 +156,7 @@ fn a_conversion_that_fails_leaves_nothing() {
     assert_eq!((state(&mut one), spaces(&db)), expected);
 }
 
-/// Who began to read before a conversion does not read the copy.
+/// A transaction that began to read before a conversion does not read the copy.
 #[test]
 fn a_snapshot_from_before_a_conversion_does_not_use_the_table() {
     let instance = in_memory();
