@@ -276,8 +276,7 @@ pub trait Engine: Send + Sync {
     }
 
     /// Whether a segment that is about to leave the redo log is to stay readable (LOG-READ-4 to
-    /// LOG-READ-6). All of its commits are at or below [`Engine::persisted`], or of other engines.
-    /// The segment may have none of the engine's commits.
+    /// LOG-READ-6). The engine's commits there are at or below [`Engine::persisted`].
     fn keeps_segment(&self, lane: u32, segment: u64) -> bool {
         let _ = (lane, segment);
         false

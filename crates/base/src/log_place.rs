@@ -1,9 +1,10 @@
 //! Places of the redo log, for an engine that keeps its rows there.
 //!
-//! Such an engine needs no data files for its rows: an entry of its index holds a version in memory,
-//! or the place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to 4.4). The
-//! engine learns the place of each commit once the commit is durable. Before the log is cut, the
-//! engine says which segments it still needs. These leave the redo log and stay on the disk.
+//! Such an engine needs no data files for its rows: an entry of its index holds a version in
+//! memory, or the place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to
+//! 4.4). The engine learns the place of each commit once the commit is durable. Before the log is
+//! cut, the engine says which segments it still needs. These leave the redo log and stay on the
+//! disk.
 //!
 //! # Guarantees
 //!
@@ -12,23 +13,25 @@
 //!   record's offset there ([`crate::batch::placed_ops`]). One read of its bytes is enough:
 //!   [`crate::batch::read_row_record`] verifies them, and returns the table, the key, the value and
 //!   the commit's CSN.
-//! - **LOG-READ-2 (each commit once).** An engine that wants places learns the place of every commit
-//!   with operations on its tables once in each opening of the database. A commit that the opening
-//!   reads back comes by [`crate::engine::Engine::replay`], with the place of each record, or by
-//!   [`crate::engine::Engine::place_commits`] right after its install. Any later commit comes by
-//!   `place_commits`, once it is installed and durable. Commits that recovery skips, because every
-//!   engine's files have them, do not come.
-//! - **LOG-READ-3 (through).** When `place_commits` is called with `through`, the engine has learned
-//!   the place of every commit up to that CSN which LOG-READ-2 owes it, and all of these are stable.
-//!   Calls come one after another. `through` does not fall, except that calls during recovery pass
-//!   [`crate::Csn::ZERO`].
-//! - **LOG-READ-4 (before a cut).** A segment leaves the redo log only after every engine that wants
-//!   places was asked whether it keeps it ([`crate::engine::Engine::keeps_segment`]). By then the
-//!   engine has learned the places of all of its commits in that segment. It may be asked again
-//!   about the same segment, if the cut failed or a crash undid it.
+//! - **LOG-READ-2 (each commit once).** An engine that wants places learns the place of every
+//!   commit with operations on its tables once in each opening of the database. A commit that the
+//!   opening reads back comes by [`crate::engine::Engine::replay`], with the place of each record,
+//!   or by [`crate::engine::Engine::place_commits`] right after its install. Any later commit comes
+//!   by `place_commits`, once it is installed and durable. Commits that recovery skips, because
+//!   every engine's files have them, do not come.
+//! - **LOG-READ-3 (through).** When `place_commits` is called with `through`, the engine has
+//!   learned the place of every commit up to that CSN which LOG-READ-2 owes it, and all of these
+//!   are stable. Calls come one after another. `through` does not fall, except that calls during
+//!   recovery pass [`crate::Csn::ZERO`].
+//! - **LOG-READ-4 (before a cut).** A segment leaves the redo log only after every engine that
+//!   wants places, and has commits in it, was asked whether it keeps it
+//!   ([`crate::engine::Engine::keeps_segment`]). By then the engine has learned the places of all
+//!   of these commits. It may be asked again about the same segment, if the cut failed or a crash
+//!   undid it.
 //! - **LOG-READ-5 (kept).** A segment that an engine keeps is not changed or used again, and can be
 //!   opened by its lane and number until the engine removes it. Segments leave the redo log in
-//!   order, so that no crash leaves a gap.
+//!   order, so that no crash leaves a gap. A segment may also hold commits that an opening has
+//!   discarded, and rows of other engines: only places that the engine has learned count.
 //! - **LOG-READ-6 (released).** An engine that does not keep a segment does not read it again, and
 //!   none of its reads there is in progress: the file may be overwritten at once.
 //! - **LOG-READ-7 (numbers).** A new segment has a larger number than every kept segment of its
@@ -40,7 +43,8 @@
 //!
 //! LOG-READ-6 binds the engine, and the others bind its callers.
 
-/// The place of a record, or of a batch, in the log.
+/// The place of a record, or of a batch, in the log. A segment of the usual size is far below 4
+/// GiB; one that was made for many very large transactions at once may be larger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LogPlace {
     /// The lane.

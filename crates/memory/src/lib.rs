@@ -3,11 +3,21 @@
 //!
 //! Modules, the lowest first:
 //!
-//! - [`rid`]: record ids.
+//! - [`rid`]: record ids;
+//! - [`slab`]: memory of versions and of nodes of indexes, in pages of the budget;
+//! - [`index`]: ordered maps from keys to record ids;
+//! - [`version`], [`word`]: versions of rows, and words that point to versions or to places in the
+//!   log;
+//! - [`rows`]: indirection arrays;
+//! - [`pins`]: which snapshots may still read;
+//! - [`segments`]: the log's segments that rows lie in;
+//! - [`table`]: a table; [`store`]: versions and their readers; [`chain`]: the versions of a row;
+//! - [`stream`], [`manifest`]: the files of checkpoints;
+//! - [`engine`]: the engine.
 
 mod chain;
 mod engine;
-mod index;
+pub mod index;
 mod manifest;
 mod pins;
 pub mod rid;

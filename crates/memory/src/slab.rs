@@ -25,7 +25,7 @@ pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Bytes of a page's header.
 const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(64);
 /// The smallest object: so many fit into a page at most.
-const OBJECT_MIN: usize = 40;
+const OBJECT_MIN: usize = 16;
 const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
 /// The largest object of a page.
 const OBJECT_MAX: usize = 8 << 10;

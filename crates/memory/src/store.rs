@@ -43,7 +43,8 @@ unsafe impl Send for VersionRef {}
 /// The store. The module's page says what it guarantees.
 pub(crate) struct Store {
     pub(crate) slabs: Slabs,
-    pub(crate) epochs: Epochs,
+    /// Shared with the indexes.
+    pub(crate) epochs: Arc<Epochs>,
     limbo: Box<[Mutex<Limbo<Retired>>]>,
     waiting_bytes: AtomicUsize,
 }
@@ -52,7 +53,7 @@ impl Store {
     pub(crate) fn new(budget: &Budget) -> Store {
         Store {
             slabs: Slabs::new(budget),
-            epochs: Epochs::default(),
+            epochs: Arc::default(),
             limbo: (0..SHARDS).map(|_| Mutex::default()).collect(),
             waiting_bytes: AtomicUsize::new(0),
         }

@@ -193,8 +193,8 @@ impl<T> Limbo<T> {
         self.open.len() + self.closing.len()
     }
 
-    /// Takes out everything, with or without readers: for models that are to fail.
-    #[cfg(loom)]
+    /// Takes out everything, with or without readers: when no reader has a pointer any more, or for
+    /// models that are to fail.
     pub fn drain(&mut self) -> Vec<T> {
         self.open.append(&mut self.closing);
         std::mem::take(&mut self.open)

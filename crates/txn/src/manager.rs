@@ -589,6 +589,7 @@ impl TransactionManager {
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
+        // An engine may count as persistent what it knows the place of.
         shared.pipeline.tell_all_places();
         // Before the figures: what an engine has by them then holds of each commit up to here.
         let stable = shared.snapshots.stable_csn();

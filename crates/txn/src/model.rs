@@ -67,7 +67,7 @@ pub struct ModelEngine {
     failed: AtomicBool,
 }
 
-/// Sees what an engine that keeps its rows in the log is told and asked, for tests.
+/// Sees the calls that an engine with its rows in the log gets, for tests.
 pub trait SeesLog: Send + Sync {
     /// A commit is about to be installed.
     fn installed(&self, csn: Csn, batch: &WriteBatch);

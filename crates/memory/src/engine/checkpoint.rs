@@ -256,7 +256,7 @@ impl Inner {
             let pin = self.store.pin();
             let direction = Direction::Forward;
             let until = Bound::Unbounded;
-            table.index.collect(from, until, direction, COLLECTED, &mut entries, &pin);
+            table.index.collect((from, until), direction, COLLECTED, &mut entries, &pin);
             drop(pin);
             let count = entries.len();
             writer.put(|out| {

@@ -106,7 +106,7 @@ impl MemoryCursor {
             Direction::Backward => (past.unwrap_or(end), start),
         };
         let mut entries = std::mem::take(&mut self.entries);
-        self.table.index.collect(from, until, self.direction, self.most, &mut entries, &pin);
+        self.table.index.collect((from, until), self.direction, self.most, &mut entries, &pin);
         let (count, mut done) = (entries.len(), 0);
         let mut outcome = Ok(());
         while done < count && self.buffer.len() < BYTES {

@@ -46,7 +46,7 @@ use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Resu
 use spillway_storage::Disk;
 use spillway_storage::plog::KeptSegments;
 
-use crate::index::Index;
+use crate::index::{Index, NodeMemory};
 use crate::pins::Pins;
 use crate::segments::Segments;
 use crate::store::Store;
@@ -89,6 +89,8 @@ struct Inner {
     dir: PathBuf,
     budget: Budget,
     store: Store,
+    /// Memory of indexes.
+    nodes: Arc<NodeMemory>,
     segments: Segments,
     pins: Arc<Pins>,
     tables: ArcSwap<Tables>,
@@ -158,7 +160,7 @@ impl Inner {
     }
 
     fn new_index(&self) -> Index {
-        Index::default()
+        Index::new(self.store.epochs.clone(), self.nodes.clone())
     }
 }
 

@@ -198,7 +198,7 @@ impl Inner {
         let pin = self.store.pin();
         let (from, until) = bounds(range);
         let mut entries = Entries::default();
-        table.index.collect(from, until, Direction::Forward, SAMPLED, &mut entries, &pin);
+        table.index.collect((from, until), Direction::Forward, SAMPLED, &mut entries, &pin);
         if entries.len() < SAMPLED {
             let keys = entries.len() as u64;
             return RangeEstimate { keys, bytes: self.sampled_bytes(table, &entries, &pin) };

@@ -20,12 +20,13 @@ use super::evict::{Evictor, Giver};
 use super::install::Unplaced;
 use super::work::Work;
 use super::{Counts, Inner, MemoryEngine, MemorySettings, Tables};
-use crate::index::Index;
+use crate::index::NodeMemory;
 use crate::manifest::{Manifest, TableFiles};
 use crate::pins::Pins;
 use crate::rid::Rid;
 use crate::rows::PAGE_ENTRIES;
 use crate::segments::{CompactedFiles, Home, Origin, Segments};
+use crate::slab::Slabs;
 use crate::store::Store;
 use crate::stream::Blocks;
 use crate::table::Table;
@@ -73,6 +74,7 @@ pub(super) fn open(
         settings,
         dir: dir.to_owned(),
         store: Store::new(&budget),
+        nodes: Arc::new(NodeMemory::charged(Slabs::new(&budget))),
         segments,
         pins: Pins::new(horizon),
         tables: ArcSwap::default(),
@@ -124,7 +126,7 @@ impl Inner {
     }
 
     fn load_table(&self, files: &TableFiles) -> Result<Table> {
-        let mut table = Table::new(files.id, files.created, self.new_index(), &self.budget);
+        let table = Table::new(files.id, files.created, self.new_index(), &self.budget);
         table.note_change(self.checkpoints.opened_at());
         for range in &files.ranges {
             table.add_range(range.clone());
@@ -141,7 +143,7 @@ impl Inner {
                 _ => return Err(self.damaged(files, "an entry names no known segment")),
             }
         }
-        let generations = self.load_index(&mut table, files)?;
+        let generations = self.load_index(&table, files)?;
         table.rows.loaded(&generations);
         Ok(table)
     }
@@ -184,50 +186,41 @@ impl Inner {
 
     /// Loads the keys whose entries are not empty. Answers the next generation of each slot that
     /// has another than the first.
-    fn load_index(&self, table: &mut Table, files: &TableFiles) -> Result<Vec<(u64, u32)>> {
+    fn load_index(&self, table: &Table, files: &TableFiles) -> Result<Vec<(u64, u32)>> {
         let path = self.path_of(files.index, "index");
-        let bytes = Blocks::open(&*self.disk, &path, files.index)?.rest()?;
-        let mut reader = Reader::new(&bytes);
-        let (mut key, mut generations, mut keys) = (Vec::new(), Vec::new(), 0);
-        let damaged = || self.damaged(files, "its index is damaged");
-        let mut used = 0;
-        let mut index = crate::index::Loader::new(&mut table.index);
-        while !reader.is_empty() {
-            let (shared, rest) = (reader.varint()? as usize, reader.varint()? as usize);
-            if shared > key.len() {
-                return Err(damaged());
+        let mut keys = Keys {
+            blocks: Blocks::open(&*self.disk, &path, files.index)?,
+            more: true,
+            bytes: Vec::new(),
+            at: 0,
+            key: Vec::new(),
+            count: 0,
+            outcome: Ok(()),
+        };
+        let (mut generations, mut used) = (Vec::new(), 0);
+        let has_row = |rid: Rid| {
+            let entry = table.rows.entry(rid.slot()).filter(|_| rid.slot() < table.rows.end());
+            entry.is_some_and(|entry| entry.load() != Word::EMPTY)
+        };
+        table.index.load_sorted(std::iter::from_fn(|| {
+            loop {
+                let (key, rid) = keys.next()?;
+                if has_row(rid) {
+                    used += 1;
+                    return Some((key, rid));
+                }
+                if rid.generation() > 0 {
+                    generations.push((rid.slot(), rid.generation() + 1));
+                }
             }
-            let before = key.clone();
-            key.truncate(shared);
-            key.extend_from_slice(reader.take(rest)?);
-            if keys > 0 && key <= before {
-                return Err(damaged());
-            }
-            keys += 1;
-            let slot = reader.varint()?;
-            let generation = u32::try_from(reader.varint()?).map_err(|_| damaged())?;
-            if slot >= Rid::SLOTS_MAX {
-                return Err(damaged());
-            }
-            let entry = table.rows.entry(slot).filter(|_| slot < table.rows.end());
-            if entry.is_some_and(|entry| entry.load() != Word::EMPTY) {
-                index.push(&key, Rid::new(slot, generation));
-                used += 1;
-            } else if generation > 0 {
-                generations.push((slot, generation + 1));
-            }
-        }
-        drop(index);
-        if keys != files.keys {
-            return Err(damaged());
-        }
-        let mut rows = 0;
-        for slot in 0..table.rows.end() {
-            let entry = table.rows.entry(slot);
-            rows += u64::from(entry.is_some_and(|entry| entry.load() != Word::EMPTY));
-        }
+        }));
+        keys.outcome?;
+        let rows = (0..table.rows.end()).filter(|slot| has_row(Rid::new(*slot, 0))).count() as u64;
         // Two keys of one row, or a row without a key.
-        if rows != used { Err(damaged()) } else { Ok(generations) }
+        if keys.count != files.keys || rows != used {
+            return Err(self.damaged(files, "its index is damaged"));
+        }
+        Ok(generations)
     }
 
     /// After the log was replayed: sees that every segment with rows is there, and removes those
@@ -260,4 +253,73 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// The keys of an index file, in order. It ends at damage, which it keeps.
+struct Keys {
+    blocks: Blocks,
+    /// Whether the file has more blocks.
+    more: bool,
+    bytes: Vec<u8>,
+    /// Where the next key begins in `bytes`.
+    at: usize,
+    key: Vec<u8>,
+    count: u64,
+    outcome: Result<()>,
+}
+
+impl Keys {
+    fn next(&mut self) -> Option<(Vec<u8>, Rid)> {
+        match self.read() {
+            Ok(next) => next,
+            Err(error) => {
+                self.outcome = Err(error);
+                None
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<(Vec<u8>, Rid)>> {
+        loop {
+            if self.at == self.bytes.len() && !self.more {
+                return Ok(None);
+            }
+            match self.decode() {
+                Ok((key, rid, bytes)) => {
+                    if self.count > 0 && key <= self.key {
+                        return Err(disorder());
+                    }
+                    self.at += bytes;
+                    self.count += 1;
+                    self.key.clone_from(&key);
+                    return Ok(Some((key, rid)));
+                }
+                // It goes on in the next block.
+                Err(_) if self.more => {
+                    self.bytes.drain(..self.at);
+                    self.at = 0;
+                    self.more = self.blocks.next(&mut self.bytes)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The key at `at`, with its RID and its bytes.
+    fn decode(&self) -> Result<(Vec<u8>, Rid, usize)> {
+        let mut reader = Reader::new(&self.bytes[self.at..]);
+        let (shared, rest) = (reader.varint()? as usize, reader.varint()? as usize);
+        let mut key = self.key.get(..shared).map(<[u8]>::to_vec).ok_or_else(disorder)?;
+        key.extend_from_slice(reader.take(rest)?);
+        let slot = reader.varint()?;
+        let generation = reader.varint_u32()?;
+        if slot >= Rid::SLOTS_MAX {
+            return Err(disorder());
+        }
+        Ok((key, Rid::new(slot, generation), reader.offset()))
+    }
+}
+
+fn disorder() -> Error {
+    Error::corruption("the keys of an index are in disorder")
 }

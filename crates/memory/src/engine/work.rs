@@ -174,7 +174,7 @@ impl Inner {
             };
             let until = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let pin = self.store.pin();
-            table.index.collect(from, until, Direction::Forward, FOLDED, &mut entries, &pin);
+            table.index.collect((from, until), Direction::Forward, FOLDED, &mut entries, &pin);
             for at in 0..entries.len() {
                 whole &= self.fold_row(table, entries.key(at), range);
             }
@@ -296,7 +296,7 @@ impl Inner {
         let pin = self.store.pin();
         let mut entries = Entries::default();
         let (from, until) = (Bound::Unbounded, Bound::Unbounded);
-        table.index.collect(from, until, Direction::Forward, SAMPLED, &mut entries, &pin);
+        table.index.collect((from, until), Direction::Forward, SAMPLED, &mut entries, &pin);
         let rows = table.index.len();
         let sampled = (entries.len() as u64).max(1);
         let used_bytes = self.sampled_bytes(table, &entries, &pin) * rows / sampled;

@@ -1,9 +1,9 @@
 //! Segments that have left the redo log, and that an engine keeps because it reads its rows there
 //! (LOG-READ-4 to LOG-READ-8 of [`spillway_base::log_place`]).
 //!
-//! A kept segment is the file of a cut segment under another name, `LL-NNNNNNNNNNNNNNNN.kept` in the
-//! log's folder. A cut renames the file; nobody copies it or writes to it. So a read in progress
-//! goes on (K7), and a reader needs only the lane and the number to find the file.
+//! A kept segment is the file of a cut segment under another name, `LL-NNNNNNNNNNNNNNNN.kept` in
+//! the log's folder. A cut renames the file; nobody copies it or writes to it. So a read in
+//! progress goes on (K7), and a reader needs only the lane and the number to find the file.
 //!
 //! A crash may undo a rename that was not synced (K4). The segment is in the redo log again then,
 //! and the engine is asked again before the next cut. [`KeptSegments::open`] finds it in either

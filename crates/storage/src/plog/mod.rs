@@ -123,9 +123,10 @@ impl Room {
 /// One thread at a time appends and syncs; the other methods may be called concurrently.
 pub trait Plog: Send + Sync {
     /// Appends a frame, and makes it and all before it durable if `durable`. Returns where the
-    /// frame begins; its payload is [`PAYLOAD_OFFSET`] bytes further. Once the frame is durable, its
-    /// bytes there can be read from the segment's file beside later appends (LOG-READ-9): on a real
-    /// disk, all go through the system's page cache. `room` was reserved for this payload, or for the parts of which it consists.
+    /// frame begins; its payload is [`PAYLOAD_OFFSET`] bytes further. Once the frame is durable,
+    /// its bytes there can be read from the segment's file beside later appends (LOG-READ-9): on a
+    /// real disk, all go through the system's page cache. `room` was reserved for this payload, or
+    /// for the parts of which it consists.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::WritesStopped`] from the first failed write or sync on.
@@ -162,8 +163,8 @@ pub trait Plog: Send + Sync {
     /// one that was released is never kept after all.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries what of this
-    /// one is left to do.
+    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries what of
+    /// this one is left to do.
     fn truncate_before(&self, segment: u64, kept: &[u64]) -> Result<()>;
 
     /// The durable part of the log that is kept; `None` while there is none, or if the log is not

@@ -588,11 +588,12 @@ fn a_truncation_that_failed_is_made_up_for() {
         }
         let used = disk.used();
         disk.fail_operation(disk.operations() + operation, Fault::Io);
-        let failed = plog.truncate_before(4, kept).and_then(|()| plog.prepare());
+        // The next segment is made from none that must leave in another way.
+        let failed = [plog.truncate_before(4, kept), plog.prepare()];
         plog.truncate_before(4, &[]).unwrap();
         plog.prepare().unwrap();
-        assert!(failed.is_err() || operation > 4, "{operation}");
-        assert!(disk.used() < used || kept.len() > 1);
+        assert!(failed.iter().any(Result::is_err) || operation > 4, "{operation}");
+        assert!(disk.used() <= used || !kept.is_empty());
         put(&plog, &payload(15, 5000), true).unwrap();
         assert_eq!(run(&disk).1, 16);
         let files = KeptFiles::new(Arc::new(disk.clone()), Path::new("/log"));

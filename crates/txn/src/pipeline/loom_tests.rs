@@ -60,7 +60,7 @@ impl Plog for FakePlog {
     }
 }
 
-/// Sees which commits an engine is told of. Every commit is on its tables.
+/// Sees of which commits the pipeline tells an engine. Every commit is on the engine's tables.
 #[derive(Default)]
 struct ToldCommits(std::sync::Mutex<std::collections::BTreeSet<Csn>>);
 
@@ -72,7 +72,7 @@ impl SeesLog for ToldCommits {
     fn placed(&self, commits: &[(Csn, LogPlace)], through: Csn) {
         let mut told = self.0.lock().unwrap();
         for (csn, _) in commits {
-            assert!(told.insert(*csn), "{csn} is told once");
+            assert!(told.insert(*csn), "{csn} comes once");
         }
         assert!((1..=through.0).all(|csn| told.contains(&Csn(csn))), "{through} of {told:?}");
     }
@@ -100,8 +100,8 @@ fn commit_on(pipeline: &Pipeline, lane: usize) {
     pipeline.installed(csn);
 }
 
-/// Two lanes that are flushed and told of beside each other: no commit up to the CSN that an engine
-/// is told of is missed, and none is told twice.
+/// Two threads flush a lane each, and tell the engine: they miss no commit up to the CSN that they
+/// pass as `through`, and tell of none twice.
 #[test]
 fn loom_log_read_3_no_commit_is_missed() {
     model(2, || {
@@ -121,7 +121,7 @@ fn loom_log_read_3_no_commit_is_missed() {
     });
 }
 
-/// An engine is told beside a flush, as before a cut.
+/// One thread tells the engine, as before a cut, while another one flushes.
 #[test]
 fn loom_log_read_4_a_cut_is_told_of_beside_a_flush() {
     model(3, || {

@@ -4,8 +4,8 @@
 //! The thread that writes a lane's log knows the place of a commit once it has appended the frame.
 //! The commit may not be stable then. So the writer adds the place to a queue of the lane. A thread
 //! that has flushed a lane then takes the places up to the stable CSN out of the queues of *all*
-//! lanes, and tells the engines. One thread at a time does so, and no other waits for it: what it
-//! leaves is told after a later flush, before a cut, or at the latest by the log's next care.
+//! lanes, and tells the engines. One thread at a time does so, and no other waits for it: a later
+//! flush, the next cut or the next care of the log tells the engines of the rest.
 //!
 //! # Why no place is missed
 //!
@@ -14,17 +14,17 @@
 //! stable CSN *before* it looks at the queues. So each commit up to the CSN that it read is in a
 //! queue, or an earlier teller has told it. A lane without commits holds nothing back.
 //!
-//! The rejected design is a dense ring from CSN to place, as the paper has it: it must keep an entry
-//! until the row's version is evicted, for commits of all engines, and a reader would look it up for
-//! each version. Here an engine writes the place where it keeps the version.
+//! The rejected design is a dense ring from CSN to place. It must keep an entry until the row's
+//! version is evicted, for commits of all engines, and a reader would look it up for each version.
+//! Here an engine writes the place where it keeps the version.
 //!
 //! # Memory
 //!
 //! A queue holds the commits of its lane that are written and not yet stable, or stable and not yet
-//! told. The first wait for an install or for a flush of another lane; the second for the next flush
-//! or care. Neither has a fixed bound, and commits cannot wait for either here, so the queues are
-//! charged to the budget past its limit, if need be ([`Use::Transactions`]), and give back what a
-//! burst has taken.
+//! told. The first wait for an install or for a flush of another lane; the second for the next
+//! flush or care. Neither has a fixed bound, and commits cannot wait for either here, so the queues
+//! are charged to the budget past its limit, if need be ([`Use::Transactions`]), and give back what
+//! a burst has taken.
 
 use std::sync::Arc;
 
@@ -127,17 +127,17 @@ pub(super) struct PlaceTeller {
 
 #[derive(Default)]
 struct Told {
-    /// Every commit up to here was told.
+    /// The engines know of every commit up to here.
     through: Csn,
-    /// What each engine was last told to be told.
+    /// What each engine was last called with as `through`.
     to: [Csn; EngineKind::COUNT],
     taken: Vec<Placed>,
     commits: Vec<(Csn, LogPlace)>,
 }
 
 impl Pipeline {
-    /// Tells the engines that want them the places of all commits from now on. Those that an opening
-    /// has read back, up to the stable CSN, are told.
+    /// Tells the engines that want them the places of all commits from now on. An opening has told
+    /// them of the commits up to the stable CSN.
     pub(crate) fn telling(mut self, engines: &Engines, budget: &Budget) -> Pipeline {
         let wants = |engine: &&Arc<dyn Engine>| engine.wants_places();
         let engines: Vec<_> = engines.iter().filter(wants).cloned().collect();
@@ -154,8 +154,8 @@ impl Pipeline {
         Pipeline { teller: PlaceTeller { engines, told: Mutex::new(told) }, ..self }
     }
 
-    /// Tells the engines the places of the commits that have become stable, unless another thread is
-    /// doing so.
+    /// Tells the engines the places of the commits that have become stable, unless another thread
+    /// is doing so.
     pub(super) fn tell_places(&self) {
         if self.teller.engines.is_empty() {
             return;

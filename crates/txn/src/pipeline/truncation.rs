@@ -2,7 +2,7 @@
 //!
 //! A segment is deleted once all of its commits are in the engines' own files. An engine that keeps
 //! its rows in the log may keep the segment instead (LOG-READ-4 of [`spillway_base::log_place`]):
-//! before a cut it is told the places of all stable commits, and then asked. Before the cut, a note
+//! a cut first tells it the places of all stable commits, and then asks it. Before the cut, a note
 //! of how far these files go is made durable in the first lane. It tells a recovery that finds
 //! commits missing at the beginning of the logs that this is no damage. Space for the note is
 //! reserved before the log is full, because a full log could not be cut without it.

@@ -1,0 +1,108 @@
+//! A version and a lock in one word (optimistic lock coupling).
+//!
+//! A reader reads the version, then the data, then checks that the version is the same. A writer
+//! locks the latch at a version that it has read, so it needs no second look at the data.
+//!
+//! - **LATCH-1.** If a reader sees data that a writer stored (Release) under the lock, with an
+//!   Acquire load, then the reader's later check fails. The load synchronizes with the store, the
+//!   store comes after the change of the latch, and the version never repeats.
+//!
+//! Leis et al. mark nodes that were replaced. Here a reader of a node's version checks the parent
+//! afterwards. Who replaces the node locks both, so either check of the reader fails.
+
+use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::{hint, thread};
+
+const LOCKED: u64 = 1;
+const ONE_CHANGE: u64 = 2;
+
+/// Rounds of waiting that a thread spins before it yields. In models, other threads run at once.
+const SPINS_MAX: u32 = if cfg!(loom) { 0 } else { 64 };
+
+/// A node changed under an operation, which begins again.
+#[derive(Debug)]
+pub(super) struct Conflict;
+
+/// Waits between tries: first within the core, then with the core given to other threads.
+#[derive(Default)]
+pub(super) struct Patience {
+    tries: u32,
+}
+
+impl Patience {
+    pub(super) fn wait(&mut self) {
+        if self.tries < SPINS_MAX {
+            self.tries += 1;
+            hint::spin_loop();
+        } else {
+            // The holder is a few steps from the end, but may have lost its core.
+            thread::yield_now();
+        }
+    }
+}
+
+pub(super) struct Latch(AtomicU64);
+
+impl Latch {
+    pub(super) fn new() -> Latch {
+        Latch(AtomicU64::new(0))
+    }
+
+    /// The version, once no writer holds the lock.
+    #[inline]
+    pub(super) fn read(&self) -> u64 {
+        let version = self.0.load(Ordering::Acquire);
+        if version & LOCKED == 0 { version } else { self.read_later() }
+    }
+
+    #[cold]
+    fn read_later(&self) -> u64 {
+        let mut patience = Patience::default();
+        loop {
+            patience.wait();
+            let version = self.0.load(Ordering::Acquire);
+            if version & LOCKED == 0 {
+                return version;
+            }
+        }
+    }
+
+    /// Checks that nothing has changed since the version was read (LATCH-1).
+    #[inline]
+    pub(super) fn check(&self, version: u64) -> Result<(), Conflict> {
+        if self.0.load(Ordering::Relaxed) == version { Ok(()) } else { Err(Conflict) }
+    }
+
+    /// Locks, if nothing has changed since the version was read.
+    pub(super) fn lock_at(&self, version: u64) -> Result<Locked<'_>, Conflict> {
+        let locked = version | LOCKED;
+        match self.0.compare_exchange(version, locked, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(Locked { latch: self, end: version + ONE_CHANGE }),
+            Err(_) => Err(Conflict),
+        }
+    }
+
+    /// Locks, whatever the version is. The caller holds the lock of the parent, and so may wait: the
+    /// holder waits for no lock above its own.
+    pub(super) fn lock(&self) -> Locked<'_> {
+        let mut patience = Patience::default();
+        loop {
+            match self.lock_at(self.read()) {
+                Ok(locked) => return locked,
+                Err(Conflict) => patience.wait(),
+            }
+        }
+    }
+}
+
+/// A held lock. Dropping it publishes the next version.
+pub(super) struct Locked<'a> {
+    latch: &'a Latch,
+    end: u64,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.latch.0.store(self.end, Ordering::Release);
+    }
+}

@@ -1,0 +1,276 @@
+//! INDEX-1, INDEX-2 and INDEX-4 in every order of steps. Nodes have room for two and four children.
+
+use spillway_base::sync::{Arc as LoomArc, model, thread};
+
+use super::*;
+
+struct Shared {
+    epochs: Arc<Epochs>,
+    index: Index,
+}
+
+fn rid(number: u64) -> Rid {
+    Rid::new(number, 0)
+}
+
+/// An index in which each of these keys has its place as its RID.
+fn index(keys: &[&[u8]]) -> LoomArc<Shared> {
+    let epochs = Arc::new(Epochs::default());
+    let index = Index::new(epochs.clone(), Arc::new(NodeMemory::default()));
+    let shared = LoomArc::new(Shared { epochs, index });
+    for (number, key) in keys.iter().enumerate() {
+        assert!(shared.insert(key, number as u64));
+    }
+    shared
+}
+
+impl Shared {
+    fn insert(&self, key: &[u8], number: u64) -> bool {
+        self.index.insert(key, rid(number), &self.epochs.pin()).is_ok()
+    }
+
+    fn remove(&self, key: &[u8], number: u64) -> bool {
+        self.index.remove(key, rid(number), &self.epochs.pin())
+    }
+
+    fn get(&self, key: &[u8]) -> Option<u64> {
+        self.index.get(key, &self.epochs.pin()).map(Rid::slot)
+    }
+
+    fn keys(&self, direction: Direction) -> Vec<Vec<u8>> {
+        let mut out = Entries::default();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        self.index.collect(all, direction, 100, &mut out, &self.epochs.pin());
+        // In these models, one key has one RID for as long as it is there.
+        for (key, rid) in out.iter() {
+            assert!(self.get(key).is_none_or(|there| there == rid.slot()));
+        }
+        out.iter().map(|(key, _)| key.to_vec()).collect()
+    }
+
+    fn assert_keys(&self, keys: &[&[u8]]) {
+        assert_eq!(self.keys(Direction::Forward), keys);
+        assert_eq!(self.index.len(), keys.len() as u64);
+    }
+}
+
+/// Runs two operations beside each other.
+fn beside<T: Send + 'static>(
+    shared: &LoomArc<Shared>,
+    other: impl FnOnce(&Shared) -> T + Send + 'static,
+    own: impl FnOnce(&Shared),
+) -> T {
+    let theirs = shared.clone();
+    let thread = thread::spawn(move || other(&theirs));
+    own(shared);
+    thread.join().unwrap()
+}
+
+#[test]
+fn loom_two_insert_one_key() {
+    model(3, || {
+        let shared = index(&[b"a"]);
+        let first = beside(
+            &shared,
+            |shared| shared.insert(b"k", 1),
+            |shared| {
+                let inserted = shared.insert(b"k", 2);
+                assert!(inserted || shared.get(b"k") == Some(1));
+            },
+        );
+        assert_eq!(shared.get(b"k"), Some(if first { 1 } else { 2 }));
+        shared.assert_keys(&[b"a", b"k"]);
+    });
+}
+
+#[test]
+fn loom_two_insert_into_an_empty_index() {
+    model(3, || {
+        let shared = index(&[]);
+        let done = |shared: &Shared| shared.insert(b"ab", 1);
+        assert!(beside(&shared, done, |shared| assert!(shared.insert(b"ac", 2))));
+        shared.assert_keys(&[b"ab", b"ac"]);
+    });
+}
+
+/// Both want room in one node, which is full after the first.
+#[test]
+fn loom_two_insert_into_a_node_that_grows() {
+    model(3, || {
+        let shared = index(&[b"a", b"b"]);
+        let done = |shared: &Shared| shared.insert(b"c", 2);
+        assert!(beside(&shared, done, |shared| assert!(shared.insert(b"d", 3))));
+        shared.assert_keys(&[b"a", b"b", b"c", b"d"]);
+    });
+}
+
+#[test]
+fn loom_a_reader_of_a_node_that_grows_finds_what_was_there() {
+    model(3, || {
+        let shared = index(&[b"ax", b"b"]);
+        let done = |shared: &Shared| shared.insert(b"aa", 2) && shared.insert(b"c", 3);
+        let reader = |shared: &Shared| {
+            assert_eq!(shared.get(b"b"), Some(1));
+            assert_eq!(shared.get(b"ax"), Some(0));
+            assert!(matches!(shared.get(b"c"), None | Some(3)));
+        };
+        assert!(beside(&shared, done, reader));
+        shared.assert_keys(&[b"aa", b"ax", b"b", b"c"]);
+    });
+}
+
+/// The removed key's node has two entries, so it is merged with the one that is left.
+#[test]
+fn loom_a_reader_of_a_node_that_is_merged_finds_what_was_there() {
+    model(3, || {
+        let shared = index(&[b"abcx", b"abcy", b"abd"]);
+        let done = |shared: &Shared| shared.remove(b"abd", 2);
+        let reader = |shared: &Shared| {
+            assert_eq!(shared.get(b"abcy"), Some(1));
+            assert!(matches!(shared.get(b"abd"), None | Some(2)));
+        };
+        assert!(beside(&shared, done, reader));
+        shared.assert_keys(&[b"abcx", b"abcy"]);
+    });
+}
+
+/// The prefix of the node that one reads becomes shorter, and its parent new.
+#[test]
+fn loom_a_reader_of_a_prefix_that_is_cut_finds_what_was_there() {
+    model(3, || {
+        let shared = index(&[b"abcx", b"abcy"]);
+        let done = |shared: &Shared| shared.insert(b"abz", 2) && shared.insert(b"b", 3);
+        let reader = |shared: &Shared| {
+            assert_eq!(shared.get(b"abcy"), Some(1));
+            // With the shorter prefix in its old place, the node would have this key.
+            assert_eq!(shared.get(b"x"), None);
+            assert_eq!(shared.get(b"cy"), None);
+        };
+        assert!(beside(&shared, done, reader));
+        shared.assert_keys(&[b"abcx", b"abcy", b"abz", b"b"]);
+    });
+}
+
+/// One removal merges the node in which the other removes.
+#[test]
+fn loom_two_remove_from_a_node_and_its_child() {
+    model(3, || {
+        let shared = index(&[b"aa", b"ab", b"b"]);
+        let done = |shared: &Shared| shared.remove(b"b", 2);
+        assert!(beside(&shared, done, |shared| assert!(shared.remove(b"aa", 0))));
+        shared.assert_keys(&[b"ab"]);
+    });
+}
+
+/// The node becomes a smaller one.
+#[test]
+fn loom_an_insertion_into_a_node_that_shrinks() {
+    model(3, || {
+        let shared = index(&[b"a", b"b", b"c"]);
+        let done = |shared: &Shared| shared.remove(b"b", 1);
+        assert!(beside(&shared, done, |shared| assert!(shared.insert(b"d", 3))));
+        shared.assert_keys(&[b"a", b"c", b"d"]);
+    });
+}
+
+#[test]
+fn loom_two_remove_one_key() {
+    model(3, || {
+        let shared = index(&[b"a", b"b", b"c"]);
+        let mut own = false;
+        let other =
+            beside(&shared, |shared| shared.remove(b"c", 2), |shared| own = shared.remove(b"c", 2));
+        assert!(own != other);
+        shared.assert_keys(&[b"a", b"b"]);
+    });
+}
+
+/// Scans beside changes, and looks that it finds what is there before and after.
+fn scan_beside(
+    keys: &'static [&'static [u8]],
+    change: fn(&Shared),
+    after: &'static [&'static [u8]],
+) {
+    for direction in [Direction::Forward, Direction::Backward] {
+        model(2, move || {
+            let shared = index(keys);
+            let scan = |shared: &Shared| {
+                let mut found = shared.keys(direction);
+                if direction == Direction::Backward {
+                    found.reverse();
+                }
+                assert!(found.is_sorted_by(|one, two| one < two));
+                for key in &found {
+                    assert!(keys.contains(&&key[..]) || after.contains(&&key[..]), "{key:?}");
+                }
+                for key in keys.iter().filter(|key| after.contains(key)) {
+                    assert!(found.iter().any(|found| found == key), "{key:?}");
+                }
+            };
+            beside(&shared, change, scan);
+            shared.assert_keys(after);
+        });
+    }
+}
+
+/// INDEX-2: keys move to another node, and to another slot, under a scan.
+#[test]
+fn loom_a_scan_beside_changes_finds_what_stays() {
+    let grow_and_merge = |shared: &Shared| {
+        assert!(shared.insert(b"b", 3) && shared.remove(b"aay", 1));
+    };
+    scan_beside(&[b"aax", b"aay", b"c"], grow_and_merge, &[b"aax", b"b", b"c"]);
+    let cut = |shared: &Shared| assert!(shared.insert(b"abz", 3));
+    scan_beside(&[b"abcx", b"abcy"], cut, &[b"abcx", b"abcy", b"abz"]);
+    let shift = |shared: &Shared| assert!(shared.insert(b"a", 3));
+    scan_beside(&[b"b", b"c", b"d"], shift, &[b"a", b"b", b"c", b"d"]);
+    let shift_back = |shared: &Shared| assert!(shared.remove(b"a", 0));
+    scan_beside(&[b"a", b"b", b"c", b"d"], shift_back, &[b"b", b"c", b"d"]);
+}
+
+/// Children get other places in a node that stays.
+#[test]
+fn loom_a_reader_of_a_node_whose_children_shift_finds_what_was_there() {
+    model(3, || {
+        let shared = index(&[b"b", b"c", b"d"]);
+        let done = |shared: &Shared| shared.insert(b"a", 3) && shared.remove(b"b", 0);
+        let reader = |shared: &Shared| {
+            assert_eq!(shared.get(b"c"), Some(1));
+            assert_eq!(shared.get(b"d"), Some(2));
+        };
+        assert!(beside(&shared, done, reader));
+        shared.assert_keys(&[b"a", b"c", b"d"]);
+    });
+}
+
+/// A reader is at a leaf that is split or removed and would be freed at once without its pin.
+#[test]
+fn loom_a_leaf_is_kept_for_its_reader() {
+    model(2, || {
+        let shared = index(&[b"long", b"other"]);
+        let done = |shared: &Shared| {
+            let done = shared.remove(b"long", 0) && shared.insert(b"lone", 5);
+            shared.index.reclaim();
+            done
+        };
+        let reader = |shared: &Shared| {
+            assert!(matches!(shared.get(b"long"), None | Some(0)));
+            assert!(matches!(shared.get(b"lone"), None | Some(5)));
+        };
+        assert!(beside(&shared, done, reader));
+        shared.assert_keys(&[b"lone", b"other"]);
+    });
+}
+
+#[test]
+fn loom_three_threads_on_one_node() {
+    model(2, || {
+        let shared = index(&[b"a", b"b"]);
+        let (one, two) = (shared.clone(), shared.clone());
+        let one = thread::spawn(move || one.insert(b"c", 2));
+        let two = thread::spawn(move || two.remove(b"a", 0));
+        assert_eq!(shared.get(b"b"), Some(1));
+        assert!(one.join().unwrap() && two.join().unwrap());
+        shared.assert_keys(&[b"b", b"c"]);
+    });
+}

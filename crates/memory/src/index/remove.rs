@@ -1,0 +1,100 @@
+//! Removal of a key.
+
+use super::Index;
+use super::descent::{End, Visit, descend};
+use super::entry::{Entry, EntryKind};
+use super::latch::Conflict;
+use super::node::NodeContent;
+use crate::rid::Rid;
+use spillway_reclaim::epochs::Pin;
+
+impl Index {
+    /// One try of a removal. Answers whether it removed the key.
+    pub(super) fn try_remove(&self, key: &[u8], rid: Rid, pin: &Pin<'_>) -> Result<bool, Conflict> {
+        match descend(self.root(pin), key)? {
+            End::Entry { edge, entry, depth, holder } => {
+                let found = matches!(
+                    entry.kind(),
+                    EntryKind::Tail(rest, old) if old == rid && *rest == key[depth..]
+                );
+                if !found {
+                    edge.check()?;
+                    return Ok(false);
+                }
+                match holder {
+                    Some(visit) => self.remove_from(&visit, Some(key[depth - 1]))?,
+                    None => {
+                        let _locked = edge.lock()?;
+                        edge.slot.store(Entry::EMPTY);
+                    }
+                }
+                self.retire(entry);
+                Ok(true)
+            }
+            End::Here(visit) if visit.node.ends_here() == Some(rid) => {
+                self.remove_from(&visit, None)?;
+                Ok(true)
+            }
+            End::Here(visit) | End::Prefix { visit, .. } | End::NoChild { visit, .. } => {
+                visit.check()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes the child with a byte out of the visited node, or without a byte the key that ends
+    /// there. A node with one entry left is merged with it. A node with few children becomes a
+    /// smaller one.
+    fn remove_from(&self, visit: &Visit<'_>, byte: Option<u8>) -> Result<(), Conflict> {
+        let node = visit.node;
+        let children = node.count().saturating_sub(usize::from(byte.is_some()));
+        let ends_here = byte.is_some() && node.ends_here().is_some();
+        let left = children + usize::from(ends_here);
+        if left > 1 && !(byte.is_some() && node.is_too_large_for(children)) {
+            let _locked = visit.lock()?;
+            match byte {
+                Some(byte) => node.remove(byte),
+                None => node.set_ends_here(None),
+            }
+            return Ok(());
+        }
+        let locked = visit.lock_both()?;
+        let mut content = node.content();
+        match byte {
+            Some(byte) => content.children.retain(|child| child.0 != byte),
+            None => content.ends_here = None,
+        }
+        if content.entries() == 1 {
+            self.merge(visit, &content);
+        } else {
+            visit.edge.slot.store(content.build(&self.memory, [node.prefix(), &[], &[]]));
+        }
+        drop(locked);
+        self.retire(Entry::of_node(node));
+        Ok(())
+    }
+
+    /// Replaces the visited node by the one entry that is left of it. Both locks are held.
+    fn merge(&self, visit: &Visit<'_>, content: &NodeContent<'_>) {
+        let prefix = visit.node.prefix();
+        let Some((byte, child)) = content.children.first().copied() else {
+            let rid = content.ends_here.expect("one entry is left");
+            visit.edge.slot.store(Entry::new_tail(&self.memory, [prefix, &[], &[]], rid));
+            return;
+        };
+        match child.kind() {
+            EntryKind::Empty => unreachable!("a locked node has no child that is nothing"),
+            EntryKind::Tail(rest, rid) => {
+                let parts = [prefix, &[byte], rest];
+                visit.edge.slot.store(Entry::new_tail(&self.memory, parts, rid));
+            }
+            EntryKind::Node(below) => {
+                // A copy, because a prefix has no room to grow.
+                let _locked = below.latch().lock();
+                let parts = [prefix, &[byte], below.prefix()];
+                visit.edge.slot.store(below.content().build(&self.memory, parts));
+            }
+        }
+        self.retire(child);
+    }
+}
