@@ -99,6 +99,12 @@ fn has_row_records(table: TableId) -> bool {
     table.engine() == Some(EngineKind::Memory)
 }
 
+/// Whether an operation has a row record.
+#[must_use]
+pub fn is_row_record(op: &Op<'_>) -> bool {
+    matches!(op, Op::Put { .. } | Op::Delete { .. }) && has_row_records(op.table())
+}
+
 /// The bytes that follow the key and the value of a put or a delete on this table.
 #[must_use]
 pub fn bytes_after_row(table: TableId) -> usize {
@@ -320,9 +326,8 @@ pub fn seal_rows(batch: &mut [u8], csn: Csn) {
     while begin < batch.len() {
         let mut reader = Reader::new(&batch[begin..]);
         let op = read_op(&mut reader).expect(ACCEPTED);
-        let is_row = matches!(op, Op::Put { .. } | Op::Delete { .. });
-        let (sealed, end) = (is_row && has_row_records(op.table()), begin + reader.offset());
-        if sealed {
+        let end = begin + reader.offset();
+        if is_row_record(&op) {
             let (csn_bytes, crc_bytes) = batch[end - ROW_END_BYTES..end].split_at_mut(8);
             csn_bytes.copy_from_slice(&csn.0.to_le_bytes());
             let before = Reader::new(crc_bytes).u32().expect("four bytes");

@@ -165,7 +165,9 @@ A server with so many connections needs --max-connections and as many descriptor
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().what {
-        Bench::Kv(args) => args.run(&[&SpillwayStores::default()]),
+        Bench::Kv(args) => {
+            args.run(&[&SpillwayStores::default(), &SpillwayStores::in_memory_engine()])
+        }
         Bench::Commits(args) => {
             let spillways = args.spillways();
             args.run(&Subject::in_all_styles(&spillways, &args.threads))

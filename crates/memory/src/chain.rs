@@ -162,10 +162,8 @@ impl Chain<'_, '_, '_> {
 
     /// Retires one version, which was unlinked and is placed.
     pub(crate) fn retire(&self, at: NonNull<Version>, retired: &mut Vec<Retired>) {
-        let version = self.version(at);
-        match (version.is_deletion(), version.place()) {
-            (false, Ok(place)) => self.segments.sub_live(place),
-            _ => {}
+        if let Ok(place) = self.version(at).place() {
+            self.segments.sub_live(place);
         }
         retired.push(Retired::Version(at));
     }

@@ -2,7 +2,7 @@
 //! each is alive.
 //!
 //! - **SEGMENT-1 (live).** A segment's live bytes are those of the records that some version in
-//!   memory, or some entry of an array, names by its place; deletions do not count.
+//!   memory, or some entry of an array, names by its place.
 //! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes and a checkpoint
 //!   that began after that is durable: no checkpoint that an opening may read names it.
 //! - **SEGMENT-3 (no answer from other bytes).** A record that is read is verified, and belongs to

@@ -91,6 +91,7 @@ fn tables_come_and_go_by_name() {
     assert_eq!(again.kind(), ErrorKind::AlreadyExists);
     assert!(txn.create_table("", EngineKind::Tiered).is_err());
     txn.create_table("m", EngineKind::Memory).unwrap();
+    txn.drop_table("m").unwrap();
     let before = txn.savepoint();
     txn.create_table("b", EngineKind::Tiered).unwrap();
     txn.rollback_to(before);
@@ -261,7 +262,8 @@ fn step(db: &Database, rng: &mut Rng, state: &Contents) -> Result<(CommitFuture,
     for _ in 0..=rng.below(3) {
         let name = format!("t{}", rng.below(3));
         let Some(rows) = next.get_mut(&name) else {
-            txn.create_table(&name, EngineKind::Tiered)?;
+            let engine = EngineKind::ALL[rng.below(2) as usize];
+            txn.create_table(&name, engine)?;
             next.insert(name, BTreeMap::new());
             continue;
         };

@@ -19,7 +19,7 @@
 //! The commits of a lane are nearly in CSN order, but not strictly: a thread reserves its place in
 //! the lane before it takes its CSN.
 
-use spillway_base::batch::{Op, ops};
+use spillway_base::batch::{Op, PlacedOp, is_row_record, ops, placed_ops, read_row_record};
 use spillway_base::codec::Reader;
 use spillway_base::{Csn, Error, Result};
 
@@ -68,13 +68,24 @@ pub(crate) fn note_in(frame: &[u8]) -> Option<Csn> {
     if is_note { reader.u64().ok().map(Csn) } else { None }
 }
 
-/// Checks that a frame's payload consists of valid records.
+/// Checks that a frame's payload consists of valid records, and each row record is of its commit.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].
 pub fn check_frame(payload: &[u8]) -> Result<()> {
     read_frame(payload, &mut |record| match record {
-        Record::Commit(_, batch) => ops(batch).try_for_each(|op| op.map(drop)),
+        Record::Commit(csn, batch) => placed_ops(batch).try_for_each(|placed| {
+            let PlacedOp { op, offset, .. } = placed?;
+            if !is_row_record(&op) {
+                return Ok(());
+            }
+            let row = read_row_record(&batch[offset..])?;
+            if row.csn != csn {
+                let text = format!("commit {csn} has the record of a row of commit {}", row.csn);
+                return Err(Error::corruption(text));
+            }
+            Ok(())
+        }),
         Record::Note(_) | Record::Stable(_) => Ok(()),
     })
 }
@@ -118,19 +129,27 @@ pub(crate) fn read_frame<'f>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spillway_base::batch::{Op, WriteBatch};
+    use spillway_base::batch::{WriteBatch, seal_rows};
     use spillway_base::rng::Rng;
     use spillway_base::{EngineKind, TableId};
 
     #[test]
     fn records_come_back_and_any_bytes_are_survived() {
-        let table = TableId::new(EngineKind::Tiered, 1);
         let mut batch = WriteBatch::new();
-        batch.push(Op::Put { table, key: b"k", value: b"v" });
+        for kind in EngineKind::ALL {
+            batch.push(Op::Put { table: TableId::new(kind, 1), key: b"k", value: b"v" });
+        }
         let mut frame = Vec::new();
         put_stable(&mut frame, Csn(6));
         put_commit_head(&mut frame, Csn(7), batch.as_bytes().len());
+        let at = frame.len();
         frame.extend_from_slice(batch.as_bytes());
+        check_frame(&frame).unwrap_err();
+        let mut other = frame.clone();
+        seal_rows(&mut other[at..], Csn(8));
+        check_frame(&other).unwrap_err();
+        seal_rows(&mut frame[at..], Csn(7));
+        check_frame(&frame).unwrap();
         put_note(&mut frame, Csn(3));
         let mut seen = Vec::new();
         let read = read_frame(&frame, &mut |record| {
@@ -142,7 +161,7 @@ mod tests {
             Ok(())
         });
         read.unwrap();
-        assert_eq!(seen, [(6, 9), (7, 1), (3, 0)]);
+        assert_eq!(seen, [(6, 9), (7, 2), (3, 0)]);
         let mut rng = Rng::new(3);
         for _ in 0..5000 {
             let mut noisy = frame.clone();

@@ -28,6 +28,8 @@ pub struct SpillwayStores {
     pub without: Vec<Mechanism>,
     /// Whether reads go past the system's page cache.
     pub direct: bool,
+    /// The engine of its table.
+    pub engine: EngineKind,
 }
 
 /// Parses a mechanism, and lists all of them.
@@ -44,6 +46,7 @@ impl Default for SpillwayStores {
             lanes: None,
             without: Vec::new(),
             direct: false,
+            engine: EngineKind::Tiered,
         }
     }
 }
@@ -54,6 +57,13 @@ impl SpillwayStores {
     pub fn with_lanes(lanes: usize) -> SpillwayStores {
         let name = format!("spillway {lanes} {}", if lanes == 1 { "lane" } else { "lanes" });
         SpillwayStores { name, lanes: Some(lanes), ..SpillwayStores::default() }
+    }
+
+    /// With its table in the memory engine, which its name states.
+    #[must_use]
+    pub fn in_memory_engine() -> SpillwayStores {
+        let name = "spillway memory engine".to_owned();
+        SpillwayStores { name, engine: EngineKind::Memory, ..SpillwayStores::default() }
     }
 
     /// With a mechanism switched off, which its name states.
@@ -123,7 +133,7 @@ impl SpillwayStores {
             let db = Database::open(dir, settings)?;
             let txn = db.begin(TransactionOptions::new());
             let table = if txn.table_names()?.is_empty() {
-                txn.create_table(TABLE, EngineKind::Tiered)?
+                txn.create_table(TABLE, self.engine)?
             } else {
                 txn.table(TABLE)?
             };

@@ -2,8 +2,10 @@
 //! indexes of tables that changed. They run beside reads and writes.
 //!
 //! The checkpoint's CSN is pinned, so that what its snapshot sees stays (PINS-2): of each entry it
-//! writes the place of the version that the snapshot finds. An entry with a newer version leaves its
-//! page dirty for the next checkpoint. An index may have keys that the snapshot does not see: their
+//! writes the place of the version that the snapshot finds. A deletion is left out once all live
+//! snapshots see it; until then its place is written with a mark, since somebody may rely on it
+//! ([`spillway_base::engine`], E4). An entry with a newer version leaves its page dirty for the next
+//! checkpoint. An index may have keys that the snapshot does not see: their
 //! entries are empty there, and the opening leaves them out.
 
 use std::ops::Bound;
@@ -221,10 +223,11 @@ impl Inner {
         Ok(Some(PageFile { number, pages: written }))
     }
 
-    /// The entries of a page as a snapshot sees them, and whether one has a newer version.
+    /// The entries of a page as a snapshot sees them, deletions marked by the lock bit; and whether
+    /// the page has to be written again, as an entry has a newer version or is a deletion.
     fn page_at(&self, table: &Table, page: u64, csn: Csn) -> (Vec<Word>, bool) {
         let pin = self.store.pin();
-        let mut newer = false;
+        let (mut newer, watermark) = (false, self.pins.watermark());
         let mut at = |slot: u64| {
             let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
             while let Target::Version(at) = word.target() {
@@ -234,8 +237,10 @@ impl Inner {
                     word = version.next();
                     continue;
                 }
+                newer |= version.is_deletion();
                 return match (version.content(), version.place()) {
-                    (Content::Deleted(_), _) => Word::EMPTY,
+                    (Content::Deleted(_), _) if version.csn() <= watermark => Word::EMPTY,
+                    (Content::Deleted(_), Ok(place)) => Word::place(place).locked(),
                     (_, Ok(place)) => Word::place(place),
                     (_, Err(_)) => unreachable!("commits up to the checkpoint are placed"),
                 };

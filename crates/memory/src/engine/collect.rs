@@ -119,7 +119,7 @@ impl Inner {
                 // While the entry is locked (CHAIN-3).
                 let removed = table.index.remove(key, rid, &pin);
                 debug_assert!(removed, "only who has the entry's lock removes its key");
-                retired.push(Retired::Version(at));
+                chain.retire(at, &mut retired);
                 retired.push(Retired::Slot(table.clone(), rid));
             }
         }

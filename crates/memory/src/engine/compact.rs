@@ -109,7 +109,7 @@ impl Inner {
                     match word.target() {
                         Target::Version(at) => {
                             let version = self.store.version(at, &pin);
-                            if let (Ok(place), false) = (version.place(), version.is_deletion()) {
+                            if let Ok(place) = version.place() {
                                 note(place);
                             }
                             word = version.next();
@@ -181,7 +181,7 @@ impl Inner {
             match word.target() {
                 Target::Version(at) => {
                     let version = self.store.version(at, &pin);
-                    if version.place() == Ok(old) && !version.is_deletion() {
+                    if version.place() == Ok(old) {
                         version.set_place(new);
                         entry.mark();
                         break;

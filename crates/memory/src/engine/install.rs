@@ -159,7 +159,7 @@ impl Inner {
     ) {
         table.note_change(csn);
         let pin = self.store.pin();
-        if let (Ok(place), false) = (place, matches!(content, Content::Deleted(_))) {
+        if let Ok(place) = place {
             self.segments.add_live(place);
         }
         let make = |slot: u64| {
@@ -226,8 +226,7 @@ impl Inner {
     ) {
         let version = self.store.version(same, pin);
         match version.place() {
-            Ok(place) if !version.is_deletion() => self.segments.sub_live(place),
-            Ok(_) => {}
+            Ok(place) => self.segments.sub_live(place),
             // It is of this very batch: an install is not repeated before its places are known.
             Err(_) => assert!(unplaced.is_some_and(|known| known.iter().any(|one| one.0 == same))),
         }
@@ -284,9 +283,7 @@ impl Inner {
                 let version = self.store.version(at, &pin);
                 if let Err(in_batch) = version.place() {
                     let place = in_batch.at(handle, offset as u32);
-                    if !version.is_deletion() {
-                        self.segments.add_live(place);
-                    }
+                    self.segments.add_live(place);
                     version.set_place(place);
                 }
             }

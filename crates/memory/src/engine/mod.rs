@@ -134,13 +134,10 @@ impl MemoryEngine {
 
 impl Inner {
     /// The table, if it exists for this snapshot.
-    #[inline]
     fn table_at(&self, id: TableId, snapshot: Csn) -> Result<Arc<Table>> {
         let tables = self.tables.load();
         let table = tables.get(&id).filter(|table| table.exists_at(snapshot));
-        table.cloned().ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("{id:?} does not exist at {snapshot}"))
-        })
+        table.cloned().ok_or_else(|| missing(id, snapshot))
     }
 
     /// Changes the set of tables.
@@ -162,6 +159,10 @@ impl Inner {
     fn new_index(&self) -> Index {
         Index::new(self.store.epochs.clone(), self.nodes.clone())
     }
+}
+
+fn missing(table: TableId, snapshot: Csn) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{table:?} does not exist at {snapshot:?}"))
 }
 
 /// Memory that a commit takes for each byte of its batch, at most.
@@ -206,8 +207,10 @@ impl Engine for MemoryEngine {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        let table = self.0.table_at(table, snapshot)?;
-        self.0.get(&table, key, snapshot, access, value)
+        let tables = self.0.tables.load();
+        let exists = |found: &&Arc<Table>| found.exists_at(snapshot);
+        let table = tables.get(&table).filter(exists).ok_or_else(|| missing(table, snapshot))?;
+        self.0.get(table, key, snapshot, access, value)
     }
 
     fn recall(
@@ -218,8 +221,11 @@ impl Engine for MemoryEngine {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Option<Found>> {
-        let Ok(table) = self.0.table_at(table, snapshot) else { return Ok(None) };
-        let found = self.0.get(&table, key, snapshot, access, value)?;
+        let tables = self.0.tables.load();
+        let Some(table) = tables.get(&table).filter(|table| table.exists_at(snapshot)) else {
+            return Ok(None);
+        };
+        let found = self.0.get(table, key, snapshot, access, value)?;
         // Collection may have passed the snapshot, which nobody was told of, before the read or
         // during it. What it removed, it removed with a watermark above the snapshot.
         Ok((self.0.pins.watermark() <= snapshot).then_some(found))

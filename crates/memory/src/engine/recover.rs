@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::codec::Reader;
 use spillway_base::engine::Horizon;
@@ -15,7 +16,7 @@ use spillway_storage::plog::KeptSegments;
 use spillway_storage::{Disk, File, OpenMode};
 
 use super::checkpoint::Checkpoints;
-use super::collect::Collector;
+use super::collect::{Collector, Item};
 use super::evict::{Evictor, Giver};
 use super::install::Unplaced;
 use super::work::Work;
@@ -30,6 +31,7 @@ use crate::slab::Slabs;
 use crate::store::Store;
 use crate::stream::Blocks;
 use crate::table::Table;
+use crate::version::{Content, Fields};
 use crate::word::{Target, Word};
 
 /// The compacted segments of an engine's folder.
@@ -111,7 +113,7 @@ impl Inner {
                 let table = self.load_table(files);
                 let tables = &mut *loaded.lock();
                 match (tables, table) {
-                    (Ok(tables), Ok(table)) => _ = tables.insert(table.id, Arc::new(table)),
+                    (Ok(tables), Ok(table)) => _ = tables.insert(table.id, table),
                     (tables @ Ok(_), Err(error)) => *tables = Err(error),
                     (Err(_), _) => {}
                 }
@@ -125,14 +127,15 @@ impl Inner {
         Ok(())
     }
 
-    fn load_table(&self, files: &TableFiles) -> Result<Table> {
+    fn load_table(&self, files: &TableFiles) -> Result<Arc<Table>> {
         let table = Table::new(files.id, files.created, self.new_index(), &self.budget);
         table.note_change(self.checkpoints.opened_at());
         for range in &files.ranges {
             table.add_range(range.clone());
         }
+        let mut deletions = FxHashMap::default();
         for file in &files.pages {
-            self.load_pages(&table, file.number)?;
+            self.load_pages(&table, file.number, &mut deletions)?;
         }
         for slot in 0..table.rows.end() {
             match table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load()).target() {
@@ -145,14 +148,51 @@ impl Inner {
         }
         let generations = self.load_index(&table, files)?;
         table.rows.loaded(&generations);
+        let table = Arc::new(table);
+        for slot in deletions.into_values().flatten() {
+            self.load_deletion(&table, files, slot)?;
+        }
         Ok(table)
+    }
+
+    /// Makes the version of a row that was deleted, from its record.
+    fn load_deletion(&self, table: &Arc<Table>, files: &TableFiles, slot: u64) -> Result<()> {
+        let pin = self.store.pin();
+        let mut entry = table.rows.lock(slot);
+        let Target::Place(place) = entry.word().target() else {
+            return Err(self.damaged(files, "a deletion is not at a place"));
+        };
+        let mut buffer = Vec::new();
+        let record = self.segments.read(place, true, &mut buffer)?.expect("it was waited for");
+        let rid = table.index.get(record.key, &pin).filter(|rid| rid.slot() == slot);
+        let Some(rid) = rid.filter(|_| record.value.is_none() && record.table == table.id) else {
+            return Err(self.damaged(files, "another record is where a deletion ought to be"));
+        };
+        let version = self.store.make(&Fields {
+            csn: record.csn,
+            table: table.id.ordinal(),
+            slot,
+            place: Ok(place),
+            content: Content::Deleted(record.key),
+            next: Word::EMPTY,
+        });
+        entry.set(Word::version(version));
+        drop(entry);
+        self.collector.push(Item { table: table.clone(), rid, until: record.csn });
+        Ok(())
     }
 
     fn damaged(&self, files: &TableFiles, what: &str) -> Error {
         Error::corruption(format!("{}, {:?}: {what}", self.dir.display(), files.id))
     }
 
-    fn load_pages(&self, table: &Table, number: u64) -> Result<()> {
+    /// Loads a file of pages, and notes the slots of deletions in each.
+    fn load_pages(
+        &self,
+        table: &Table,
+        number: u64,
+        deletions: &mut FxHashMap<u64, Vec<u64>>,
+    ) -> Result<()> {
         let path = self.path_of(number, "pages");
         let mut blocks = Blocks::open(&*self.disk, &path, number)?;
         let mut bytes = Vec::new();
@@ -168,12 +208,16 @@ impl Inner {
                 }
                 let words: Result<Vec<Word>> =
                     (0..PAGE_ENTRIES).map(|_| reader.u64().map(Word)).collect();
-                let words = words?;
+                let mut words = words?;
                 // An address would be followed.
                 let is_place = |word: &Word| *word == Word::EMPTY || word.as_place().is_some();
-                if !words.iter().all(|word| is_place(word) && !word.is_locked()) {
+                if !words.iter().all(is_place) {
                     return Err(Error::corruption(format!("{}: no entry", path.display())));
                 }
+                let marked =
+                    |(at, word): (u64, &Word)| word.is_locked().then_some(page * PAGE_ENTRIES + at);
+                deletions.insert(page, (0..).zip(&words).filter_map(marked).collect());
+                words.iter_mut().for_each(|word| *word = word.unlocked());
                 table.rows.load_page(page, &words);
             }
             bytes.drain(..whole);

@@ -71,7 +71,7 @@ fn encode(list: &[u32]) -> Vec<u8> {
 /// Runs one transaction's operations. Its own appends are left out of its reads.
 fn run(
     txn: &Transaction,
-    table: Table,
+    table: Lists,
     rng: &mut Rng,
     numbers: &AtomicU64,
     seen: &mut Seen,
@@ -82,13 +82,13 @@ fn run(
         if seen.appends.iter().any(|(own, _)| *own == key) {
             continue;
         }
-        txn.get(table, &[key], &mut value)?;
+        txn.get(table.of(key), &[key], &mut value)?;
         let mut list = decode(&value);
         seen.reads.push((key, list.clone()));
         if rng.chance(1, 2) {
             let number = numbers.fetch_add(1, Ordering::Relaxed) as u32;
             list.push(number);
-            txn.put(table, &[key], &encode(&list))?;
+            txn.put(table.of(key), &[key], &encode(&list))?;
             seen.appends.push((key, number));
         }
     }
@@ -101,7 +101,7 @@ fn run(
 fn run_locking(
     db: &Database,
     txn: &Transaction,
-    (table, own): (Table, Key),
+    (table, own): (Lists, Key),
     rng: &mut Rng,
     numbers: &AtomicU64,
     seen: &mut Seen,
@@ -114,22 +114,22 @@ fn run_locking(
             continue;
         }
         if step == 0 || rng.chance(1, 3) {
-            txn.get(table, &[key], &mut value)?;
+            txn.get(table.of(key), &[key], &mut value)?;
             seen.reads.push((key, decode(&value)));
             if step == 0 && rng.chance(1, 2) {
                 let other = db.begin(TransactionOptions::new());
-                other.put(table, &[KEYS as Key + own], b"later")?;
+                other.put(table.of(own), &[KEYS as Key + own], b"later")?;
                 later = Some(other.commit().wait()?);
             }
             continue;
         }
         let (mode, wait) = (LockMode::Exclusive, LockWait::Wait);
-        txn.get_locked(table, &[key], mode, wait, &mut value)?;
+        txn.get_locked(table.of(key), &[key], mode, wait, &mut value)?;
         let mut list = decode(&value);
         seen.reads.push((key, list.clone()));
         let number = numbers.fetch_add(1, Ordering::Relaxed) as u32;
         list.push(number);
-        txn.put(table, &[key], &encode(&list))?;
+        txn.put(table.of(key), &[key], &encode(&list))?;
         seen.appends.push((key, number));
     }
     Ok(later.is_some_and(|later| txn.sees(later)))
@@ -138,7 +138,7 @@ fn run_locking(
 /// The state that clients of a history share.
 struct Run<'r> {
     db: &'r Database,
-    table: Table,
+    table: Lists,
     isolation: Isolation,
     /// If clients lock the lists to which they append: how often a snapshot has moved forward.
     locking: Option<&'r AtomicU64>,
@@ -210,22 +210,33 @@ fn open(disk: &SimDisk, lanes: usize) -> Database {
     Database::open_on(Arc::new(disk.clone()), "/db", settings(lanes)).unwrap()
 }
 
-fn table(db: &Database) -> Table {
-    let txn = db.begin(TransactionOptions::new());
-    if let Ok(table) = txn.table("lists") {
-        return table;
+/// The lists: those of even and of odd keys have a table each.
+#[derive(Clone, Copy)]
+struct Lists([Table; 2]);
+
+impl Lists {
+    fn of(self, key: Key) -> Table {
+        self.0[usize::from(key % 2)]
     }
-    let table = txn.create_table("lists", EngineKind::Tiered).unwrap();
-    txn.commit().wait().unwrap();
-    table
 }
 
-fn lists(db: &Database) -> BTreeMap<Key, List> {
-    let table = table(db);
+/// The tables, which are made if they do not exist, of engines that depend on the seed.
+fn table(db: &Database, seed: u64) -> Lists {
+    let txn = db.begin(TransactionOptions::new());
+    let made = [("even", seed % 2), ("odd", seed / 2 % 2)].map(|(name, engine)| {
+        let found = txn.table(name);
+        found.or_else(|_| txn.create_table(name, EngineKind::ALL[engine as usize])).unwrap()
+    });
+    txn.commit().wait().unwrap();
+    Lists(made)
+}
+
+fn lists(db: &Database, seed: u64) -> BTreeMap<Key, List> {
+    let table = table(db, seed);
     let txn = db.begin(TransactionOptions::new());
     let mut value = Vec::new();
     let mut list = |key| {
-        txn.get(table, &[key], &mut value).unwrap();
+        txn.get(table.of(key), &[key], &mut value).unwrap();
         (key, decode(&value))
     };
     (0..KEYS as Key).map(&mut list).collect()
@@ -243,7 +254,7 @@ fn record(
     let mut all = Vec::new();
     for life in 0..3 {
         let db = open(&disk, 1 + (seed + life) as usize % 4);
-        let table = table(&db);
+        let table = table(&db, seed);
         disk.fail_operation(disk.operations() + 40 + seed * 31 % 400, Fault::Crash);
         let seen = gather(CLIENTS, |number| {
             let seed = seed * 1000 + life * 10 + number as u64;
@@ -256,7 +267,7 @@ fn record(
         disk.crash();
         disk.restart();
     }
-    (all, lists(&open(&disk, 2)))
+    (all, lists(&open(&disk, 2), seed))
 }
 
 /// Runs a client in each of this many threads, and collects their observations.
@@ -411,7 +422,7 @@ fn d12_snapshots_that_move_forward_show_one_state() {
         }
     }
     let moved = moved.into_inner();
-    assert!(acknowledged > 200 && moved > 20, "{acknowledged} acknowledged, {moved} moved");
+    assert!(acknowledged > 200 && moved > 10, "{acknowledged} acknowledged, {moved} moved");
 }
 
 fn seen(began: u64, end: End, reads: &[(Key, &[u32])], appends: &[(Key, u32)]) -> Seen {

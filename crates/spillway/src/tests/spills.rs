@@ -72,7 +72,9 @@ impl World {
         let disk = SimDisk::new(seed);
         let db = open(&disk);
         let txn = db.begin(TransactionOptions::new());
-        let tables = ["a", "b"].map(|name| txn.create_table(name, EngineKind::Tiered).unwrap());
+        let tables = [("a", seed % 2), ("b", seed / 2 % 2)].map(|(name, engine)| {
+            txn.create_table(name, EngineKind::ALL[engine as usize]).unwrap()
+        });
         txn.commit().wait().unwrap();
         World {
             disk,

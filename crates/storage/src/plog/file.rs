@@ -75,8 +75,8 @@ impl State {
         self.current.as_ref().map_or(0, |current| current.bytes - self.end)
     }
 
-    /// The bytes of the segments kept for recovery.
-    fn kept(&self) -> u64 {
+    /// The bytes of the segments that recovery needs.
+    fn redo_bytes(&self) -> u64 {
         self.older.range(self.idle..).map(|older| older.bytes).sum::<u64>() + self.end
     }
 
@@ -103,8 +103,8 @@ pub struct FilePlog {
     state: Mutex<State>,
     free: Condvar,
     room: Ledger,
-    /// The bytes of the segments kept for recovery, for callers that must not wait for a sync.
-    kept: AtomicU64,
+    /// The bytes of the segments that recovery needs, for callers that must not wait for a sync.
+    redo_bytes: AtomicU64,
 }
 
 impl FilePlog {
@@ -134,11 +134,11 @@ impl FilePlog {
         let maker = Maker::new(disk, settings);
         maker.disk.create_dir_all(&maker.settings.dir)?;
         let again = maker.clear(found)?;
-        let kept = found
+        let used = found
             .segments
             .iter()
             .filter(|segment| again.is_none_or(|(unused, _)| segment.sequence < unused));
-        let older: VecDeque<Older> = kept.map(|old| Older::found(old, old.discarded)).collect();
+        let older: VecDeque<Older> = used.map(|old| Older::found(old, old.discarded)).collect();
         let header = Header {
             lane: maker.settings.lane,
             sequence: maker.next_sequence(found, again.map(|(sequence, _)| sequence))?,
@@ -183,9 +183,9 @@ impl FilePlog {
         }
         // Includes segments without frames: a frame that did not fit into one went to the next. A
         // cut that left them would leave a gap behind them.
-        let kept = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
+        let used = |segment: &&RecoveredSegment| unused.is_none_or(|at| segment.sequence < at);
         let older: VecDeque<Older> =
-            found.segments.iter().filter(kept).map(|old| Older::found(old, true)).collect();
+            found.segments.iter().filter(used).map(|old| Older::found(old, true)).collect();
         let header = Header {
             lane: maker.settings.lane,
             sequence: maker.next_sequence(found, None)?,
@@ -216,8 +216,8 @@ impl FilePlog {
             failure: None,
         };
         let room = Ledger::new(state.piece());
-        let kept = AtomicU64::new(state.kept());
-        FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room, kept }
+        let redo_bytes = AtomicU64::new(state.redo_bytes());
+        FilePlog { maker, state: Mutex::new(state), free: Condvar::new(), room, redo_bytes }
     }
 
     /// Whether an append waits for the segment that is being made.
@@ -296,8 +296,8 @@ impl FilePlog {
         self.room.set_piece(piece);
     }
 
-    fn note_kept(&self, state: &State) {
-        self.kept.store(state.kept(), Ordering::Relaxed);
+    fn note_redo_bytes(&self, state: &State) {
+        self.redo_bytes.store(state.redo_bytes(), Ordering::Relaxed);
     }
 
     /// Moves on to the next segment with room for a frame. Each segment before it is first sealed
@@ -384,7 +384,7 @@ impl Plog for FilePlog {
         match self.write(&mut state, payload, durable) {
             Ok(position) => {
                 self.note_piece(&state);
-                self.note_kept(&state);
+                self.note_redo_bytes(&state);
                 self.release(room);
                 Ok(position)
             }
@@ -459,7 +459,7 @@ impl Plog for FilePlog {
             older.kept = kept.contains(&older.sequence);
         }
         state.idle = idle.max(given);
-        self.note_kept(&state);
+        self.note_redo_bytes(&state);
         let surplus = state.idle.saturating_sub(IDLE_MAX);
         let standard = self.maker.settings.segment_bytes;
         let mut idle = state.older.range(..state.idle);
@@ -498,7 +498,7 @@ impl Plog for FilePlog {
     }
 
     fn bytes(&self) -> u64 {
-        self.kept.load(Ordering::Relaxed)
+        self.redo_bytes.load(Ordering::Relaxed)
     }
 
     fn health(&self) -> Result<()> {

@@ -87,7 +87,7 @@ pub struct Position {
 pub struct LogSpan {
     /// The lane.
     pub lane: u32,
-    /// The first segment that is kept.
+    /// The log's first segment.
     pub first: u64,
     /// The last segment with frames, and the end of its durable ones; [`u64::MAX`] if nothing is
     /// appended to it any more.
@@ -167,11 +167,12 @@ pub trait Plog: Send + Sync {
     /// this one is left to do.
     fn truncate_before(&self, segment: u64, kept: &[u64]) -> Result<()>;
 
-    /// The durable part of the log that is kept; `None` while there is none, or if the log is not
+    /// The durable part of the log; `None` while there is none, or if the log is not
     /// in files of this machine. It stays until [`Plog::truncate_before`] releases some of it.
     fn span(&self) -> Option<LogSpan>;
 
-    /// The bytes of all segments that are kept for recovery. Does not block.
+    /// The bytes of all segments that recovery needs, without those kept by an engine. Does not
+    /// block.
     fn bytes(&self) -> u64;
 
     /// The cause, once the log has failed (L7).

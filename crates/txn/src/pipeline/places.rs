@@ -209,3 +209,35 @@ impl Pipeline {
         asked.any(|engine| engine.keeps_segment(lane, segment))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A queue is charged for the memory that it has, and gives back what a burst has taken.
+    #[test]
+    fn a_queue_is_charged_and_gives_back() {
+        let budget = Budget::new(1 << 10);
+        let used = || budget.used_for(Use::Transactions);
+        let queue = PlaceQueue::default();
+        queue.charge_to(&budget);
+        let engines = EngineSet::one(EngineKind::Memory);
+        let commits = |from: u64| (from..from + 1000).map(Csn);
+        for number in 0..100 {
+            let commits = commits(number * 1000);
+            let frame: Vec<_> = commits.map(|csn| InFrame { csn, engines, at: 1 }).collect();
+            queue.add(3, Position { segment: number, offset: 8 }, &frame);
+        }
+        assert!(used() >= 100_000 * size_of::<Placed>());
+        let mut taken = Vec::new();
+        queue.take_to(Csn(98_999), &mut taken);
+        assert!(taken.iter().map(|placed| placed.csn.0).eq(0..99_000));
+        let place = LogPlace { lane: 3, segment: 7, offset: 9 + PAYLOAD_OFFSET as u64 };
+        assert_eq!(taken[7500].place, place);
+        assert!((1000..8000).contains(&(used() / size_of::<Placed>())), "{}", used());
+        queue.take_to(Csn::MAX, &mut taken);
+        assert_eq!(taken.len(), 100_000);
+        drop(queue);
+        assert_eq!(used(), 0);
+    }
+}

@@ -89,12 +89,12 @@ struct LaneCut {
     kept: Vec<u64>,
 }
 
-/// The segments of a lane's log that are still kept, in order.
+/// The segments of a lane's log that recovery still needs, in order.
 #[derive(Default)]
 pub(super) struct Segments {
     pub(super) filled: VecDeque<Filled>,
     /// The log begins with this segment, or a later one.
-    kept: u64,
+    begin: u64,
 }
 
 impl Segments {
@@ -106,7 +106,7 @@ impl Segments {
             earlier: true,
             discarded: old.discarded,
         });
-        Segments { filled: filled.collect(), kept: 0 }
+        Segments { filled: filled.collect(), begin: 0 }
     }
 
     /// A frame whose newest commit is `newest` was written.
@@ -149,14 +149,14 @@ impl Segments {
     /// The segment at which the log would begin after a cut of the covered segments.
     fn begin_of_rest(&self, persisted: Csn, own: bool) -> u64 {
         let last = self.covered(persisted, own).checked_sub(1).map(|last| self.filled[last]);
-        last.map_or(self.kept, |last| self.kept.max(last.segment + 1))
+        last.map_or(self.begin, |last| self.begin.max(last.segment + 1))
     }
 
     /// Forgets the segments before this one.
     fn cut_before(&mut self, segment: u64) {
         let cut = self.filled.iter().take_while(|filled| filled.segment < segment).count();
         self.filled.drain(..cut);
-        self.kept = self.kept.max(segment);
+        self.begin = self.begin.max(segment);
     }
 }
 
@@ -192,12 +192,12 @@ impl Pipeline {
         self.lanes[..self.used].iter().try_for_each(|lane| lane.plog.prepare())
     }
 
-    /// The durable part of each lane's log that is still kept.
+    /// The durable part of each lane's log.
     pub(crate) fn spans(&self) -> Vec<LogSpan> {
         self.lanes.iter().filter_map(|lane| lane.plog.span()).collect()
     }
 
-    /// The bytes of the logs that are kept.
+    /// The bytes of the logs that recovery needs.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.plog.bytes()).sum()
     }

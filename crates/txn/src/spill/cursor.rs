@@ -137,8 +137,9 @@ pub(crate) struct OverlayCursor {
 }
 
 impl OverlayCursor {
+    /// Over a table of the first engine, and its spilled rows in the second one.
     pub(crate) fn open(
-        engine: &Arc<dyn Engine>,
+        (engine, spilled): (&Arc<dyn Engine>, &dyn Engine),
         base: Box<dyn Cursor>,
         (table, range, direction): (TableId, KeyRange<'_>, Direction),
         snapshot: Csn,
@@ -149,7 +150,7 @@ impl OverlayCursor {
             .map(|overlay| {
                 let layers = (overlay.id, overlay.layers.as_slice());
                 let keys = (table, range, direction);
-                let rows = LayerCursor::open(&**engine, layers, keys, snapshot)?;
+                let rows = LayerCursor::open(spilled, layers, keys, snapshot)?;
                 Ok((overlay, rows))
             })
             .collect::<Result<Vec<_>>>()?;

@@ -503,6 +503,35 @@ fn log_read_5_no_crash_loses_a_row_or_leaves_a_gap() {
     assert!(handed_over > 50, "{handed_over}");
 }
 
+/// An engine is asked about lanes by their numbers, though a lane before them is gone.
+#[test]
+fn log_read_4_lanes_have_their_own_numbers() {
+    let disk = SimDisk::new(1);
+    let db = new_log(&disk, 3).unwrap();
+    db.create().unwrap();
+    let lane = |csn: Csn| {
+        let known = db.rows.0.lock();
+        known.versions.iter().find(|((_, of), _)| *of == csn).unwrap().1.place.lane
+    };
+    let mut last = db.put("a", 20_000);
+    while lane(last) != 2 {
+        last = db.put(&format!("b{last}"), 20_000);
+    }
+    let db = db.reopened(&disk, &small(1)).unwrap();
+    let before = Csn(last.0 - 1);
+    db.rows.persist(before);
+    db.tiered.claim_persisted(before);
+    db.memory.claim_persisted(before);
+    db.manager.truncate_log().unwrap();
+    let lanes = |db: &LogDb| db.rows.0.lock().asked.iter().map(|(lane, _)| *lane).max();
+    assert_eq!(lanes(&db), Some(1), "the last lane has the last commit");
+    let db = db.reopened(&disk, &small(1)).unwrap();
+    db.persist_and_cut().unwrap();
+    let asked = db.rows.0.lock().asked.clone();
+    assert!(asked.iter().all(|(lane, _)| *lane != 1) && lanes(&db) == Some(2), "{asked:?}");
+    db.rows.check(&disk, "lanes");
+}
+
 /// A full lane's log is cut to nothing, and the lane is retired and comes back: its new segments
 /// have larger numbers than the kept ones, and so does a log that is begun beside them.
 #[test]

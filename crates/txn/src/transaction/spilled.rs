@@ -7,7 +7,7 @@ use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId}
 
 use super::{Savepoint, Transaction};
 use crate::manager::Shared;
-use crate::spill::{LayerCursor, OverlayCursor, Scratch, ScratchSet, Spill};
+use crate::spill::{LayerCursor, OverlayCursor, SPILL, Scratch, ScratchSet, Spill};
 
 impl Transaction {
     /// Creates a list on disk, for the results of a statement that exceed memory.
@@ -206,7 +206,7 @@ impl Transaction {
         };
         let shared = self.shared();
         let newest = shared.snapshots.take(|| shared.newest());
-        let engine = shared.engines.of(crate::spill::SPILL)?;
+        let engine = shared.engines.of(SPILL)?;
         let (layers, keys) = (spill.id_and_layers(), (table, range, direction));
         LayerCursor::open(&**engine, layers, keys, newest.csn()).map(Some)
     }
@@ -231,8 +231,8 @@ impl Transaction {
         if seen.is_empty() {
             return Ok(cursor);
         }
-        let keys = (table, range, direction);
-        Ok(Box::new(OverlayCursor::open(engine, cursor, keys, snapshot, seen)?))
+        let (keys, spilled) = ((table, range, direction), self.shared().engines.of(SPILL)?);
+        Ok(Box::new(OverlayCursor::open((engine, &**spilled), cursor, keys, snapshot, seen)?))
     }
 
     /// Before a commit: in tables with an overlay, deletes the rows of the deleted ranges one by
