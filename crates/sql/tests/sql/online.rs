@@ -481,12 +481,13 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
         let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
         make_table(&mut one);
         run(&mut one, "CREATE TABLE other (id INT)").unwrap();
-        let last = {
+        let space = {
             let txn = db.begin(TransactionOptions::new());
-            let names = txn.table_names().unwrap();
-            names.iter().map(|name| txn.table(name).unwrap().0).max().unwrap()
+            let tables = txn.tables("").unwrap();
+            let last = tables.iter().map(|(_, table)| table.ordinal()).max().unwrap();
+            let (_, rows) = tables.iter().find(|(name, _)| name == "i/1/rows/0").unwrap();
+            TableId::new(rows.engine().unwrap(), last + 1)
         };
-        let space = TableId(last + 1);
         let lock = db.begin(TransactionOptions::new());
         assert!(lock.lock_name(space, &middle, LockMode::Exclusive, LockWait::NoWait).unwrap());
         let change = beside(&instance, 9, alter);
