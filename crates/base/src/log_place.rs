@@ -4,7 +4,8 @@
 //! memory, or the place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to
 //! 4.4). The engine learns the place of each commit once the commit is durable. Before the log is
 //! cut, the engine says which segments it still needs. These leave the redo log and stay on the
-//! disk.
+//! disk. So the engine may count a commit as persistent (E6 of [`crate::engine`]) whose rows it
+//! finds, after a crash, at places in segments that it keeps.
 //!
 //! # Guarantees
 //!

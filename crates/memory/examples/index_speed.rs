@@ -57,7 +57,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What is compared. Each answer is a number to add up, so that nothing is optimized away.
+/// A map that is compared. Each answer is a number to add up, so that nothing is optimized away.
 trait Map: Sync {
     fn insert(&self, key: &[u8], rid: Rid);
     fn get(&self, key: &[u8]) -> u64;
@@ -278,8 +278,8 @@ fn main() {
         for threads in [1, 2] {
             let mut figures = [[[0.0; 4]; ROUNDS]; MAPS.len()];
             for turn in 0..ROUNDS {
-                for (map, (_, make)) in MAPS.iter().enumerate() {
-                    figures[map][turn] = round(*make, threads, &keys, &wanted);
+                for ((_, make), rounds) in MAPS.iter().zip(&mut figures) {
+                    rounds[turn] = round(*make, threads, &keys, &wanted);
                 }
             }
             for (map, (name, make)) in MAPS.iter().enumerate() {

@@ -7,24 +7,24 @@
 //! - **CHAIN-2 (kept).** Of each row, the newest version stays, and so does the one that any live
 //!   snapshot finds. Of the others only those stay that are not placed yet.
 //! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees
-//!   is removed: its entry becomes empty while it is locked, then its key leaves the index. Whoever
-//!   comes by an RID to an empty entry looks the key up again.
+//!   is removed: its entry becomes empty while it is locked, then its key leaves the index. A
+//!   thread that comes by an RID to an empty entry looks the key up again.
 
 use std::ptr::NonNull;
 
 use spillway_base::Csn;
 use spillway_reclaim::epochs::Pin;
 
-use crate::rows::Locked;
+use crate::rows::LockedRow;
 use crate::segments::Segments;
 use crate::store::{Retired, Store};
 use crate::version::{Content, Version};
-use crate::word::{Target, Word};
+use crate::version::{Target, Word};
 
 /// Versions that are walked before a chain is thinned between live snapshots.
 const LONG: usize = 16;
 
-/// What is left to collect in a chain.
+/// The garbage that is left in a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Garbage {
     /// Nothing.
@@ -39,7 +39,7 @@ pub(crate) enum Garbage {
 pub(crate) struct Chain<'c, 'r, 'e> {
     pub(crate) store: &'c Store,
     pub(crate) segments: &'c Segments,
-    pub(crate) entry: &'c mut Locked<'r>,
+    pub(crate) entry: &'c mut LockedRow<'r>,
     pub(crate) pin: &'c Pin<'e>,
 }
 

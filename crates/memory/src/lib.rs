@@ -6,8 +6,7 @@
 //! - [`rid`]: record ids;
 //! - [`slab`]: memory of versions and of nodes of indexes, in pages of the budget;
 //! - [`index`]: ordered maps from keys to record ids;
-//! - [`version`], [`word`]: versions of rows, and words that point to versions or to places in the
-//!   log;
+//! - [`version`]: versions of rows, and words that point to versions or to places in the log;
 //! - [`rows`]: indirection arrays;
 //! - [`pins`]: which snapshots may still read;
 //! - [`segments`]: the log's segments that rows lie in;
@@ -28,6 +27,5 @@ mod store;
 mod stream;
 mod table;
 mod version;
-mod word;
 
 pub use engine::{MemoryEngine, MemorySettings};

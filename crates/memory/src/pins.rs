@@ -1,7 +1,8 @@
 //! Which versions may still be read: the low watermark, and the snapshots that the engine itself
 //! keeps readable.
 //!
-//! - **PINS-1.** [`Pins::watermark`] never falls, and no snapshot is live or comes to life below it.
+//! - **PINS-1.** [`Pins::watermark`] never falls, and no snapshot is live or comes to life below
+//!   it.
 //! - **PINS-2.** A snapshot that was live when [`Pins::pin`] was called for it is not passed by the
 //!   watermark until its unpinning, also once the [`Horizon`] reports it no more.
 //!
@@ -21,7 +22,7 @@ const SHARDS: usize = 16;
 const NONE: u64 = u64::MAX;
 
 #[repr(align(128))]
-struct Shard {
+struct PinShard {
     pinned: Mutex<BTreeMap<Csn, usize>>,
     /// The least of them.
     least: AtomicU64,
@@ -30,7 +31,7 @@ struct Shard {
 /// The pinned snapshots. The module's page says what it guarantees.
 pub(crate) struct Pins {
     horizon: Arc<dyn Horizon>,
-    shards: Box<[Shard]>,
+    shards: Box<[PinShard]>,
     watermark: AtomicU64,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct Pinned {
 
 impl Pins {
     pub(crate) fn new(horizon: Arc<dyn Horizon>) -> Arc<Pins> {
-        let shard = || Shard { pinned: Mutex::default(), least: AtomicU64::new(NONE) };
+        let shard = || PinShard { pinned: Mutex::default(), least: AtomicU64::new(NONE) };
         Arc::new(Pins {
             horizon,
             shards: (0..SHARDS).map(|_| shard()).collect(),
@@ -93,7 +94,7 @@ impl Pins {
     }
 }
 
-impl Shard {
+impl PinShard {
     fn note(&self, pinned: &BTreeMap<Csn, usize>) {
         let least = pinned.keys().next().map_or(NONE, |csn| csn.0);
         self.least.store(least, Ordering::SeqCst);

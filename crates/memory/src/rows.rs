@@ -22,7 +22,7 @@ use spillway_base::sync::hint;
 use spillway_reclaim::epochs::stripe;
 
 use crate::rid::Rid;
-use crate::word::Word;
+use crate::version::Word;
 
 /// Entries of a page of 4 KiB, which a checkpoint writes as a whole.
 pub(crate) const PAGE_ENTRIES: u64 = 512;
@@ -57,19 +57,19 @@ impl Partition {
         Partition { memory, dirty }
     }
 
-    fn entry(&self, at: u64) -> &Entry {
+    fn entry(&self, at: u64) -> &RowEntry {
         debug_assert!(at < PARTITION_ENTRIES);
-        // SAFETY: the memory is of so many entries, which are only used as atomic words, and is
-        // aligned to a page. Zeroed memory is an empty entry.
-        unsafe { &*self.memory.as_ptr().cast::<Entry>().add(at as usize) }
+        // SAFETY: the memory has PARTITION_ENTRIES entries, which are only used as atomic words,
+        // and is aligned to a page. Zeroed memory is an empty entry.
+        unsafe { &*self.memory.as_ptr().cast::<RowEntry>().add(at as usize) }
     }
 }
 
 /// An entry of the array.
 #[repr(transparent)]
-pub(crate) struct Entry(AtomicU64);
+pub(crate) struct RowEntry(AtomicU64);
 
-impl Entry {
+impl RowEntry {
     pub(crate) fn load(&self) -> Word {
         Word(self.0.load(Ordering::Acquire)).unlocked()
     }
@@ -102,14 +102,14 @@ impl Entry {
 }
 
 /// An entry whose lock this thread has. Dropping it releases the lock.
-pub(crate) struct Locked<'r> {
+pub(crate) struct LockedRow<'r> {
     rows: &'r Rows,
-    entry: &'r Entry,
+    entry: &'r RowEntry,
     slot: u64,
     word: Word,
 }
 
-impl Locked<'_> {
+impl LockedRow<'_> {
     pub(crate) fn word(&self) -> Word {
         self.word
     }
@@ -124,7 +124,7 @@ impl Locked<'_> {
         self.mark();
     }
 
-    /// As [`Locked::set`], where a checkpoint would write the same as before.
+    /// As [`LockedRow::set`], where a checkpoint would write the same as before.
     pub(crate) fn set_as_it_was(&mut self, word: Word) {
         self.word = word;
         self.entry.0.store(word.locked().0, Ordering::Release);
@@ -136,7 +136,7 @@ impl Locked<'_> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedRow<'_> {
     fn drop(&mut self) {
         self.entry.0.store(self.word.0, Ordering::Release);
     }
@@ -184,7 +184,7 @@ impl Rows {
 
     /// The entry of a slot that was taken; `None` of one that never was.
     #[inline]
-    pub(crate) fn entry(&self, slot: u64) -> Option<&Entry> {
+    pub(crate) fn entry(&self, slot: u64) -> Option<&RowEntry> {
         let partition = self.partition(slot >> PARTITION_BITS)?;
         Some(partition.entry(slot & (PARTITION_ENTRIES - 1)))
     }
@@ -203,17 +203,17 @@ impl Rows {
     }
 
     /// Locks the entry of a slot that was taken.
-    pub(crate) fn lock(&self, slot: u64) -> Locked<'_> {
+    pub(crate) fn lock(&self, slot: u64) -> LockedRow<'_> {
         let entry = self.entry(slot).expect("a slot that was taken");
         let word = entry.lock();
-        Locked { rows: self, entry, slot, word }
+        LockedRow { rows: self, entry, slot, word }
     }
 
     /// As [`Rows::lock`], unless another thread has the lock.
-    pub(crate) fn try_lock(&self, slot: u64) -> Option<Locked<'_>> {
+    pub(crate) fn try_lock(&self, slot: u64) -> Option<LockedRow<'_>> {
         let entry = self.entry(slot)?;
         let word = entry.try_lock()?;
-        Some(Locked { rows: self, entry, slot, word })
+        Some(LockedRow { rows: self, entry, slot, word })
     }
 
     /// Takes a free slot (ROWS-1).
@@ -304,7 +304,7 @@ impl Rows {
         let end = (page + 1) * PAGE_ENTRIES;
         self.end.fetch_max(end, Ordering::AcqRel);
         let partition = self.make_partition(page / PARTITION_PAGES);
-        let begin = page * PAGE_ENTRIES & (PARTITION_ENTRIES - 1);
+        let begin = (page * PAGE_ENTRIES) & (PARTITION_ENTRIES - 1);
         for (at, word) in words.iter().enumerate() {
             partition.entry(begin + at as u64).0.store(word.0, Ordering::Release);
         }
@@ -331,7 +331,7 @@ impl Rows {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::word::Place;
+    use crate::version::Place;
 
     fn place(offset: u32) -> Word {
         Word::place(Place { handle: 1, offset, class: 9 })

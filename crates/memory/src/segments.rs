@@ -13,12 +13,12 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{RowRecord, read_row_record};
 use spillway_base::lock::{Mutex, RwLock};
-use spillway_base::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use spillway_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::File;
 use spillway_storage::plog::KeptSegments;
 
-use crate::word::{HANDLES_MAX, Place, class_bytes};
+use crate::version::{HANDLES_MAX, Place, class_bytes};
 
 /// Where the file of a segment comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -57,7 +57,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// What is known of a segment's file.
+/// The state of a segment's file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
     /// The redo log still has it.
@@ -131,6 +131,8 @@ pub(crate) struct Segments {
     known: RwLock<Known>,
     log: Arc<dyn KeptSegments>,
     compacted: Box<dyn CompactedFiles>,
+    /// Segments have left the redo log, and their lengths were not noted.
+    left_log: AtomicBool,
     /// The last checkpoint that has begun, and the last that is durable.
     begun: AtomicU64,
     durable: AtomicU64,
@@ -147,6 +149,7 @@ impl Segments {
             known: RwLock::default(),
             log,
             compacted,
+            left_log: AtomicBool::new(false),
             begun: AtomicU64::new(checkpoint),
             durable: AtomicU64::new(checkpoint),
         }
@@ -265,7 +268,16 @@ impl Segments {
         }
         // Its length is looked at once the file has left the log.
         segment.set_home(Home::Kept(0));
+        self.left_log.store(true, Ordering::Release);
         true
+    }
+
+    /// Notes the lengths of segments that have left the redo log since the last call.
+    pub(crate) fn note_kept_if_changed(&self) -> Result<()> {
+        if self.left_log.swap(false, Ordering::AcqRel) {
+            self.note_kept()?;
+        }
+        Ok(())
     }
 
     /// Notes the lengths of kept segments.
@@ -284,19 +296,22 @@ impl Segments {
         Ok(unknown)
     }
 
-    /// Releases a segment's file.
-    pub(crate) fn release(&self, segment: &Segment) -> Result<()> {
-        self.remove(segment.origin)?;
-        segment.set_home(Home::Released);
-        *segment.file.write() = None;
-        Ok(())
+    /// Releases a segment's file. `false` if the segment is still in the redo log, although it was
+    /// to leave it: then it is released later.
+    pub(crate) fn release(&self, segment: &Segment) -> Result<bool> {
+        let removed = self.remove(segment.origin)?;
+        if removed {
+            segment.set_home(Home::Released);
+            *segment.file.write() = None;
+        }
+        Ok(removed)
     }
 
-    /// Removes a file that no place names.
-    pub(crate) fn remove(&self, origin: Origin) -> Result<()> {
+    /// Removes a file that no place names. `false` if it is still in the redo log.
+    pub(crate) fn remove(&self, origin: Origin) -> Result<bool> {
         match origin {
-            Origin::Log { lane, segment } => self.log.remove(lane, segment).map(drop),
-            Origin::Compacted { number } => self.compacted.remove(number),
+            Origin::Log { lane, segment } => self.log.remove(lane, segment),
+            Origin::Compacted { number } => self.compacted.remove(number).map(|()| true),
         }
     }
 

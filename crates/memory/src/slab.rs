@@ -8,7 +8,8 @@
 //! - **SLAB-1.** An object's memory is its owner's alone from `allocate` until `free`.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
 //!   charged to the budget. No lock is held while the budget asks others to give way.
-//! - **SLAB-3 (pages come back).** Once all objects of a page are freed, its memory is the system's.
+//! - **SLAB-3 (pages come back).** Once all objects of a page are freed, its memory is the
+//!   system's.
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 
@@ -23,7 +24,7 @@ use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Bytes of a page's header.
-const HEADER_BYTES: usize = size_of::<Header>().next_multiple_of(64);
+const HEADER_BYTES: usize = size_of::<PageHeader>().next_multiple_of(64);
 /// The smallest object: so many fit into a page at most.
 const OBJECT_MIN: usize = 16;
 const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
@@ -60,7 +61,7 @@ const CLASSES: usize = 64 + 4 * 8;
 
 /// The header of a page, under the lock of its shard.
 #[repr(C)]
-struct Header {
+struct PageHeader {
     shard: u32,
     class: u32,
     /// Objects that are allocated.
@@ -79,20 +80,20 @@ struct Header {
 
 const NOT_LISTED: u32 = u32::MAX;
 
-impl Header {
+impl PageHeader {
     fn capacity(&self) -> u32 {
         ((PAGE_BYTES - HEADER_BYTES) / class_bytes(self.class as usize)) as u32
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Page(NonNull<Header>);
+struct Page(NonNull<PageHeader>);
 
 // SAFETY: who may touch a page's header and its free objects is said by its shard's lock.
 unsafe impl Send for Page {}
 
 #[derive(Default)]
-struct Shard {
+struct SlabShard {
     /// Pages with room, by class.
     open: Vec<Vec<Page>>,
 }
@@ -121,7 +122,7 @@ unsafe impl Sync for Pages {}
 /// Allocates objects. The module's page says what it guarantees.
 pub(crate) struct Slabs {
     pages: Pages,
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Mutex<SlabShard>]>,
     budget: Budget,
     large: Mutex<Charge>,
     /// Bytes of objects, as they were asked for.
@@ -143,7 +144,7 @@ impl Slabs {
             charge: budget.charge(Use::Rows, 0),
         };
         let pages = Pages { mapping, base, most: reserve / PAGE_BYTES, state: Mutex::new(state) };
-        let shard = || Mutex::new(Shard { open: (0..CLASSES).map(|_| Vec::new()).collect() });
+        let shard = || Mutex::new(SlabShard { open: (0..CLASSES).map(|_| Vec::new()).collect() });
         Slabs {
             pages,
             shards: (0..SHARDS).map(|_| shard()).collect(),
@@ -154,6 +155,7 @@ impl Slabs {
     }
 
     /// Bytes of objects that are allocated.
+    #[cfg(test)]
     pub(crate) fn used_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -176,7 +178,7 @@ impl Slabs {
             return object;
         }
         let page = self.take_page();
-        let header = Header {
+        let header = PageHeader {
             shard: number as u32,
             class: class as u32,
             used: 0,
@@ -332,11 +334,11 @@ fn large_layout(bytes: usize) -> Layout {
 
 fn page_of(object: NonNull<u8>) -> Page {
     let down = |address: usize| address & !(PAGE_BYTES - 1);
-    let page = object.as_ptr().map_addr(down).cast::<Header>();
+    let page = object.as_ptr().map_addr(down).cast::<PageHeader>();
     Page(NonNull::new(page).expect("pages are not at address zero"))
 }
 
-fn list(shard: &mut Shard, page: Page) {
+fn list(shard: &mut SlabShard, page: Page) {
     // SAFETY: its shard is locked by the caller.
     let header = unsafe { &mut *page.0.as_ptr() };
     let open = &mut shard.open[header.class as usize];
@@ -344,7 +346,7 @@ fn list(shard: &mut Shard, page: Page) {
     open.push(page);
 }
 
-fn unlist(shard: &mut Shard, page: Page) {
+fn unlist(shard: &mut SlabShard, page: Page) {
     // SAFETY: its shard is locked by the caller.
     let header = unsafe { &mut *page.0.as_ptr() };
     let open = &mut shard.open[header.class as usize];
@@ -356,7 +358,7 @@ fn unlist(shard: &mut Shard, page: Page) {
     }
 }
 
-fn allocate_in(shard: &mut Shard, class: usize) -> Option<NonNull<u8>> {
+fn allocate_in(shard: &mut SlabShard, class: usize) -> Option<NonNull<u8>> {
     let page = *shard.open[class].last()?;
     // SAFETY: its shard is locked by the caller.
     let header = unsafe { &mut *page.0.as_ptr() };
@@ -382,7 +384,7 @@ fn allocate_in(shard: &mut Shard, class: usize) -> Option<NonNull<u8>> {
 }
 
 /// Whether the page has become empty; then it is no longer the shard's.
-fn free_in(shard: &mut Shard, page: Page, object: NonNull<u8>) -> bool {
+fn free_in(shard: &mut SlabShard, page: Page, object: NonNull<u8>) -> bool {
     let offset = object.as_ptr() as usize & (PAGE_BYTES - 1);
     // SAFETY: its shard is locked by the caller.
     let header = unsafe { &mut *page.0.as_ptr() };

@@ -1,8 +1,8 @@
 //! Memory of versions, and the readers that keep it from being freed.
 //!
 //! - **STORE-1.** A version that a reader found while it was pinned is not freed before it unpins.
-//! - **STORE-2.** A version whose place is not known is never retired: the commit that wrote it
-//!   still has to be told where it is.
+//! - **STORE-2.** A version whose place is not known is never retired: the engine still has to
+//!   write the place into it.
 
 #![allow(unsafe_code)] // Versions behind pointers.
 
@@ -93,8 +93,8 @@ impl Store {
         unsafe { at.as_ref() }
     }
 
-    /// The table and the slot of what lies in an object of a pinned page. It may not be written yet:
-    /// the caller sees whether the slot's entry points to it.
+    /// The table and the slot of what lies in an object of a pinned page. It may not be written
+    /// yet: the caller sees whether the slot's entry points to it.
     pub(crate) fn owner(&self, object: NonNull<u8>) -> (u32, u64) {
         // SAFETY: an object of a pinned page has room for a header, of which only a word is read
         // that is atomic for its writers, too.

@@ -360,7 +360,8 @@ mod tests {
 
     use super::*;
 
-    /// ADMISSION-5, and DESIGN, D7: the memory of a connection is charged as long as it has a place.
+    /// ADMISSION-5, and DESIGN, D7: the memory of a connection is charged as long as it has a
+    /// place.
     #[test]
     fn a_connection_is_charged_until_its_slot_is_dropped() {
         let instance = Database::open_in_memory(Settings::default()).unwrap();

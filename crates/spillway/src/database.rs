@@ -141,70 +141,10 @@ impl Database {
         let locks = std::iter::once(lock).chain(home.lock).collect();
         let budget = Budget::new(settings.memory_bytes);
         let horizon = HorizonHandle::new();
-        let mut defaults = TieredSettings::for_memory(settings.memory_bytes);
-        defaults.compaction_order = settings.all_in_order();
-        for (mechanism, of) in [
-            (Mechanism::IntraLevel0, CompactionKind::IntraLevel0),
-            (Mechanism::DeletionCompactions, CompactionKind::Deletion),
-            (Mechanism::SelfMajors, CompactionKind::SelfMajor),
-        ] {
-            defaults.compaction_order.retain(|kind| *kind != of || settings.has(mechanism));
-        }
-        if !settings.has(Mechanism::LargeLevel0) {
-            defaults.level0_share = 0.0;
-        }
-        if !settings.has(Mechanism::EvenLevel0) {
-            // As many as it was well served by.
-            (defaults.level0_target, defaults.level0_limit) = (12, 40);
-        }
-        if !settings.has(Mechanism::RowCache) {
-            defaults.row_cache_share = 0.0;
-        }
-        if !settings.has(Mechanism::SmallBlocks) {
-            defaults.hot_block_bytes = TieredSettings::BLOCK_BYTES;
-        }
-        if settings.has(Mechanism::HotSplits) {
-            defaults.write_cores = settings.cores;
-        }
-        let tiered_settings = TieredSettings {
-            slot_bytes: settings.slot_bytes,
-            even_level0: settings.has(Mechanism::EvenLevel0),
-            dynamic_level0: settings.has(Mechanism::DynamicLevel0),
-            paced_compaction: settings.has(Mechanism::Pacing),
-            temperature: settings.has(Mechanism::Temperature),
-            data_reuse: settings.has(Mechanism::Reuse),
-            gaps: settings.has(Mechanism::Gaps),
-            block_nodes: settings.has(Mechanism::BlockNodes),
-            simd: settings.has(Mechanism::Simd),
-            warm_tables: settings.has(Mechanism::WarmTables),
-            overlapped_compactions: settings.has(Mechanism::OverlappedCompactions),
-            adaptive_share: settings.has(Mechanism::AdaptiveShare),
-            row_cache_sample: settings.has(Mechanism::RowSample),
-            recall: settings.has(Mechanism::Recall),
-            straight_flush: settings.has(Mechanism::StraightFlush),
-            large_pages: settings.has(Mechanism::LargePages),
-            part_reads: settings.has(Mechanism::PartReads),
-            range_filters: settings.has(Mechanism::RangeFilters),
-            read_ahead: settings.has(Mechanism::ReadAhead),
-            read_queues: match settings.has(Mechanism::OverlappedReads) {
-                true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
-                false => 0,
-            },
-            gathered_reads: settings.has(Mechanism::GatheredReads),
-            lone_waits: settings.has(Mechanism::LoneWaits),
-            direct_reads: settings.direct_reads,
-            tiers: settings.tiers.clone(),
-            hot_compression: settings.hot_compression,
-            cold_compression: settings.cold_compression,
-            space_max: settings.space_max,
-            deletions_min: settings.deletions_min,
-            settle_after: settings.settle_after,
-            ..defaults
-        };
         let tiered = TieredEngine::open(
             disk.clone(),
             &data_dir(path),
-            tiered_settings,
+            tiered_settings(&settings),
             horizon.horizon(),
             budget.clone(),
         )?;
@@ -671,6 +611,70 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // Every acknowledged commit is durable already; the log has the rest of the story.
         let _ = self.close();
+    }
+}
+
+/// The settings of the tiered engine of a database.
+fn tiered_settings(settings: &Settings) -> TieredSettings {
+    let mut defaults = TieredSettings::for_memory(settings.memory_bytes);
+    defaults.compaction_order = settings.all_in_order();
+    for (mechanism, of) in [
+        (Mechanism::IntraLevel0, CompactionKind::IntraLevel0),
+        (Mechanism::DeletionCompactions, CompactionKind::Deletion),
+        (Mechanism::SelfMajors, CompactionKind::SelfMajor),
+    ] {
+        defaults.compaction_order.retain(|kind| *kind != of || settings.has(mechanism));
+    }
+    if !settings.has(Mechanism::LargeLevel0) {
+        defaults.level0_share = 0.0;
+    }
+    if !settings.has(Mechanism::EvenLevel0) {
+        // As many as it was well served by.
+        (defaults.level0_target, defaults.level0_limit) = (12, 40);
+    }
+    if !settings.has(Mechanism::RowCache) {
+        defaults.row_cache_share = 0.0;
+    }
+    if !settings.has(Mechanism::SmallBlocks) {
+        defaults.hot_block_bytes = TieredSettings::BLOCK_BYTES;
+    }
+    if settings.has(Mechanism::HotSplits) {
+        defaults.write_cores = settings.cores;
+    }
+    TieredSettings {
+        slot_bytes: settings.slot_bytes,
+        even_level0: settings.has(Mechanism::EvenLevel0),
+        dynamic_level0: settings.has(Mechanism::DynamicLevel0),
+        paced_compaction: settings.has(Mechanism::Pacing),
+        temperature: settings.has(Mechanism::Temperature),
+        data_reuse: settings.has(Mechanism::Reuse),
+        gaps: settings.has(Mechanism::Gaps),
+        block_nodes: settings.has(Mechanism::BlockNodes),
+        simd: settings.has(Mechanism::Simd),
+        warm_tables: settings.has(Mechanism::WarmTables),
+        overlapped_compactions: settings.has(Mechanism::OverlappedCompactions),
+        adaptive_share: settings.has(Mechanism::AdaptiveShare),
+        row_cache_sample: settings.has(Mechanism::RowSample),
+        recall: settings.has(Mechanism::Recall),
+        straight_flush: settings.has(Mechanism::StraightFlush),
+        large_pages: settings.has(Mechanism::LargePages),
+        part_reads: settings.has(Mechanism::PartReads),
+        range_filters: settings.has(Mechanism::RangeFilters),
+        read_ahead: settings.has(Mechanism::ReadAhead),
+        read_queues: match settings.has(Mechanism::OverlappedReads) {
+            true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
+            false => 0,
+        },
+        gathered_reads: settings.has(Mechanism::GatheredReads),
+        lone_waits: settings.has(Mechanism::LoneWaits),
+        direct_reads: settings.direct_reads,
+        tiers: settings.tiers.clone(),
+        hot_compression: settings.hot_compression,
+        cold_compression: settings.cold_compression,
+        space_max: settings.space_max,
+        deletions_min: settings.deletions_min,
+        settle_after: settings.settle_after,
+        ..defaults
     }
 }
 

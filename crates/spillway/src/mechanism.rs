@@ -1,8 +1,8 @@
 //! The optimisations that a benchmark can switch off.
 //!
 //! The switches exist in builds with the cargo feature `ablation`, which `spillway-bench` and the
-//! servers of `scripts/bench-*` are built with, and in this crate's tests. Other builds have no `Settings::without`, and
-//! `Settings::has` is the constant `true`.
+//! servers of `scripts/bench-*` are built with, and in this crate's tests. Other builds have no
+//! `Settings::without`, and `Settings::has` is the constant `true`.
 
 use std::fmt;
 use std::str::FromStr;

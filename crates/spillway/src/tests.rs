@@ -1,5 +1,6 @@
 mod full_disk;
 mod histories;
+mod memory_engine;
 mod settings;
 mod spills;
 

@@ -4,9 +4,9 @@
 //! The checkpoint's CSN is pinned, so that what its snapshot sees stays (PINS-2): of each entry it
 //! writes the place of the version that the snapshot finds. A deletion is left out once all live
 //! snapshots see it; until then its place is written with a mark, since somebody may rely on it
-//! ([`spillway_base::engine`], E4). An entry with a newer version leaves its page dirty for the next
-//! checkpoint. An index may have keys that the snapshot does not see: their
-//! entries are empty there, and the opening leaves them out.
+//! ([`spillway_base::engine`], E4). An entry with a newer version leaves its page dirty for the
+//! next checkpoint. An index may have keys that the snapshot does not see: their entries are empty
+//! there, and the opening leaves them out.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::segments::Home;
 use crate::stream::Writer;
 use crate::table::Table;
 use crate::version::Content;
-use crate::word::{Target, Word};
+use crate::version::{Target, Word};
 
 /// Entries of an index that are collected at a time.
 const COLLECTED: usize = 1024;
@@ -292,9 +292,12 @@ impl Inner {
 
     /// Removes the files that the last checkpoint does not name, and releases dead segments.
     pub(super) fn remove_files(&self, manifest: &Manifest) -> Result<()> {
+        self.segments.note_kept_if_changed()?;
         for (_, segment) in self.segments.iter() {
-            if matches!(segment.home(), Home::Kept(_)) && self.segments.is_dead(segment) {
-                self.segments.release(segment)?;
+            if matches!(segment.home(), Home::Kept(1..))
+                && self.segments.is_dead(segment)
+                && self.segments.release(segment)?
+            {
                 self.counts.released.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -1,7 +1,7 @@
 //! Collection of versions that nobody can read any more (HiEngine, section 4.4).
 //!
-//! Whoever leaves an older version or a deletion in a chain queues the row. Commits look at a few
-//! queued rows now and then, and the background work looks at all.
+//! A thread that leaves an older version or a deletion in a chain queues the row. Commits look at a
+//! few queued rows now and then, and the background work looks at all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::rid::Rid;
 use crate::store::Retired;
 use crate::table::Table;
 use crate::version::Content;
-use crate::word::{Target, Word};
+use crate::version::{Target, Word};
 
 const SHARDS: usize = 16;
 

@@ -22,7 +22,7 @@ use super::Inner;
 use super::recover::compacted_name;
 use crate::segments::{Home, Origin};
 use crate::table::Table;
-use crate::word::{Place, Target, Word, class_bytes};
+use crate::version::{Place, Target, Word, class_bytes};
 
 const MAGIC: &[u8; 8] = b"SPLWROW1";
 const HEAD_BYTES: u64 = 16;

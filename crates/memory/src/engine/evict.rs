@@ -13,11 +13,11 @@ use spillway_base::{Csn, EngineKind, TableId, thread};
 use spillway_reclaim::epochs::Pin;
 
 use super::{Inner, Tables};
-use crate::rows::Locked;
+use crate::rows::LockedRow;
 use crate::slab::PAGE_BYTES;
 use crate::store::Retired;
 use crate::version::{Content, Fields, Version};
-use crate::word::{Target, Word};
+use crate::version::{Target, Word};
 
 /// Of a page's rows, the share that may be hot for them to move: one in so many.
 const MOVED_SHARE: usize = 4;
@@ -61,7 +61,7 @@ impl GiveWay for Giver {
 
 /// A version on a page that can be evicted or moved, with its entry's lock.
 struct Candidate<'t> {
-    entry: Locked<'t>,
+    entry: LockedRow<'t>,
     version: NonNull<Version>,
 }
 

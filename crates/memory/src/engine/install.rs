@@ -10,7 +10,7 @@ use spillway_base::engine::Replayed;
 use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
 use spillway_base::sync::atomic::Ordering;
-use spillway_base::{Csn, EngineKind};
+use spillway_base::{Csn, EngineKind, Error, ErrorKind};
 use spillway_reclaim::epochs::Pin;
 
 use super::Inner;
@@ -19,8 +19,8 @@ use crate::chain::{Chain, Garbage};
 use crate::segments::Origin;
 use crate::store::{Retired, VersionRef};
 use crate::table::{DeletedRange, Table};
-use crate::version::{Content, Fields, Unplaced as InBatch, Version};
-use crate::word::{Place, Word, class_of};
+use crate::version::{Content, Fields, InBatch, Version};
+use crate::version::{Place, Word, class_of};
 
 /// A commit in so many collects garbage of other rows.
 const COLLECTS_EVERY: u64 = 4;
@@ -36,11 +36,11 @@ type Versions = SmallVec<[VersionRef; 4]>;
 const SHARDS: usize = 64;
 
 /// The versions of commits whose places are not known.
-pub(super) struct Unplaced(Box<[Mutex<FxHashMap<Csn, Versions>>]>);
+pub(super) struct UnplacedCommits(Box<[Mutex<FxHashMap<Csn, Versions>>]>);
 
-impl Unplaced {
-    pub(super) fn new() -> Unplaced {
-        Unplaced((0..SHARDS).map(|_| Mutex::default()).collect())
+impl UnplacedCommits {
+    pub(super) fn new() -> UnplacedCommits {
+        UnplacedCommits((0..SHARDS).map(|_| Mutex::default()).collect())
     }
 
     fn shard(&self, csn: Csn) -> &Mutex<FxHashMap<Csn, Versions>> {
@@ -135,7 +135,11 @@ impl Inner {
             };
             last = Some((lane, segment, handle));
             let class = class_of(write.bytes as usize);
-            let place = Place { handle, offset: offset as u32, class };
+            let Ok(offset) = u32::try_from(offset) else {
+                self.fail(&too_large());
+                continue;
+            };
+            let place = Place { handle, offset, class };
             let (id, key, content) = match write.op {
                 Op::Put { table, key, .. } => (table, key, Content::Absent),
                 Op::Delete { table, key } => (table, key, Content::Deleted(key)),
@@ -278,15 +282,26 @@ impl Inner {
                 _ => self.segments.handle(Origin::Log { lane, segment }),
             };
             last = Some((lane, segment, handle));
+            let Ok(begin) = u32::try_from(offset) else {
+                self.fail(&too_large());
+                continue;
+            };
             for VersionRef(at) in versions {
                 // It is in its chain, as nothing retires it before (STORE-2).
                 let version = self.store.version(at, &pin);
                 if let Err(in_batch) = version.place() {
-                    let place = in_batch.at(handle, offset as u32);
+                    let place = in_batch.at(handle, begin);
                     self.segments.add_live(place);
                     version.set_place(place);
                 }
             }
         }
     }
+}
+
+fn too_large() -> Error {
+    Error::new(
+        ErrorKind::TransactionTooLarge,
+        "a segment of the log is larger than the 4 GiB that the memory engine can read",
+    )
 }

@@ -6,10 +6,10 @@
 //! entries and the indexes, and no rows. After a crash, the checkpoint and the tail of the log give
 //! every row its place again.
 //!
-//! The contract is [`spillway_base::engine`]'s. What is the engine's own:
+//! The contract is [`spillway_base::engine`]'s. The engine's own guarantees:
 //!
 //! - **MEMORY-1 (row found).** Any key of an index leads to an entry that is not empty, or to a row
-//!   that is being removed: who comes to an empty entry looks the key up again (CHAIN-3).
+//!   that is being removed: a thread that finds the entry empty looks the key up again (CHAIN-3).
 //! - **MEMORY-2 (evict).** A version leaves memory only if it is alone in its chain, placed, and at
 //!   or below every live snapshot.
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot there
@@ -52,7 +52,7 @@ use crate::segments::Segments;
 use crate::store::Store;
 use crate::table::Table;
 use collect::Collector;
-use install::Unplaced;
+use install::UnplacedCommits;
 
 /// The engine's settings.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ struct Inner {
     tables: ArcSwap<Tables>,
     /// Held by who changes the set of tables.
     changing: Mutex<()>,
-    unplaced: Unplaced,
+    unplaced: UnplacedCommits,
     collector: Collector,
     evictor: evict::Evictor,
     /// Held while commits are placed.
@@ -226,8 +226,8 @@ impl Engine for MemoryEngine {
             return Ok(None);
         };
         let found = self.0.get(table, key, snapshot, access, value)?;
-        // Collection may have passed the snapshot, which nobody was told of, before the read or
-        // during it. What it removed, it removed with a watermark above the snapshot.
+        // The snapshot is not registered, so that collection may have passed it before the read or
+        // during it. Then the watermark is above the snapshot by now.
         Ok((self.0.pins.watermark() <= snapshot).then_some(found))
     }
 

@@ -14,7 +14,7 @@ use crate::rid::Rid;
 use crate::store::Retired;
 use crate::table::Table;
 use crate::version::{Content, Fields};
-use crate::word::{Place, Target, Word};
+use crate::version::{Place, Target, Word};
 
 /// Rows that an estimate looks at.
 const SAMPLED: usize = 8;
@@ -213,7 +213,7 @@ impl Inner {
         let bytes = (0..entries.len()).map(|at| {
             let value = match self.see(table, entries.rid(at), Csn::MAX, pin) {
                 Seen::Value(_, value) => value.len() as u64,
-                Seen::Place(place) => crate::word::class_bytes(place.class),
+                Seen::Place(place) => crate::version::class_bytes(place.class),
                 Seen::Deleted(_) | Seen::Nothing => 0,
             };
             entries.key(at).len() as u64 + value

@@ -1,5 +1,5 @@
-//! Opening: reads the last checkpoint. The log's tail comes by `replay` afterwards, in any order and
-//! from many threads (HiEngine, section 4.3). No row is read.
+//! Opening: reads the last checkpoint. The log's tail comes by `replay` afterwards, in any order
+//! and from many threads (HiEngine, section 4.3). No row is read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use spillway_storage::{Disk, File, OpenMode};
 use super::checkpoint::Checkpoints;
 use super::collect::{Collector, Item};
 use super::evict::{Evictor, Giver};
-use super::install::Unplaced;
+use super::install::UnplacedCommits;
 use super::work::Work;
 use super::{Counts, Inner, MemoryEngine, MemorySettings, Tables};
 use crate::index::NodeMemory;
@@ -32,7 +32,7 @@ use crate::store::Store;
 use crate::stream::Blocks;
 use crate::table::Table;
 use crate::version::{Content, Fields};
-use crate::word::{Target, Word};
+use crate::version::{Target, Word};
 
 /// The compacted segments of an engine's folder.
 struct Files {
@@ -81,7 +81,7 @@ pub(super) fn open(
         pins: Pins::new(horizon),
         tables: ArcSwap::default(),
         changing: Mutex::new(()),
-        unplaced: Unplaced::new(),
+        unplaced: UnplacedCommits::new(),
         placing: Mutex::new(()),
         collector: Collector::new(),
         evictor: Evictor::default(),

@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// What was installed is stable, and told.
+    /// Makes all commits stable, and gives the engine their places.
     fn tell(&mut self) {
         self.horizon.0.lock().0 = self.csn;
         let places: Vec<_> = self.untold.drain(..).map(|one| (one.csn, one.place)).collect();

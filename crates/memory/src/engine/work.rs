@@ -8,7 +8,7 @@ use spillway_base::budget::GiveWay;
 use spillway_base::engine::{Engine, Metric};
 use spillway_base::lock::{Condvar, Mutex};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
-use spillway_base::sync::atomic::{AtomicBool, Ordering};
+use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
 
 use super::{Inner, MemoryEngine};
@@ -16,7 +16,7 @@ use crate::index::Entries;
 use crate::segments::Home;
 use crate::store::Retired;
 use crate::table::{DeletedRange, Table};
-use crate::word::{Target, Word};
+use crate::version::{Target, Word};
 
 /// How often the background thread looks for work that nobody asked for.
 const NAP: Duration = Duration::from_millis(20);
@@ -116,7 +116,7 @@ impl ManagedEngine for MemoryEngine {
 
     fn close(&self) {
         self.0.work.closed.store(true, Ordering::SeqCst);
-        // Who writes a checkpoint or compacts ends first.
+        // A checkpoint or a compaction that is under way ends first.
         drop(self.0.work.running.lock());
     }
 }
@@ -151,6 +151,7 @@ impl Inner {
             self.checkpoint()?;
             return Ok(self.checkpoints.recorded() > before);
         }
+        self.segments.note_kept_if_changed()?;
         let mut worked = self.collect_all();
         worked |= self.fold_ranges();
         worked |= self.drop_tables();
@@ -316,23 +317,24 @@ impl Inner {
     }
 
     pub(super) fn metrics(&self) -> Vec<Metric> {
-        let metric = |name, help, counter, value| Metric { name, help, counter, value };
-        let gauge = |name, help, value: u64| metric(name, help, false, value as f64);
-        let count = |name, help, value: &spillway_base::sync::atomic::AtomicU64| {
-            metric(name, help, true, value.load(Ordering::Relaxed) as f64)
-        };
+        let gauge =
+            |name, help, value: u64| Metric { name, help, counter: false, value: value as f64 };
         let tables = self.tables.load();
         let (kept, live) = self.kept_bytes();
         let rows = tables.values().map(|table| table.index.len()).sum();
         let arrays = tables.values().map(|table| table.rows.bytes() as u64).sum();
-        let counts = &self.counts;
-        vec![
+        let mut metrics = vec![
             gauge("memory_engine_tables", "Tables of the memory engine.", tables.len() as u64),
             gauge("memory_engine_rows", "Keys in the indexes of the memory engine.", rows),
             gauge(
                 "memory_engine_version_bytes",
                 "Memory of versions of rows.",
                 self.store.slabs.charged_bytes() as u64,
+            ),
+            gauge(
+                "memory_engine_index_bytes",
+                "Memory of indexes.",
+                self.nodes.charged_bytes() as u64,
             ),
             gauge("memory_engine_array_bytes", "Memory of indirection arrays.", arrays),
             gauge(
@@ -356,6 +358,20 @@ impl Inner {
                 "The commit up to which only the newest version of each row is kept.",
                 self.pins.watermark().0,
             ),
+        ];
+        metrics.extend(self.count_metrics());
+        metrics
+    }
+
+    fn count_metrics(&self) -> Vec<Metric> {
+        let count = |name, help, value: &AtomicU64| Metric {
+            name,
+            help,
+            counter: true,
+            value: value.load(Ordering::Relaxed) as f64,
+        };
+        let counts = &self.counts;
+        vec![
             count(
                 "memory_engine_log_reads_total",
                 "Rows that were read from the log.",

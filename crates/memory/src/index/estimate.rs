@@ -87,8 +87,8 @@ fn keys_below_all(entries: &[Entry<'_>]) -> f64 {
     if samples == 0 { 0.0 } else { sum * entries.len() as f64 / samples as f64 }
 }
 
-/// About how many keys are below an entry. Each node on the way down counts its keys, and stands for
-/// as many nodes as the node above has.
+/// About how many keys are below an entry. Each node on the way down counts its keys, and stands
+/// for as many nodes as the node above has.
 fn keys_below(mut entry: Entry<'_>) -> f64 {
     let (mut keys, mut weight) = (0.0, 1.0);
     for _ in 0..LEVELS_MAX {

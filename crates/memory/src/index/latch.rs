@@ -8,7 +8,7 @@
 //!   store comes after the change of the latch, and the version never repeats.
 //!
 //! Leis et al. mark nodes that were replaced. Here a reader of a node's version checks the parent
-//! afterwards. Who replaces the node locks both, so either check of the reader fails.
+//! afterwards. A thread that replaces the node locks both, so either check of the reader fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
@@ -82,8 +82,8 @@ impl Latch {
         }
     }
 
-    /// Locks, whatever the version is. The caller holds the lock of the parent, and so may wait: the
-    /// holder waits for no lock above its own.
+    /// Locks, whatever the version is. The caller holds the lock of the parent, and so may wait:
+    /// the holder waits for no lock above its own.
     pub(super) fn lock(&self) -> Locked<'_> {
         let mut patience = Patience::default();
         loop {

@@ -168,8 +168,8 @@ mod tests {
         figures.iter().find(name).unwrap().value as usize
     }
 
-    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and starts anew with the
-    /// next batch.
+    /// RESPONSE-BATCH-2: the age of a batch counts from its first response, and starts anew with
+    /// the next batch.
     #[test]
     fn response_batch_2_none_stays_when_another_is_served_that_much_later() {
         let pool = pool(true);

@@ -152,9 +152,9 @@ impl Maker {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err((count, error)),
                 _ => {}
             }
-            // A crash undoes the latest changes of a folder first (K4). So no segment that is back
-            // in the log lacks one after it. A kept one is synced at once all the same: the file is
-            // all that its engine has, and few are.
+            // A crash undoes the latest changes of a folder first (K4), so no segment that is back
+            // in the log lacks one after it. A kept one is synced at once all the same: its file is
+            // the only copy of its rows.
             if *kept {
                 let synced = self.disk.sync_dir(&self.settings.dir);
                 synced.map_err(|error| (count + 1, error))?;

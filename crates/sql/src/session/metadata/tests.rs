@@ -32,7 +32,7 @@ fn modes_admit_what_they_should() {
             let both = admitted.contains(&(first, second)) || admitted.contains(&(second, first));
             let expected = if both { 0 } else { 1205 };
             assert_eq!(code(lock.take(second, 2, false, &SOON)), expected, "{first:?} {second:?}");
-            // Who gave up keeps nobody out.
+            // A waiter that gave up keeps nobody out.
             if both {
                 lock.unlock(second, 2);
             }

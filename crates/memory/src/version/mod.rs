@@ -7,7 +7,9 @@ use std::ptr::NonNull;
 use spillway_base::Csn;
 use spillway_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::word::{Place, Word};
+mod word;
+
+pub(crate) use word::{HANDLES_MAX, Place, Target, Word, class_bytes, class_of};
 
 /// The length of a version whose value is only in the log.
 const ABSENT: u32 = LEN;
@@ -27,7 +29,7 @@ pub(crate) struct Version {
     /// The next older version, or its place, or empty.
     next: AtomicU64,
     /// The place of its record once it is known; until then the record's offset within its batch
-    /// and its size class, as [`Unplaced`].
+    /// and its size class, as [`InBatch`].
     place: AtomicU64,
     csn: Csn,
     /// Table and slot. Atomic, as eviction reads it of objects that may not be written yet.
@@ -43,12 +45,12 @@ pub(crate) const HEADER_BYTES: usize = VALUE_AT;
 
 /// Where a version's record lies within its commit's batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Unplaced {
+pub(crate) struct InBatch {
     pub(crate) offset: u32,
     pub(crate) class: u8,
 }
 
-impl Unplaced {
+impl InBatch {
     fn word(self) -> u64 {
         // Bit 0 stays clear, which marks a place.
         u64::from(self.offset) << 32 | u64::from(self.class) << 24
@@ -75,7 +77,7 @@ pub(crate) struct Fields<'v> {
     pub(crate) csn: Csn,
     pub(crate) table: u32,
     pub(crate) slot: u64,
-    pub(crate) place: Result<Place, Unplaced>,
+    pub(crate) place: Result<Place, InBatch>,
     pub(crate) content: Content<'v>,
     pub(crate) next: Word,
 }
@@ -116,7 +118,11 @@ impl Version {
             (&raw mut (*at).place).write(AtomicU64::new(place));
             (&raw mut (*at).csn).write(fields.csn);
             let owner = u64::from(fields.table) << SLOT_BITS | fields.slot;
-            (*(&raw const (*at).owner)).store(owner, Ordering::Relaxed);
+            (&raw mut (*at).owner)
+                .cast::<AtomicU64>()
+                .as_ref()
+                .expect("it has an address")
+                .store(owner, Ordering::Relaxed);
             (&raw mut (*at).len).write(AtomicU32::new(len));
             let to = memory.as_ptr().add(VALUE_AT);
             std::ptr::copy_nonoverlapping(value.as_ptr(), to, value.len());
@@ -134,7 +140,8 @@ impl Version {
     /// The memory is of a version that was or is being written, or of an object as large as one.
     pub(crate) unsafe fn owner_at(at: NonNull<Version>) -> (u32, u64) {
         // SAFETY: the field lies in the object, and is only used as an atomic word.
-        let owner = unsafe { &*(&raw const (*at.as_ptr()).owner) }.load(Ordering::Relaxed);
+        let owner = unsafe { (&raw const (*at.as_ptr()).owner).as_ref() };
+        let owner = owner.expect("it has an address").load(Ordering::Relaxed);
         ((owner >> SLOT_BITS) as u32, owner & ((1 << SLOT_BITS) - 1))
     }
 
@@ -148,11 +155,11 @@ impl Version {
     }
 
     /// The place of its record, or where that lies in its batch.
-    pub(crate) fn place(&self) -> Result<Place, Unplaced> {
+    pub(crate) fn place(&self) -> Result<Place, InBatch> {
         let word = self.place.load(Ordering::Acquire);
         Word(word)
             .as_place()
-            .ok_or(Unplaced { offset: (word >> 32) as u32, class: (word >> 24) as u8 })
+            .ok_or(InBatch { offset: (word >> 32) as u32, class: (word >> 24) as u8 })
     }
 
     pub(crate) fn set_place(&self, place: Place) {

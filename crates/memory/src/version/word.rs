@@ -12,7 +12,7 @@
 
 use std::ptr::NonNull;
 
-use crate::version::Version;
+use super::Version;
 
 const PLACE: u64 = 1;
 const LOCKED: u64 = 2;
