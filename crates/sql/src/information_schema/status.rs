@@ -2,7 +2,8 @@
 //!
 //! The page of the tiered engine begins with a summary: how far behind the engine is, and which
 //! waits occur. The tables, the commit pipeline by its stages, and all other counters follow,
-//! except those of the memory engine. The page of the memory engine has its tables and its counters.
+//! except those of the memory engine. The page of the memory engine has its tables and its
+//! counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
