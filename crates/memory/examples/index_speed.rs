@@ -1,10 +1,10 @@
 //! Compares the speed and memory of the index with other ordered maps: `BTreeMap` behind a lock,
 //! `scc`'s tree and `masstree`.
 //!
-//! `cargo run --release -p spillway-memory --example index_speed [KEYS]` prints, for each kind of
-//! keys, million operations per second with one and two threads, the median of three rounds in
-//! which the maps take turns, and heap bytes per key. The seconds are those that the threads ran on
-//! a processor, so other work on the machine matters less; waiting for a lock asleep is free.
+//! `cargo run --release -p spillway-memory --example index_speed [KEYS [MAP]]` prints, for each
+//! kind of keys, million operations per second with one and two threads, the median of three rounds
+//! in which the maps take turns, and heap bytes per key. The seconds are those that the threads ran
+//! on a processor, so other work on the machine matters less; waiting for a lock asleep is free.
 #![allow(unsafe_code)] // An allocator that counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -269,6 +269,11 @@ fn median(mut figures: [f64; ROUNDS]) -> f64 {
 
 fn main() {
     let count = std::env::args().nth(1).map_or(1_000_000, |keys| keys.parse().expect("a number"));
+    let only = std::env::args().nth(2);
+    let maps: Vec<_> = MAPS
+        .into_iter()
+        .filter(|(name, _)| only.as_ref().is_none_or(|only| only == name))
+        .collect();
     println!("{count} keys; million operations per second; scans count entries");
     for kind in ["8 bytes, dense", "8 bytes, random", "16 bytes", "40 bytes"] {
         let keys = keys(kind, count);
@@ -276,13 +281,13 @@ fn main() {
         shuffle(&mut wanted, &mut Rng::new(2));
         println!("\n{kind:<24} threads  inserts    gets  misses   scans  bytes/key");
         for threads in [1, 2] {
-            let mut figures = [[[0.0; 4]; ROUNDS]; MAPS.len()];
+            let mut figures = vec![[[0.0; 4]; ROUNDS]; maps.len()];
             for turn in 0..ROUNDS {
-                for ((_, make), rounds) in MAPS.iter().zip(&mut figures) {
+                for ((_, make), rounds) in maps.iter().zip(&mut figures) {
                     rounds[turn] = round(*make, threads, &keys, &wanted);
                 }
             }
-            for (map, (name, make)) in MAPS.iter().enumerate() {
+            for (map, (name, make)) in maps.iter().enumerate() {
                 let of = |what: usize| median(figures[map].map(|figures| figures[what]));
                 let [inserts, gets, misses, scans] = [0, 1, 2, 3].map(of);
                 print!(
@@ -295,9 +300,7 @@ fn main() {
             }
         }
     }
-    if count > 0 {
-        load(count);
-    }
+    load(count);
 }
 
 /// How quickly sorted keys load.

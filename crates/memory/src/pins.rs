@@ -14,11 +14,14 @@ use std::sync::Arc;
 
 use spillway_base::Csn;
 use spillway_base::engine::Horizon;
+#[cfg(not(loom))]
 use spillway_base::lock::Mutex;
+#[cfg(loom)]
+use spillway_base::modelled::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_reclaim::epochs::stripe;
 
-const SHARDS: usize = 16;
+const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 const NONE: u64 = u64::MAX;
 
 #[repr(align(128))]

@@ -13,10 +13,14 @@
 
 use std::sync::OnceLock;
 
+#[cfg(not(loom))]
 use memmap2::{MmapMut, MmapOptions};
 use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, Charge, Use};
+#[cfg(not(loom))]
 use spillway_base::lock::Mutex;
+#[cfg(loom)]
+use spillway_base::modelled::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::hint;
 use spillway_reclaim::epochs::stripe;
@@ -27,7 +31,11 @@ use crate::version::Word;
 /// Entries of a page of 4 KiB, which a checkpoint writes as a whole.
 pub(crate) const PAGE_ENTRIES: u64 = 512;
 const PAGE_BYTES: usize = PAGE_ENTRIES as usize * 8;
+#[cfg(not(loom))]
 const PARTITION_BITS: u32 = 20;
+/// Loom's words are not zeroed memory: a model makes all entries of its one partition.
+#[cfg(loom)]
+const PARTITION_BITS: u32 = 9;
 const PARTITION_ENTRIES: u64 = 1 << PARTITION_BITS;
 const PARTITION_PAGES: u64 = PARTITION_ENTRIES / PAGE_ENTRIES;
 /// Partitions of a directory's second level.
@@ -41,12 +49,27 @@ const SPINS: u32 = 64;
 
 struct Partition {
     /// Released to the system as a whole.
+    #[cfg(not(loom))]
     memory: MmapMut,
+    #[cfg(loom)]
+    entries: Box<[RowEntry]>,
     /// One bit for each page.
     dirty: Box<[AtomicU64]>,
 }
 
 impl Partition {
+    #[cfg(loom)]
+    fn map() -> Partition {
+        let entries = (0..PARTITION_ENTRIES).map(|_| RowEntry(AtomicU64::new(0))).collect();
+        Partition { entries, dirty: Box::new([AtomicU64::new(0)]) }
+    }
+
+    #[cfg(loom)]
+    fn entry(&self, at: u64) -> &RowEntry {
+        &self.entries[at as usize]
+    }
+
+    #[cfg(not(loom))]
     fn map() -> Partition {
         let mut options = MmapOptions::new();
         let options = options.len(PARTITION_ENTRIES as usize * 8).no_reserve_swap();
@@ -57,6 +80,7 @@ impl Partition {
         Partition { memory, dirty }
     }
 
+    #[cfg(not(loom))]
     fn entry(&self, at: u64) -> &RowEntry {
         debug_assert!(at < PARTITION_ENTRIES);
         // SAFETY: the memory has PARTITION_ENTRIES entries, which are only used as atomic words,

@@ -155,7 +155,7 @@ impl Slabs {
     }
 
     /// Bytes of objects that are allocated.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn used_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

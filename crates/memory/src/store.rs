@@ -10,7 +10,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use spillway_base::budget::Budget;
+#[cfg(not(loom))]
 use spillway_base::lock::Mutex;
+#[cfg(loom)]
+use spillway_base::modelled::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 use spillway_reclaim::epochs::{Epochs, Limbo, Pin, stripe};
 
@@ -19,7 +22,7 @@ use crate::slab::Slabs;
 use crate::table::Table;
 use crate::version::{Fields, Version};
 
-const SHARDS: usize = 16;
+const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 /// Retired things after which a thread sees whether some can be freed.
 const RELEASE_AT: usize = 64;
 

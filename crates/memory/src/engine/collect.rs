@@ -7,7 +7,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spillway_base::Csn;
+#[cfg(not(loom))]
 use spillway_base::lock::Mutex;
+#[cfg(loom)]
+use spillway_base::modelled::Mutex;
 use spillway_base::sync::atomic::Ordering;
 use spillway_reclaim::epochs::stripe;
 
@@ -19,7 +22,7 @@ use crate::table::Table;
 use crate::version::Content;
 use crate::version::{Target, Word};
 
-const SHARDS: usize = 16;
+const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// A row with garbage.
 pub(super) struct Item {

@@ -71,6 +71,9 @@ impl Inner {
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
             if let Home::Kept(len) = segment.home() {
+                // The head of a compacted segment comes back with each compaction.
+                let compacted = matches!(segment.origin, Origin::Compacted { .. });
+                let len = if compacted { len.saturating_sub(HEAD_BYTES) } else { len };
                 match segment.live() {
                     // It goes after a checkpoint.
                     0 => past = past.saturating_sub(len),

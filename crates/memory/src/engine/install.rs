@@ -1,4 +1,5 @@
 //! Installing commits, and learning where they are in the log.
+#![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -7,9 +8,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spillway_base::batch::{Op, PlacedOp, WriteBatch};
 use spillway_base::engine::Replayed;
+#[cfg(not(loom))]
 use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
-use spillway_base::sync::atomic::Ordering;
+#[cfg(loom)]
+use spillway_base::modelled::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind};
 use spillway_reclaim::epochs::Pin;
 
@@ -17,7 +21,7 @@ use super::Inner;
 use super::collect::Item;
 use crate::chain::{Chain, Garbage};
 use crate::segments::Origin;
-use crate::store::{Retired, VersionRef};
+use crate::store::{Retired, Store, VersionRef};
 use crate::table::{DeletedRange, Table};
 use crate::version::{Content, Fields, InBatch, Version};
 use crate::version::{Place, Word, class_of};
@@ -33,34 +37,137 @@ const THINS_EVERY: u64 = 16;
 
 type Versions = SmallVec<[VersionRef; 4]>;
 
-const SHARDS: usize = 64;
+/// Commits that may be on their way to the log at the same time, before the slower map has to take
+/// them.
+const RING: usize = if cfg!(loom) {
+    4
+} else if cfg!(test) {
+    64
+} else {
+    1 << 14
+};
+/// Marks the address of a [`Several`].
+const SEVERAL: u64 = 1;
+
+/// The versions of a commit, if they are not one.
+struct Several {
+    csn: Csn,
+    versions: Versions,
+}
 
 /// The versions of commits whose places are not known.
-pub(super) struct UnplacedCommits(Box<[Mutex<FxHashMap<Csn, Versions>>]>);
+///
+/// CSNs are dense, and few commits are on their way to the log at a time: each has a slot in a ring,
+/// with the address of its version or of its versions. A commit whose slot is not free yet goes to a
+/// map.
+pub(super) struct UnplacedCommits {
+    ring: Box<[AtomicU64]>,
+    others: Mutex<FxHashMap<Csn, Versions>>,
+    /// How many are in the map.
+    beside: AtomicUsize,
+}
 
 impl UnplacedCommits {
     pub(super) fn new() -> UnplacedCommits {
-        UnplacedCommits((0..SHARDS).map(|_| Mutex::default()).collect())
-    }
-
-    fn shard(&self, csn: Csn) -> &Mutex<FxHashMap<Csn, Versions>> {
-        &self.0[csn.0 as usize % SHARDS]
-    }
-
-    fn put(&self, csn: Csn, versions: Versions) {
-        if !versions.is_empty() {
-            self.shard(csn).lock().insert(csn, versions);
+        UnplacedCommits {
+            ring: (0..RING).map(|_| AtomicU64::new(0)).collect(),
+            others: Mutex::default(),
+            beside: AtomicUsize::new(0),
         }
     }
 
-    fn take(&self, csn: Csn) -> Versions {
-        self.shard(csn).lock().remove(&csn).unwrap_or_default()
+    fn slot(&self, csn: Csn) -> &AtomicU64 {
+        &self.ring[csn.0 as usize % RING]
     }
 
-    /// How many commits they are.
-    pub(super) fn len(&self) -> usize {
-        self.0.iter().map(|shard| shard.lock().len()).sum()
+    fn put(&self, csn: Csn, versions: Versions) {
+        let word = match versions.as_slice() {
+            [] => return,
+            [one] => one.0.as_ptr().expose_provenance() as u64,
+            _ => {
+                let several = Box::into_raw(Box::new(Several { csn, versions }));
+                several.expose_provenance() as u64 | SEVERAL
+            }
+        };
+        let slot = self.slot(csn);
+        if slot.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            self.beside.fetch_add(1, Ordering::AcqRel);
+            // SAFETY: the word was made above, and nobody else has it.
+            let versions = unsafe { versions_in(word) };
+            self.others.lock().insert(csn, versions);
+        }
     }
+
+    /// Takes the versions of a commit. Only one thread at a time takes any.
+    fn take(&self, csn: Csn, pin: &Pin<'_>, store: &Store) -> Versions {
+        let slot = self.slot(csn);
+        let word = slot.load(Ordering::Acquire);
+        if word != 0 && csn_in(word, pin, store) == csn {
+            slot.store(0, Ordering::Release);
+            // SAFETY: it was taken out of its slot, from which only this thread takes.
+            return unsafe { versions_in(word) };
+        }
+        if self.beside.load(Ordering::Acquire) == 0 {
+            return Versions::new();
+        }
+        let taken = self.others.lock().remove(&csn);
+        if taken.is_some() {
+            self.beside.fetch_sub(1, Ordering::AcqRel);
+        }
+        taken.unwrap_or_default()
+    }
+
+    /// The commits. Nobody takes any meanwhile.
+    fn csns(&self, pin: &Pin<'_>, store: &Store) -> Vec<Csn> {
+        let words = self.ring.iter().map(|slot| slot.load(Ordering::Acquire));
+        let mut csns: Vec<Csn> =
+            words.filter(|word| *word != 0).map(|word| csn_in(word, pin, store)).collect();
+        csns.extend(self.others.lock().keys());
+        csns
+    }
+
+    /// How many commits they are, about.
+    pub(super) fn len(&self) -> usize {
+        let filled = self.ring.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0);
+        filled.count() + self.beside.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for UnplacedCommits {
+    fn drop(&mut self) {
+        for slot in &self.ring {
+            let word = slot.load(Ordering::Acquire);
+            if word & SEVERAL != 0 {
+                // SAFETY: nobody else has it any more.
+                drop(unsafe { versions_in(word) });
+            }
+        }
+    }
+}
+
+/// The versions of a slot's word.
+///
+/// # Safety
+/// The word is of no slot any more, and is used no more.
+unsafe fn versions_in(word: u64) -> Versions {
+    if word & SEVERAL != 0 {
+        let several = std::ptr::with_exposed_provenance_mut::<Several>((word & !SEVERAL) as usize);
+        // SAFETY: `put` made it of a box, and this is the only use.
+        return unsafe { Box::from_raw(several) }.versions;
+    }
+    let version = std::ptr::with_exposed_provenance_mut::<Version>(word as usize);
+    SmallVec::from_iter(NonNull::new(version).map(VersionRef))
+}
+
+/// The commit of a word that is in its slot, where it stays meanwhile.
+fn csn_in(word: u64, pin: &Pin<'_>, store: &Store) -> Csn {
+    if word & SEVERAL != 0 {
+        let several = std::ptr::with_exposed_provenance::<Several>((word & !SEVERAL) as usize);
+        // SAFETY: it is in its slot, and so it was not freed.
+        return unsafe { &*several }.csn;
+    }
+    let version = std::ptr::with_exposed_provenance_mut::<Version>(word as usize);
+    NonNull::new(version).map_or(Csn::ZERO, |version| store.version(version, pin).csn())
 }
 
 impl Inner {
@@ -152,7 +259,7 @@ impl Inner {
     }
 
     /// Puts a version of a row into its chain. `unplaced` collects it until its place is known.
-    fn put(
+    pub(super) fn put(
         &self,
         table: &Arc<Table>,
         key: &[u8],
@@ -265,7 +372,8 @@ impl Inner {
     /// Whether all commits up to a stable CSN are placed.
     pub(super) fn is_placed(&self, csn: Csn) -> bool {
         let _placing = self.placing.lock();
-        self.unplaced.0.iter().all(|shard| shard.lock().keys().all(|unplaced| *unplaced > csn))
+        let pin = self.store.pin();
+        self.unplaced.csns(&pin, &self.store).iter().all(|unplaced| *unplaced > csn)
     }
 
     pub(super) fn place_commits(&self, commits: &[(Csn, LogPlace)]) {
@@ -273,7 +381,7 @@ impl Inner {
         let mut last: Option<(u32, u64, u32)> = None;
         let pin = self.store.pin();
         for &(csn, LogPlace { lane, segment, offset }) in commits {
-            let versions = self.unplaced.take(csn);
+            let versions = self.unplaced.take(csn, &pin, &self.store);
             if versions.is_empty() {
                 continue;
             }

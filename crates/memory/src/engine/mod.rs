@@ -23,9 +23,11 @@ mod compact;
 mod cursor;
 mod evict;
 mod install;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod read;
 mod recover;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod work;
 
@@ -41,7 +43,7 @@ use spillway_base::engine::{
 };
 use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
-use spillway_base::sync::atomic::{AtomicU64, Ordering};
+use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_storage::Disk;
 use spillway_storage::plog::KeptSegments;
@@ -105,6 +107,7 @@ struct Inner {
     newest: AtomicU64,
     checkpoints: checkpoint::Checkpoints,
     work: work::Work,
+    failed: AtomicBool,
     failure: Mutex<Option<Error>>,
     counts: Counts,
 }
@@ -150,9 +153,13 @@ impl Inner {
 
     fn fail(&self, error: &Error) {
         self.failure.lock().get_or_insert_with(|| error.clone());
+        self.failed.store(true, Ordering::Release);
     }
 
     fn health(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
         self.failure.lock().clone().map_or(Ok(()), Err)
     }
 
@@ -176,7 +183,11 @@ impl Engine for MemoryEngine {
     fn admit(&self, bytes: usize) -> Result<()> {
         self.0.health()?;
         // Only that it fits now: the memory is charged as it is taken.
-        self.0.budget.try_charge(Use::Rows, bytes * MEMORY_PER_BYTE).map(drop)
+        let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
+        if budget.used() + bytes <= budget.limit() {
+            return Ok(());
+        }
+        budget.try_charge(Use::Rows, bytes).map(drop)
     }
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {

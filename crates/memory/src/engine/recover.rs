@@ -10,7 +10,7 @@ use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::codec::Reader;
 use spillway_base::engine::Horizon;
 use spillway_base::lock::Mutex;
-use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, thread};
 use spillway_storage::plog::KeptSegments;
 use spillway_storage::{Disk, File, OpenMode};
@@ -88,6 +88,7 @@ pub(super) fn open(
         newest: AtomicU64::new(0),
         checkpoints: Checkpoints::new(manifest.clone()),
         work: Work::default(),
+        failed: AtomicBool::new(false),
         failure: Mutex::new(None),
         counts: Counts::default(),
         disk,

@@ -18,6 +18,7 @@ use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
 use super::{MemoryEngine, MemorySettings};
+use crate::version::{Target, Word, class_bytes};
 
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
@@ -443,6 +444,39 @@ impl World {
         self.engine.run_background_job().unwrap();
     }
 
+    /// SEGMENT-1: the live bytes of each segment are those of the places in arrays and chains.
+    fn check_live(&self) {
+        let inner = &self.engine.0;
+        let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
+        let pin = inner.store.pin();
+        for table in inner.tables.load().values() {
+            for slot in 0..table.rows.end() {
+                let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+                loop {
+                    let place = match word.target() {
+                        Target::Version(at) => {
+                            let version = inner.store.version(at, &pin);
+                            word = version.next();
+                            version.place().ok()
+                        }
+                        Target::Place(place) => {
+                            word = Word::EMPTY;
+                            Some(place)
+                        }
+                        Target::Empty => break,
+                    };
+                    if let Some(place) = place {
+                        *counted.entry(place.handle).or_default() += class_bytes(place.class);
+                    }
+                }
+            }
+        }
+        for (handle, segment) in inner.segments.iter() {
+            let counted = counted.get(&handle).copied().unwrap_or(0);
+            assert_eq!(segment.live(), counted, "{}", segment.origin);
+        }
+    }
+
     fn step(&mut self) {
         match self.rng.below(100) {
             0..60 => self.write(),
@@ -489,6 +523,9 @@ fn memory_1_to_4_random_histories_equal_the_model() {
         let mut world = World::new(seed);
         for _ in 0..600 {
             world.step();
+            if world.rng.chance(1, 20) {
+                world.check_live();
+            }
         }
         world.tell();
         world.crash();

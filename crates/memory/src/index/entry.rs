@@ -11,10 +11,12 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
+use smallvec::SmallVec;
+use spillway_base::prefetch;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 
 use super::memory::{self, IndexMemory};
-use super::node::{Kind, Node};
+use super::node::{Kind, Node, NodeContent};
 use crate::rid::Rid;
 
 const KIND_MASK: usize = 7;
@@ -85,8 +87,9 @@ impl<'a> Entry<'a> {
         !self.is_rid() && self.word.addr() & KIND_MASK != 0
     }
 
+    /// Whether it is a RID itself.
     #[inline]
-    fn is_rid(self) -> bool {
+    pub(super) fn is_rid(self) -> bool {
         (self.word.addr() as isize) < 0
     }
 
@@ -123,6 +126,16 @@ impl<'a> Entry<'a> {
         match self.is_node().then(|| self.kind())? {
             EntryKind::Node(node) => Some(node),
             _ => None,
+        }
+    }
+
+    /// Asks for the first lines of a leaf or node.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        if !self.is_rid() && !self.is_empty() {
+            prefetch::line(self.word);
+            // Most leaves and small nodes end here.
+            prefetch::line(self.word.wrapping_add(prefetch::LINE_BYTES - 8));
         }
     }
 
@@ -165,6 +178,48 @@ impl EntryMemory {
     pub(super) unsafe fn free(self, memory: &IndexMemory) {
         // SAFETY: `start` and `size` are those of the allocation; the rest is the caller's.
         unsafe { memory.free(self.start, self.size) };
+    }
+}
+
+/// New entries that are not in the tree yet. Dropped, it frees them. Writers make entries before
+/// they lock anything, since an allocation may take long, and may wait for other threads.
+pub(super) struct Draft<'m> {
+    memory: &'m IndexMemory,
+    made: SmallVec<[Entry<'m>; 4]>,
+}
+
+impl<'m> Draft<'m> {
+    pub(super) fn new(memory: &'m IndexMemory) -> Draft<'m> {
+        Draft { memory, made: SmallVec::new() }
+    }
+
+    /// As [`Entry::new_tail`].
+    pub(super) fn tail(&mut self, parts: [&[u8]; 3], rid: Rid) -> Entry<'m> {
+        self.take(Entry::new_tail(self.memory, parts, rid))
+    }
+
+    /// As [`NodeContent::build`].
+    pub(super) fn node(&mut self, content: &NodeContent<'m>, prefix: [&[u8]; 3]) -> Entry<'m> {
+        self.take(content.build(self.memory, prefix))
+    }
+
+    fn take(&mut self, entry: Entry<'m>) -> Entry<'m> {
+        self.made.push(entry);
+        entry
+    }
+
+    /// Leaves the entries to the tree.
+    pub(super) fn publish(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        for memory in self.made.drain(..).filter_map(Entry::memory) {
+            // SAFETY: no slot that a reader can reach leads to it.
+            unsafe { memory.free(self.memory) };
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Index;
 use super::descent::{End, Visit, common, descend};
-use super::entry::{Entry, EntryKind};
+use super::entry::{Draft, Entry, EntryKind};
 use super::latch::Conflict;
 use super::node::NodeContent;
 use crate::rid::Rid;
@@ -19,21 +19,22 @@ impl Index {
         match descend(self.root(pin), key)? {
             End::Entry { edge, entry, depth, .. } => {
                 let rest = &key[depth..];
+                let mut draft = Draft::new(&self.memory);
                 let new = match entry.kind() {
                     EntryKind::Tail(old_rest, old) if old_rest == rest => {
                         edge.check()?;
                         return Ok(Err(old));
                     }
-                    EntryKind::Tail(old_rest, old) => Some((old_rest, old)),
-                    EntryKind::Empty => None,
+                    EntryKind::Tail(old_rest, old) => {
+                        fork(&mut draft, (old_rest, old), (rest, rid))
+                    }
+                    EntryKind::Empty => draft.tail([rest, &[], &[]], rid),
                     EntryKind::Node(_) => unreachable!("a descent goes through nodes"),
                 };
                 let locked = edge.lock()?;
-                edge.slot.store(match new {
-                    Some(old) => self.fork(old, (rest, rid)),
-                    None => Entry::new_tail(&self.memory, [rest, &[], &[]], rid),
-                });
+                edge.slot.store(new);
                 drop(locked);
+                draft.publish();
                 self.retire(entry);
             }
             End::Prefix { visit, depth, shared } => {
@@ -54,15 +55,6 @@ impl Index {
         Ok(Ok(()))
     }
 
-    /// A node with two keys by their bytes past the slot.
-    fn fork(&self, old: (&[u8], Rid), new: (&[u8], Rid)) -> Entry<'_> {
-        let shared = common(old.0, new.0);
-        let mut content = NodeContent::default();
-        content.add_key(&self.memory, &old.0[shared..], old.1);
-        content.add_key(&self.memory, &new.0[shared..], new.1);
-        content.build(&self.memory, [&new.0[..shared], &[], &[]])
-    }
-
     /// Puts a node above the visited one, for a key that shares only part of its prefix.
     fn fork_prefix(
         &self,
@@ -71,14 +63,17 @@ impl Index {
         rest: &[u8],
         rid: Rid,
     ) -> Result<(), Conflict> {
-        let _locked = visit.lock_both()?;
         let prefix = visit.node.prefix();
+        visit.check()?;
+        let mut draft = Draft::new(&self.memory);
         let mut content = NodeContent::default();
         content.insert(prefix[shared], Entry::of_node(visit.node));
-        content.add_key(&self.memory, &rest[shared..], rid);
-        let above = content.build(&self.memory, [&prefix[..shared], &[], &[]]);
+        content.add_key(&mut draft, &rest[shared..], rid);
+        let above = draft.node(&content, [&prefix[..shared], &[], &[]]);
+        let _locked = visit.lock_both()?;
         visit.node.cut_prefix(shared + 1);
         visit.edge.slot.store(above);
+        draft.publish();
         Ok(())
     }
 
@@ -91,18 +86,36 @@ impl Index {
         rid: Rid,
     ) -> Result<(), Conflict> {
         let node = visit.node;
-        let child = || Entry::new_tail(&self.memory, [rest, &[], &[]], rid);
+        let mut draft = Draft::new(&self.memory);
+        let child = draft.tail([rest, &[], &[]], rid);
         if !node.is_full() {
             let _locked = visit.lock()?;
-            node.insert(byte, child());
+            node.insert(byte, child);
+            draft.publish();
             return Ok(());
         }
-        let locked = visit.lock_both()?;
         let mut content = node.content();
-        content.insert(byte, child());
-        visit.edge.slot.store(content.build(&self.memory, [node.prefix(), &[], &[]]));
-        drop(locked);
+        content.insert(byte, child);
+        let larger = draft.node(&content, [node.prefix(), &[], &[]]);
+        self.replace(visit, larger)?;
+        draft.publish();
         self.retire(Entry::of_node(node));
         Ok(())
     }
+
+    /// Replaces the visited node, if it has not changed.
+    pub(super) fn replace(&self, visit: &Visit<'_>, by: Entry<'_>) -> Result<(), Conflict> {
+        let _locked = visit.lock_both()?;
+        visit.edge.slot.store(by);
+        Ok(())
+    }
+}
+
+/// A node with two keys by their bytes past the slot.
+fn fork<'m>(draft: &mut Draft<'m>, old: (&[u8], Rid), new: (&[u8], Rid)) -> Entry<'m> {
+    let shared = common(old.0, new.0);
+    let mut content = NodeContent::default();
+    content.add_key(draft, &old.0[shared..], old.1);
+    content.add_key(draft, &new.0[shared..], new.1);
+    draft.node(&content, [&new.0[..shared], &[], &[]])
 }

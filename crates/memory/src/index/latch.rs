@@ -7,6 +7,8 @@
 //!   Acquire load, then the reader's later check fails. The load synchronizes with the store, the
 //!   store comes after the change of the latch, and the version never repeats.
 //!
+//! A thread waits for a lock only in [`Latch::read`], where it holds none. With a lock, it tries.
+//!
 //! Leis et al. mark nodes that were replaced. Here a reader of a node's version checks the parent
 //! afterwards. A thread that replaces the node locks both, so either check of the reader fails.
 
@@ -79,18 +81,6 @@ impl Latch {
         match self.0.compare_exchange(version, locked, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(Locked { latch: self, end: version + ONE_CHANGE }),
             Err(_) => Err(Conflict),
-        }
-    }
-
-    /// Locks, whatever the version is. The caller holds the lock of the parent, and so may wait:
-    /// the holder waits for no lock above its own.
-    pub(super) fn lock(&self) -> Locked<'_> {
-        let mut patience = Patience::default();
-        loop {
-            match self.lock_at(self.read()) {
-                Ok(locked) => return locked,
-                Err(Conflict) => patience.wait(),
-            }
         }
     }
 }

@@ -33,7 +33,7 @@ impl Index {
     /// # Panics
     /// If the index has keys, or a key is not above the one before it.
     pub fn load_sorted<K: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, Rid)>) {
-        let locked = self.latch.lock();
+        let version = self.latch.read();
         assert!(self.slot.load().is_empty(), "an index that loads has no keys");
         let mut loader = Loader {
             index: self,
@@ -48,9 +48,10 @@ impl Index {
         }
         let keys = loader.keys;
         if let Some(root) = loader.finish() {
+            let locked = self.latch.lock_at(version);
+            let _locked = locked.expect("nobody inserts into an index that loads");
             self.slot.store(root);
         }
-        drop(locked);
         self.len.add(keys);
     }
 }

@@ -162,6 +162,27 @@ fn loom_two_remove_from_a_node_and_its_child() {
     });
 }
 
+#[test]
+fn loom_two_cut_one_prefix() {
+    model(3, || {
+        let shared = index(&[b"abcx", b"abcy"]);
+        let done = |shared: &Shared| shared.insert(b"abz", 2);
+        assert!(beside(&shared, done, |shared| assert!(shared.insert(b"az", 3))));
+        shared.assert_keys(&[b"abcx", b"abcy", b"abz", b"az"]);
+    });
+}
+
+/// The node above is merged with the one into which a key is inserted in place.
+#[test]
+fn loom_an_insertion_into_a_node_that_is_merged() {
+    model(3, || {
+        let shared = index(&[b"aa", b"ab", b"ac", b"b"]);
+        let done = |shared: &Shared| shared.remove(b"b", 3);
+        assert!(beside(&shared, done, |shared| assert!(shared.insert(b"ad", 4))));
+        shared.assert_keys(&[b"aa", b"ab", b"ac", b"ad"]);
+    });
+}
+
 /// The node becomes a smaller one.
 #[test]
 fn loom_an_insertion_into_a_node_that_shrinks() {

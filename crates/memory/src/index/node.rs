@@ -12,13 +12,14 @@
 
 use std::array;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use smallvec::SmallVec;
 use spillway_base::Direction;
 use spillway_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::entry::{Entry, Slot};
+use super::entry::{Draft, Entry, Slot};
 use super::latch::Latch;
 use super::memory::{self, IndexMemory};
 use crate::rid::Rid;
@@ -161,11 +162,11 @@ impl<'a> NodeContent<'a> {
     }
 
     /// Adds a key by its bytes past the node's prefix.
-    pub(super) fn add_key(&mut self, memory: &IndexMemory, rest: &[u8], rid: Rid) {
+    pub(super) fn add_key(&mut self, draft: &mut Draft<'a>, rest: &[u8], rid: Rid) {
         match rest.split_first() {
             None => self.ends_here = Some(rid),
             Some((byte, rest)) => {
-                self.insert(*byte, Entry::new_tail(memory, [rest, &[], &[]], rid));
+                self.insert(*byte, draft.tail([rest, &[], &[]], rid));
             }
         }
     }
@@ -380,6 +381,20 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Asks for the children between two positions of a visit.
+    #[inline]
+    pub(super) fn prefetch_children(self, positions: Range<usize>) {
+        match self.view() {
+            View::Small(node) => prefetch_slots(&node.children, positions),
+            View::Medium(node) => prefetch_slots(&node.children, positions),
+            View::Large(node) => {
+                let positions = positions.start..positions.end.min(FULL);
+                positions.for_each(|byte| node.child(byte).prefetch());
+            }
+            View::Full(node) => prefetch_slots(&node.children, positions),
+        }
+    }
+
     /// Every child, in the order of bytes.
     pub(super) fn children(self) -> impl Iterator<Item = (u8, Entry<'a>)> {
         let mut position = 0;
@@ -390,7 +405,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// All of the node's content. The lock is held.
+    /// All of the node's content, which is one if the node does not change meanwhile.
     pub(super) fn content(self) -> NodeContent<'a> {
         NodeContent { ends_here: self.ends_here(), children: self.children().collect() }
     }
@@ -399,6 +414,11 @@ impl<'a> Node<'a> {
 /// The slot of the child at a place, empty where there is none.
 fn new_slot(children: &[(u8, Entry<'_>)], place: usize) -> Slot {
     Slot::new(children.get(place).map_or(Entry::EMPTY, |(_, entry)| *entry))
+}
+
+fn prefetch_slots(slots: &[Slot], positions: Range<usize>) {
+    let end = positions.end.min(slots.len());
+    slots.get(positions.start..end).into_iter().flatten().for_each(|slot| slot.load().prefetch());
 }
 
 fn change(count: &AtomicU64, by: i64) {

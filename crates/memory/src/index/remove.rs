@@ -2,7 +2,7 @@
 
 use super::Index;
 use super::descent::{End, Visit, descend};
-use super::entry::{Entry, EntryKind};
+use super::entry::{Draft, Entry, EntryKind};
 use super::latch::Conflict;
 use super::node::NodeContent;
 use crate::rid::Rid;
@@ -58,43 +58,52 @@ impl Index {
             }
             return Ok(());
         }
-        let locked = visit.lock_both()?;
         let mut content = node.content();
         match byte {
             Some(byte) => content.children.retain(|child| child.0 != byte),
             None => content.ends_here = None,
         }
+        visit.check()?;
         if content.entries() == 1 {
-            self.merge(visit, &content);
+            self.merge(visit, &content)?;
         } else {
-            visit.edge.slot.store(content.build(&self.memory, [node.prefix(), &[], &[]]));
+            let mut draft = Draft::new(&self.memory);
+            let smaller = draft.node(&content, [node.prefix(), &[], &[]]);
+            self.replace(visit, smaller)?;
+            draft.publish();
         }
-        drop(locked);
         self.retire(Entry::of_node(node));
         Ok(())
     }
 
-    /// Replaces the visited node by the one entry that is left of it. Both locks are held.
-    fn merge(&self, visit: &Visit<'_>, content: &NodeContent<'_>) {
+    /// Replaces the visited node by the one entry that is left of it.
+    fn merge(&self, visit: &Visit<'_>, content: &NodeContent<'_>) -> Result<(), Conflict> {
+        let mut draft = Draft::new(&self.memory);
         let prefix = visit.node.prefix();
         let Some((byte, child)) = content.children.first().copied() else {
             let rid = content.ends_here.expect("one entry is left");
-            visit.edge.slot.store(Entry::new_tail(&self.memory, [prefix, &[], &[]], rid));
-            return;
+            let key = draft.tail([prefix, &[], &[]], rid);
+            self.replace(visit, key)?;
+            draft.publish();
+            return Ok(());
         };
         match child.kind() {
-            EntryKind::Empty => unreachable!("a locked node has no child that is nothing"),
+            EntryKind::Empty => unreachable!("a node that did not change has no such child"),
             EntryKind::Tail(rest, rid) => {
-                let parts = [prefix, &[byte], rest];
-                visit.edge.slot.store(Entry::new_tail(&self.memory, parts, rid));
+                let key = draft.tail([prefix, &[byte], rest], rid);
+                self.replace(visit, key)?;
             }
             EntryKind::Node(below) => {
                 // A copy, because a prefix has no room to grow.
-                let _locked = below.latch().lock();
-                let parts = [prefix, &[byte], below.prefix()];
-                visit.edge.slot.store(below.content().build(&self.memory, parts));
+                let version = below.latch().read();
+                let copy = draft.node(&below.content(), [prefix, &[byte], below.prefix()]);
+                let _locked = visit.lock_both()?;
+                let _below = below.latch().lock_at(version)?;
+                visit.edge.slot.store(copy);
             }
         }
+        draft.publish();
         self.retire(child);
+        Ok(())
     }
 }

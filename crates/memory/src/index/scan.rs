@@ -19,6 +19,12 @@ use super::latch::{Conflict, Latch, Patience};
 use super::node::Node;
 use crate::rid::Rid;
 
+/// Positions that a scan prefetches, at least so many ahead of the one it is at. Without it, a scan
+/// of sparse keys would wait for each leaf by itself.
+const PREFETCH: usize = 8;
+/// Children of the next node that it prefetches.
+const PREFETCH_BELOW: usize = 4;
+
 /// Entries that a scan collected: keys, one behind the other in one buffer, and RIDs.
 #[derive(Default)]
 pub struct Entries {
@@ -87,6 +93,49 @@ struct Frame<'a> {
     ties: Ties,
     /// Whether the key that ends at the node is still to be collected, behind the children.
     ends_here_due: bool,
+    /// The position up to which children were prefetched.
+    prefetched: usize,
+    /// Whether the scan has not left the first child yet. It may never get to the second node of an
+    /// upper level.
+    is_first: bool,
+}
+
+impl Frame<'_> {
+    /// Prefetches what the scan comes to behind a child.
+    fn look_ahead(&mut self, child: Entry<'_>, direction: Direction) {
+        if !child.is_node() {
+            return self.prefetch(direction);
+        }
+        if std::mem::replace(&mut self.is_first, false) {
+            return;
+        }
+        self.prefetch(direction);
+        let next = self.node.next(self.position, direction).and_then(|(_, entry, _)| entry.node());
+        let Some(next) = next else { return };
+        let first = next.position(None, direction);
+        next.prefetch_children(match direction {
+            Direction::Forward => first..first + PREFETCH_BELOW,
+            Direction::Backward => first.saturating_sub(PREFETCH_BELOW)..first,
+        });
+    }
+
+    /// Prefetches the children of the next positions, some of them at once every few positions.
+    #[inline]
+    fn prefetch(&mut self, direction: Direction) {
+        match direction {
+            Direction::Forward if self.position + PREFETCH > self.prefetched => {
+                let end = self.prefetched + PREFETCH;
+                self.node.prefetch_children(self.prefetched..end);
+                self.prefetched = end;
+            }
+            Direction::Backward if self.position < self.prefetched + PREFETCH => {
+                let start = self.prefetched.saturating_sub(PREFETCH);
+                self.node.prefetch_children(start..self.prefetched);
+                self.prefetched = start;
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Index {
@@ -170,6 +219,9 @@ impl<'a> Scan<'a, '_> {
             return Ok(true);
         };
         frame.position = position;
+        if !entry.is_rid() {
+            frame.look_ahead(entry, self.direction);
+        }
         self.out.path.push(byte);
         self.enter(node.latch(), version, entry, ties)?;
         Ok(true)
@@ -222,7 +274,10 @@ impl<'a> Scan<'a, '_> {
             self.out.push(&[], rid);
         }
         if let Some(position) = first {
-            self.frames.push(Frame { node, version, position, depth, ties, ends_here_due });
+            let (prefetched, is_first) = (position, true);
+            let frame =
+                Frame { node, version, position, depth, ties, ends_here_due, prefetched, is_first };
+            self.frames.push(frame);
         }
         Ok(())
     }

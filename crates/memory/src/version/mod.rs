@@ -39,7 +39,7 @@ pub(crate) struct Version {
 }
 
 /// Where the value begins.
-const VALUE_AT: usize = std::mem::offset_of!(Version, len) + 4;
+const VALUE_AT: usize = std::mem::offset_of!(Version, len) + size_of::<AtomicU32>();
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = VALUE_AT;
 
@@ -118,11 +118,10 @@ impl Version {
             (&raw mut (*at).place).write(AtomicU64::new(place));
             (&raw mut (*at).csn).write(fields.csn);
             let owner = u64::from(fields.table) << SLOT_BITS | fields.slot;
-            (&raw mut (*at).owner)
-                .cast::<AtomicU64>()
-                .as_ref()
-                .expect("it has an address")
-                .store(owner, Ordering::Relaxed);
+            #[cfg(not(loom))]
+            (*at).owner.store(owner, Ordering::Relaxed);
+            #[cfg(loom)]
+            (&raw mut (*at).owner).write(AtomicU64::new(owner));
             (&raw mut (*at).len).write(AtomicU32::new(len));
             let to = memory.as_ptr().add(VALUE_AT);
             std::ptr::copy_nonoverlapping(value.as_ptr(), to, value.len());

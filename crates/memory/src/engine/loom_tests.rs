@@ -1,0 +1,167 @@
+//! An entry in every order of the steps of those who change it (ROWS-2, CHAIN-1 to CHAIN-3,
+//! MEMORY-1, MEMORY-2).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+use spillway_base::engine::{Access, Found, Horizon};
+use spillway_base::sync::{Arc as LoomArc, model, thread};
+use spillway_base::{Csn, EngineKind, TableId};
+use spillway_storage::plog::KeptFiles;
+use spillway_storage::sim::SimDisk;
+
+use super::{Inner, MemoryEngine, MemorySettings};
+use crate::table::Table;
+use crate::version::{Content, Place};
+
+/// All is stable, and nobody reads at less.
+struct AllStable;
+
+impl Horizon for AllStable {
+    fn stable(&self) -> Csn {
+        Csn(100)
+    }
+    fn installed(&self) -> Csn {
+        Csn(100)
+    }
+    fn live_snapshots(&self, out: &mut Vec<Csn>) {
+        out.clear();
+        out.push(Csn(100));
+    }
+}
+
+struct World {
+    inner: Arc<Inner>,
+    table: Arc<Table>,
+}
+
+/// A row `k` of value `1` at CSN 1, if `row`; everything up to CSN 100 can be collected.
+fn world(row: bool) -> LoomArc<World> {
+    let disk = Arc::new(SimDisk::new(0));
+    let engine = MemoryEngine::open(
+        disk.clone(),
+        Path::new("/m"),
+        MemorySettings::default(),
+        Arc::new(KeptFiles::new(disk, Path::new("/l"))),
+        Arc::new(AllStable),
+        Budget::new(1 << 20),
+    );
+    let inner = engine.unwrap().0;
+    let id = TableId::new(EngineKind::Memory, 1);
+    let table = Arc::new(Table::new(id, Csn(0), inner.new_index(), &inner.budget));
+    inner.change_tables(|tables| _ = tables.insert(id, table.clone()));
+    inner.pins.refresh();
+    let world = LoomArc::new(World { inner, table });
+    if row {
+        world.put(1, Some(b"1"));
+    }
+    world
+}
+
+impl World {
+    /// Installs a version that is placed already, as if its commit had been told of.
+    fn put(&self, csn: u64, value: Option<&[u8]>) {
+        let place = Place { handle: self.handle(), offset: csn as u32 * 100, class: 40 };
+        let content = value.map_or(Content::Deleted(b"k"), Content::Value);
+        self.inner.put(&self.table, b"k", Csn(csn), Ok(place), content, None);
+    }
+
+    fn handle(&self) -> u32 {
+        self.inner.segments.handle(crate::segments::Origin::Log { lane: 0, segment: 1 })
+    }
+
+    /// The row as the newest snapshot sees it; `None` if it has only a place.
+    fn get(&self) -> Option<(Found, Vec<u8>)> {
+        let mut value = Vec::new();
+        let newest = Csn(99);
+        let found = self.inner.get(&self.table, b"k", newest, Access::MemoryOnly, &mut value);
+        found.ok().map(|found| (found, value))
+    }
+
+    fn evict(&self) {
+        self.inner.evict(1 << 20);
+    }
+
+    fn collect(&self) {
+        self.inner.collect_all();
+    }
+}
+
+fn beside(
+    world: &LoomArc<World>,
+    one: impl FnOnce(&World) + Send + 'static,
+    other: impl FnOnce(&World),
+) {
+    let shared = world.clone();
+    let thread = thread::spawn(move || {
+        spillway_reclaim::epochs::go_by(1);
+        one(&shared);
+    });
+    other(world);
+    thread.join().unwrap();
+}
+
+#[test]
+fn loom_an_update_beside_eviction_is_not_lost() {
+    model(3, || {
+        let world = world(true);
+        beside(&world, World::evict, |world| world.put(2, Some(b"2")));
+        let got = world.get();
+        // The new version may have been evicted, too.
+        assert!(got.is_none_or(|got| got == (Found::Value(Csn(2)), b"2".to_vec())));
+    });
+}
+
+#[test]
+fn loom_a_read_beside_eviction_finds_the_row_or_its_place() {
+    model(3, || {
+        let world = world(true);
+        beside(&world, World::evict, |world| {
+            let got = world.get();
+            assert!(got.is_none_or(|got| got == (Found::Value(Csn(1)), b"1".to_vec())));
+        });
+    });
+}
+
+#[test]
+fn loom_an_insert_beside_the_removal_of_the_deleted_row_stays() {
+    model(3, || {
+        let world = world(true);
+        world.put(2, None);
+        beside(&world, World::collect, |world| world.put(3, Some(b"3")));
+        assert_eq!(world.get(), Some((Found::Value(Csn(3)), b"3".to_vec())));
+    });
+}
+
+#[test]
+fn loom_a_read_beside_a_removal_and_an_insert_sees_one_of_the_two() {
+    model(3, || {
+        let world = world(true);
+        world.put(2, None);
+        beside(
+            &world,
+            |world| {
+                world.collect();
+                world.put(3, Some(b"3"));
+            },
+            |world| match world.get().unwrap() {
+                (Found::Value(csn), value) => assert_eq!((csn, value), (Csn(3), b"3".to_vec())),
+                (Found::Deleted(csn), _) => assert_eq!(csn, Csn(2)),
+                (Found::Nothing, _) => {}
+            },
+        );
+    });
+}
+
+#[test]
+fn loom_an_update_beside_collection_keeps_the_newest() {
+    model(3, || {
+        let world = world(true);
+        beside(&world, World::collect, |world| {
+            world.put(2, Some(b"2"));
+            world.put(3, Some(b"3"));
+        });
+        assert_eq!(world.get(), Some((Found::Value(Csn(3)), b"3".to_vec())));
+    });
+}
