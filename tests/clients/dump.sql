@@ -24,3 +24,5 @@ CREATE TABLE plain (word VARCHAR(20), n INT DEFAULT 5);
 INSERT INTO plain VALUES ('a', 1), ('a', 1), (NULL, NULL);
 CREATE TABLE compound (a INT, b VARCHAR(10), c INT NOT NULL DEFAULT 0, PRIMARY KEY (b, a), KEY (c));
 INSERT INTO compound (a, b) VALUES (1, 'one'), (2, 'two'), (1, 'two');
+CREATE TABLE in_memory (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(20), KEY (word)) ENGINE=MEMORY_OPTIMIZED;
+INSERT INTO in_memory (word) VALUES ('a'), (NULL), ('c');

@@ -117,6 +117,10 @@ pub(crate) struct ServeArgs {
     /// visible. Sessions may set their own
     #[arg(long, default_value = "commit", value_parser = durability)]
     durability: Durability,
+    /// The engine of tables that are created without ENGINE: tiered or memory_optimized
+    /// (docs/engines.md). Sessions may set their own with default_storage_engine
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    default_engine: Option<&'static str>,
     /// The most clients that are logged in at once; root may have one more
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: u32,
@@ -139,6 +143,12 @@ pub(crate) struct ServeArgs {
 fn durability(text: &str) -> Result<Durability, String> {
     spillway_sql::parse_durability(text)
         .ok_or_else(|| format!("{text} is no durability; write commit, none, 200ms or 1s"))
+}
+
+/// An engine, as the variable `default_storage_engine` takes it.
+fn engine(text: &str) -> Result<&'static str, String> {
+    spillway_sql::parse_engine(text)
+        .ok_or_else(|| format!("{text} is no engine; write tiered or memory_optimized"))
 }
 
 /// A number of bytes with its unit.
@@ -186,6 +196,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), String> {
     let recovered = db.recovered();
     let watch = MemoryWatch::start(&db, heap::release).map_err(|error| error.to_string())?;
     let instance = Instance::open(db.clone()).map_err(|error| error.to_string())?;
+    if let Some(engine) = args.default_engine {
+        instance.set_global("default_storage_engine", engine);
+    }
     if let Some(folder) = &args.secure_file_priv {
         let folder = std::fs::canonicalize(folder)
             .map_err(|error| format!("--secure-file-priv {}: {error}", folder.display()))?;

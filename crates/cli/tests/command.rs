@@ -168,6 +168,20 @@ fn a_server_stops_when_it_is_asked_to_whatever_its_clients_do() {
 }
 
 #[test]
+fn a_server_is_told_the_engine_of_new_tables() {
+    let refused = spillway(&["serve", "--default-engine", "innodb"]);
+    assert!(!refused.status.success() && text(&refused).contains("innodb is no engine"));
+    let folder = tempfile::tempdir().unwrap();
+    let server = Serving::start(&folder.path().join("data"), &["--default-engine", "hiengine"]);
+    let mut client = server.client();
+    client.query("SELECT @@default_storage_engine");
+    // The number of columns, the column, an end of columns, the row.
+    let row = std::array::from_fn::<_, 4, _>(|_| client.packet().unwrap())[3].clone();
+    assert_eq!(row, [&[16], b"MEMORY_OPTIMIZED".as_slice()].concat());
+    assert!(server.stop());
+}
+
+#[test]
 fn a_server_is_measured_with_many_connections() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("spillway.sock");

@@ -126,6 +126,11 @@ impl SqlError {
     }
 
     #[cold]
+    pub(crate) fn unknown_engine(name: &str) -> SqlError {
+        SqlError::new(1286, format!("Unknown storage engine '{name}'"))
+    }
+
+    #[cold]
     pub(crate) fn out_of_range(what: &str, expr: &str) -> SqlError {
         SqlError::new(1690, format!("{what} value is out of range in '{expr}'"))
     }

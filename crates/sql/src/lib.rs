@@ -34,7 +34,7 @@ mod tests;
 mod variables;
 
 pub use api::{ColumnFlags, Info, Outcome, PlanId, ResultColumn, ResultSink, Status};
-pub use catalog::UserDef;
+pub use catalog::{UserDef, parse_engine};
 pub use errors::{Result, SqlError, printable};
 pub use information_schema::Labels;
 pub use session::{Account, Front, Instance, Limits, Prepared, Session};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use spillway::{Isolation, Settings, TransactionOptions};
 use spillway_types::Collation;
 
-use crate::catalog::DEFAULT_ENGINE;
+use crate::catalog::{DEFAULT_ENGINE, StorageEngine};
 use crate::errors::{Result, SqlError};
 use crate::parser::Mode;
 
@@ -328,6 +328,12 @@ impl Variables {
     /// Whether a mode is set.
     pub(crate) fn has_mode(&self, name: &str) -> bool {
         self.sql_mode.split(',').any(|mode| mode == name)
+    }
+
+    /// The engine of tables whose statement names none.
+    pub(crate) fn default_engine(&self) -> &'static StorageEngine {
+        let name = self.system.get("default_storage_engine");
+        name.and_then(|name| StorageEngine::named(name)).unwrap_or(DEFAULT_ENGINE)
     }
 
     /// A variable that is a number.

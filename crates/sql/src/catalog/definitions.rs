@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spillway::{Csn, Table};
+use spillway::{Csn, EngineKind, Table};
+use spillway_base::TableId;
 use spillway_types::{Collation, ColumnType, DateTime, Value};
 
 use super::Catalog;
+use super::storage_engines::{DEFAULT_ENGINE, by_name};
 use super::stored_rows::{Stored, Versions, same_stored};
 use crate::errors::Result;
 
@@ -27,9 +29,7 @@ pub(crate) enum DefaultValue {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct ColumnDef {
-    /// What rows know it by; 0 until it is given one. Catalogs from before there were ids have
-    /// none.
-    #[serde(default)]
+    /// What rows know it by; 0 until it is given one.
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) ty: ColumnType,
@@ -37,9 +37,7 @@ pub(crate) struct ColumnDef {
     pub(crate) nullable: bool,
     pub(crate) default: DefaultValue,
     /// What rows have that were written before the column was added: fixed with the column,
-    /// whatever becomes of its default. Catalogs from before there was this field have none, and
-    /// mean the default.
-    #[serde(default)]
+    /// whatever becomes of its default.
     pub(crate) initial: Option<DefaultValue>,
     pub(crate) on_update_now: bool,
     pub(crate) auto_increment: bool,
@@ -111,6 +109,9 @@ pub(crate) struct TableDef {
     pub(crate) id: u32,
     pub(crate) db: String,
     pub(crate) name: String,
+    /// Which keeps all its key spaces.
+    #[serde(with = "by_name")]
+    pub(crate) engine: EngineKind,
     pub(crate) columns: Vec<ColumnDef>,
     /// Columns of the primary key; empty where rows have a hidden number.
     pub(crate) primary: Vec<IndexPart>,
@@ -122,12 +123,9 @@ pub(crate) struct TableDef {
     pub(crate) comment: String,
     pub(crate) auto_increment: u64,
     /// The version that rows are written under, and those that rows may have from before.
-    #[serde(default)]
     pub(crate) schema: u16,
-    #[serde(default)]
     pub(crate) layouts: Vec<Layout>,
     /// No row in the newest state is of a version before this; only older snapshots read such.
-    #[serde(default)]
     pub(crate) fresh_from: u16,
     /// While indexes are built. Nothing but changes of rows sees them before they are among
     /// `indexes`.
@@ -146,7 +144,7 @@ pub(crate) struct TableDef {
 }
 
 impl TableDef {
-    /// A table without columns, with its database's collation.
+    /// A table of the default engine without columns, with its database's collation.
     pub(crate) fn empty(id: u32, db: String, name: String, catalog: &Catalog) -> TableDef {
         let collation =
             catalog.databases.get(&db).map_or_else(Collation::default, |db| db.collation);
@@ -154,6 +152,7 @@ impl TableDef {
             id,
             db,
             name,
+            engine: DEFAULT_ENGINE.kind,
             columns: Vec::new(),
             primary: Vec::new(),
             space: 0,
@@ -194,6 +193,12 @@ impl TableDef {
         if !versions.is_sorted_by(|a, b| a < b) || self.fresh_from > self.schema {
             return Err("versions of its schema that are not in their order");
         }
+        let becoming = self.becoming.iter().flat_map(|becoming| &becoming.indexes);
+        let indexes = self.indexes.iter().chain(becoming).map(|index| index.space);
+        let mut spaces = indexes.chain([self.space]).map(TableId);
+        if !spaces.all(|space| space.engine() == Some(self.engine)) {
+            return Err("a key space of an engine that is not its own");
+        }
         let after = self.becoming.as_ref().and_then(|becoming| becoming.after.as_ref());
         after.map_or(Ok(()), |after| after.check())
     }
@@ -204,8 +209,7 @@ impl TableDef {
         self.columns.iter().map(|column| column.id).chain(layouts).max().unwrap_or(0)
     }
 
-    /// Gives columns that have none the ids after one, which comes to the same each time for a
-    /// definition that is stored without ids.
+    /// Gives columns that have none the ids after one.
     pub(crate) fn number_columns(&mut self, mut last: u32) {
         for column in self.columns.iter_mut().filter(|column| column.id == 0) {
             last += 1;
@@ -253,7 +257,7 @@ impl TableDef {
     }
 
     pub(crate) fn rows(&self) -> Table {
-        spillway_base::TableId(self.space)
+        TableId(self.space)
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<usize> {

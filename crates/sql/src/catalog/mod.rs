@@ -3,13 +3,14 @@
 //! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database
 //! (`d/NAME`), table (`t/DB/NAME`) and user (`u/NAME@HOST`, where `@` and `%` in the name are `%40`
 //! and `%25`). Sessions read an immutable snapshot in memory, which each change
-//! replaces whole. Beside them are numbers (u64, little-endian): the largest of a table (`n`) and
-//! of an account (`nu`), and for tables with an AUTO_INCREMENT column the bound that no number
-//! given reaches (`a/` and the table's number, u32, big-endian). Where indexes of a table are built
-//! (`ddl/online`), `b/` and the table's number has how far: a byte, 1 where they are to be dropped
-//! and else 0, and the key of the last row that has its entries, empty where none has. `m/`, the
-//! table's number and the key of a row, without a value, says that the row was given values of a
-//! unique index that is built which another row may have.
+//! replaces whole. Beside them are numbers (u64, little-endian): that of the format ([`FORMAT`],
+//! `f`), the largest of a table (`n`) and of an account (`nu`), and for tables with an
+//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32,
+//! big-endian). Where indexes of a table are built (`ddl/online`), `b/` and the table's number has
+//! how far: a byte, 1 where they are to be dropped and else 0, and the key of the last row that has
+//! its entries, empty where none has. `m/`, the table's number and the key of a row, without a
+//! value, says that the row was given values of a unique index that is built which another row may
+//! have.
 
 #[cfg(test)]
 mod change_tests;
@@ -31,8 +32,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spillway::{
-    Csn, Database, Direction, Durability, KeyRange, Table, Transaction, TransactionOptions,
-    prefix_end,
+    Csn, Database, Direction, Durability, EngineKind, KeyRange, Table, Transaction,
+    TransactionOptions, prefix_end,
 };
 use spillway_types::{Collation, Date, DateTime};
 
@@ -45,6 +46,7 @@ pub(crate) use definitions::{
     moved, shift_timestamps, unhex,
 };
 pub(crate) use passwords::{md5_hex, stored_as_text, stored_from_text, stored_password};
+pub use storage_engines::parse_engine;
 pub(crate) use storage_engines::{DEFAULT_ENGINE, STORAGE_ENGINES, StorageEngine};
 #[cfg(any(test, fuzzing))]
 pub(crate) use stored_rows::is_newest;
@@ -56,6 +58,11 @@ pub(crate) use user::{ALL, AccountLimits, GRANT_OPTION, LockTime, Lockout, every
 pub(crate) use virtual_tables::{VIRTUAL, virtual_table};
 
 pub(crate) const CATALOG: &str = "sys.catalog";
+/// The key of the number of the format.
+const FORMAT_KEY: &[u8] = b"f";
+/// The format of the stored catalog. A change of what is stored takes the next number, and no
+/// catalog of an earlier format is read.
+const FORMAT: u64 = 2;
 /// The key of the number that the newest account has.
 const ACCOUNT_NUMBER: &[u8] = b"nu";
 /// How the names of tables' key spaces begin.
@@ -99,6 +106,7 @@ impl Catalog {
                 let space = txn.create_table(CATALOG, DEFAULT_ENGINE.kind)?;
                 let root = UserDef { grants: user::everything(), ..UserDef::new(0, "root", "%") };
                 let change = Change { txn: &txn, space };
+                txn.put(space, FORMAT_KEY, &FORMAT.to_le_bytes())?;
                 change.put_user(&root)?;
                 change.put_database(&DatabaseDef {
                     name: "test".to_owned(),
@@ -108,8 +116,12 @@ impl Catalog {
             }
             Err(error) => return Err(error.into()),
         };
+        let format = Change { txn: &txn, space }.number(FORMAT_KEY)?;
+        if format != FORMAT {
+            let text = format!("The catalog is of format {format}, not {FORMAT}");
+            return Err(SqlError::new(1034, text));
+        }
         let catalog = Catalog::read(&txn, space)?;
-        Change { txn: &txn, space }.rename_user_keys()?;
         txn.commit().wait()?;
         Ok(catalog)
     }
@@ -134,8 +146,6 @@ impl Catalog {
             Some(b't') => {
                 let mut table: TableDef = from_json(key, value)?;
                 table.check().map_err(|why| damaged(key, &why))?;
-                table.columns.iter_mut().for_each(ColumnDef::fix_initial);
-                table.number_columns(table.last_column_id());
                 table.prepare();
                 self.tables.insert((table.db.clone(), table.name.clone()), Arc::new(table));
             }
@@ -336,25 +346,6 @@ impl<'t> Change<'t> {
         Ok(next)
     }
 
-    /// Gives accounts the keys that they have now. Earlier versions wrote names as they are, so
-    /// that `'x'@'y@z'` had the key of `'x@y'@'z'`.
-    fn rename_user_keys(&self) -> Result<()> {
-        let (start, end) = (b"u/", end_of(b"u/"));
-        let mut moved = Vec::new();
-        let range = KeyRange::new(start, end.as_deref());
-        let mut scan = self.txn.scan(self.space, range, Direction::Forward)?;
-        while scan.advance()? {
-            let user: UserDef = from_json(scan.key(), scan.value())?;
-            if user_key(&user).as_bytes() != scan.key() {
-                moved.push((scan.key().to_vec(), user));
-            }
-        }
-        drop(scan);
-        // An old key may be what another account's key is now.
-        moved.iter().try_for_each(|(key, _)| self.txn.delete(self.space, key))?;
-        moved.iter().try_for_each(|(_, user)| self.put_user(user))
-    }
-
     pub(crate) fn put_user(&self, user: &UserDef) -> Result<()> {
         Ok(self.txn.put(self.space, user_key(user).as_bytes(), &json(user)?)?)
     }
@@ -363,14 +354,15 @@ impl<'t> Change<'t> {
         Ok(self.txn.delete(self.space, user_key(user).as_bytes())?)
     }
 
-    /// Makes a key space for a table. Its name is never shown and never changes.
-    pub(crate) fn create_space(&self, table: u32, label: &str) -> Result<u32> {
+    /// Makes a key space for a table, in the table's engine. Its name is never shown and never
+    /// changes.
+    pub(crate) fn create_space(&self, table: u32, engine: EngineKind, label: &str) -> Result<u32> {
         let name = |number: usize| format!("{}{label}/{number}", spaces_of(table));
         let mut number = self.txn.tables(&spaces_of(table))?.len();
         while self.txn.table(&name(number)).is_ok() {
             number += 1;
         }
-        Ok(self.txn.create_table(&name(number), DEFAULT_ENGINE.kind)?.0)
+        Ok(self.txn.create_table(&name(number), engine)?.0)
     }
 
     /// Drops a key space of a table, if it is there.

@@ -1,11 +1,12 @@
-//! The table engines, as SQL names them.
+//! The table engines, as SQL and the stored catalog name them.
 
-use spillway::{EngineKind, Table};
+use spillway::EngineKind;
 
 /// A table engine.
+#[derive(Debug)]
 pub(crate) struct StorageEngine {
     pub(crate) kind: EngineKind,
-    /// The name in `ENGINE=` and SHOW.
+    /// The name in `ENGINE=` and SHOW, and in the stored catalog.
     pub(crate) name: &'static str,
     /// Another name that `ENGINE=` takes.
     alias: &'static str,
@@ -13,18 +14,24 @@ pub(crate) struct StorageEngine {
     pub(crate) comment: &'static str,
 }
 
-/// All engines, the default first. There is only one: a table's definition records no engine, and
-/// each key space is created in the default.
-pub(crate) const STORAGE_ENGINES: &[StorageEngine] = &[StorageEngine {
+const TIERED: StorageEngine = StorageEngine {
     kind: EngineKind::Tiered,
     name: "TIERED",
     alias: "XENGINE",
     comment: "LSM-tree of 2 MB extents, for data larger than memory (alias XENGINE)",
-}];
+};
 
-const _: () = assert!(STORAGE_ENGINES.len() == 1, "record a table's engine in its definition");
+const MEMORY_OPTIMIZED: StorageEngine = StorageEngine {
+    kind: EngineKind::Memory,
+    name: "MEMORY_OPTIMIZED",
+    alias: "HIENGINE",
+    comment: "Rows in memory over the log, for data whose keys fit memory (alias HIENGINE)",
+};
 
-/// The engine of tables whose statement names none.
+/// All engines.
+pub(crate) const STORAGE_ENGINES: &[StorageEngine; EngineKind::COUNT] = &[TIERED, MEMORY_OPTIMIZED];
+
+/// The engine of tables whose statement names none, unless `default_storage_engine` says otherwise.
 pub(crate) const DEFAULT_ENGINE: &StorageEngine = &STORAGE_ENGINES[0];
 
 impl StorageEngine {
@@ -34,10 +41,40 @@ impl StorageEngine {
         STORAGE_ENGINES.iter().find(|engine| is(engine.name) || is(engine.alias))
     }
 
-    /// The engine that keeps a key space.
-    pub(crate) fn of(space: Table) -> &'static StorageEngine {
-        let kind = space.engine();
-        STORAGE_ENGINES.iter().find(|engine| Some(engine.kind) == kind).unwrap_or(DEFAULT_ENGINE)
+    /// The engine of a kind.
+    pub(crate) fn of(kind: EngineKind) -> &'static StorageEngine {
+        STORAGE_ENGINES.iter().find(|engine| engine.kind == kind).unwrap_or(DEFAULT_ENGINE)
+    }
+}
+
+/// The name of the engine that a name or an alias means, in any case, as `default_storage_engine`
+/// has it.
+#[must_use]
+pub fn parse_engine(text: &str) -> Option<&'static str> {
+    StorageEngine::named(text).map(|engine| engine.name)
+}
+
+/// An engine in the stored catalog: its name.
+pub(super) mod by_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use spillway::EngineKind;
+
+    use super::StorageEngine;
+
+    pub(crate) fn serialize<S: Serializer>(
+        kind: &EngineKind,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(StorageEngine::of(*kind).name)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<EngineKind, D::Error> {
+        let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let engine = StorageEngine::named(&name).map(|engine| engine.kind);
+        engine.ok_or_else(|| D::Error::custom(format!("unknown engine {name}")))
     }
 }
 
@@ -50,8 +87,16 @@ mod tests {
         for engine in STORAGE_ENGINES {
             for name in [engine.name, engine.alias, &engine.name.to_lowercase()] {
                 assert_eq!(StorageEngine::named(name).map(|found| found.kind), Some(engine.kind));
+                assert_eq!(parse_engine(name), Some(engine.name));
             }
         }
         assert!(StorageEngine::named("InnoDB").is_none() && StorageEngine::named("").is_none());
+    }
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        for kind in EngineKind::ALL {
+            assert_eq!(StorageEngine::of(kind).kind, kind);
+        }
     }
 }

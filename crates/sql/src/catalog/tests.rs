@@ -1,5 +1,7 @@
 //! What the catalog has of tables, read back.
 
+use spillway::{Database, Settings};
+use spillway_base::TableId;
 use spillway_types::ColumnType;
 
 use super::*;
@@ -34,7 +36,7 @@ fn a_definition_that_makes_no_sense_is_damage() {
     table.layouts =
         vec![Layout { schema: 0, columns: vec![7, 1] }, Layout { schema: 1, columns: vec![2, 1] }];
     taken(&table).unwrap();
-    let changes: [(&str, &dyn Fn(&mut TableDef)); 10] = [
+    let changes: [(&str, &dyn Fn(&mut TableDef)); 13] = [
         ("key", &|table| table.primary[0].column = 3),
         ("key", &|table| {
             let parts = vec![IndexPart { column: 3, prefix: Some(1) }];
@@ -46,6 +48,14 @@ fn a_definition_that_makes_no_sense_is_damage() {
         ("key", &|table| {
             let mut after = table.clone();
             after.primary[0].column = 3;
+            let after = Some(Box::new(after));
+            table.becoming = Some(Becoming { indexes: Vec::new(), after, filled: false });
+        }),
+        ("engine", &|table| table.engine = EngineKind::Memory),
+        ("engine", &|table| table.space = TableId::new(EngineKind::Memory, 1).0),
+        ("engine", &|table| {
+            let mut after = table.clone();
+            (after.engine, after.space) = (EngineKind::Memory, 7);
             let after = Some(Box::new(after));
             table.becoming = Some(Becoming { indexes: Vec::new(), after, filled: false });
         }),
@@ -64,5 +74,33 @@ fn a_definition_that_makes_no_sense_is_damage() {
         change(&mut damaged);
         let error = taken(&damaged).expect_err("it makes no sense").to_string();
         assert!(error.contains("t/d/t") && error.contains(why), "{at}: {error}");
+    }
+}
+
+#[test]
+fn a_definition_keeps_its_engine() {
+    for engine in EngineKind::ALL {
+        let mut table = TableDef::empty(1, "d".into(), "t".into(), &Catalog::default());
+        (table.engine, table.space) = (engine, TableId::new(engine, 5).0);
+        let mut catalog = Catalog::default();
+        catalog.take(b"t/d/t", &json(&table).unwrap()).unwrap();
+        assert_eq!(catalog.table("d", "t").unwrap().engine, engine);
+    }
+}
+
+#[test]
+fn a_catalog_of_another_format_is_refused() {
+    let db = Database::open_in_memory(Settings::default()).unwrap();
+    Catalog::load(&db).unwrap();
+    for format in [None, Some(FORMAT - 1), Some(FORMAT + 1)] {
+        let txn = db.begin(TransactionOptions::new());
+        let space = txn.table(CATALOG).unwrap();
+        match format {
+            Some(format) => txn.put(space, FORMAT_KEY, &format.to_le_bytes()).unwrap(),
+            None => txn.delete(space, FORMAT_KEY).unwrap(),
+        }
+        txn.commit().wait().unwrap();
+        let error = Catalog::load(&db).expect_err("it is of another format");
+        assert!(error.code == 1034 && error.message.contains("format"), "{error}");
     }
 }

@@ -156,8 +156,9 @@ impl Alteration {
     fn create_spaces(&mut self, db: &Database, built: &mut Built) -> Result<Vec<u32>> {
         let txn = db.begin(unawaited());
         let change = Change::new(&txn)?;
+        let (id, engine) = (self.after.id, self.after.engine);
         let mut create = |label: &str| -> Result<u32> {
-            let space = change.create_space(self.before.id, label)?;
+            let space = change.create_space(id, engine, label)?;
             built.spaces.push(space);
             Ok(space)
         };

@@ -7,9 +7,7 @@ use super::checks::{NewCheck, rename_checks};
 use super::columns::{Spelling, charset_named, check_names};
 use super::keys::{add_index, check_keys, parts, set_primary};
 use super::{Ddl, Terms, exists};
-use crate::catalog::{
-    DEFAULT_ENGINE, DatabaseDef, IndexPart, StorageEngine, TableDef, collation_named,
-};
+use crate::catalog::{DatabaseDef, IndexPart, StorageEngine, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
 
 /// The collation that CREATE DATABASE names.
@@ -76,6 +74,7 @@ impl Ddl<'_> {
             }
             None => {
                 let mut def = TableDef::empty(id, db, name, terms.catalog);
+                def.engine = terms.engine;
                 terms.define(&mut def, create)?;
                 def
             }
@@ -162,29 +161,31 @@ impl Terms<'_> {
 
     pub(super) fn table_options(&self, def: &mut TableDef, options: &[SqlOption]) -> Result<()> {
         let options = options.iter().map(option_text).collect::<Result<Vec<_>>>()?;
-        // A collation says more than a character set, wherever it stands.
-        let (collations, others): (Vec<_>, Vec<_>) =
-            options.iter().partition(|(key, _)| key.ends_with("COLLATE"));
-        for (key, value) in others.into_iter().chain(collations) {
-            self.table_option(def, key, value)?;
-        }
-        Ok(())
+        // A collation says more than a character set, wherever it stands. Warnings about options
+        // name the engine.
+        let order = |key: &str| match key {
+            "ENGINE" => 0,
+            key if key.ends_with("COLLATE") => 2,
+            _ => 1,
+        };
+        let mut options: Vec<_> = options.iter().collect();
+        options.sort_by_key(|(key, _)| order(key));
+        options.into_iter().try_for_each(|(key, value)| self.table_option(def, key, value))
     }
 
     fn table_option(&self, def: &mut TableDef, key: &str, value: &str) -> Result<()> {
         match key {
-            "ENGINE" => {
-                if StorageEngine::named(value).is_none() {
-                    if self.engine_named {
-                        let text = format!("Unknown storage engine '{value}'");
-                        return Err(SqlError::new(1286, text));
-                    }
-                    self.warn(SqlError::new(1286, format!("Unknown storage engine '{value}'")));
-                    let (engine, table) = (DEFAULT_ENGINE.name, &def.name);
+            "ENGINE" => match StorageEngine::named(value) {
+                Some(engine) => def.engine = engine.kind,
+                None if self.engine_named => return Err(SqlError::unknown_engine(value)),
+                // A new table has the default engine, and one that is altered keeps its own.
+                None => {
+                    self.warn(SqlError::unknown_engine(value));
+                    let (engine, table) = (StorageEngine::of(def.engine).name, &def.name);
                     let text = format!("Using storage engine {engine} for table '{table}'");
                     self.warn(SqlError::new(1266, text));
                 }
-            }
+            },
             "AUTO_INCREMENT" => {
                 let next = value.parse::<u64>();
                 let next = next.map_err(|_| SqlError::syntax(format!("near '{value}'")))?;
@@ -199,7 +200,7 @@ impl Terms<'_> {
             "ROW_FORMAT" | "KEY_BLOCK_SIZE" | "STATS_PERSISTENT" | "STATS_AUTO_RECALC"
             | "STATS_SAMPLE_PAGES" | "MAX_ROWS" | "MIN_ROWS" | "AVG_ROW_LENGTH" | "PACK_KEYS"
             | "CHECKSUM" | "DELAY_KEY_WRITE" => {
-                let engine = DEFAULT_ENGINE.name;
+                let engine = StorageEngine::of(def.engine).name;
                 let text = format!(
                     "Table storage engine '{engine}' does not support the create option '{key}'"
                 );

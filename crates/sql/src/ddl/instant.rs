@@ -183,7 +183,8 @@ impl Alteration {
     pub(crate) fn settle(&mut self, context: &Context<'_>) -> Result<()> {
         self.after.number_columns(self.before.last_column_id());
         self.restart_if_new();
-        self.rewrite |= self.demands.insists_on_copy();
+        let moves = self.after.engine != self.before.engine;
+        self.rewrite |= moves || self.demands.insists_on_copy();
         if !self.rewrite {
             self.fill_instantly(context)?;
         }

@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spillway::Transaction;
+use spillway::{EngineKind, Transaction};
 use sqlparser::ast::{self, ObjectType, Statement};
 
 use crate::catalog::{Catalog, Change, SYSTEM, TableDef};
@@ -43,6 +43,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) foreign_key_checks: bool,
     /// The session's time zone, from UTC.
     pub(crate) time_offset_micros: i64,
+    /// The engine of tables whose statement names none.
+    pub(crate) engine: EngineKind,
     /// Whether another engine's name is an error: NO_ENGINE_SUBSTITUTION.
     pub(crate) engine_named: bool,
     pub(crate) warnings: RefCell<Vec<SqlError>>,
@@ -217,9 +219,10 @@ impl Ddl<'_> {
     /// Gives a table empty key spaces.
     fn create_spaces(&self, table: &mut TableDef) -> Result<()> {
         let change = self.change()?;
-        table.space = change.create_space(table.id, "rows")?;
+        let (id, engine) = (table.id, table.engine);
+        table.space = change.create_space(id, engine, "rows")?;
         for index in &mut table.indexes {
-            index.space = change.create_space(table.id, &index.name)?;
+            index.space = change.create_space(id, engine, &index.name)?;
         }
         Ok(())
     }

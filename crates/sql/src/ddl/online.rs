@@ -114,7 +114,7 @@ pub(crate) fn begin(change: &Change<'_>, table: &TableDef, mut becoming: Becomin
         change.drop_space(table.id, index.space)?;
     }
     for index in becoming.indexes.iter_mut().filter(|index| index.space == UNBUILT) {
-        index.space = change.create_space(table.id, &index.name)?;
+        index.space = change.create_space(table.id, table.engine, &index.name)?;
     }
     if let Some(after) = &mut becoming.after {
         for (index, built) in after.indexes.iter_mut().zip(&becoming.indexes) {

@@ -40,7 +40,7 @@ pub(crate) struct Alter {
 impl Alter {
     /// Reads an ALTER TABLE.
     pub(crate) fn parse(tokens: Vec<Token>) -> Result<Alter> {
-        let mut parser = parser::parser(tokens);
+        let mut parser = parser::parser(parser::engine_names(tokens));
         let read = |parser: &mut Parser<'_>| {
             parser.expect_keywords(&[Keyword::ALTER, Keyword::TABLE])?;
             let table = parser.parse_object_name(false)?;

@@ -9,7 +9,8 @@
 //!   that it wrote: existing rows were visited, and rows that came or changed meanwhile were
 //!   written under that version, too. The definition then says so (`TableDef::fresh_from`), once
 //!   data files have those rows and record that: after a crash the log may bring a row that a
-//!   compaction rewrote back in its earlier form (E11). A pass that is cut off keeps what it has
+//!   compaction rewrote back in its earlier form (E11). A memory table's rows are written by
+//!   transactions alone, so the log has the newest form. A pass that is cut off keeps what it has
 //!   done.
 //! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they
 //!   were, and do not count as versions that rows may have. They go with the end of a later pass,
@@ -25,7 +26,7 @@
 //! compactions write in the newest version (`catalog/stored_rows`, V7) meet no conflict, and the
 //! pass skips them; but compactions alone decide which rows they merge, and when.
 
-use spillway::{Database, LockMode, Transaction, TransactionOptions};
+use spillway::{Database, EngineKind, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;
 
 use super::pass::{BATCH_BYTES, Pass, Visitor};
@@ -74,6 +75,9 @@ impl Pass<'_> {
     /// Has rows be as they are after a crash, too, once all were visited: to be done before it is
     /// noted ([`finish`]).
     pub(crate) fn persist(&self) -> Result<()> {
+        if self.table.engine == EngineKind::Memory {
+            return Ok(());
+        }
         // The pool can serve clients with another thread meanwhile.
         Ok(blocking(|| self.db.persist())?)
     }

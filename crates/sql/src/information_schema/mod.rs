@@ -7,18 +7,19 @@ mod status;
 mod tables;
 mod tiered;
 
+use spillway::EngineKind;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use crate::api::{ColumnFlags, ResultColumn, TEXT, text};
-use crate::catalog::{Catalog, DEFAULT_ENGINE, SYSTEM, UserDef};
+use crate::catalog::{Catalog, DEFAULT_ENGINE, SYSTEM, StorageEngine, UserDef};
 use crate::errors::{Result, SqlError};
 use crate::expression::Server;
-use crate::parser::{path_of, word};
+use crate::parser::{name_of, path_of, word};
 use crate::privilege::{grants, quote};
 use crate::variables::Variables;
 use server::{charset_rows, collation_rows, engine_rows, process_rows};
-use status::engine_status;
+use status::{memory_status, tiered_status};
 use tables::{columns_of, create_table, indexes_of, table_status};
 
 pub use labels::Labels;
@@ -146,9 +147,20 @@ fn check_end(plain: &[Token], words: &[String]) -> Result<()> {
     }
 }
 
-/// The row of SHOW ENGINE STATUS: the engine, no name, and the page.
-fn engine_status_rows(page: String) -> Vec<Vec<Value>> {
-    vec![vec![text(DEFAULT_ENGINE.name), text(""), text(page)]]
+/// The row of SHOW ENGINE STATUS: the engine, no name, and the page. The page of an engine that
+/// there is not is the tiered engine's.
+fn engine_status(
+    server: &dyn Server,
+    catalog: &Catalog,
+    user: Option<&UserDef>,
+    engine: Option<&Token>,
+) -> Vec<Vec<Value>> {
+    let engine = StorageEngine::named(&name_of(engine)).unwrap_or(DEFAULT_ENGINE);
+    let page = match engine.kind {
+        EngineKind::Tiered => tiered_status(server, catalog, user),
+        EngineKind::Memory => memory_status(server, catalog),
+    };
+    vec![vec![text(engine.name), text(""), text(page)]]
 }
 
 /// Refuses databases and tables that the user may not see.
@@ -349,15 +361,14 @@ pub(crate) fn show(
         }
         "engines" | "storage" => shown(
             &["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"],
-            engine_rows(),
+            engine_rows(variables),
         ),
         "engine" if !user.is_some_and(|user| user.may_everywhere("PROCESS")) => {
             return Err(grants::missing(&["PROCESS"]));
         }
-        "engine" => shown(
-            &["Type", "Name", "Status"],
-            engine_status_rows(engine_status(server, catalog, user)),
-        ),
+        "engine" => {
+            shown(&["Type", "Name", "Status"], engine_status(server, catalog, user, plain.get(2)))
+        }
         "collation" => {
             let mut out = shown(
                 &["Collation", "Charset", "Id", "Default", "Compiled", "Sortlen", "Pad_attribute"],

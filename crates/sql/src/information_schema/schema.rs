@@ -157,7 +157,7 @@ pub(crate) fn virtual_rows(
         "information_schema.collation_character_set_applicability" => {
             collation_rows().into_iter().map(|row| row[..2].to_vec()).collect()
         }
-        "information_schema.engines" => engine_rows(),
+        "information_schema.engines" => engine_rows(&variables),
         "information_schema.processlist" => process_rows(server, user),
         "information_schema.user_privileges" => catalog
             .users

@@ -3,14 +3,17 @@
 use spillway_types::{Collation, Value};
 
 use crate::api::{int, text};
-use crate::catalog::{DEFAULT_ENGINE, STORAGE_ENGINES, UserDef};
+use crate::catalog::{STORAGE_ENGINES, UserDef};
 use crate::expression::Server;
+use crate::variables::Variables;
 
-pub(super) fn engine_rows() -> Vec<Vec<Value>> {
+/// The engines, for a session with these variables.
+pub(super) fn engine_rows(variables: &Variables) -> Vec<Vec<Value>> {
     let row = |name: &str, support: &str, comment: &str| {
         vec![text(name), text(support), text(comment), text("YES"), text("NO"), text("YES")]
     };
-    let support = |kind| if kind == DEFAULT_ENGINE.kind { "DEFAULT" } else { "YES" };
+    let default = variables.default_engine().kind;
+    let support = |kind| if kind == default { "DEFAULT" } else { "YES" };
     let engines = STORAGE_ENGINES.iter();
     engines.map(|engine| row(engine.name, support(engine.kind), engine.comment)).collect()
 }

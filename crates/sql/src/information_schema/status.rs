@@ -1,17 +1,23 @@
-//! SHOW ENGINE TIERED STATUS: a page for finding the cause of a problem.
+//! SHOW ENGINE STATUS: a page for finding the cause of a problem.
 //!
-//! The page begins with a summary: how far behind the engine is, and which waits occur. The tables,
-//! the commit pipeline by its stages, and all other counters follow.
+//! The page of the tiered engine begins with a summary: how far behind the engine is, and which
+//! waits occur. The tables, the commit pipeline by its stages, and all other counters follow,
+//! except those of the memory engine. The page of the memory engine has its tables and its
+//! counters.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use spillway::{ClassSpace, Metric, TableSpace, TableStatus, TableUse};
+use spillway::{ClassSpace, EngineKind, Metric, TableSpace, TableStatus, TableUse};
+use spillway_base::TableId;
 
 use super::labels::Labels;
 use super::tiered::Readable;
 use crate::catalog::{Catalog, UserDef};
 use crate::expression::Server;
+
+/// How the names of the memory engine's metrics begin.
+const MEMORY_ENGINE: &str = "memory_engine_";
 
 /// Metrics by the prefix of their names, in the order of the page.
 const SECTIONS: [(&str, &[&str]); 3] = [
@@ -34,8 +40,9 @@ const STALLS: [(&str, &str); 10] = [
     ("commits", "stall_commit"),
 ];
 
-/// The page for a user who sees this catalog. Messages about damage contain keys (SIGHT-1).
-pub(super) fn engine_status(
+/// The tiered engine's page for a user who sees this catalog. Messages about damage contain keys
+/// (SIGHT-1).
+pub(super) fn tiered_status(
     server: &dyn Server,
     catalog: &Catalog,
     user: Option<&UserDef>,
@@ -49,7 +56,34 @@ pub(super) fn engine_status(
         table.quarantine = table.quarantine.take().map(|_| hidden());
         table.refused_merge = table.refused_merge.take().map(|_| hidden());
     }
-    page(&db.metrics(), &tables, &names) + &space_page(&db.space(), &names)
+    let mut metrics = db.metrics();
+    metrics.retain(|metric| !metric.name.starts_with(MEMORY_ENGINE));
+    page(&metrics, &tables, &names) + &space_page(&db.space(), &names)
+}
+
+/// The memory engine's page.
+pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
+    let db = server.database();
+    let mut out = String::new();
+    line(&mut out, format_args!("TABLES\n{:<40}{:>12}{:>12}", "", "rows", "memory MB"));
+    let in_memory = |space: &u32| TableId(*space).engine() == Some(EngineKind::Memory);
+    let named = names(catalog).into_iter().filter(|(space, _)| in_memory(space));
+    let named: BTreeMap<String, u32> = named.map(|(space, name)| (name, space)).collect();
+    for (name, space) in named {
+        let size = db.size(TableId(space));
+        let memory = size.used_bytes as f64 / 1e6;
+        line(&mut out, format_args!("{name:<40}{:>12}{memory:>12.1}", size.rows));
+    }
+    line(&mut out, format_args!("\nFIGURES"));
+    for metric in db.metrics().iter().filter(|metric| metric.name.starts_with(MEMORY_ENGINE)) {
+        metric_line(&mut out, metric);
+    }
+    out
+}
+
+fn metric_line(out: &mut String, metric: &Metric) {
+    let value = (metric.value * 1e3).round() / 1e3;
+    line(out, format_args!("{:<40}{value:>20}  {}", metric.name, metric.help));
 }
 
 /// The device space of tables, by tier and by level, in MB.
@@ -212,8 +246,7 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
         line(&mut out, format_args!("\n{title}"));
         let here = |metric: &&Metric| begins.iter().any(|begin| metric.name.starts_with(begin));
         for metric in rest.iter().filter(|metric| here(metric)) {
-            let value = (metric.value * 1e3).round() / 1e3;
-            line(&mut out, format_args!("{:<40}{value:>20}  {}", metric.name, metric.help));
+            metric_line(&mut out, metric);
         }
         rest.retain(|metric| !here(metric));
     }
@@ -222,8 +255,7 @@ fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>
 
 #[cfg(test)]
 mod tests {
-    use spillway::{DeviceClass, EngineKind, LevelSpace, LevelStatus};
-    use spillway_base::TableId;
+    use spillway::{DeviceClass, LevelSpace, LevelStatus};
 
     use super::*;
 

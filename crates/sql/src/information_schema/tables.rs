@@ -133,7 +133,7 @@ pub(super) fn create_table(server: &dyn Server, table: &TableDef) -> String {
         let not = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK ({}){not}", quote(&check.name), check.expr));
     }
-    let (name, engine) = (quote(&table.name), StorageEngine::of(table.rows()).name);
+    let (name, engine) = (quote(&table.name), StorageEngine::of(table.engine).name);
     let mut out = format!("CREATE TABLE {name} (\n{}\n) ENGINE={engine}", lines.join(",\n"));
     if table.auto_column().is_some() {
         let next = server.auto_increment_of(table);
@@ -217,7 +217,7 @@ pub(super) fn rows_estimate(server: &dyn Server, table: &TableDef) -> spillway::
 /// The columns that SHOW TABLE STATUS and `information_schema.tables` share, from a table's engine
 /// to its comment.
 pub(super) fn status_values(server: &dyn Server, table: &TableDef) -> Vec<Value> {
-    let mut values = vec![text(StorageEngine::of(table.rows()).name), int(10), text("Dynamic")];
+    let mut values = vec![text(StorageEngine::of(table.engine).name), int(10), text("Dynamic")];
     values.extend(size_values(server, table));
     values.push(match table.auto_column() {
         Some(_) => int(server.auto_increment_of(table) as i64),

@@ -303,7 +303,36 @@ fn number_params(mut tokens: Vec<Token>) -> (Vec<Token>, usize) {
 
 /// Mends what the parser would misread.
 fn mend(tokens: Vec<Token>) -> Vec<Token> {
-    share_mode(comma_joins(synonyms(hints(tokens))))
+    let tokens = share_mode(comma_joins(synonyms(hints(tokens))));
+    match word(tokens.first()).as_str() {
+        "create" => engine_names(tokens),
+        _ => tokens,
+    }
+}
+
+/// The name of an engine as a text, `ENGINE [=] 'x'`, which the parser knows as a name alone.
+pub(crate) fn engine_names(mut tokens: Vec<Token>) -> Vec<Token> {
+    let solid: Vec<usize> =
+        (0..tokens.len()).filter(|at| !matches!(tokens[*at], Token::Whitespace(_))).collect();
+    let mut depth = 0;
+    for (place, at) in solid.iter().enumerate() {
+        match &tokens[*at] {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            token if depth == 0 && word(Some(token)) == "engine" => {
+                let next = |more: usize| solid.get(place + more).copied();
+                let equals = next(1).is_some_and(|next| tokens[next] == Token::Eq);
+                let named = next(if equals { 2 } else { 1 });
+                if let Some(name) = named.and_then(|named| tokens.get_mut(named))
+                    && let Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) = name
+                {
+                    *name = Token::make_word(text, Some('`'));
+                }
+            }
+            _ => {}
+        }
+    }
+    tokens
 }
 
 /// Words of statements that the parser knows by others alone: SCHEMA for DATABASE, TABLES for

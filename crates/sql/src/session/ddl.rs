@@ -84,6 +84,7 @@ impl Session {
             catalog,
             database,
             foreign_key_checks: variables.flag("foreign_key_checks"),
+            engine: variables.default_engine().kind,
             engine_named: variables.has_mode("NO_ENGINE_SUBSTITUTION"),
             time_offset_micros: variables.time_offset_micros,
             warnings: RefCell::default(),

@@ -6,7 +6,7 @@ use spillway_types::{Collation, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use crate::catalog::{DEFAULT_ENGINE, StorageEngine};
+use crate::catalog::StorageEngine;
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, solid, split_commas, word};
@@ -221,19 +221,17 @@ impl Session {
                 known.ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{text}'")))?;
                 text.to_ascii_lowercase()
             }
-            Kind::Engine => {
-                let engine = StorageEngine::named(&text);
-                if engine.is_none() {
-                    if self.variables.borrow().has_mode("NO_ENGINE_SUBSTITUTION") {
-                        return Err(SqlError::new(
-                            1286,
-                            format!("Unknown storage engine '{text}'"),
-                        ));
-                    }
-                    self.warn(SqlError::new(1286, format!("Unknown storage engine '{text}'")));
+            Kind::Engine => match StorageEngine::named(&text) {
+                Some(engine) => engine.name.to_owned(),
+                None if self.variables.borrow().has_mode("NO_ENGINE_SUBSTITUTION") => {
+                    return Err(SqlError::unknown_engine(&text));
                 }
-                engine.unwrap_or(DEFAULT_ENGINE).name.to_owned()
-            }
+                // The default takes the place of an unknown engine here, too: it stays.
+                None => {
+                    self.warn(SqlError::unknown_engine(&text));
+                    self.current(global, name)
+                }
+            },
             Kind::Other => match name {
                 "sql_mode" => sql_mode(&text)?,
                 durability::NAME => match durability::parse(&text) {
@@ -263,6 +261,15 @@ impl Session {
             },
             Kind::Fixed => return Err(wrong(name, &text)),
         })
+    }
+
+    /// What a variable is now.
+    fn current(&self, global: bool, name: &str) -> String {
+        let current = match global {
+            true => self.instance.0.globals.lock().get(name).cloned(),
+            false => self.variables.borrow().system.get(name).cloned(),
+        };
+        current.unwrap_or_default()
     }
 
     fn bounded(&mut self, name: &str, text: &str, least: u64, most: u64) -> Result<String> {

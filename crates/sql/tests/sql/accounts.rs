@@ -1,8 +1,7 @@
 //! Accounts: who may change whom, what they are called, and who is left (ACCOUNT-1 to ACCOUNT-5,
 //! NAME-5).
 
-use crate::common::{code, in_memory, root, run};
-use spillway::{Database, Settings, TransactionOptions};
+use crate::common::{code, in_memory, instance_of, root, run};
 use spillway_sql::{Instance, Session};
 
 /// An instance with an administrator of accounts, who holds all rights but SYSTEM_USER, and another
@@ -132,7 +131,7 @@ fn accounts_have_keys_of_their_own() {
         let mut root = instance.session("root", "localhost", 7);
         run(&mut root, &format!("SHOW GRANTS FOR {account}")).map(|lines| lines[1].clone())
     };
-    let again = Instance::open(instance.database().clone()).unwrap();
+    let again = instance_of(instance.database().clone()).unwrap();
     for (at, account) in accounts.iter().enumerate() {
         for instance in [&instance, &again] {
             let line = granted(instance, account).unwrap();
@@ -142,30 +141,6 @@ fn accounts_have_keys_of_their_own() {
     run(&mut root, "DROP USER 'x@y'@'z'").unwrap();
     assert_eq!(granted(&instance, "'x@y'@'z'").unwrap_err().code, 1141);
     assert!(granted(&instance, "'x'@'y@z'").is_ok());
-}
-
-/// Accounts of older versions are found under the keys that they had.
-#[test]
-fn stored_accounts_get_their_keys_at_an_opening() {
-    let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
-    run(&mut root(&instance), "CREATE USER 'x@y'@'z'; GRANT SELECT ON test.* TO 'x@y'@'z'")
-        .unwrap();
-    drop(instance);
-    let txn = db.begin(TransactionOptions::new());
-    let space = txn.table("sys.catalog").unwrap();
-    let mut stored = Vec::new();
-    assert!(txn.get(space, b"u/x%40y@z", &mut stored).unwrap());
-    txn.delete(space, b"u/x%40y@z").unwrap();
-    txn.put(space, b"u/x@y@z", &stored).unwrap();
-    txn.commit().wait().unwrap();
-    let instance = Instance::open(db).unwrap();
-    let mut root = root(&instance);
-    run(&mut root, "CREATE USER 'x'@'y@z'").unwrap();
-    let lines = run(&mut root, "SHOW GRANTS FOR 'x@y'@'z'").unwrap();
-    assert_eq!(lines[1], "GRANT SELECT ON `test`.* TO `x@y`@`z`");
-    run(&mut root, "DROP USER 'x@y'@'z'").unwrap();
-    assert_eq!(code(&mut root, "SHOW GRANTS FOR 'x'@'y@z'"), 0);
 }
 
 #[test]

@@ -4,11 +4,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, instance_of, run};
 use spillway::backup::Repository;
 use spillway::{Database, Settings};
 use spillway_base::thread;
-use spillway_sql::Instance;
 
 #[test]
 fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
@@ -43,7 +42,7 @@ fn a_statement_backs_up_all_that_is_committed_for_whoever_may() {
         let to = folder.join(number.to_string());
         repository.restore(Some(number), &to, &mut |_, _| Ok(())).unwrap();
         let db = Database::open(&to, Settings::default()).unwrap();
-        let restored = Instance::open(db.clone()).unwrap();
+        let restored = instance_of(db.clone()).unwrap();
         let mut root = restored.session("root", "localhost", 1);
         assert_eq!(run(&mut root, "SELECT COUNT(*) FROM d.t").unwrap(), [rows]);
         drop(root);
@@ -62,7 +61,7 @@ fn folders_that_backups_cannot_be_in_are_refused() {
     let mut settings = Settings::default();
     settings.log_dir = Some(at("log"));
     let db = Database::open(at("data"), settings).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut root = instance.session("root", "localhost", 1);
     let mut backup = |path: &Path| code(&mut root, &format!("BACKUP TO '{}'", path.display()));
     symlink(at("data"), at("link")).unwrap();
@@ -117,7 +116,7 @@ fn a_backup_is_ended_by_another_session() {
     let folder = std::env::temp_dir().join(format!("spillway-killed-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut root = instance.session("root", "localhost", 1);
     run(&mut root, "CREATE TABLE test.t (id INT PRIMARY KEY); INSERT INTO test.t VALUES (1)")
         .unwrap();

@@ -1,7 +1,7 @@
 //! Statements that change more rows than memory holds: all or nothing, in any way that they find
 //! their rows.
 
-use crate::common::{code, run};
+use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session};
 
@@ -12,7 +12,7 @@ fn session() -> (Instance, Session) {
     let mut settings = Settings::default();
     settings.memory_bytes = 16 << 20;
     settings.transaction_bytes_max = Some(64 << 10);
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test").unwrap();
     let table = "CREATE TABLE t (id INT PRIMARY KEY, k INT, u INT, pad VARCHAR(60), KEY (k), \

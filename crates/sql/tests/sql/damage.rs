@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::common::{Rows, run};
+use crate::common::{Rows, instance_of, run};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session};
 use spillway_storage::sim::SimDisk;
@@ -14,7 +14,7 @@ fn open(disk: &SimDisk) -> Result<(Instance, Session), String> {
     settings.memory_bytes = 64 << 20;
     settings.background_threads = false;
     let db = Database::open_on(Arc::new(disk.clone()), "/db", settings);
-    let instance = Instance::open(db.map_err(|error| error.to_string())?);
+    let instance = instance_of(db.map_err(|error| error.to_string())?);
     let instance = instance.map_err(|error| error.to_string())?;
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test").unwrap();

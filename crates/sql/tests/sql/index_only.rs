@@ -4,7 +4,7 @@
 //! read alone. Each random query is asked of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose
 //! what is run; a failure names its seed.
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
@@ -18,7 +18,7 @@ fn session(instance: &Instance, id: u64) -> Session {
 fn without() -> Instance {
     let mut settings = Settings::default();
     settings.without = vec![Mechanism::IndexOnly];
-    Instance::open(Database::open_in_memory(settings).unwrap()).unwrap()
+    instance_of(Database::open_in_memory(settings).unwrap()).unwrap()
 }
 
 /// A type, one that it can be widened to, its values, and whether equal values are the same.

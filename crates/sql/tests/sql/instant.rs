@@ -1,7 +1,7 @@
 //! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6
 //! of `catalog/stored_rows`.
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
@@ -167,7 +167,7 @@ fn rows_are_copied_when_they_have_too_many_versions() {
     // Nobody writes them anew meanwhile.
     let mut settings = Settings::default();
     settings.without.push(Mechanism::RowRefresh);
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
     for version in 0..64 {
@@ -223,7 +223,7 @@ fn an_older_snapshot_reads_through_a_change() {
 #[test]
 fn rows_are_written_anew_beside_their_table() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
     run(&mut one, "CREATE TABLE other (id INT)").unwrap();
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED, f FLOAT, KEY (f))").unwrap();
@@ -248,7 +248,7 @@ fn rows_are_written_anew_beside_their_table() {
     let after = run(&mut one, all).unwrap();
     assert_eq!(run(&mut one, "CHECK TABLE t").unwrap(), ["test.t check status OK"]);
     drop((one, two, instance));
-    let mut one = session(&Instance::open(db.clone()).unwrap(), 1);
+    let mut one = session(&instance_of(db.clone()).unwrap(), 1);
     edit_entry(&db, |entry| {
         assert!(entry.contains(r#""layouts":[],"fresh_from":4"#), "{entry}");
         entry
@@ -273,7 +273,7 @@ fn edit_entry(db: &Database, edit: impl FnOnce(String) -> String) {
 #[test]
 fn a_row_of_an_unknown_version_is_damage() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)")
         .unwrap();
@@ -284,38 +284,7 @@ fn a_row_of_an_unknown_version_is_damage() {
         assert!(entry.contains(known), "{entry}");
         entry.replace(known, r#""layouts":[]"#)
     });
-    let mut one = session(&Instance::open(db).unwrap(), 1);
+    let mut one = session(&instance_of(db).unwrap(), 1);
     assert_eq!(code(&mut one, "SELECT * FROM t"), 1034);
     assert_eq!(code(&mut one, "UPDATE t SET a = 3 WHERE id = 1"), 1034);
-}
-
-/// A catalog from before columns had ids, and its rows.
-#[test]
-fn tables_from_before_versions_are_changed_instantly() {
-    let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
-    let mut one = session(&instance, 1);
-    run(&mut one, "CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT)").unwrap();
-    run(&mut one, "INSERT INTO t VALUES (1, 2, 3); ALTER TABLE t ADD COLUMN d INT DEFAULT 4")
-        .unwrap();
-    drop((one, instance));
-    edit_entry(&db, |mut entry| {
-        for field in [r#""id":1,"#, r#""id":2,"#, r#""id":3,"#, r#""id":4,"#] {
-            // The first is the table's own.
-            let at = entry.find(r#""columns""#).unwrap();
-            let found = entry[at..].find(field).unwrap();
-            entry.replace_range(at + found..at + found + field.len(), "");
-        }
-        let versions = r#","schema":0,"layouts":[],"fresh_from":0"#;
-        assert!(entry.contains(versions), "{entry}");
-        entry.replace(versions, "")
-    });
-    let mut one = session(&Instance::open(db).unwrap(), 1);
-    run(
-        &mut one,
-        "ALTER TABLE t DROP COLUMN b, ADD COLUMN e INT DEFAULT 5 FIRST, ALGORITHM=INSTANT",
-    )
-    .unwrap();
-    run(&mut one, "INSERT INTO t VALUES (6, 7, 8, 9)").unwrap();
-    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["5 1 3 4", "6 7 8 9"]);
 }

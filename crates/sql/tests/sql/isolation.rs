@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Hurried, Rows, code, in_memory, run};
+use crate::common::{Hurried, Rows, code, in_memory, instance_of, run};
 use spillway::{Database, Settings};
 use spillway_base::thread;
 use spillway_sql::{Instance, Session};
@@ -59,7 +59,7 @@ const LEVELS: [&str; 3] = [READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE];
 impl Bench {
     fn new(level: &'static str) -> Bench {
         let db = Database::open_in_memory(Settings::default()).unwrap();
-        let instance = Instance::open(db).unwrap();
+        let instance = instance_of(db).unwrap();
         let bench = Bench { instance, level, sessions: std::cell::Cell::new(1) };
         let mut session = bench.session();
         let mut rows = Rows::default();
@@ -603,7 +603,7 @@ fn a_change_of_a_table_joined_with_itself_shares_what_it_reads_of_it() {
 #[test]
 fn what_an_error_says_is_durable() {
     let database = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(database).unwrap();
+    let instance = instance_of(database).unwrap();
     let session = |number| {
         let mut session = instance.session("root", "localhost", number);
         session.use_database("test").unwrap();
@@ -725,7 +725,7 @@ fn what_is_not_durable_is_not_told_where_the_log_fails() {
         let mut settings = Settings::default();
         settings.background_threads = false;
         let database = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
-        let instance = Instance::open(database).unwrap();
+        let instance = instance_of(database).unwrap();
         let [mut first, mut second] = [1, 2].map(|number| {
             let mut session = instance.session("root", "localhost", number);
             session.use_database("test").unwrap();

@@ -1,6 +1,6 @@
 //! What DEFAULT and CHECK may name (`planner/stored_expressions`, KEPT-1 and KEPT-2).
 
-use crate::common::{code, run};
+use crate::common::{code, instance_of, run};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Session};
 
@@ -129,7 +129,7 @@ fn a_default_may_be_what_functions_answer() {
 #[test]
 fn a_stored_definition_that_reads_a_table_fails_and_reads_nothing() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db).unwrap();
+    let instance = instance_of(db).unwrap();
     let mut root = root(&instance);
     for sql in [
         "CREATE DATABASE secret; CREATE TABLE secret.s (v VARCHAR(50))",
@@ -158,7 +158,7 @@ fn a_stored_definition_that_reads_a_table_fails_and_reads_nothing() {
     .unwrap();
     txn.commit().wait().unwrap();
     drop(instance);
-    let instance = Instance::open(db).unwrap();
+    let instance = instance_of(db).unwrap();
     let mut user = instance.session("u", "10.0.0.1", 2);
     user.use_database("mine").unwrap();
     for sql in [

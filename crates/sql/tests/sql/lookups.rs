@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Rows, code, run};
+use crate::common::{Rows, code, instance_of, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
@@ -21,7 +21,7 @@ fn open(disk: &SimDisk, together: bool) -> Instance {
     settings.memory_bytes = 64 << 20;
     settings.background_threads = false;
     settings.without.extend((!together).then_some(Mechanism::LookupBatches));
-    Instance::open(Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()).unwrap()
+    instance_of(Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap()).unwrap()
 }
 
 fn session(instance: &Instance, id: u64) -> Session {

@@ -9,6 +9,7 @@ mod bulk;
 mod common;
 mod damage;
 mod depth;
+mod engines;
 mod gathered;
 mod index_only;
 mod instant;

@@ -1,7 +1,7 @@
 //! What sessions keep and what statements are made of counts against the memory budget (TEXT-1,
 //! TEXT-3, UVAR-1, LARGE-1).
 
-use crate::common::{Rows, code, run};
+use crate::common::{Rows, code, instance_of, run};
 use spillway::{Budget, Database, Settings};
 use spillway_base::budget::Use;
 use spillway_sql::{Instance, Session};
@@ -10,7 +10,7 @@ use spillway_types::Value;
 fn session() -> (Instance, Session, Budget) {
     let mut settings = Settings::default();
     settings.memory_bytes = 64 << 20;
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test").unwrap();
     run(&mut session, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();

@@ -2,9 +2,10 @@
 //! whatever comes, the session answers and goes on. `SPILLWAY_NOISE` says how many, `SPILLWAY_SEED`
 //! which.
 
+use crate::common::instance_of;
 use spillway::{Database, Settings};
 use spillway_base::rng::Rng;
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 
 /// Takes a result and checks its shape.
@@ -100,7 +101,7 @@ fn number(name: &str, or: u64) -> u64 {
 }
 
 fn session() -> Session {
-    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
     let mut session = instance.session("root", "localhost", 1);
     let begin = "USE test; SET max_execution_time = 2000; \
                  CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT, s VARCHAR(20) UNIQUE, d DATETIME, KEY (a, d)); \

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Hurried, code, in_memory, run};
+use crate::common::{Hurried, code, in_memory, instance_of, run};
 use spillway::{
     Database, Direction, Durability, KeyRange, LockMode, LockWait, Settings, Transaction,
     TransactionOptions,
@@ -96,7 +96,7 @@ struct HeldUp {
 /// A table with an index whose build does not come past the middle while the lock is there.
 fn held_up(create: &str) -> HeldUp {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     make_table(&mut one);
     let lock = lock_middle(&db);
@@ -263,8 +263,8 @@ fn a_build_goes_on_where_a_shutdown_left_it() {
         assert!(left.len() > 1 && left[0] == 0, "{left:?}");
         let lock = lock_middle(&db);
         // An opening in which it does not come far leaves it, too.
-        Instance::open(db.clone()).unwrap().close();
-        let instance = Instance::open(db.clone()).unwrap();
+        instance_of(db.clone()).unwrap().close();
+        let instance = instance_of(db.clone()).unwrap();
         let mut one = session(&instance, 1);
         run(&mut one, "UPDATE t SET u = u + 2000000 WHERE id IN (2, 4997)").unwrap();
         assert_eq!(indexes(&mut one), ["PRIMARY"]);
@@ -291,7 +291,7 @@ fn a_build_that_was_to_be_dropped_is_dropped_at_the_opening() {
     let catalog = txn.table("sys.catalog").unwrap();
     txn.put(catalog, &[b"b/".as_slice(), &1_u32.to_be_bytes()].concat(), &[1]).unwrap();
     txn.commit().wait().unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     assert_eq!((indexes(&mut one).len(), spaces(&db), progress(&db)), (1, before - 1, None));
     run(&mut one, "DELETE FROM t WHERE u < 100").unwrap();
@@ -353,7 +353,7 @@ fn instant_changes_are_gone_on_with_as_the_indexes_are() {
     instance.shut_down();
     assert_eq!(build.join().unwrap(), 1317);
     drop((one, instance, lock));
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     while indexes(&mut one).len() < 2 {
         std::thread::yield_now();
@@ -439,7 +439,7 @@ fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
 #[test]
 fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     make_small_table(&mut one);
     run(&mut one, "CREATE INDEX v ON t (v)").unwrap();
@@ -460,7 +460,7 @@ fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     let rows = run(&mut one, all).unwrap();
     drop((one, instance));
     // There are no layouts now to read rows of an earlier version by.
-    let mut one = session(&Instance::open(db).unwrap(), 1);
+    let mut one = session(&instance_of(db).unwrap(), 1);
     assert_eq!(run(&mut one, all).unwrap(), rows);
     assert_sound(&mut one);
 }
@@ -477,16 +477,17 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
         ("ALTER TABLE t ADD INDEX u (u), LOCK=EXCLUSIVE", of_index, 0, 1412),
     ] {
         let db = Database::open_in_memory(Settings::default()).unwrap();
-        let instance = Instance::open(db.clone()).unwrap();
+        let instance = instance_of(db.clone()).unwrap();
         let (mut one, mut two) = (session(&instance, 1), session(&instance, 2));
         make_table(&mut one);
         run(&mut one, "CREATE TABLE other (id INT)").unwrap();
-        let last = {
+        let space = {
             let txn = db.begin(TransactionOptions::new());
-            let names = txn.table_names().unwrap();
-            names.iter().map(|name| txn.table(name).unwrap().0).max().unwrap()
+            let tables = txn.tables("").unwrap();
+            let last = tables.iter().map(|(_, table)| table.ordinal()).max().unwrap();
+            let (_, rows) = tables.iter().find(|(name, _)| name == "i/1/rows/0").unwrap();
+            TableId::new(rows.engine().unwrap(), last + 1)
         };
-        let space = TableId(last + 1);
         let lock = db.begin(TransactionOptions::new());
         assert!(lock.lock_name(space, &middle, LockMode::Exclusive, LockWait::NoWait).unwrap());
         let change = beside(&instance, 9, alter);
@@ -522,7 +523,7 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
 #[test]
 fn rows_of_commits_that_are_on_their_way_are_held_to_a_new_constraint() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
+    let instance = instance_of(db.clone()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
     let done = Arc::new(AtomicBool::new(false));

@@ -5,6 +5,7 @@
 //! transactions while a writer goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a
 //! failure names its seed.
 
+use crate::common::instance_of;
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
@@ -55,7 +56,7 @@ fn both() -> [Instance; 2] {
     [vec![], vec![Mechanism::PointReads]].map(|without| {
         let mut settings = Settings::default();
         settings.without = without;
-        Instance::open(Database::open_in_memory(settings).unwrap()).unwrap()
+        instance_of(Database::open_in_memory(settings).unwrap()).unwrap()
     })
 }
 

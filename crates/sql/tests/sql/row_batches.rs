@@ -5,7 +5,7 @@
 //! one by one. In each a reader keeps its snapshot, and what it has written itself, while a writer
 //! goes on. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose what is run; a failure names its seed.
 
-use crate::common::{code, in_memory, run};
+use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session};
@@ -13,7 +13,7 @@ use spillway_sql::{Instance, Session};
 fn one_by_one() -> Instance {
     let mut settings = Settings::default();
     settings.without = vec![Mechanism::RowBatches];
-    Instance::open(Database::open_in_memory(settings).unwrap()).unwrap()
+    instance_of(Database::open_in_memory(settings).unwrap()).unwrap()
 }
 
 /// Keys of rows are below this.

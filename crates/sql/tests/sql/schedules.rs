@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::sync::mpsc;
 
-use crate::common::run;
+use crate::common::{instance_of, run};
 use spillway::{Database, Settings};
 use spillway_base::thread;
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
@@ -185,7 +185,7 @@ fn play(instance: &Instance, schedule: &Schedule, level: &str) -> Vec<String> {
 fn clients_are_told_what_schedules_say() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/schedules");
     let database = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(database).unwrap();
+    let instance = instance_of(database).unwrap();
     let mut played = 0;
     let mut wrong = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {

@@ -1,6 +1,9 @@
 //! Scripts of SQL with what they answer. Each `scripts/*.sql` holds statements, and after each the
 //! lines it gave, behind `-- `. `SPILLWAY_REWRITE=1` writes what comes out.
 
+use std::path::PathBuf;
+
+use crate::common::engines::{Placement, next_engine};
 use spillway::{Database, Settings};
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, SqlError};
 use spillway_types::ValueRef;
@@ -50,39 +53,80 @@ impl ResultSink for Lines {
     }
 }
 
-#[test]
-fn scripts_answer_what_they_say() {
+/// The engines' own script, which says itself where its tables are.
+const ENGINES: &str = "engines.sql";
+
+fn scripts() -> Vec<PathBuf> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sql/scripts");
     let mut paths: Vec<_> =
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty());
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let instance =
-            Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
-        let mut session = instance.session("root", "localhost", 1);
-        session.use_database("test").unwrap();
-        let (mut out, mut statement) = (String::new(), String::new());
-        for line in text.lines().filter(|line| !line.starts_with("-- ")) {
-            out += &format!("{line}\n");
-            if line.starts_with('#') {
-                continue;
-            }
-            statement += &format!("{line}\n");
-            if line.trim_end().ends_with(';') {
-                let mut lines = Lines::default();
-                if let Err(error) = session.query(&statement, &mut lines) {
-                    lines.0.push(error.to_string());
-                }
-                lines.0.iter().for_each(|line| out += &format!("-- {line}\n"));
-                statement.clear();
-            }
+    paths
+}
+
+/// A script's text with what its statements answer.
+fn played(text: &str, placement: Placement) -> String {
+    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    if let Placement::In(engine) = placement {
+        instance.set_global("default_storage_engine", engine);
+    }
+    let mut session = instance.session("root", "localhost", 1);
+    session.use_database("test").unwrap();
+    let (mut out, mut statement) = (String::new(), String::new());
+    for line in text.lines().filter(|line| !line.starts_with("-- ")) {
+        out += &format!("{line}\n");
+        if line.starts_with('#') {
+            continue;
         }
+        statement += &format!("{line}\n");
+        if line.trim_end().ends_with(';') {
+            if placement == Placement::Mixed && statement.starts_with("CREATE TABLE") {
+                let set = format!("SET default_storage_engine = {}", next_engine());
+                session.query(&set, &mut Lines::default()).unwrap();
+            }
+            let mut lines = Lines::default();
+            if let Err(error) = session.query(&statement, &mut lines) {
+                lines.0.push(error.to_string());
+            }
+            lines.0.iter().for_each(|line| out += &format!("-- {line}\n"));
+            statement.clear();
+        }
+    }
+    out
+}
+
+#[test]
+fn scripts_answer_what_they_say() {
+    for path in scripts() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let out = played(&text, Placement::Default);
         if std::env::var_os("SPILLWAY_REWRITE").is_some() {
             std::fs::write(&path, out).unwrap();
         } else {
             assert!(out == text, "{} answers otherwise:\n{out}", path.display());
         }
     }
+}
+
+/// Plays the scripts with their tables elsewhere: nothing but the name of the engine may differ.
+fn play_elsewhere(placement: Placement) {
+    for path in scripts().into_iter().filter(|path| !path.ends_with(ENGINES)) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let out = played(&text, placement).replace("MEMORY_OPTIMIZED", "TIERED");
+        let differs = text.lines().zip(out.lines()).position(|(text, out)| text != out);
+        let at = differs.unwrap_or_else(|| text.lines().count());
+        let near = out.lines().skip(at.saturating_sub(3)).take(5).collect::<Vec<_>>().join("\n");
+        assert!(out == text, "{}:{} answers otherwise:\n{near}", path.display(), at + 1);
+    }
+}
+
+#[test]
+fn scripts_answer_the_same_in_memory() {
+    play_elsewhere(Placement::In("MEMORY_OPTIMIZED"));
+}
+
+#[test]
+fn scripts_answer_the_same_over_both_engines() {
+    play_elsewhere(Placement::Mixed);
 }

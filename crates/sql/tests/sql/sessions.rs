@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::common::{Rows, code, in_memory as instance, run};
+use crate::common::{Rows, code, in_memory as instance, instance_of, run};
 use spillway::{Database, Durability, Settings, TransactionOptions};
 use spillway_base::budget::Use;
 use spillway_base::{clock, thread};
@@ -176,29 +176,6 @@ fn a_unique_index_is_not_made_over_what_others_insert_meanwhile() {
 }
 
 #[test]
-fn a_catalog_without_initial_values_means_the_defaults_it_has() {
-    let db = Database::open_in_memory(Settings::default()).unwrap();
-    let instance = Instance::open(db.clone()).unwrap();
-    let mut one = session(&instance, 1);
-    run(&mut one, "CREATE TABLE t (id INT); INSERT INTO t VALUES (1)").unwrap();
-    run(&mut one, "ALTER TABLE t ADD COLUMN n INT DEFAULT 7").unwrap();
-    drop((one, instance));
-    let txn = db.begin(TransactionOptions::new());
-    let catalog = txn.table("sys.catalog").unwrap();
-    let mut entry = Vec::new();
-    assert!(txn.get(catalog, b"t/test/t", &mut entry).unwrap());
-    let older = String::from_utf8(entry).unwrap();
-    let initial = r#","initial":{"Const":["7",false]}"#;
-    assert!(older.contains(initial), "{older}");
-    let older = older.replace(initial, "").replace(r#","initial":"Null""#, "");
-    txn.put(catalog, b"t/test/t", older.as_bytes()).unwrap();
-    txn.commit().wait().unwrap();
-    let mut one = session(&Instance::open(db).unwrap(), 1);
-    run(&mut one, "ALTER TABLE t ALTER COLUMN n SET DEFAULT 9").unwrap();
-    assert_eq!(run(&mut one, "SELECT * FROM t").unwrap(), ["1 7"]);
-}
-
-#[test]
 fn tables_that_come_and_go_at_once_are_all_known() {
     const THREADS: u64 = 4;
     let instance = instance();
@@ -239,13 +216,13 @@ fn next(session: &mut Session) -> u64 {
 #[test]
 fn a_number_is_not_given_again_after_a_restart() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let opened = Instance::open(db.clone()).unwrap();
+    let opened = instance_of(db.clone()).unwrap();
     let mut one = session(&opened, 1);
     run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
     run(&mut one, "INSERT INTO t VALUES (), (), (); DELETE FROM t WHERE id = 3").unwrap();
     drop((one, opened));
     // What a clean end left is gone on with.
-    let opened = Instance::open(db.clone()).unwrap();
+    let opened = instance_of(db.clone()).unwrap();
     let mut one = session(&opened, 1);
     assert_eq!(next(&mut one), 4);
     run(&mut one, "INSERT INTO t VALUES (), (20), (); DELETE FROM t WHERE id > 4").unwrap();
@@ -253,7 +230,7 @@ fn a_number_is_not_given_again_after_a_restart() {
     drop(one);
     // No end at all.
     std::mem::forget(opened);
-    let opened = Instance::open(db).unwrap();
+    let opened = instance_of(db).unwrap();
     let mut one = session(&opened, 1);
     assert!((22..22 + 256).contains(&next(&mut one)), "{}", next(&mut one));
     let given = next(&mut one);
@@ -298,7 +275,7 @@ fn the_number_that_comes_next_can_be_set() {
 fn a_table_does_not_take_up_the_numbers_of_one_that_was_dropped() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
     for round in 0..3 {
-        let opened = Instance::open(db.clone()).unwrap();
+        let opened = instance_of(db.clone()).unwrap();
         let mut one = session(&opened, 1);
         run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
         run(&mut one, "INSERT INTO t VALUES (), ()").unwrap();
@@ -311,7 +288,7 @@ fn a_table_does_not_take_up_the_numbers_of_one_that_was_dropped() {
 fn large() -> (Instance, Session) {
     let mut settings = Settings::default();
     settings.memory_bytes = 16 << 20;
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, n INT, s VARCHAR(7000))").unwrap();
     for chunk in 0..4 {
@@ -328,7 +305,7 @@ fn large() -> (Instance, Session) {
 fn rows_that_a_statement_holds_fit_the_memory_budget() {
     let mut settings = Settings::default();
     settings.memory_bytes = 16 << 20;
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut one = session(&instance, 1);
     run(&mut one, "CREATE TABLE h (id INT PRIMARY KEY, n INT, s MEDIUMTEXT)").unwrap();
     run(&mut one, "CREATE TABLE other (id INT PRIMARY KEY, n INT, s MEDIUMTEXT)").unwrap();
@@ -483,7 +460,7 @@ fn a_sleep_of_nearly_nothing_ends() {
 #[test]
 fn what_a_crash_left_of_an_alter_goes_with_the_next_opening() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
-    let opened = Instance::open(db.clone()).unwrap();
+    let opened = instance_of(db.clone()).unwrap();
     let mut one = session(&opened, 1);
     run(&mut one, "CREATE TABLE t (id INT PRIMARY KEY, n INT, KEY (n))").unwrap();
     let txn = db.begin(TransactionOptions::new());
@@ -492,7 +469,7 @@ fn what_a_crash_left_of_an_alter_goes_with_the_next_opening() {
     txn.commit().wait().unwrap();
     assert_eq!(spaces(&opened), 3);
     drop((one, opened));
-    let opened = Instance::open(db).unwrap();
+    let opened = instance_of(db).unwrap();
     assert_eq!(spaces(&opened), 2);
     let mut one = session(&opened, 1);
     run(&mut one, "INSERT INTO t VALUES (1, 2)").unwrap();

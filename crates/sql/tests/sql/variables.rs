@@ -1,8 +1,7 @@
 //! What a database was opened with is shown by its variables, and cannot be set by them.
 
-use crate::common::{code, run};
+use crate::common::{code, instance_of, run};
 use spillway::{CompactionKind, Compression, Database, Durability, Settings};
-use spillway_sql::Instance;
 
 #[test]
 fn settings_of_a_database_are_variables_that_nobody_sets() {
@@ -18,7 +17,7 @@ fn settings_of_a_database_are_variables_that_nobody_sets() {
     settings.compaction_order = vec![CompactionKind::SelfMajor];
     settings.background_threads = false;
     let shown = settings.shown();
-    let instance = Instance::open(Database::open_in_memory(settings).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(settings).unwrap()).unwrap();
     let mut root = instance.session("root", "localhost", 1);
     for (name, value) in &shown {
         let line = format!("spillway_{name} {value}");

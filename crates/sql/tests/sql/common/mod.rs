@@ -2,11 +2,14 @@
 #![allow(dead_code)]
 
 pub(crate) mod deep;
+pub(crate) mod engines;
 
 use spillway::{CommitFuture, Database, Settings};
 use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
+
+pub(crate) use engines::instance_of;
 
 /// Keeps the rows of the last result, as text.
 #[derive(Default)]
@@ -67,7 +70,7 @@ impl ResultSink for Hurried {
 }
 
 pub(crate) fn in_memory() -> Instance {
-    Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
+    instance_of(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
 }
 
 /// A session of root.
@@ -77,7 +80,7 @@ pub(crate) fn root(instance: &Instance) -> Session {
 
 pub(crate) fn run(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
     let mut rows = Rows::default();
-    session.query(sql, &mut rows)?;
+    session.query(&engines::placed(sql), &mut rows)?;
     Ok(rows.0)
 }
 

@@ -6,10 +6,11 @@
 //! and as a parameter. Exact numbers beside texts come from where doubles cannot tell neighbours
 //! apart.
 
+use crate::common::instance_of;
 use std::collections::BTreeSet;
 
 use spillway::{Database, Settings};
-use spillway_sql::{Instance, Session, SqlError};
+use spillway_sql::{Session, SqlError};
 use spillway_types::{Decimal, Value};
 
 use super::Rows;
@@ -270,7 +271,7 @@ fn tables(matrix: &mut Matrix, ty: &str, values: &[&str]) {
 
 #[test]
 fn comparisons_answer_alike_by_any_access() {
-    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test").unwrap();
     let mut matrix = Matrix { session, wrong: Vec::new() };

@@ -12,12 +12,13 @@
 mod generate;
 mod matrix;
 
+use crate::common::instance_of;
 use std::collections::HashMap;
 
 use generate::{Conditions, Table, pick};
 use spillway::{Database, Settings};
 use spillway_base::rng::Rng;
-use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlError};
+use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
 
@@ -308,7 +309,7 @@ fn change(run: &mut Run, rng: &mut Rng, table: &Table) -> Result<(), Wrong> {
 }
 
 fn round(seed: u64) -> Result<(), Wrong> {
-    let instance = Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
+    let instance = instance_of(Database::open_in_memory(Settings::default()).unwrap()).unwrap();
     let mut session = instance.session("root", "localhost", 1);
     session.use_database("test").unwrap();
     let mut run = Run { seed, session, log: Vec::new() };
