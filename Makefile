@@ -27,7 +27,8 @@ lint: setup ## Check formatting, lints, tidiness, documentation links, scripts, 
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 	RUSTFLAGS="--cfg loom -D warnings" CARGO_TARGET_DIR=target/loom cargo check --quiet --tests \
-		-p spillway-base -p spillway-reclaim -p spillway-storage -p spillway-tiered -p spillway-txn --lib
+		-p spillway-base -p spillway-memory -p spillway-reclaim -p spillway-storage -p spillway-tiered \
+		-p spillway-txn --lib
 	RUSTFLAGS="--cfg fuzzing" cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-check
 
 tidy: ## Check how code and pages are written: layers, lengths, labels, phrases, links (docs/testing.md)
@@ -53,7 +54,8 @@ crash: setup ## Kill a loaded server repeatedly and check that nothing is lost (
 
 loom: setup ## Model-check the lock-free cores
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release --quiet \
-		-p spillway-base -p spillway-reclaim -p spillway-storage -p spillway-tiered -p spillway-txn --lib loom
+		-p spillway-base -p spillway-memory -p spillway-reclaim -p spillway-storage -p spillway-tiered \
+		-p spillway-txn --lib loom
 
 # Its own profile: optimized, with debug assertions, which the scheduler comes with.
 simulate: setup ## Run the whole database under a deterministic scheduler: SECONDS (600) or SEEDS histories, or the one of SEED (FROM=, FIGURES=)
@@ -64,11 +66,13 @@ simulate: setup ## Run the whole database under a deterministic scheduler: SECON
 sanitize: setup ## Run the concurrency tests under the address and the thread sanitizer (nightly)
 	CFLAGS=-fno-sanitize-address-use-after-scope \
 		RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan cargo +nightly test --quiet \
-		--target x86_64-unknown-linux-gnu -p spillway-base -p spillway-reclaim -p spillway-storage -p spillway-tiered -p spillway-txn --lib
+		--target x86_64-unknown-linux-gnu -p spillway-base -p spillway-memory -p spillway-reclaim -p spillway-storage -p spillway-tiered \
+		-p spillway-txn --lib
 	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" CARGO_TARGET_DIR=target/tsan \
 		TSAN_OPTIONS="suppressions=$(CURDIR)/scripts/tsan-suppressions history_size=4" \
 		cargo +nightly test --quiet --target x86_64-unknown-linux-gnu \
-		-p spillway-base -p spillway-reclaim -p spillway-storage -p spillway-tiered -p spillway-txn --lib
+		-p spillway-base -p spillway-memory -p spillway-reclaim -p spillway-storage -p spillway-tiered \
+		-p spillway-txn --lib
 
 check-aarch64: setup ## Check that everything builds for 64-bit ARM (gets its standard library by rustup)
 	@scripts/setup aarch64

@@ -57,9 +57,9 @@ struct Several {
 
 /// The versions of commits whose places are not known.
 ///
-/// CSNs are dense, and few commits are on their way to the log at a time: each has a slot in a ring,
-/// with the address of its version or of its versions. A commit whose slot is not free yet goes to a
-/// map.
+/// CSNs are dense, and few commits are on their way to the log at a time: each has a slot in a
+/// ring, with the address of its version or of its versions. A commit whose slot is not free yet
+/// goes to a map.
 pub(super) struct UnplacedCommits {
     ring: Box<[AtomicU64]>,
     others: Mutex<FxHashMap<Csn, Versions>>,
