@@ -23,6 +23,7 @@ import pymysql
 
 ROWS = 50
 THREADS = 8
+ENGINES = ("MEMORY_OPTIMIZED", "TIERED")
 START = 1000
 RETRY = {1205, 1213, 1020}
 
@@ -151,14 +152,17 @@ def main():
         cursor = connection.cursor()
         cursor.execute("CREATE DATABASE bank")
         cursor.execute("USE bank")
-        for table in ("debit", "credit"):
-            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, cents BIGINT NOT NULL)")
+        # One table in each engine: a transfer is one transaction over both.
+        for table, engine in (("debit", "MEMORY_OPTIMIZED"), ("credit", "TIERED")):
+            cursor.execute(
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, cents BIGINT NOT NULL) ENGINE={engine}"
+            )
             cursor.executemany(
                 f"INSERT INTO {table} VALUES (%s, %s)", [(i, START) for i in range(ROWS)]
             )
         cursor.execute(
             "CREATE TABLE marker (id VARCHAR(40) PRIMARY KEY, source INT NOT NULL, target INT NOT NULL,"
-            " cents INT NOT NULL, KEY (source))"
+            f" cents INT NOT NULL, KEY (source)) ENGINE={choose.choice(ENGINES)}"
         )
         connection.commit()
         for life in range(kills):

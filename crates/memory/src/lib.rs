@@ -3,16 +3,16 @@
 //!
 //! Modules, the lowest first:
 //!
-//! - [`rid`]: record ids;
-//! - [`slab`]: memory of versions and of nodes of indexes, in pages of the budget;
-//! - [`index`]: ordered maps from keys to record ids;
-//! - [`version`]: versions of rows, and words that point to versions or to places in the log;
-//! - [`rows`]: indirection arrays;
-//! - [`pins`]: which snapshots may still read;
-//! - [`segments`]: the log's segments that rows lie in;
-//! - [`table`]: a table; [`store`]: versions and their readers; [`chain`]: the versions of a row;
-//! - [`stream`], [`manifest`]: the files of checkpoints;
-//! - [`engine`]: the engine.
+//! - `rid`: record ids;
+//! - `slab`: memory of versions and of nodes of indexes, in pages of the budget;
+//! - `index`: ordered maps from keys to record ids;
+//! - `version`: versions of rows, and words that point to versions or to places in the log;
+//! - `rows`: indirection arrays;
+//! - `pins`: which snapshots may still read;
+//! - `segments`: the log's segments that rows lie in;
+//! - `table`: a table; `store`: versions and their readers; `chain`: the versions of a row;
+//! - `stream`, `manifest`: the files of checkpoints;
+//! - `engine`: the engine.
 
 mod chain;
 mod engine;
@@ -28,4 +28,4 @@ mod stream;
 mod table;
 mod version;
 
-pub use engine::{MemoryEngine, MemorySettings};
+pub use engine::{MemoryEngine, MemoryPin, MemorySettings, PinnedFile, is_pinned_name};

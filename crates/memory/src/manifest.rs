@@ -39,7 +39,8 @@ use crate::table::DeletedRange;
 
 const MAGIC: &[u8; 7] = b"SPLWMEM";
 const FORMAT: u8 = b'1';
-const NAME: &str = "checkpoint";
+/// The name of its file.
+pub(crate) const NAME: &str = "checkpoint";
 const NEW_NAME: &str = "checkpoint.tmp";
 
 /// A file with pages of a table's array.

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{RowRecord, read_row_record};
 use spillway_base::lock::{Mutex, RwLock};
-use spillway_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use spillway_base::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::File;
 use spillway_storage::plog::KeptSegments;
@@ -131,6 +131,8 @@ pub(crate) struct Segments {
     known: RwLock<Known>,
     log: Arc<dyn KeptSegments>,
     compacted: Box<dyn CompactedFiles>,
+    /// Backups that copy segments.
+    pins: AtomicUsize,
     /// Segments have left the redo log, and their lengths were not noted.
     left_log: AtomicBool,
     /// The last checkpoint that has begun, and the last that is durable.
@@ -149,6 +151,7 @@ impl Segments {
             known: RwLock::default(),
             log,
             compacted,
+            pins: AtomicUsize::new(0),
             left_log: AtomicBool::new(false),
             begun: AtomicU64::new(checkpoint),
             durable: AtomicU64::new(checkpoint),
@@ -258,10 +261,28 @@ impl Segments {
             && segment.live() == 0
     }
 
+    /// Whether a checkpoint may name a segment as the place of a row.
+    pub(crate) fn was_alive_in(&self, segment: &Segment, checkpoint: u64) -> bool {
+        segment.live() > 0 || segment.died_in.load(Ordering::Acquire) >= checkpoint
+    }
+
+    /// From now on, until [`Segments::unpin`], nothing is released.
+    pub(crate) fn pin(&self) {
+        self.pins.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn unpin(&self) {
+        self.pins.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pins.load(Ordering::SeqCst) > 0
+    }
+
     /// Whether a segment that leaves the redo log is kept.
     pub(crate) fn keep(&self, lane: u32, segment: u64) -> bool {
         let Some(segment) = self.find(Origin::Log { lane, segment }) else { return false };
-        if self.is_dead(segment) {
+        if self.is_dead(segment) && !self.is_pinned() {
             segment.set_home(Home::Released);
             *segment.file.write() = None;
             return false;

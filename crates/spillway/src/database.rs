@@ -62,6 +62,7 @@ pub(crate) struct Inner {
     /// All engines. What only one of them has is asked of that one.
     engines: Vec<Arc<dyn ManagedEngine>>,
     pub(crate) tiered: TieredEngine,
+    pub(crate) memory: MemoryEngine,
     budget: Budget,
     settings: Settings,
     recovered: RecoveryReport,
@@ -180,7 +181,8 @@ impl Database {
             horizon.horizon(),
             budget.clone(),
         )?;
-        let engines: Vec<Arc<dyn ManagedEngine>> = vec![Arc::new(tiered.clone()), Arc::new(memory)];
+        let engines: Vec<Arc<dyn ManagedEngine>> =
+            vec![Arc::new(tiered.clone()), Arc::new(memory.clone())];
         let opened = engines.iter().map(|engine| engine.clone() as Arc<dyn Engine>);
         let (manager, recovered) = recover(
             &disk,
@@ -199,6 +201,7 @@ impl Database {
             manager,
             engines,
             tiered,
+            memory,
             budget,
             settings,
             recovered,

@@ -71,6 +71,11 @@ impl Checkpoints {
         self.opened_at
     }
 
+    /// The one that an opening would read.
+    pub(super) fn last(&self) -> Manifest {
+        self.last.lock().clone()
+    }
+
     pub(super) fn next_file(&self) -> u64 {
         self.files.fetch_add(1, Ordering::Relaxed)
     }
@@ -293,6 +298,9 @@ impl Inner {
     /// Removes the files that the last checkpoint does not name, and releases dead segments.
     pub(super) fn remove_files(&self, manifest: &Manifest) -> Result<()> {
         self.segments.note_kept_if_changed()?;
+        if self.segments.is_pinned() {
+            return Ok(());
+        }
         for (_, segment) in self.segments.iter() {
             if matches!(segment.home(), Home::Kept(1..))
                 && self.segments.is_dead(segment)

@@ -17,6 +17,7 @@
 //! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
 //!   are alive in them, and a fixed rest.
 
+mod backup;
 mod checkpoint;
 mod collect;
 mod compact;
@@ -53,6 +54,7 @@ use crate::pins::Pins;
 use crate::segments::Segments;
 use crate::store::Store;
 use crate::table::Table;
+pub use backup::{MemoryPin, PinnedFile, is_pinned_name};
 use collect::Collector;
 use install::UnplacedCommits;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spillway_base::budget::GiveWay;
 use spillway_base::engine::{Engine, Metric};
-use spillway_base::lock::{Condvar, Mutex};
+use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
@@ -41,6 +41,11 @@ impl Work {
     /// Keeps what the budget asks for memory for as long as the engine is there.
     pub(super) fn keep_giver(&self, giver: Arc<dyn GiveWay>) {
         *self.giver.lock() = Some(giver);
+    }
+
+    /// Keeps others from working on the engine's files.
+    pub(super) fn lock_running(&self) -> MutexGuard<'_, ()> {
+        self.running.lock()
     }
 
     fn ask(&self) {
@@ -131,7 +136,7 @@ impl Inner {
         self.work.closed.load(Ordering::SeqCst)
     }
 
-    fn settle_once(&self) -> Result<()> {
+    pub(super) fn settle_once(&self) -> Result<()> {
         if !self.work.settled.load(Ordering::SeqCst) {
             self.settle()?;
             self.work.settled.store(true, Ordering::SeqCst);

@@ -12,6 +12,8 @@
 //! new              extents u64, bytes u64: what this backup copied, its log aside
 //! version          length u32, text: what wrote it
 //! manifest         length u64, bytes: the tiered engine's, of these extents, with the CRC32C of each
+//! memory files     count u32, then of each: u8 1 of the log's folder, 0 of the memory engine's; name
+//!                  (length varint, text); bytes u64; CRC32C u32
 //! ```
 
 #[cfg(test)]
@@ -20,15 +22,16 @@ mod tests;
 use std::path::Path;
 use std::time::Duration;
 
-use spillway_base::codec::Reader;
+use spillway_base::codec::{Reader, put_bytes};
 use spillway_base::{Csn, Error, Result};
+use spillway_memory::is_pinned_name;
 use spillway_storage::Disk;
 use spillway_storage::record::{self, RecordKind};
 use spillway_tiered::{Copied, ExtentCopy};
 
 use crate::log_home::Number;
 
-const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 2, bytes_max: u64::MAX };
+const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 3, bytes_max: u64::MAX };
 
 /// What is known of a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,16 +46,28 @@ pub struct Backup {
     pub extents: u64,
     /// Bytes of those extents.
     pub data_bytes: u64,
+    /// Bytes of the memory engine's files: its checkpoint, and the segments with its rows.
+    pub memory_bytes: u64,
     /// Commits that are in its log, and not in extents.
     pub log_commits: u64,
     /// Bytes of that log.
     pub log_bytes: u64,
     /// Extents that were copied for it; the repository had the others.
     pub new_extents: u64,
-    /// Bytes of the extents that were copied for it.
+    /// Bytes of extents and of the memory engine's files that were copied for it.
     pub new_bytes: u64,
     /// The version of Spillway that took it.
     pub version: String,
+}
+
+/// A file of the memory engine in a backup.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct MemoryFile {
+    /// Whether it belongs in the log's folder.
+    pub(super) in_log: bool,
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) crc: u32,
 }
 
 pub(super) struct Catalogue {
@@ -64,6 +79,7 @@ pub(super) struct Catalogue {
     pub(super) manifest: Vec<u8>,
     /// Those of the manifest.
     pub(super) extents: Vec<ExtentCopy>,
+    pub(super) memory: Vec<MemoryFile>,
 }
 
 pub(super) fn file_name(number: u64) -> String {
@@ -101,6 +117,13 @@ impl Catalogue {
         body.extend_from_slice(backup.version.as_bytes());
         body.extend_from_slice(&(manifest.len() as u64).to_le_bytes());
         body.extend_from_slice(manifest);
+        body.extend_from_slice(&(self.memory.len() as u32).to_le_bytes());
+        for file in &self.memory {
+            body.push(u8::from(file.in_log));
+            put_bytes(&mut body, file.name.as_bytes());
+            body.extend_from_slice(&file.bytes.to_le_bytes());
+            body.extend_from_slice(&file.crc.to_le_bytes());
+        }
         body
     }
 
@@ -135,6 +158,22 @@ impl Catalogue {
         if persisted.0.checked_add(log_commits) != Some(through.0) {
             return Err(Error::corruption("it makes no sense"));
         }
+        let mut memory = Vec::new();
+        for _ in 0..reader.u32()? {
+            let in_log = match reader.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(Error::corruption("a file of no folder")),
+            };
+            let name = String::from_utf8_lossy(reader.bytes()?).into_owned();
+            if !is_pinned_name(in_log, &name) {
+                return Err(Error::corruption(format!("{name:?} is no file of the memory engine")));
+            }
+            memory.push(MemoryFile { in_log, name, bytes: reader.u64()?, crc: reader.u32()? });
+        }
+        let memory_bytes = memory.iter().map(|file| file.bytes).try_fold(0, u64::checked_add);
+        let memory_bytes =
+            memory_bytes.ok_or_else(|| Error::corruption("files larger than any disk"))?;
         let data_bytes = extents.iter().map(|copy| copy.bytes).try_fold(0_u64, u64::checked_add);
         let data_bytes =
             data_bytes.ok_or_else(|| Error::corruption("extents larger than any disk"))?;
@@ -144,13 +183,23 @@ impl Catalogue {
             through,
             extents: extents.len() as u64,
             data_bytes,
+            memory_bytes,
             log_commits,
             log_bytes,
             new_extents,
             new_bytes,
             version,
         };
-        Ok(Catalogue { backup, identity, persisted, log_crc, segment_bytes, manifest, extents })
+        Ok(Catalogue {
+            backup,
+            identity,
+            persisted,
+            log_crc,
+            segment_bytes,
+            manifest,
+            extents,
+            memory,
+        })
     }
 }
 

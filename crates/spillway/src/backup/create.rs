@@ -4,15 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use spillway_base::checksum::crc32c;
 use spillway_base::clock::{self, Clock};
 use spillway_base::{Error, ErrorKind, Result};
+use spillway_memory::MemoryPin;
 use spillway_storage::record::{self, RecordKind};
 use spillway_storage::{Disk, OpenMode};
 use spillway_tiered::{ExtentCopy, Pin};
 
-use super::catalogue::{self, Backup, Catalogue};
+use super::catalogue::{self, Backup, Catalogue, MemoryFile};
 use super::pace::Pace;
-use super::repository::{Repository, extent_name};
+use super::repository::{Repository, extent_name, memory_name};
 use super::{Progress, log};
 use crate::Database;
 use crate::database::Inner;
@@ -113,7 +115,13 @@ impl Database {
             repository.collect()?;
         }
         let number = repository.numbers()?.last().map_or(1, |last| last + 1);
-        let mut taking = Taking { db: &self.0, repository, number, copied: Vec::new() };
+        let mut taking = Taking {
+            db: &self.0,
+            repository,
+            number,
+            copied: Vec::new(),
+            copied_memory: Vec::new(),
+        };
         taking.run(options, progress).inspect_err(|_| taking.undo())
     }
 }
@@ -141,6 +149,8 @@ struct Taking<'a> {
     number: u64,
     /// Names of extents that were begun.
     copied: Vec<String>,
+    /// Names of the memory engine's files that were begun.
+    copied_memory: Vec<String>,
 }
 
 impl Taking<'_> {
@@ -150,11 +160,13 @@ impl Taking<'_> {
         let taken = Duration::from_millis(clock::wall().as_millis() as u64);
         let identity = identity_of(&*db.disk, &db.path)?;
         let held = db.manager.hold_log();
+        // First: what the tiered engine has by then is stable later, and the log has the rest.
+        let memory = db.memory.pin()?;
         let pin = db.tiered.pin();
         // Up to the moment of the pin and no further: a later commit may say of rows what is true
         // of files that came after (a table's rows have all been written in its newest form), and
         // not of these.
-        let (persisted, through) = (pin.persisted(), pin.stable());
+        let (persisted, through) = (pin.persisted().min(memory.csn), pin.stable());
         let all = bytes_of(&pin);
         progress(0, all)?;
         let path = repository.log_path(self.number);
@@ -171,12 +183,15 @@ impl Taking<'_> {
         let mut new = (0, 0);
         self.copy_extents(&pin, &identity, options, progress, &mut new)?;
         repository.disk.sync_dir(&repository.extents_dir())?;
+        let memory_files = self.copy_memory(&memory, &identity, options, progress, &mut new)?;
+        repository.disk.sync_dir(&repository.memory_dir())?;
         let backup = Backup {
             number: self.number,
             taken,
             through: copy.through,
             extents: pin.extents().len() as u64,
             data_bytes: bytes_of(&pin),
+            memory_bytes: memory_files.iter().map(|file| file.bytes).sum(),
             log_commits: copy.commits,
             log_bytes,
             new_extents: new.0,
@@ -191,6 +206,7 @@ impl Taking<'_> {
             segment_bytes: db.segment_bytes(),
             manifest: pin.manifest(),
             extents: pin.extents().collect(),
+            memory: memory_files,
         };
         // The log's name is made durable with the catalogue's, which comes after it.
         repository.disk.sync_dir(&repository.dir)?;
@@ -240,6 +256,67 @@ impl Taking<'_> {
         Ok(())
     }
 
+    /// Copies the memory engine's files that the repository does not have.
+    fn copy_memory(
+        &mut self,
+        pin: &MemoryPin,
+        identity: &Number,
+        options: &BackupOptions,
+        progress: &mut Progress<'_>,
+        (_, new_bytes): &mut (u64, u64),
+    ) -> Result<Vec<MemoryFile>> {
+        let (db, repository) = (self.db, self.repository);
+        let mut pace = Pace::begin(Clock::system(), options.bytes_per_second);
+        let all = pin.files.iter().map(|file| file.len).sum();
+        let there = self.known_memory(identity)?;
+        let (mut files, mut done, mut bytes) = (Vec::new(), 0, Vec::new());
+        for pinned in &pin.files {
+            db.check_open()?;
+            bytes.resize(pinned.len as usize, 0);
+            pinned.read_at(0, &mut bytes)?;
+            let file = MemoryFile {
+                in_log: pinned.in_log,
+                name: pinned.name.clone(),
+                bytes: pinned.len,
+                crc: crc32c(&bytes),
+            };
+            let name = memory_name(identity, &file);
+            if !there.contains(&name) {
+                let copy = repository.memory_dir().join(&name);
+                self.copied_memory.push(name);
+                let to = repository.disk.open(&copy, OpenMode::Create)?;
+                to.write_at(0, &bytes)?;
+                to.sync()?;
+                *new_bytes += pinned.len;
+                pace.after(pinned.len, &mut || {
+                    db.check_open()?;
+                    progress(done, all)
+                })?;
+            }
+            files.push(file);
+            done += pinned.len;
+            progress(done, all)?;
+        }
+        Ok(files)
+    }
+
+    /// The memory engine's files that whole backups of the database have.
+    fn known_memory(&self, identity: &Number) -> Result<HashSet<String>> {
+        let repository = self.repository;
+        let names: HashSet<String> =
+            repository.disk.list(&repository.memory_dir())?.into_iter().collect();
+        let mut known = HashSet::new();
+        for number in repository.numbers()? {
+            // What a damaged catalogue tells of is copied again.
+            let Ok(catalogue) = repository.catalogue(number) else { continue };
+            if catalogue.identity == *identity {
+                known.extend(catalogue.memory.iter().map(|file| memory_name(identity, file)));
+            }
+        }
+        known.retain(|name| names.contains(name));
+        Ok(known)
+    }
+
     /// The extents of the database that the repository has, by number.
     fn known(&self, identity: &Number) -> Result<HashMap<u64, ExtentCopy>> {
         let repository = self.repository;
@@ -283,6 +360,10 @@ impl Taking<'_> {
         for name in &self.copied {
             let _ = disk.remove(&repository.extents_dir().join(name));
         }
+        for name in &self.copied_memory {
+            let _ = disk.remove(&repository.memory_dir().join(name));
+        }
+        let _ = disk.sync_dir(&repository.memory_dir());
         let _ = disk.sync_dir(&repository.extents_dir());
         let _ = disk.sync_dir(&repository.dir);
     }

@@ -9,13 +9,14 @@ use spillway_base::{Error, ErrorKind, Result};
 use spillway_storage::record::RecordKind;
 use spillway_storage::{Disk, DiskLock, RealDisk};
 
-use super::catalogue::{self, Backup, Catalogue};
+use super::catalogue::{self, Backup, Catalogue, MemoryFile};
 use super::log;
 use crate::log_home::Number;
 
 const MARK: &str = "spillway-repository";
 const MARK_RECORD: RecordKind = RecordKind { magic: b"SWRP", version: 1, bytes_max: 64 };
 const EXTENTS: &str = "extents";
+const MEMORY: &str = "memory";
 
 /// A folder of backups, which nobody else works on while this is there.
 pub struct Repository {
@@ -37,6 +38,15 @@ pub(super) fn extent_name(identity: &Number, id: u64) -> String {
     let mut name = String::with_capacity(56);
     identity.iter().for_each(|byte| write!(name, "{byte:02x}").expect("a string takes all"));
     write!(name, "-{id:012x}.extent").expect("a string takes all");
+    name
+}
+
+/// The name of a file of the memory engine: by its content, so that backups share it.
+pub(super) fn memory_name(identity: &Number, file: &MemoryFile) -> String {
+    let mut name = String::with_capacity(100);
+    identity.iter().for_each(|byte| write!(name, "{byte:02x}").expect("a string takes all"));
+    let MemoryFile { name: of, bytes, crc, .. } = file;
+    write!(name, "-{of}-{bytes:x}-{crc:08x}.memory").expect("a string takes all");
     name
 }
 
@@ -84,11 +94,16 @@ impl Repository {
             MARK_RECORD.write(&*disk, dir, MARK, &[])?;
         }
         disk.create_dir_all(&dir.join(EXTENTS))?;
+        disk.create_dir_all(&dir.join(MEMORY))?;
         Ok(Repository { disk, dir: dir.to_owned(), _lock: lock })
     }
 
     pub(super) fn extents_dir(&self) -> PathBuf {
         self.dir.join(EXTENTS)
+    }
+
+    pub(super) fn memory_dir(&self) -> PathBuf {
+        self.dir.join(MEMORY)
     }
 
     pub(super) fn extent_path(&self, identity: &Number, id: u64) -> PathBuf {
@@ -174,8 +189,18 @@ impl Repository {
                 removed.extents += 1;
             }
         }
+        let needed: HashSet<String> = catalogues
+            .values()
+            .flat_map(|kept| kept.memory.iter().map(|file| memory_name(&kept.identity, file)))
+            .collect();
+        let (memory, mut files) = (self.memory_dir(), 0);
+        for name in self.disk.list(&memory)? {
+            if name.ends_with(".memory") && !needed.contains(&name) {
+                self.disk.remove(&memory.join(name))?;
+                files += 1;
+            }
+        }
         let log_of = |name: &str| name.strip_suffix(".log")?.parse::<u64>().ok();
-        let mut files = 0;
         for name in self.disk.list(&self.dir)? {
             let orphan = log_of(&name).is_some_and(|number| !catalogues.contains_key(&number));
             if orphan || name.ends_with(".backup.new") {
@@ -185,6 +210,7 @@ impl Repository {
         }
         removed.files = removed.extents + files;
         self.disk.sync_dir(&dir)?;
+        self.disk.sync_dir(&memory)?;
         self.disk.sync_dir(&self.dir)?;
         Ok(removed)
     }

@@ -8,14 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::{Error, Result};
-use spillway_storage::{Disk, RealDisk};
+use spillway_storage::{Disk, OpenMode, RealDisk};
 use spillway_tiered::Copied;
 use spillway_txn::LogWriter;
 
 use super::Progress;
-use super::catalogue::Backup;
+use super::catalogue::{Backup, Catalogue};
 use super::repository::Repository;
-use crate::database::{data_dir, log_dir};
+use crate::database::{data_dir, log_dir, memory_dir};
 use crate::log_home;
 
 impl Repository {
@@ -66,6 +66,8 @@ impl Repository {
         let Backup { through, data_bytes, log_bytes, .. } = catalogue.backup;
         let (all, mut done) = (data_bytes + log_bytes, 0);
         disk.create_dir_all(&log_dir(to))?;
+        // Before the log, whose segments get larger numbers than those that are kept (LOG-READ-7).
+        self.restore_memory(&catalogue, disk, to)?;
         let segment_bytes = catalogue.segment_bytes;
         let mut log = LogWriter::begin(disk.clone(), &log_dir(to), segment_bytes, through)?;
         self.read_log(&catalogue, &mut |lane, frame| {
@@ -85,5 +87,21 @@ impl Repository {
         disk.sync_dir(to)?;
         log_home::end_making(&**disk, to, making)?;
         Ok(catalogue.backup)
+    }
+
+    /// Writes the memory engine's files of a backup.
+    fn restore_memory(&self, catalogue: &Catalogue, disk: &Arc<dyn Disk>, to: &Path) -> Result<()> {
+        let (memory, log) = (memory_dir(to), log_dir(to));
+        disk.create_dir_all(&memory)?;
+        let mut bytes = Vec::new();
+        for file in &catalogue.memory {
+            self.read_memory(catalogue, file, &mut bytes)?;
+            let dir = if file.in_log { &log } else { &memory };
+            let written = disk.open(&dir.join(&file.name), OpenMode::Create)?;
+            written.write_at(0, &bytes)?;
+            written.sync()?;
+        }
+        disk.sync_dir(&memory)?;
+        disk.sync_dir(&log)
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result};
 use spillway_storage::{Disk, OpenMode};
 use spillway_tiered::Copied;
 
-use super::catalogue::Catalogue;
-use super::repository::Repository;
+use super::catalogue::{Catalogue, MemoryFile};
+use super::repository::{Repository, memory_name};
 use super::{Progress, log};
 
 /// What a verification saw.
@@ -48,7 +49,7 @@ impl Repository {
             }
         }
         let all = catalogues.iter().map(|c| c.backup.data_bytes + c.backup.log_bytes).sum();
-        let mut seen = HashSet::new();
+        let (mut seen, mut seen_files) = (HashSet::new(), HashSet::new());
         let mut done = 0;
         for catalogue in &catalogues {
             report.backups += 1;
@@ -69,6 +70,12 @@ impl Repository {
                 done += copy.bytes;
                 progress(done, all)?;
             }
+            for file in &catalogue.memory {
+                if seen_files.insert((catalogue.identity, file.clone())) {
+                    report.findings.extend(self.read_memory(catalogue, file, &mut bytes).err());
+                    report.bytes += file.bytes;
+                }
+            }
         }
         Ok(report)
     }
@@ -80,6 +87,24 @@ impl Repository {
     ) -> Result<()> {
         let path = self.log_path(catalogue.backup.number);
         log::read(&*self.disk, path, (catalogue.backup.log_bytes, catalogue.log_crc), give)
+    }
+
+    /// Reads a file of the memory engine, and checks all of it.
+    pub(super) fn read_memory(
+        &self,
+        catalogue: &Catalogue,
+        file: &MemoryFile,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        let path = self.memory_dir().join(memory_name(&catalogue.identity, file));
+        let mut read = || -> Result<()> {
+            read_file(&*self.disk, &path, file.bytes, bytes)?;
+            match crc32c(bytes) == file.crc {
+                true => Ok(()),
+                false => Err(Error::corruption("it does not match its checksum")),
+            }
+        };
+        read().map_err(|error| error.context(path.display()))
     }
 
     /// Reads an extent of a backup, and checks all of it.

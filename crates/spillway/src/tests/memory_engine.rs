@@ -112,7 +112,7 @@ fn space_stays_bounded_while_rows_are_overwritten() {
                 let key = rng.below(u64::from(rows)) as u32;
                 let value = row(key, round, 1000);
                 txn.put(tables[0], &key.to_be_bytes(), &value).unwrap();
-                if key % 4 == 0 {
+                if key.is_multiple_of(4) {
                     txn.put(tables[1], &key.to_be_bytes(), &value).unwrap();
                 }
             }

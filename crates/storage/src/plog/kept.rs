@@ -28,6 +28,12 @@ pub struct KeptSegment {
     pub bytes: u64,
 }
 
+/// The name of a kept segment's file in the log's folder.
+#[must_use]
+pub fn kept_file_name(lane: u32, segment: u64) -> String {
+    kept_name(lane, segment)
+}
+
 /// The segments of a log, for an engine that reads its rows there.
 pub trait KeptSegments: Send + Sync {
     /// The kept segments, by lane and number, ascending. Segments of the redo log are not among

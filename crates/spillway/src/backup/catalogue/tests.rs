@@ -32,6 +32,8 @@ fn a_catalogue_is_read_as_it_was_written() {
     let bytes = made();
     let read = RECORD.decode(&bytes, Catalogue::decode).unwrap();
     let data_bytes = read.extents.iter().map(|copy| copy.bytes).sum();
+    let memory_bytes = read.memory.iter().map(|file| file.bytes).sum();
+    assert!(memory_bytes > 0, "a checkpoint, also of no tables");
     let extents = read.extents.len() as u64;
     let wanted = Backup {
         number: 12,
@@ -39,10 +41,11 @@ fn a_catalogue_is_read_as_it_was_written() {
         through: Csn(4),
         extents,
         data_bytes,
+        memory_bytes,
         log_commits: 1,
         log_bytes: 38,
         new_extents: extents,
-        new_bytes: data_bytes,
+        new_bytes: data_bytes + memory_bytes,
         version: "0.1.0".to_owned(),
     };
     assert_eq!(read.backup, wanted);
