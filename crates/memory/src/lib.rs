@@ -28,4 +28,6 @@ mod stream;
 mod table;
 mod version;
 
-pub use engine::{MemoryEngine, MemoryPin, MemorySettings, PinnedFile, is_pinned_name};
+pub use engine::{
+    MemoryEngine, MemoryPin, MemorySettings, MemoryVerified, PinnedFile, is_pinned_name, verify,
+};

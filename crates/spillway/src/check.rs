@@ -4,23 +4,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::{Error, Result};
-use spillway_storage::plog::{lanes_in, read_log};
+use spillway_storage::plog::{KeptFiles, lanes_in, read_log};
 use spillway_storage::{Disk, RealDisk};
 
-use crate::database::data_dir;
+use crate::database::{data_dir, memory_dir};
 use crate::log_home;
 
 /// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// Tables with data files.
+    /// Tables with data files, and those of the memory engine's last checkpoint.
     pub tables: u64,
     /// Extents read.
     pub extents: u64,
     /// Versions read.
     pub versions: u64,
-    /// Bytes of data files read.
+    /// Bytes of data files and of the memory engine's rows read.
     pub data_bytes: u64,
+    /// Rows of the memory engine whose records were read.
+    pub memory_rows: u64,
     /// Frames of the log read.
     pub log_frames: u64,
     /// Bytes of log read.
@@ -69,6 +71,12 @@ pub fn check_on(
             return Ok(report);
         }
     };
+    let kept = Arc::new(KeptFiles::new(disk.clone(), &log));
+    let memory = spillway_memory::verify(disk, &memory_dir(path), kept)?;
+    report.tables += memory.tables;
+    report.memory_rows = memory.rows;
+    report.data_bytes += memory.bytes;
+    report.findings.extend(memory.findings);
     for lane in lanes_in(&**disk, &log)? {
         let read = read_log(&**disk, &log, lane, &mut |_, _, payload| {
             report.log_frames += 1;

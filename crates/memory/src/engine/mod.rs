@@ -30,6 +30,7 @@ mod read;
 mod recover;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod verify;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +58,7 @@ use crate::table::Table;
 pub use backup::{MemoryPin, PinnedFile, is_pinned_name};
 use collect::Collector;
 use install::UnplacedCommits;
+pub use verify::{MemoryVerified, verify};
 
 /// The engine's settings.
 #[derive(Clone, Debug)]

@@ -1,10 +1,13 @@
 //! The memory engine in a whole database: beside the tiered one, past the memory, over crashes.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::rng::Rng;
 use spillway_storage::sim::SimDisk;
+use spillway_storage::{Disk, OpenMode};
 
+use crate::check::check_on;
 use crate::{
     Database, Direction, EngineKind, KeyRange, Settings, Table, Transaction, TransactionOptions,
 };
@@ -129,5 +132,47 @@ fn space_stays_bounded_while_rows_are_overwritten() {
     let txn = db.begin(TransactionOptions::new());
     for key in (0..rows).step_by(4) {
         assert_eq!(value_of(&txn, tables[0], key), value_of(&txn, tables[1], key), "row {key}");
+    }
+}
+
+/// `check` reads the record of every row, and finds each flipped bit of one.
+#[test]
+fn a_check_finds_every_flipped_bit_of_a_row() {
+    let disk = SimDisk::new(5);
+    let db = open(&disk, 64 << 20);
+    let table = create(&db, "m", EngineKind::Memory);
+    let rows = 2000_u32;
+    let mark = |key: u32| [b"mark".as_slice(), &key.to_be_bytes(), &[7; 900]].concat();
+    for part in (0..rows).collect::<Vec<_>>().chunks(50) {
+        let txn = db.begin(TransactionOptions::new());
+        part.iter().for_each(|key| txn.put(table, &key.to_be_bytes(), &mark(*key)).unwrap());
+        txn.commit().wait().unwrap();
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    let whole = check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
+    assert_eq!((whole.memory_rows, whole.findings.len()), (u64::from(rows), 0));
+    let mut rng = Rng::new(8);
+    let kept: Vec<_> = disk
+        .files()
+        .into_iter()
+        .filter(|(path, _)| path.extension().is_some_and(|kind| kind == "kept" || kind == "index"))
+        .collect();
+    assert!(kept.iter().any(|(path, _)| path.extension().unwrap() == "kept"));
+    for (path, len) in kept {
+        let mut bytes = vec![0; len as usize];
+        disk.open(&path, OpenMode::Read).unwrap().read_at(0, &mut bytes).unwrap();
+        let at = bytes.windows(4).position(|window| window == b"mark").unwrap_or(20);
+        let fork = disk.fork();
+        let file = fork.open(&path, OpenMode::Write).unwrap();
+        let at = at as u64 + rng.below(8);
+        let mut byte = [0];
+        file.read_at(at, &mut byte).unwrap();
+        file.write_at(at, &[byte[0] ^ 1 << rng.below(8)]).unwrap();
+        let shared: Arc<dyn Disk> = Arc::new(fork);
+        let report = check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
+        assert_eq!(report.findings.len(), 1, "{} byte {at}: {report:?}", path.display());
     }
 }
