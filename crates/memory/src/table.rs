@@ -107,19 +107,27 @@ impl Table {
         self.has_ranges.store(any, Ordering::Release);
     }
 
-    /// The newest commit, of those that a snapshot sees, which deleted the range of a key and hides
-    /// its version of this CSN; of a key without a version, any that deleted its range (E10).
+    /// The ranges for a read, which takes them before it looks at versions; `None` if there are
+    /// none. A range is forgotten only once the versions that it hides are gone, so a read that
+    /// lacks the range finds none of them.
     #[inline]
-    pub(crate) fn hidden_by(&self, key: &[u8], version: Option<Csn>, snapshot: Csn) -> Option<Csn> {
-        if !self.has_ranges() {
-            return None;
-        }
-        let ranges = self.ranges.read();
-        let hiding = ranges.iter().filter(|range| {
-            range.csn <= snapshot
-                && version.is_none_or(|version| version <= range.upto)
-                && range.keys().contains(key)
-        });
-        hiding.map(|range| range.csn).max()
+    pub(crate) fn ranges_before_read(&self) -> Option<Arc<Vec<DeletedRange>>> {
+        self.has_ranges().then(|| self.ranges())
     }
+}
+
+/// The newest commit, of those that a snapshot sees, which deleted the range of a key and hides its
+/// version of this CSN; of a key without a version, any that deleted its range (E10).
+pub(crate) fn hidden_by(
+    ranges: &[DeletedRange],
+    key: &[u8],
+    version: Option<Csn>,
+    snapshot: Csn,
+) -> Option<Csn> {
+    let hiding = ranges.iter().filter(|range| {
+        range.csn <= snapshot
+            && version.is_none_or(|version| version <= range.upto)
+            && range.keys().contains(key)
+    });
+    hiding.map(|range| range.csn).max()
 }

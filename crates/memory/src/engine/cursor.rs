@@ -15,7 +15,7 @@ use super::Inner;
 use super::read::Seen;
 use crate::index::Entries;
 use crate::pins::Pinned;
-use crate::table::Table;
+use crate::table::{DeletedRange, Table, hidden_by};
 
 /// Entries that a cursor collects first, and at most.
 const FIRST: usize = 16;
@@ -46,6 +46,8 @@ pub(super) struct MemoryCursor {
     given: Range<usize>,
     last_key: Option<Vec<u8>>,
     entries: Entries,
+    /// The table's, from before the entries were looked at.
+    ranges: Option<Arc<Vec<DeletedRange>>>,
     most: usize,
     ended: bool,
     value: Vec<u8>,
@@ -74,6 +76,7 @@ impl MemoryCursor {
             given: 0..0,
             last_key: None,
             entries: Entries::default(),
+            ranges: None,
             most: FIRST,
             ended: range.is_empty(),
             value: Vec::new(),
@@ -105,6 +108,7 @@ impl MemoryCursor {
             Direction::Forward => (past.unwrap_or(start), end),
             Direction::Backward => (past.unwrap_or(end), start),
         };
+        self.ranges = self.table.ranges_before_read();
         let mut entries = std::mem::take(&mut self.entries);
         self.table.index.collect((from, until), self.direction, self.most, &mut entries, &pin);
         let (count, mut done) = (entries.len(), 0);
@@ -156,7 +160,8 @@ impl MemoryCursor {
     }
 
     fn push(&mut self, key: &[u8], csn: Csn, value: &[u8]) {
-        if self.table.hidden_by(key, Some(csn), self.snapshot).is_some() {
+        let ranges = self.ranges.as_deref().map_or(&[][..], Vec::as_slice);
+        if hidden_by(ranges, key, Some(csn), self.snapshot).is_some() {
             return;
         }
         let at = self.buffer.len();

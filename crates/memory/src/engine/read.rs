@@ -12,7 +12,7 @@ use super::Inner;
 use crate::index::Entries;
 use crate::rid::Rid;
 use crate::store::Retired;
-use crate::table::Table;
+use crate::table::{Table, hidden_by};
 use crate::version::{Content, Fields};
 use crate::version::{Place, Target, Word};
 
@@ -76,12 +76,11 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
+        let ranges = table.ranges_before_read();
         let found = self.find(table, key, snapshot, access, value)?;
-        if !table.has_ranges() {
-            return Ok(found);
-        }
+        let Some(ranges) = ranges else { return Ok(found) };
         // A deletion of a range that comes later hides what was found (E10).
-        let hidden = table.hidden_by(key, found.csn(), snapshot);
+        let hidden = hidden_by(&ranges, key, found.csn(), snapshot);
         Ok(hidden.map_or(found, Found::Deleted))
     }
 

@@ -587,3 +587,46 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     while world.engine.run_background_job().unwrap() {}
     assert!(world.engine.0.store.slabs.used_bytes() < 200);
 }
+
+/// E10: rows of a range that was deleted are not seen while they are removed, and the range is
+/// forgotten.
+#[test]
+fn a_deleted_row_does_not_come_back_while_its_range_is_folded() {
+    const ROWS: u32 = 3;
+    let mut world = World::new(4);
+    let table = world.tables()[0];
+    for _ in 0..4000 {
+        let keys: Vec<[u8; 4]> = (0..ROWS).map(u32::to_be_bytes).collect();
+        let mut batch = WriteBatch::new();
+        keys.iter().for_each(|key| batch.push(Op::Put { table, key, value: b"value" }));
+        world.commit(batch);
+        world.tell();
+        let mut batch = WriteBatch::new();
+        batch.push(Op::DeleteRange { table, range: KeyRange::ALL, upto: world.csn });
+        world.commit(batch);
+        world.tell();
+        let (engine, snapshot) = (&world.engine, world.csn);
+        let inner = &engine.0;
+        let has_ranges = || inner.tables.load()[&table].has_ranges();
+        spillway_base::thread::together(2, |number| {
+            if number == 0 {
+                while has_ranges() {
+                    engine.run_background_job().unwrap();
+                }
+                return;
+            }
+            let mut value = Vec::new();
+            while has_ranges() {
+                for key in &keys {
+                    let found = engine.get(table, key, snapshot, Access::Blocking, &mut value);
+                    assert!(!found.unwrap().is_value(), "{key:?}");
+                }
+                let range = KeyRange::ALL;
+                let forward = Direction::Forward;
+                let mut cursor =
+                    engine.scan(table, range, forward, snapshot, Access::Blocking).unwrap();
+                assert!(!cursor.next(Access::Blocking).unwrap(), "{:?}", cursor.key());
+            }
+        });
+    }
+}
