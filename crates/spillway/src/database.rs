@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spillway_base::budget::{Budget, Use};
 use spillway_base::clock::Clock;
-use spillway_base::engine::{Access, Engine, Metric, RangeEstimate, Rewrite};
+use spillway_base::engine::{Access, Engine, Horizon, Metric, RangeEstimate, Rewrite};
 use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, thread};
@@ -173,14 +173,7 @@ impl Database {
             log_bytes_max: settings.log_bytes_max,
             throttle: settings.has(Mechanism::Throttle),
         };
-        let memory = MemoryEngine::open(
-            disk.clone(),
-            &memory_dir(path),
-            MemorySettings::default(),
-            Arc::new(KeptFiles::new(disk.clone(), &home.dir)),
-            horizon.horizon(),
-            budget.clone(),
-        )?;
+        let memory = open_memory(&disk, path, &home.dir, horizon.horizon(), &budget)?;
         let engines: Vec<Arc<dyn ManagedEngine>> =
             vec![Arc::new(tiered.clone()), Arc::new(memory.clone())];
         let opened = engines.iter().map(|engine| engine.clone() as Arc<dyn Engine>);
@@ -615,6 +608,19 @@ impl Drop for Inner {
         // Every acknowledged commit is durable already; the log has the rest of the story.
         let _ = self.close();
     }
+}
+
+/// Opens the memory engine of a database, whose rows are in segments of the log.
+fn open_memory(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    log_dir: &Path,
+    horizon: Arc<dyn Horizon>,
+    budget: &Budget,
+) -> Result<MemoryEngine> {
+    let (dir, settings) = (memory_dir(path), MemorySettings::default());
+    let log = Arc::new(KeptFiles::new(disk.clone(), log_dir));
+    MemoryEngine::open(disk.clone(), &dir, settings, log, horizon, budget.clone())
 }
 
 /// The settings of the tiered engine of a database.

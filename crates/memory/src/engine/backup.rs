@@ -19,10 +19,10 @@ pub struct PinnedFile {
     pub name: String,
     /// Its length, in bytes.
     pub len: u64,
-    content: Content,
+    content: PinnedContent,
 }
 
-enum Content {
+enum PinnedContent {
     File(Arc<dyn File>),
     Bytes(Vec<u8>),
 }
@@ -30,7 +30,7 @@ enum Content {
 impl PinnedFile {
     fn of(file: Arc<dyn File>, in_log: bool, name: String) -> Result<PinnedFile> {
         let len = file.len()?;
-        Ok(PinnedFile { in_log, name, len, content: Content::File(file) })
+        Ok(PinnedFile { in_log, name, len, content: PinnedContent::File(file) })
     }
 
     /// Fills `bytes` from `offset`.
@@ -39,8 +39,8 @@ impl PinnedFile {
     /// [`spillway_base::ErrorKind::Io`].
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         match &self.content {
-            Content::File(file) => thread::blocking(|| file.read_at(offset, bytes)),
-            Content::Bytes(content) => {
+            PinnedContent::File(file) => thread::blocking(|| file.read_at(offset, bytes)),
+            PinnedContent::Bytes(content) => {
                 let begin = offset as usize;
                 bytes.copy_from_slice(&content[begin..begin + bytes.len()]);
                 Ok(())
@@ -69,7 +69,8 @@ impl MemoryEngine {
     /// Takes a checkpoint, and pins its files.
     ///
     /// # Errors
-    /// Those of a checkpoint, [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
+    /// Those of a checkpoint, [`spillway_base::ErrorKind::Corruption`],
+    /// [`spillway_base::ErrorKind::Io`].
     pub fn pin(&self) -> Result<MemoryPin> {
         let _running = self.0.work.lock_running();
         self.0.settle_once()?;
@@ -115,7 +116,7 @@ impl Inner {
         let checkpoint = own(NAME.to_owned())?;
         let mut bytes = vec![0; checkpoint.len as usize];
         checkpoint.read_at(0, &mut bytes)?;
-        files.push(PinnedFile { content: Content::Bytes(bytes), ..checkpoint });
+        files.push(PinnedFile { content: PinnedContent::Bytes(bytes), ..checkpoint });
         Ok(files)
     }
 }

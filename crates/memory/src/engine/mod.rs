@@ -35,18 +35,22 @@ mod work;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Use};
+use spillway_base::clock::Clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Replayed,
 };
 use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
+use spillway_base::{
+    Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId, thread,
+};
 use spillway_storage::Disk;
 use spillway_storage::plog::KeptSegments;
 
@@ -176,6 +180,10 @@ fn missing(table: TableId, snapshot: Csn) -> Error {
     Error::new(ErrorKind::NotFound, format!("{table:?} does not exist at {snapshot:?}"))
 }
 
+/// A commit waits for room in memory: so long at a time, and so often.
+const ROOM_NAP: Duration = Duration::from_millis(2);
+const ROOM_TRIES: usize = 50;
+
 /// Memory that a commit takes for each byte of its batch, at most.
 const MEMORY_PER_BYTE: usize = 3;
 
@@ -190,6 +198,13 @@ impl Engine for MemoryEngine {
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
         if budget.used() + bytes <= budget.limit() {
             return Ok(());
+        }
+        for _ in 0..ROOM_TRIES {
+            if budget.try_charge(Use::Rows, bytes).is_ok() {
+                return Ok(());
+            }
+            // Commits that are on their way to the log cannot be evicted yet.
+            thread::blocking(|| Clock::system().sleep(ROOM_NAP));
         }
         budget.try_charge(Use::Rows, bytes).map(drop)
     }
