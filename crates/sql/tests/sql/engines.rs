@@ -195,8 +195,7 @@ fn each_engine_has_a_page_of_its_own() {
 
 /// Tests that say themselves in which engine their tables are, that look at what only the tiered
 /// engine has, or whose budget holds no memory table.
-const OF_ONE_ENGINE: [&str; 12] = [
-    "backup::",
+const OF_ONE_ENGINE: [&str; 11] = [
     "bulk::a_read_within_a_transaction",
     "bulk::changes_of_several_tables_hold_no_rows",
     "bulk::inserts_from_queries_hold_no_rows",
