@@ -2,8 +2,7 @@
 //! read any more (HiEngine, sections 4.4 and 5.1).
 //!
 //! - **CHAIN-1 (order).** A chain has one version of a commit, the newest commits first. Behind the
-//!   last version there may be a place: a version that is older than all of those, and at or below
-//!   every live snapshot.
+//!   last version there may be a place: of the version that is older than all of those.
 //! - **CHAIN-2 (kept).** Of each row, the newest version stays, and so does the one that any live
 //!   snapshot finds. Of the others only those stay that are not placed yet.
 //! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees

@@ -13,10 +13,11 @@
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use memmap2::{MmapMut, MmapOptions, UncheckedAdvice};
+use rustc_hash::FxHashSet;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
@@ -119,12 +120,19 @@ unsafe impl Send for Pages {}
 // SAFETY: as above; the rest is under its lock.
 unsafe impl Sync for Pages {}
 
+/// Objects that are too large for a page.
+struct Large {
+    charge: Charge,
+    /// Their addresses.
+    objects: FxHashSet<usize>,
+}
+
 /// Allocates objects. The module's page says what it guarantees.
 pub(crate) struct Slabs {
     pages: Pages,
     shards: Box<[Mutex<SlabShard>]>,
     budget: Budget,
-    large: Mutex<Charge>,
+    large: Mutex<Large>,
     /// Bytes of objects, as they were asked for.
     bytes: AtomicUsize,
 }
@@ -149,7 +157,10 @@ impl Slabs {
             pages,
             shards: (0..SHARDS).map(|_| shard()).collect(),
             budget: budget.clone(),
-            large: Mutex::new(budget.charge(Use::Rows, 0)),
+            large: Mutex::new(Large {
+                charge: budget.charge(Use::Rows, 0),
+                objects: FxHashSet::default(),
+            }),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -162,7 +173,7 @@ impl Slabs {
 
     /// Bytes that are charged.
     pub(crate) fn charged_bytes(&self) -> usize {
-        self.pages.state.lock().charge.bytes() + self.large.lock().bytes()
+        self.pages.state.lock().charge.bytes() + self.large.lock().charge.bytes()
     }
 
     /// Memory for an object.
@@ -203,11 +214,13 @@ impl Slabs {
     pub(crate) unsafe fn free(&self, object: NonNull<u8>, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if bytes > OBJECT_MAX {
+            let mut large = self.large.lock();
+            // First, so that nobody finds it by its address any more.
+            large.objects.remove(&(object.as_ptr() as usize));
             // SAFETY: `allocate_large` made it with this layout.
             unsafe { dealloc(object.as_ptr(), large_layout(bytes)) };
-            let mut large = self.large.lock();
-            let left = large.bytes() - bytes;
-            large.resize(left);
+            let left = large.charge.bytes() - bytes;
+            large.charge.resize(left);
             return;
         }
         let page = page_of(object);
@@ -221,11 +234,14 @@ impl Slabs {
 
     fn allocate_large(&self, bytes: usize) -> NonNull<u8> {
         let charge = self.budget.charge(Use::Rows, bytes);
-        self.large.lock().join(charge);
         let layout = large_layout(bytes);
-        // SAFETY: the layout is not empty.
-        let object = unsafe { alloc(layout) };
-        NonNull::new(object).unwrap_or_else(|| handle_alloc_error(layout))
+        // SAFETY: the layout is not empty. Zeroed, as eviction may look at it before it is written.
+        let object = unsafe { alloc_zeroed(layout) };
+        let object = NonNull::new(object).unwrap_or_else(|| handle_alloc_error(layout));
+        let mut large = self.large.lock();
+        large.charge.join(charge);
+        large.objects.insert(object.as_ptr().expose_provenance());
+        object
     }
 
     fn take_page(&self) -> Page {
@@ -302,6 +318,20 @@ impl Slabs {
             unlist(&mut locked, page);
         }
         true
+    }
+
+    /// Whether there are objects that are too large for a page.
+    pub(crate) fn has_large(&self) -> bool {
+        !self.large.lock().objects.is_empty()
+    }
+
+    /// Shows the objects that are too large for a page. They are not freed while they are shown, and
+    /// may not be written yet.
+    pub(crate) fn large_objects(&self, visit: &mut dyn FnMut(NonNull<u8>)) {
+        for address in &self.large.lock().objects {
+            let object = std::ptr::with_exposed_provenance_mut(*address);
+            visit(NonNull::new(object).expect("objects are not at address zero"));
+        }
     }
 
     /// Ends [`Slabs::pin_page`].

@@ -79,9 +79,12 @@ impl Inner {
         let Some(mut hand) = self.evictor.hand.try_lock() else { return 0 };
         // The horizon's cheaper figure lags behind by many commits.
         self.pins.live(&mut Vec::new());
-        let watermark = self.pins.watermark();
+        let stable = self.pins.stable();
         let pages = self.store.slabs.pages();
         let (mut found, mut objects) = (0, Vec::new());
+        if self.store.slabs.has_large() {
+            found += self.evict_large(bytes, stable);
+        }
         for _ in 0..ROUNDS * pages {
             if found >= bytes {
                 break;
@@ -89,7 +92,7 @@ impl Inner {
             let page = *hand % pages;
             *hand = page + 1;
             if self.store.slabs.pin_page(page, &mut objects) {
-                found += self.evict_page(&objects, watermark);
+                found += self.evict_page(&objects, stable);
                 self.store.slabs.unpin_page(page);
             }
         }
@@ -97,13 +100,45 @@ impl Inner {
         found
     }
 
+    /// Evicts rows too large for pages, first those that were not read since the last time.
+    fn evict_large(&self, bytes: usize, stable: Csn) -> usize {
+        let mut objects = Vec::new();
+        self.store.slabs.large_objects(&mut |object| {
+            objects.push((self.store.owner(object), object));
+        });
+        let tables = self.tables.load();
+        let pin = self.store.pin();
+        let (mut found, mut retired) = (0, Vec::new());
+        for round in 0..ROUNDS {
+            for ((table, slot), object) in &objects {
+                if found >= bytes {
+                    break;
+                }
+                // An object that has come to the same address meanwhile is this slot's version.
+                let candidate = self.candidate(&tables, *table, *slot, object.cast(), stable, &pin);
+                let Some(Candidate { mut entry, version: at }) = candidate else { continue };
+                let version = self.store.version(at, &pin);
+                let Ok(place) = version.place() else { continue };
+                if version.take_use() && round + 1 < ROUNDS {
+                    continue;
+                }
+                entry.set_as_it_was(Word::place(place));
+                found += version.bytes();
+                retired.push(Retired::Version(at));
+            }
+        }
+        self.counts.evicted.fetch_add(retired.len() as u64, Ordering::Relaxed);
+        self.store.retire(retired);
+        found
+    }
+
     /// Evicts what is cold of a page; answers its bytes.
-    pub(super) fn evict_page(&self, objects: &[NonNull<u8>], watermark: Csn) -> usize {
+    pub(super) fn evict_page(&self, objects: &[NonNull<u8>], stable: Csn) -> usize {
         let tables = self.tables.load();
         let pin = self.store.pin();
         let candidate = |object: NonNull<u8>| {
             let (table, slot) = self.store.owner(object);
-            self.candidate(&tables, table, slot, object.cast(), watermark, &pin)
+            self.candidate(&tables, table, slot, object.cast(), stable, &pin)
         };
         let is_hot = |object: &NonNull<u8>| {
             let found = candidate(*object);
@@ -146,7 +181,7 @@ impl Inner {
         table: u32,
         slot: u64,
         version: NonNull<Version>,
-        watermark: Csn,
+        stable: Csn,
         pin: &Pin<'_>,
     ) -> Option<Candidate<'t>> {
         let ordinal = table.min(TableId::ORDINAL_MAX);
@@ -158,7 +193,7 @@ impl Inner {
         }
         let found = self.store.version(version, pin);
         let goes = found.next() == Word::EMPTY
-            && found.csn() <= watermark
+            && found.csn() <= stable
             && found.place().is_ok()
             && matches!(found.content(), Content::Value(_) | Content::Absent);
         goes.then_some(Candidate { entry, version })

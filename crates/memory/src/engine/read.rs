@@ -107,6 +107,8 @@ impl Inner {
                 Seen::Place(place) => place,
             };
             match pin.outside(|| self.read_place(table, key, place, access, value)) {
+                // No older version was there when this one was evicted (MEMORY-2).
+                Ok(csn) if csn > snapshot => return Ok(Found::Nothing),
                 Ok(csn) => {
                     drop(pin);
                     self.bring_back(table, key, place, csn, value);

@@ -180,7 +180,9 @@ fn the_admin_socket_is_for_administrators_however_many_are_connected() {
     let admins: Vec<_> = (0..8).map(|_| log_in("root").unwrap()).collect();
     assert_eq!(figure(&server, "admin_connections_now"), 8.0);
     let most = root.run("SHOW STATUS LIKE 'Max_used_connections'");
-    assert_eq!(shown(&most.rows()[0][1]), "3", "they do not count there");
+    // Root, the extra one, and perhaps the client that made a user and had not quite left.
+    let most = shown(&most.rows()[0][1]);
+    assert!(["2", "3"].contains(&most.as_str()), "{most}: they do not count there");
     let mut service = log_in("service").unwrap();
     assert_eq!(service.run("SELECT CURRENT_USER()").one(), "service@%");
     // No right to, and a wrong password, which tells nothing of rights.
