@@ -325,8 +325,8 @@ impl Slabs {
         !self.large.lock().objects.is_empty()
     }
 
-    /// Shows the objects that are too large for a page. They are not freed while they are shown, and
-    /// may not be written yet.
+    /// Shows the objects that are too large for a page. They are not freed while they are shown,
+    /// and may not be written yet.
     pub(crate) fn large_objects(&self, visit: &mut dyn FnMut(NonNull<u8>)) {
         for address in &self.large.lock().objects {
             let object = std::ptr::with_exposed_provenance_mut(*address);

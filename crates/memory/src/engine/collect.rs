@@ -65,7 +65,7 @@ impl Inner {
         self.collect_items(items);
     }
 
-    /// Collects what can be. Whether there was anything.
+    /// Collects what can be. Whether anything was.
     pub(super) fn collect_all(&self) -> bool {
         let mut live = Vec::new();
         self.pins.live(&mut live);
@@ -78,10 +78,10 @@ impl Inner {
                 if items.is_empty() {
                     break;
                 }
-                any = true;
                 if !self.collect_items(items) {
                     break;
                 }
+                any = true;
             }
         }
         self.store.release();
@@ -150,17 +150,16 @@ impl Inner {
         any
     }
 
-    /// Drops tables that no snapshot sees. Whether there were any.
+    /// Removes tables that no snapshot sees. Whether there were any.
     pub(super) fn drop_tables(&self) -> bool {
         let watermark = self.pins.watermark();
         let gone = |table: &&Arc<Table>| table.dropped() <= watermark;
         let gone: Vec<Arc<Table>> = self.tables.load().values().filter(gone).cloned().collect();
-        for table in &gone {
-            if !self.empty_table(table) {
-                continue;
-            }
+        let mut any = false;
+        for table in gone.iter().filter(|table| self.empty_table(table)) {
             self.change_tables(|tables| _ = tables.remove(&table.id));
+            any = true;
         }
-        !gone.is_empty()
+        any
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! - **MEMORY-1 (row found).** Any key of an index leads to an entry that is not empty, or to a row
 //!   that is being removed: a thread that finds the entry empty looks the key up again (CHAIN-3).
-//! - **MEMORY-2 (evict).** A version leaves memory only if it is alone in its chain, stable and placed.
-//!   A snapshot that is older than its record finds no row.
+//! - **MEMORY-2 (evict).** A version leaves memory only if it is alone in its chain, stable and
+//!   placed. A snapshot that is older than its record finds no row.
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot there
 //!   sees. That CSN is stable, and every commit up to it is placed.
 //! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
