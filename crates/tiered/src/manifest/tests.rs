@@ -189,9 +189,9 @@ fn a_record_missing_from_the_middle_is_damage() {
 
 #[test]
 fn another_format_is_named_as_such() {
-    for version in [0, 2, u16::MAX] {
+    for version in [0, 1, 3, u16::MAX] {
         let mut bytes = encode_header(4096, 1);
-        assert_eq!(bytes[8..10], [1, 0]);
+        assert_eq!(bytes[8..10], [2, 0]);
         bytes[8..10].copy_from_slice(&version.to_le_bytes());
         let crc = spillway_base::checksum::crc32c(&bytes[..HEADER_LEN - 4]);
         bytes[HEADER_LEN - 4..].copy_from_slice(&crc.to_le_bytes());
