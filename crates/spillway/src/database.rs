@@ -173,7 +173,7 @@ impl Database {
             log_bytes_max: settings.log_bytes_max,
             throttle: settings.has(Mechanism::Throttle),
         };
-        let memory = open_memory(&disk, path, &home.dir, horizon.horizon(), &budget)?;
+        let memory = open_memory(&disk, path, &home.dir, horizon.horizon(), &settings, &budget)?;
         let engines: Vec<Arc<dyn ManagedEngine>> =
             vec![Arc::new(tiered.clone()), Arc::new(memory.clone())];
         let opened = engines.iter().map(|engine| engine.clone() as Arc<dyn Engine>);
@@ -616,9 +616,14 @@ fn open_memory(
     path: &Path,
     log_dir: &Path,
     horizon: Arc<dyn Horizon>,
+    settings: &Settings,
     budget: &Budget,
 ) -> Result<MemoryEngine> {
-    let (dir, settings) = (memory_dir(path), MemorySettings::default());
+    let dir = memory_dir(path);
+    // Where the log is small, so is what is left beside it.
+    let defaults = MemorySettings::default();
+    let space_rest = defaults.space_rest.min(settings.log_bytes_max);
+    let settings = MemorySettings { space_rest, ..defaults };
     let log = Arc::new(KeptFiles::new(disk.clone(), log_dir));
     MemoryEngine::open(disk.clone(), &dir, settings, log, horizon, budget.clone())
 }

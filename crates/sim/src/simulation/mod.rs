@@ -13,8 +13,9 @@
 //! - **SIMULATION-1 (replay).** A seed fixes a history: its shape, the order of its tasks, its
 //!   faults, and every byte on its disk. Two runs of a seed report the same trace.
 //! - **SIMULATION-2 (whole database).** Every background thread of a [`spillway::Database`] runs:
-//!   flushers, log care, folds, flushes, compactions, readers of a recovery. Clients commit beside
-//!   them, and beside `close`.
+//!   flushers, log care, folds, flushes, compactions, readers of a recovery, and the memory engine's
+//!   collection, checkpoints and log compaction. Clients commit beside them, and beside `close`,
+//!   to tables of one engine or of both.
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close beside
 //!   clients, or a quiet close. After a crash or a kill the next opening begins while the tasks of
 //!   the life before are still there. Operations fail, writes are short, disks are full, syncs
@@ -47,8 +48,9 @@
 //! - **SIMULATION-10 (SQL).** In histories of SQL sessions, which move amounts between accounts and
 //!   note each transfer, accounts hold what the ledger says, at every look; every acknowledged
 //!   transfer is in it, and none that was refused or rolled back. Each client creates, alters,
-//!   truncates and drops a table of its own, and changes ranges of its rows: it is there as the
-//!   statements left it that were acknowledged, in the table and in its index.
+//!   truncates and drops a table of its own, moves it between the engines, and changes ranges of
+//!   its rows: it is there as the statements left it that were acknowledged, in the table and in
+//!   its index.
 //! - **SIMULATION-11 (backups).** The last backup of a life, taken beside clients, restores to the
 //!   state at its last commit. It has every commit that was acknowledged before it began.
 //!

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use spillway::EngineKind;
 use spillway_base::rng::Rng;
 use spillway_sql::{Session, SqlError};
 
 use super::oracle::{event, fail};
-use super::sql::Ledger;
+use super::sql::{Ledger, engine_name};
 use crate::client::ask;
 
 /// MySQL's error of a table that is not there.
@@ -44,14 +45,16 @@ pub(super) struct Own {
 pub(super) struct Owner<'l> {
     ledger: &'l Ledger,
     number: usize,
+    /// In which it creates its table.
+    engine: EngineKind,
 }
 
 impl Owner<'_> {
-    pub(super) fn new(ledger: &Ledger, number: usize) -> Owner<'_> {
+    pub(super) fn new(ledger: &Ledger, number: usize, engine: EngineKind) -> Owner<'_> {
         let mut all = ledger.own();
         let count = all.len().max(number + 1);
         all.resize(count, Own::default());
-        Owner { ledger, number }
+        Owner { ledger, number, engine }
     }
 
     /// Changes the own table, or reads some client's.
@@ -63,7 +66,7 @@ impl Owner<'_> {
             let mut all = self.ledger.own();
             let own = &mut all[self.number];
             own.fresh += 1;
-            let (sql, next) = statement(own.now.clone(), self.number, own.fresh, rng);
+            let (sql, next) = statement(own.now.clone(), self.number, self.engine, own.fresh, rng);
             own.next = Some(next.clone());
             (sql, next)
         };
@@ -96,17 +99,19 @@ impl Owner<'_> {
 fn statement(
     now: Option<Content>,
     number: usize,
+    engine: EngineKind,
     fresh: u64,
     rng: &mut Rng,
 ) -> (String, Option<Content>) {
     let table = format!("own{number}");
     let Some(mut now) = now else {
         let new = Content { columns: Vec::new(), has_index: false, rows: BTreeMap::new() };
-        let sql = format!("CREATE TABLE {table} (id INT PRIMARY KEY, value BIGINT NOT NULL)");
+        let columns = "(id INT PRIMARY KEY, value BIGINT NOT NULL)";
+        let sql = format!("CREATE TABLE {table} {columns} ENGINE={}", engine_name(engine));
         return (sql, Some(new));
     };
     let (from, count) = (rng.below(IDS), 1 + rng.below(IDS));
-    let sql = match rng.below(11) {
+    let sql = match rng.below(12) {
         0 => return (format!("DROP TABLE {table}"), None),
         1 => {
             now.rows.clear();
@@ -145,6 +150,10 @@ fn statement(
             changed.for_each(|(_, row)| row[0] = fresh);
             let until = from + count;
             format!("UPDATE {table} SET value = {fresh} WHERE id >= {from} AND id < {until}")
+        }
+        8 => {
+            let to = [EngineKind::Tiered, EngineKind::Memory][rng.below(2) as usize];
+            format!("ALTER TABLE {table} ENGINE={}", engine_name(to))
         }
         _ => {
             let rest = now.columns.clone();

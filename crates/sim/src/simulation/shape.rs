@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use spillway_base::EngineKind;
 use spillway_base::rng::Rng;
 
 /// What a history is made of. A shape that was made smaller still fails or does not by the same
@@ -39,6 +40,8 @@ pub struct Shape {
     pub pauses: u64,
     /// Whether clients are SQL sessions.
     pub sql: u64,
+    /// Which tables are in the memory engine, by bits; the others are in the tiered one.
+    pub engines: u64,
 }
 
 /// Keys enough for deletions of ranges at once.
@@ -86,6 +89,8 @@ impl Shape {
             committed: any(&[0, 0, 30, 100]),
             pauses: any(&[3, 20, 60]),
             sql: any(&[0, 0, 0, 1]),
+            // From the seed alone, so that a shape with other engines is like this one otherwise.
+            engines: [0, 0, 1, 2, 3, 3][(seed % 6) as usize],
         };
         if any(&[0, 1, 2, 3, 4]) > 0 {
             return shape;
@@ -111,13 +116,19 @@ impl Shape {
         self.keys.min(16)
     }
 
+    /// The engine of a table: one of the two of a history, or one of a client of SQL.
+    #[must_use]
+    pub fn engine(&self, table: usize) -> EngineKind {
+        if self.engines >> (table % 2) & 1 != 0 { EngineKind::Memory } else { EngineKind::Tiered }
+    }
+
     /// The longest operation of the disk.
     #[must_use]
     pub fn operation_max(&self) -> Duration {
         Duration::from_micros(self.operation_us)
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 15] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 16] {
         [
             ("lives", &mut self.lives),
             ("clients", &mut self.clients),
@@ -134,6 +145,7 @@ impl Shape {
             ("committed", &mut self.committed),
             ("pauses", &mut self.pauses),
             ("sql", &mut self.sql),
+            ("engines", &mut self.engines),
         ]
     }
 
@@ -152,7 +164,7 @@ impl Shape {
     /// Shapes with one figure less each, those that leave out most first.
     #[must_use]
     pub fn smaller(&self) -> Vec<Shape> {
-        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0];
+        let least = [1, 1, 1, 1, 16, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut all = Vec::new();
         let mut this = *self;
         let now = this.fields().map(|(_, value)| *value);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spillway::Database;
+use spillway::{Database, EngineKind};
 use spillway_base::rng::Rng;
 use spillway_sql::{Instance, Session, SqlError};
 
@@ -52,23 +52,30 @@ fn session(instance: &Instance) -> Result<Session, SqlError> {
 ///
 /// # Errors
 /// Those of the statements.
-pub fn open(db: &Database, accounts: u64) -> Result<Instance, SqlError> {
+pub fn open(db: &Database, shape: &Shape) -> Result<Instance, SqlError> {
     let instance = Instance::open(db.clone())?;
     let mut session = session(&instance)?;
     let run = |session: &mut Session, sql: &str| ask(session, sql).map(drop);
-    run(
-        &mut session,
-        "CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY, held INT NOT NULL)",
-    )?;
-    run(
-        &mut session,
-        "CREATE TABLE IF NOT EXISTS ledger (id BIGINT PRIMARY KEY, payer INT, payee INT, amount INT, \
-         KEY payer (payer))",
-    )?;
-    for id in 0..accounts {
+    let tables = [
+        "account (id INT PRIMARY KEY, held INT NOT NULL)",
+        "ledger (id BIGINT PRIMARY KEY, payer INT, payee INT, amount INT, KEY payer (payer))",
+    ];
+    for (number, table) in tables.into_iter().enumerate() {
+        let engine = engine_name(shape.engine(number));
+        run(&mut session, &format!("CREATE TABLE IF NOT EXISTS {table} ENGINE={engine}"))?;
+    }
+    for id in 0..shape.accounts() {
         run(&mut session, &format!("INSERT IGNORE INTO account VALUES ({id}, 0)"))?;
     }
     Ok(instance)
+}
+
+/// An engine in SQL.
+pub(super) fn engine_name(engine: EngineKind) -> &'static str {
+    match engine {
+        EngineKind::Memory => "MEMORY_OPTIMIZED",
+        EngineKind::Tiered => "TIERED",
+    }
 }
 
 fn numbers(line: &str) -> Vec<i64> {
@@ -121,7 +128,8 @@ pub fn run(instance: &Instance, ledger: &Ledger, number: u64, seed: u64, shape: 
     let Ok(mut session) = session(instance) else { return };
     let mut rng = Rng::new(seed);
     // A client takes over the table of the earlier client with the same number modulo 16.
-    let mut own = own::Owner::new(ledger, (number % 16) as usize);
+    let owned = (number % 16) as usize;
+    let mut own = own::Owner::new(ledger, owned, shape.engine(owned));
     for next in 1..=shape.transactions {
         let id = (number << 32) + next;
         if rng.chance(1, 8) {

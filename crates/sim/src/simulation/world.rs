@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillway::backup::{Backup, BackupOptions, Repository};
-use spillway::{
-    Csn, Database, Direction, EngineKind, Error, KeyRange, Settings, Table, TransactionOptions,
-};
+use spillway::{Csn, Database, Direction, Error, KeyRange, Settings, Table, TransactionOptions};
 use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_base::scheduler;
@@ -159,10 +157,10 @@ impl World {
         let disk = Arc::new(self.disk.process());
         let told = |error: Error| error.to_string();
         let db = Database::open_on(disk, FOLDER, settings).map_err(told)?;
-        let tables = tables(&db).map_err(told)?;
+        let tables = tables(&db, &self.shape).map_err(told)?;
         let sql = match self.shape.sql {
             0 => None,
-            _ => Some(sql::open(&db, self.shape.accounts()).map_err(|error| error.message)?),
+            _ => Some(sql::open(&db, &self.shape).map_err(|error| error.message)?),
         };
         Ok(Opened { db, tables, sql })
     }
@@ -224,7 +222,7 @@ impl World {
                 let last = db.recovered().last;
                 fail(&format!("SIMULATION-11: {last:?} is the last of {through:?} restored"));
             }
-            let state = state(&db, &tables(&db)?)?;
+            let state = state(&db, &tables(&db, &self.shape)?)?;
             if self.shape.sql != 0 {
                 sql::check_accounts(
                     &Instance::open(db.clone()).map_err(|error| Error::invalid(error.message))?,
@@ -415,13 +413,13 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 }
 
 /// The tables, made where they are not there.
-fn tables(db: &Database) -> Result<[Table; TABLES], Error> {
+fn tables(db: &Database, shape: &Shape) -> Result<[Table; TABLES], Error> {
     let mut tables = Vec::new();
-    for name in ["a", "b"] {
+    for (number, name) in ["a", "b"].into_iter().enumerate() {
         let txn = db.begin(TransactionOptions::new());
         let table = match txn.table(name) {
             Err(error) if error.kind() == spillway::ErrorKind::NotFound => {
-                txn.create_table(name, EngineKind::Tiered)?
+                txn.create_table(name, shape.engine(number))?
             }
             found => found?,
         };
