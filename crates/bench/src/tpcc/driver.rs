@@ -40,9 +40,9 @@ pub(super) enum Acknowledgement {
 pub(super) enum IsolationLevel {
     /// Snapshot isolation, in which TPC-C's transactions are serializable (Fekete et al., 2005).
     Snapshot,
-    /// The same, but changes and locking reads act on the newest versions, as in InnoDB. Each row that
-    /// a transaction changes is locked before it is read, and no transaction changes the columns that
-    /// another one reads without a lock, so the outcome is the same.
+    /// The same, but changes and locking reads act on the newest versions, as in InnoDB. Each row
+    /// that a transaction changes is locked before it is read, and no transaction changes columns
+    /// that another one reads without a lock. So the outcome is the same.
     Newest,
     /// Serializable snapshot isolation.
     Serializable,
