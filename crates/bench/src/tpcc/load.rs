@@ -18,7 +18,7 @@ pub(super) const FIRST_PAYMENT: i64 = 1000;
 /// Fills the tables. Commits are durable when it returns.
 ///
 /// # Errors
-/// As [`spillway::Transaction::put`] and [`Database::flush`].
+/// As [`spillway::Transaction::put`], [`Database::flush`] and [`Database::compact`].
 pub(super) fn load(db: &Database, tables: &Tables, scale: Scale, seed: u64) -> Result<()> {
     let mut loader = Loader {
         db,
@@ -43,7 +43,9 @@ pub(super) fn load(db: &Database, tables: &Tables, scale: Scale, seed: u64) -> R
             .try_for_each(|(order, customer)| loader.order(at, order, customer))?;
     }
     loader.txn.commit().wait()?;
-    db.flush()
+    // A run is not to pay for what the load has left to flushes and compactions.
+    db.flush()?;
+    db.compact()
 }
 
 fn begin(db: &Database) -> Transaction {
