@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint tidy unit clients differential loom simulate sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-large-update bench-memory bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint tidy unit clients differential loom simulate sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-tpcc-library bench-large-update bench-memory bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -159,6 +159,10 @@ bench-tpcc: setup ## TPC-C through SQL, its conflicts counted, beside InnoDB (TP
 	@scripts/setup sysbench
 	cargo build --release --quiet -p spillway-cli --features ablation
 	scripts/bench-tpcc $(TPCC_ARGS)
+
+bench-tpcc-library: setup ## TPC-C through the library, in both engines, every condition checked (TPCC_LIBRARY_ARGS=)
+	cargo build --release --quiet --bin spillway-bench
+	target/release/spillway-bench tpcc $(TPCC_LIBRARY_ARGS)
 
 bench-large-update: setup ## One UPDATE of every row of a table larger than memory, and its rollback, beside InnoDB (ROWS=, MEMORY_MIB=)
 	@scripts/setup sysbench

@@ -28,7 +28,8 @@
 //! - [`eviction`]: hit rates of eviction policies;
 //! - [`filters`]: the cost of filters;
 //! - [`blocks`]: data blocks beside blocks of prefixes and restarts;
-//! - [`temperature`]: the effect of tracking how often extents are read.
+//! - [`temperature`]: the effect of tracking how often extents are read;
+//! - [`tpcc`]: TPC-C through the library.
 
 pub mod amplification;
 mod apart;
@@ -57,4 +58,5 @@ pub mod scan;
 pub mod skew;
 pub mod store;
 pub mod temperature;
+pub mod tpcc;
 pub mod wave;

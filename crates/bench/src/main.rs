@@ -24,6 +24,7 @@ use spillway_bench::scan::ScanArgs;
 use spillway_bench::skew::SkewArgs;
 use spillway_bench::store::SpillwayStores;
 use spillway_bench::temperature::TemperatureArgs;
+use spillway_bench::tpcc::TpccArgs;
 use spillway_bench::wave::WaveArgs;
 use tikv_jemallocator::Jemalloc;
 
@@ -161,6 +162,13 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench blocks --keys texts --value-bytes 8                  one kind of rows
   spillway-bench blocks --csv blocks.csv                              every round in a file")]
     Blocks(BlocksArgs),
+    /// TPC-C through the library, with commits in flight or waited for
+    #[command(after_help = "Examples:
+  spillway-bench tpcc --warehouses 1 --threads 1 --seconds 2 --rounds 1   a first impression
+  spillway-bench tpcc --engine memory,tiered,mixed --csv tpcc.csv         all engines in turn, every round in a file
+  spillway-bench tpcc --durability wait --isolation serializable          each commit waited for, serializable
+  make bench-tpcc-library                                                 one and two threads, 1, 2 and 4 warehouses")]
+    Tpcc(TpccArgs),
 }
 
 fn main() -> ExitCode {
@@ -192,6 +200,7 @@ fn main() -> ExitCode {
         Bench::Eviction(args) => args.run(),
         Bench::Filters(args) => args.run(),
         Bench::Blocks(args) => args.run(),
+        Bench::Tpcc(args) => args.run(),
         Bench::Lone(args) => {
             let log_dir = args.log_dir_of("spillway");
             args.run(&[&SpillwayStores { log_dir, ..SpillwayStores::default() }])
