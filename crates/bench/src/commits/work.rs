@@ -20,7 +20,7 @@ pub(crate) enum Extent {
 
 impl Extent {
     /// When measuring begins and when work ends, for a cell that begins now.
-    pub(super) fn moments(self, begin: Duration) -> (Duration, Duration) {
+    pub(crate) fn moments(self, begin: Duration) -> (Duration, Duration) {
         match self {
             Extent::Time(time) => (begin + time / 5, begin + time / 5 + time),
             Extent::Commits(_) => (begin, Duration::MAX),
