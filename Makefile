@@ -133,7 +133,7 @@ bench-scan: peers ## Scans forward and backward, and gets of many keys at once, 
 
 bench-memory-engine: setup ## The figures that the memory engine must reach (SECTIONS=, MEMORY_ENGINE_ARGS=)
 	cargo build --release --quiet --bin spillway-bench
-	for section in $(or $(SECTIONS),updates); do \
+	for section in $(or $(SECTIONS),updates recovery checkpoint bytes eviction space); do \
 		target/release/spillway-bench memory $$section $(MEMORY_ENGINE_ARGS) || exit 1; done
 
 bench-memory-peers: peers ## Gets and updates of rows in memory beside RocksDB, LMDB and redb (MEMORY_PEERS_ARGS=)

@@ -13,7 +13,8 @@ use spillway_bench::store::Stores;
 
 use embedded::{LmdbStores, RedbStores};
 
-/// Gets and updates of rows in memory: both engines of Spillway, LMDB, redb, and RocksDB if it was built in.
+/// Gets and updates of rows in memory: both engines of Spillway, LMDB, redb, and RocksDB if it was
+/// built in.
 #[derive(Parser)]
 #[command(after_help = "Examples:
   memory-peers --seconds 1 --rounds 1

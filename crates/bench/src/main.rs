@@ -113,6 +113,7 @@ A server with so many connections needs --max-connections and as many descriptor
     /// The figures that the memory engine must reach, by section
     #[command(after_help = "Examples:
   spillway-bench memory updates --seconds 1 --rounds 1                gets and updates, a first impression
+  spillway-bench memory space --data-mib 64 --skew 0                  disk space, a first impression
   spillway-bench memory updates --help                                what a section takes
   make bench-memory-engine                                            the whole of it")]
     Memory(MemoryArgs),

@@ -12,8 +12,9 @@ const COMMIT_ROWS: u64 = 100;
 
 /// Keys and values of a table: row `n` of write `w` has one possible value, so that a reader can
 /// tell a wrong row, a torn one and an old one.
-pub(super) struct Rows {
+pub(super) struct StampedRows {
     key_bytes: usize,
+    value_bytes: usize,
     fillings: Values,
 }
 
@@ -29,19 +30,28 @@ impl Key {
     }
 }
 
-impl Rows {
+impl StampedRows {
     /// Keys of 8 to 16 bytes, and values of at least 16.
     ///
     /// # Errors
     /// Other sizes, as text.
-    pub(super) fn new(key_bytes: usize, value_bytes: usize, seed: u64) -> Result<Rows, String> {
+    pub(super) fn new(
+        key_bytes: usize,
+        value_bytes: usize,
+        seed: u64,
+    ) -> Result<StampedRows, String> {
         if !(8..=KEY_BYTES_MAX).contains(&key_bytes) {
             return Err(format!("a key has 8 to {KEY_BYTES_MAX} bytes"));
         }
         let Some(filling_bytes) = value_bytes.checked_sub(HEAD_BYTES) else {
             return Err(format!("a value has at least {HEAD_BYTES} bytes"));
         };
-        Ok(Rows { key_bytes, fillings: Values::new(seed, filling_bytes) })
+        Ok(StampedRows { key_bytes, value_bytes, fillings: Values::new(seed, filling_bytes) })
+    }
+
+    /// The bytes of a row, without what a store adds.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.key_bytes + self.value_bytes
     }
 
     pub(super) fn key(&self, number: u64) -> Key {
@@ -149,7 +159,12 @@ impl OwnRows {
     ///
     /// # Errors
     /// A row that has not, or the store's failure, as text.
-    pub(super) fn check(&self, rows: &Rows, store: &dyn Store, step: usize) -> Result<(), String> {
+    pub(super) fn check(
+        &self,
+        rows: &StampedRows,
+        store: &dyn Store,
+        step: usize,
+    ) -> Result<(), String> {
         let mut value = Vec::new();
         let mut places = (0..self.count()).step_by(step);
         places.try_for_each(|place| self.check_one(rows, store, place, &mut value))
@@ -161,7 +176,7 @@ impl OwnRows {
     /// If it has not, or the store fails, as text.
     pub(super) fn check_one(
         &self,
-        rows: &Rows,
+        rows: &StampedRows,
         store: &dyn Store,
         place: u64,
         value: &mut Vec<u8>,

@@ -8,7 +8,7 @@ use spillway_base::clock;
 use spillway_base::rng::Rng;
 
 use super::goals;
-use super::rows::{OwnRows, Rows};
+use super::rows::{OwnRows, StampedRows};
 use crate::commits::Extent;
 use crate::machine::{self, own_time};
 use crate::measure::{fresh_folder, in_turns, progress, quantile_us, remove_folder};
@@ -80,7 +80,7 @@ const BATCH: u64 = 32;
 
 struct UpdatesCell<'a> {
     work: UpdatesWork,
-    rows: &'a Rows,
+    rows: &'a StampedRows,
     count: u64,
     threads: usize,
     in_flight: usize,
@@ -90,7 +90,7 @@ struct UpdatesCell<'a> {
 }
 
 /// The results of a thread.
-struct Tally {
+struct UpdatesTally {
     /// Operations, with those of the warm-up.
     operations: u64,
     per_s: f64,
@@ -125,7 +125,7 @@ impl UpdatesArgs {
         let bar = progress((self.rounds * cells * stores.len()) as u64);
         // All rounds of a cell follow each other, so that the sides alternate within seconds.
         for &key_bytes in &self.key_bytes {
-            let rows = Rows::new(key_bytes, self.value_bytes, self.common.seed)?;
+            let rows = StampedRows::new(key_bytes, self.value_bytes, self.common.seed)?;
             for &work in &self.work {
                 for &threads in &self.threads {
                     let cell = UpdatesCell {
@@ -221,7 +221,7 @@ impl UpdatesCell<'_> {
         thread: usize,
         from: Duration,
         until: Duration,
-    ) -> Result<Tally, String> {
+    ) -> Result<UpdatesTally, String> {
         let own = OwnRows::new(self.count, thread, self.threads);
         let mut rng = Rng::new(self.seed.wrapping_add(thread as u64));
         if self.work == UpdatesWork::Durable {
@@ -236,11 +236,12 @@ impl UpdatesCell<'_> {
             }
             if now >= until
                 && let Some((begun, before)) = begun
+                && operations > before
             {
                 let measured: u64 = operations - before;
                 let per_s = measured as f64 / (now - begun).as_secs_f64();
                 let latency_us = (f64::NAN, f64::NAN);
-                return Ok(Tally { operations, per_s, latency_us, own });
+                return Ok(UpdatesTally { operations, per_s, latency_us, own });
             }
             for _ in 0..BATCH {
                 if self.work == UpdatesWork::Gets {
@@ -265,15 +266,16 @@ impl UpdatesCell<'_> {
         rng: &mut Rng,
         from: Duration,
         until: Duration,
-    ) -> Result<Tally, String> {
+    ) -> Result<UpdatesTally, String> {
         let in_flight = self.in_flight.div_ceil(self.threads);
         let completions = Completions::new(from);
-        let (mut operations, mut value) = (0, Vec::with_capacity(256));
+        let (mut operations, mut value, mut measured) = (0, Vec::with_capacity(256), false);
         loop {
             let now = clock::now();
-            if now >= until {
+            if now >= until && measured {
                 break;
             }
+            measured = now >= from;
             let (number, write) = own.update(rng.below(own.count()));
             self.rows.value(number, write, &mut value);
             let key = self.rows.key(number);
@@ -286,6 +288,6 @@ impl UpdatesCell<'_> {
         let latency_ns = completions.take()?;
         let per_s = latency_ns.len() as f64 / elapsed.as_secs_f64();
         let latency_us = (quantile_us(&latency_ns, 0.5), quantile_us(&latency_ns, 0.99));
-        Ok(Tally { operations, per_s, latency_us, own })
+        Ok(UpdatesTally { operations, per_s, latency_us, own })
     }
 }
