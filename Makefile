@@ -5,7 +5,7 @@ SHELL := /bin/bash
 DATA ?= data
 PORT ?= 3306
 
-.PHONY: help run test lint tidy unit clients differential loom simulate sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-tpcc-library bench-large-update bench-memory bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-metadata bench-statement peers setup
+.PHONY: help run test lint tidy unit clients differential loom simulate sanitize check-aarch64 fuzz crash bench bench-kv bench-commits bench-lone bench-sysbench bench-writes bench-ranges bench-hot-row bench-tpcc bench-tpcc-library bench-large-update bench-memory bench-space bench-connections bench-cold bench-wave bench-recovery bench-compaction bench-amplification bench-queue bench-skew bench-moving bench-fill bench-pressure bench-scan bench-memory-engine bench-memory-peers bench-metadata bench-statement peers setup
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,14 @@ bench-pressure: peers ## Gets and durable puts beside compactions and without, b
 
 bench-scan: peers ## Scans forward and backward, and gets of many keys at once, beside RocksDB (SCAN_ARGS=)
 	peers/target/release/spillway-peers scan $(SCAN_ARGS)
+
+bench-memory-engine: setup ## The figures that the memory engine must reach (SECTIONS=, MEMORY_ENGINE_ARGS=)
+	cargo build --release --quiet --bin spillway-bench
+	for section in $(or $(SECTIONS),updates recovery checkpoint bytes eviction space); do \
+		target/release/spillway-bench memory $$section $(MEMORY_ENGINE_ARGS) || exit 1; done
+
+bench-memory-peers: peers ## Gets and updates of rows in memory beside RocksDB, LMDB and redb (MEMORY_PEERS_ARGS=)
+	peers/target/release/memory-peers $(MEMORY_PEERS_ARGS)
 
 bench-metadata: setup ## The metadata of 1 TB: opening, changing, writing it (METADATA_ARGS=)
 	cargo build --release --quiet --bin spillway-bench

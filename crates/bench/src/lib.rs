@@ -17,6 +17,7 @@
 //! - [`wave`]: a load step, second by second;
 //! - [`recovery`]: opening after a crash;
 //! - [`compaction`]: one compaction of two runs of keys;
+//! - [`memory`]: the figures that the memory engine must reach;
 //! - [`amplification`]: bytes written and read for each operation;
 //! - [`metadata`]: the metadata of 1 TB, opened and changed;
 //! - [`queue`]: a table used as a queue;
@@ -47,6 +48,7 @@ pub mod kv;
 pub mod lone;
 pub mod machine;
 mod measure;
+pub mod memory;
 pub mod metadata;
 pub mod moving;
 mod plot;

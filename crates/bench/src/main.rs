@@ -15,6 +15,7 @@ use spillway_bench::fill::FillArgs;
 use spillway_bench::filters::FiltersArgs;
 use spillway_bench::kv::KvArgs;
 use spillway_bench::lone::LoneArgs;
+use spillway_bench::memory::MemoryArgs;
 use spillway_bench::metadata::MetadataArgs;
 use spillway_bench::moving::MovingArgs;
 use spillway_bench::pressure::PressureArgs;
@@ -110,6 +111,13 @@ A server with so many connections needs --max-connections and as many descriptor
   spillway-bench metadata --subtables 1,4,16,64          with more sub-tables
   make bench-metadata                                    the whole of it")]
     Metadata(MetadataArgs),
+    /// The figures that the memory engine must reach, by section
+    #[command(after_help = "Examples:
+  spillway-bench memory updates --seconds 1 --rounds 1                gets and updates, a first impression
+  spillway-bench memory space --data-mib 64 --skew 0                  disk space, a first impression
+  spillway-bench memory updates --help                                what a section takes
+  make bench-memory-engine                                            the whole of it")]
+    Memory(MemoryArgs),
     /// A table used as a queue
     #[command(after_help = "Examples:
   spillway-bench queue --after 1000000,5000000        a first impression
@@ -190,6 +198,7 @@ fn main() -> ExitCode {
         Bench::Extents(args) => args.run(),
         Bench::Amplification(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Metadata(args) => args.run(),
+        Bench::Memory(args) => args.run(),
         Bench::Queue(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Skew(args) => args.run(&[&SpillwayStores::default()]),
         Bench::Fill(args) => args.run(&[&SpillwayStores::default()]),

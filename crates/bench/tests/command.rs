@@ -11,7 +11,9 @@ fn every_benchmark_teaches_by_examples() {
         String::from_utf8(output.stdout).unwrap()
     };
     let all = help(&["--help"]);
-    for name in ["kv", "commits", "lone", "connections", "wave", "recovery", "metadata", "tpcc"] {
+    for name in
+        ["kv", "commits", "lone", "connections", "wave", "recovery", "metadata", "memory", "tpcc"]
+    {
         assert!(all.contains(&format!("\n  {name} ")), "{all}");
         let text = help(&[name, "--help"]);
         let example = format!("  spillway-bench {name} ");

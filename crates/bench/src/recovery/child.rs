@@ -100,9 +100,14 @@ pub(super) fn serve(
             (write(&*store, load, told)?.to_string(), store)
         }
     };
+    report_and_wait(&line, store)
+}
+
+/// In a child process: reports its result, and keeps `store` open until the parent kills this
+/// process, or exits.
+pub(crate) fn report_and_wait<T>(line: &str, store: T) -> Result<(), String> {
     println!("{line}");
     std::io::stdout().flush().map_err(|error| error.to_string())?;
-    // Until the parent kills this process, or exits.
     let _ = std::io::stdin().read(&mut [0]);
     drop(store);
     Ok(())
@@ -131,7 +136,7 @@ impl Drop for Doomed {
 
 /// Runs this program again, with the same arguments and `more`, until it reports its result, and
 /// kills it. `told` receives the share that is done from time to time.
-pub(super) fn run_and_kill(more: &[&str], told: impl Fn(f64)) -> Result<String, String> {
+pub(crate) fn run_and_kill(more: &[&str], told: impl Fn(f64)) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.args(std::env::args_os().skip(1)).args(more);

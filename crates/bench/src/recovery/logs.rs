@@ -32,7 +32,7 @@ pub fn files_in(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf
 }
 
 /// Drops the files from the page cache.
-pub(super) fn forget(files: &[PathBuf]) -> Result<(), String> {
+pub(crate) fn forget(files: &[PathBuf]) -> Result<(), String> {
     for path in files {
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         let file = File::open(path).map_err(failed)?;
@@ -43,7 +43,7 @@ pub(super) fn forget(files: &[PathBuf]) -> Result<(), String> {
 }
 
 /// Reads the files from start to end; returns their bytes and the time.
-pub(super) fn read(files: &[PathBuf]) -> Result<(u64, Duration), String> {
+pub(crate) fn read(files: &[PathBuf]) -> Result<(u64, Duration), String> {
     let begin = clock::now();
     let (next, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
     let read = || {

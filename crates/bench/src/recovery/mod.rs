@@ -18,8 +18,10 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::child::{report_and_wait, run_and_kill};
 pub use self::command::RecoveryArgs;
 pub use self::logs::files_in;
+pub(crate) use self::logs::{forget, read};
 pub use self::spillway::SpillwayRecovery;
 use crate::store::Store;
 

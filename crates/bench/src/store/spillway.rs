@@ -174,6 +174,20 @@ pub struct SpillwayStore {
 }
 
 impl SpillwayStore {
+    /// A new table of the same database, in this engine. Either store's end closes the database.
+    ///
+    /// # Errors
+    /// The error, as text.
+    pub fn another(&self, name: &str, engine: EngineKind) -> Result<SpillwayStore, String> {
+        let create = || {
+            let txn = self.db.begin(TransactionOptions::new());
+            let table = txn.create_table(name, engine)?;
+            txn.commit().wait()?;
+            Ok(SpillwayStore { db: self.db.clone(), table })
+        };
+        create().map_err(|error: spillway::Error| error.to_string())
+    }
+
     /// A session that does not wait for durability reads its own writes, durable or not.
     fn reads() -> TransactionOptions {
         TransactionOptions::new().read_only(true).durability(Durability::Relaxed)
