@@ -20,7 +20,7 @@ pub(crate) use crate::pipeline::Terms;
 use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::reserve::Reserve;
 use crate::serializable::Serializable;
-use crate::snapshots::{Pin, Snapshots};
+use crate::snapshots::{LiveSnapshot, Pin, Snapshots};
 use crate::spill::{Folder, Overlays};
 use crate::throttle::{SLIGHT, Throttle};
 use crate::transaction::{CancelHandle, RELAXED, SOON, Transaction};
@@ -647,6 +647,12 @@ impl TransactionManager {
         let mut live = Vec::new();
         self.0.snapshots.live_snapshots(&mut live);
         live.first().copied().unwrap_or_else(|| self.stable())
+    }
+
+    /// The snapshots of open transactions, the oldest first.
+    #[must_use]
+    pub fn readers(&self) -> Vec<LiveSnapshot> {
+        self.0.snapshots.readers()
     }
 
     /// Why no more writes are accepted, if so.

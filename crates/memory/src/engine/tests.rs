@@ -18,7 +18,7 @@ use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
 use super::{MemoryEngine, MemorySettings};
-use crate::version::{Target, Word, class_bytes};
+use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
@@ -583,8 +583,14 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     }
     // Four readers, the versions between two thinnings, and those whose readers were not seen off.
     assert!(most < 60 * 200, "{most} bytes of versions");
+    // Of the versions, those that the readers hold back are told: all but the newest one.
+    let inner = &world.engine.0;
+    let (held, one) = (inner.uncollected_bytes() as usize, HEADER_BYTES + 4);
+    assert_eq!(held % one, 0, "{held} bytes are held back");
+    assert!(held >= 4 * one && held < most, "{held} bytes are held back");
     world.horizon.0.lock().1.clear();
     while world.engine.run_background_job().unwrap() {}
+    assert_eq!(world.engine.0.uncollected_bytes(), 0);
     assert!(world.engine.0.store.slabs.used_bytes() < 200);
 }
 
