@@ -136,7 +136,12 @@ impl Shared {
             flush > debt
                 && (flush > SLIGHT || engine.awaits_durable() > self.snapshots.stable_csn())
         });
-        if !behind || !self.pipeline.has_unflushed() {
+        if behind { self.hasten_flush() } else { Ok(()) }
+    }
+
+    /// Has what is ordered made durable soon; without flushers, at once.
+    fn hasten_flush(&self) -> Result<()> {
+        if !self.pipeline.has_unflushed() {
             return Ok(());
         }
         if self.pipeline.flushers.are_running() {
@@ -163,9 +168,11 @@ impl Shared {
     }
 
     /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work
-    /// in the background holds what is missing.
+    /// in the background holds what is missing, or rows of commits that are not durable yet do.
     pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
         self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
+            // The next commit reports a failure of the log.
+            let _ = self.hasten_flush();
             let mut charge = None;
             let mut fits = || {
                 charge = self.budget.try_charge(Use::Transactions, bytes).ok();
