@@ -583,7 +583,7 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     }
     // Four readers, the versions between two thinnings, and those whose readers were not seen off.
     assert!(most < 60 * 200, "{most} bytes of versions");
-    // Of the versions, those that the readers hold back are told: all but the newest one.
+    // The figure covers the versions that the readers hold back: all but the newest one.
     let inner = &world.engine.0;
     let (held, one) = (inner.uncollected_bytes() as usize, HEADER_BYTES + 4);
     assert_eq!(held % one, 0, "{held} bytes are held back");
