@@ -244,8 +244,9 @@ pub trait Engine: Send + Sync {
     /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
     fn admit(&self, bytes: usize) -> Result<()>;
 
-    /// Waits for memory that the work in the background holds for a while, until `fits`: a bounded
-    /// while, and only as long as it holds any. Answers whether it fits.
+    /// Waits for memory that the work in the background holds for a while, or that rows take until
+    /// the log's flush, until `fits`: a bounded while, and only as long as there is any. Answers
+    /// whether it fits.
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
         fits()
     }

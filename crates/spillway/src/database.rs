@@ -20,8 +20,8 @@ use spillway_tiered::{
     CompactionKind, Inspection, TableSpace, TableStatus, TieredEngine, TieredSettings,
 };
 use spillway_txn::{
-    CancelHandle, Engines, HorizonHandle, LogSettings, ManagerSettings, RecoveryReport,
-    TransactionManager, TransactionOptions, recover,
+    CancelHandle, Engines, HorizonHandle, LiveSnapshot, LogSettings, ManagerSettings,
+    RecoveryReport, TransactionManager, TransactionOptions, recover,
 };
 
 use crate::directory::{self, DIRECTORY, Numbers};
@@ -339,6 +339,13 @@ impl Database {
     #[must_use]
     pub fn oldest_snapshot(&self) -> Csn {
         self.0.manager.oldest_snapshot()
+    }
+
+    /// The snapshots of open transactions, the oldest first. The oldest holds back the collection
+    /// of row versions.
+    #[must_use]
+    pub fn readers(&self) -> Vec<LiveSnapshot> {
+        self.0.manager.readers()
     }
 
     /// The settings with which it was opened.

@@ -73,7 +73,7 @@ pub use spillway_tiered::{
     WARM_FROM,
 };
 pub use spillway_txn::{
-    CancelHandle, ColumnsRead, CommitFuture, Durability, Isolation, LockMode, LockWait, Met,
-    ReadsMark, Savepoint, Scan, Scratch, ScratchSet, TransactionOptions,
+    CancelHandle, ColumnsRead, CommitFuture, Durability, Isolation, LiveSnapshot, LockMode,
+    LockWait, Met, ReadsMark, Savepoint, Scan, Scratch, ScratchSet, TransactionOptions,
 };
 pub use transaction::{Spare, Table, Transaction};

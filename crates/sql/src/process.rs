@@ -87,6 +87,8 @@ pub(crate) struct Process {
     was_asked: AtomicBool,
     /// Cancels waits of the session's own transactions.
     pub(crate) cancel: CancelHandle,
+    /// The number of its own transaction that is open, or was last.
+    pub(crate) transaction: AtomicU64,
     /// What its statements waited for.
     pub(crate) stalls: Arc<Ledger>,
 }
@@ -97,6 +99,8 @@ pub(crate) struct ProcessLine {
     pub(crate) user: String,
     pub(crate) host: String,
     pub(crate) database: Option<String>,
+    /// The number of its own transaction that is open, or was last.
+    pub(crate) transaction: u64,
     /// The statement that is running.
     pub(crate) statement: Option<String>,
     /// What it is at, or waits for.
@@ -159,6 +163,7 @@ impl Process {
             called: AtomicU32::new(0),
             was_asked: AtomicBool::new(false),
             cancel: CancelHandle::default(),
+            transaction: AtomicU64::new(0),
             stalls: Arc::default(),
         }
     }
@@ -258,6 +263,7 @@ impl Process {
             user: self.user.clone(),
             host: self.host.clone(),
             database: doing.database.clone(),
+            transaction: self.transaction.load(Ordering::Relaxed),
             statement: is_running.then(statement),
             state: match (&doing.state, self.stalls.waiting()) {
                 (Some(state), _) => state.clone().into(),

@@ -40,6 +40,7 @@ pub use manager::{HorizonHandle, ManagerSettings, TransactionManager};
 pub use options::{Durability, Frees, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
+pub use snapshots::LiveSnapshot;
 pub use spill::{Scratch, ScratchSet};
 pub use transaction::{
     CancelHandle, ColumnsRead, CommitFuture, LOCK_WAIT, Met, ReadsMark, Savepoint, Scan,

@@ -20,7 +20,7 @@ pub(crate) use crate::pipeline::Terms;
 use crate::pipeline::{self, Pipeline, Room, SAMPLE, Urgency};
 use crate::reserve::Reserve;
 use crate::serializable::Serializable;
-use crate::snapshots::{Pin, Snapshots};
+use crate::snapshots::{LiveSnapshot, Pin, Snapshots};
 use crate::spill::{Folder, Overlays};
 use crate::throttle::{SLIGHT, Throttle};
 use crate::transaction::{CancelHandle, RELAXED, SOON, Transaction};
@@ -136,7 +136,12 @@ impl Shared {
             flush > debt
                 && (flush > SLIGHT || engine.awaits_durable() > self.snapshots.stable_csn())
         });
-        if !behind || !self.pipeline.has_unflushed() {
+        if behind { self.hasten_flush() } else { Ok(()) }
+    }
+
+    /// Has what is ordered made durable soon; without flushers, at once.
+    fn hasten_flush(&self) -> Result<()> {
+        if !self.pipeline.has_unflushed() {
             return Ok(());
         }
         if self.pipeline.flushers.are_running() {
@@ -163,9 +168,11 @@ impl Shared {
     }
 
     /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work
-    /// in the background holds what is missing.
+    /// in the background holds what is missing, or rows of commits that are not durable yet do.
     pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
         self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
+            // The next commit reports a failure of the log.
+            let _ = self.hasten_flush();
             let mut charge = None;
             let mut fits = || {
                 charge = self.budget.try_charge(Use::Transactions, bytes).ok();
@@ -647,6 +654,12 @@ impl TransactionManager {
         let mut live = Vec::new();
         self.0.snapshots.live_snapshots(&mut live);
         live.first().copied().unwrap_or_else(|| self.stable())
+    }
+
+    /// The snapshots of open transactions, the oldest first.
+    #[must_use]
+    pub fn readers(&self) -> Vec<LiveSnapshot> {
+        self.0.snapshots.readers()
     }
 
     /// Why no more writes are accepted, if so.

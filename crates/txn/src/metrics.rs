@@ -65,7 +65,7 @@ impl TransactionManager {
     }
 
     /// Stages 3 and 4, and what readers may see.
-    fn commit_metrics(&self) -> [Metric; 7] {
+    fn commit_metrics(&self) -> [Metric; 8] {
         let (counts, snapshots) = (&self.0.pipeline.counts, &self.0.snapshots);
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
         let (ordered, stable) = (self.0.pipeline.last_ordered(), self.stable());
@@ -100,6 +100,11 @@ impl TransactionManager {
                 "oldest_snapshot_csn",
                 "The CSN at which the oldest open transaction or scan reads, or a little less.",
                 snapshots.low_watermark().0 as f64,
+            ),
+            gauge(
+                "oldest_snapshot_seconds",
+                "How long ago the open transaction with the oldest snapshot took it.",
+                snapshots.readers().first().map_or(0.0, |reader| reader.age.as_secs_f64()),
             ),
         ]
     }

@@ -20,11 +20,17 @@
 //! thread looks at the slots and keeps the least number that it found (H3). By H2 that number
 //! stays a bound for ever, so readers need not look at the slots.
 //!
+//! # Readers
+//!
+//! A transaction writes its number and the time beside its snapshot, so that an operator can find
+//! the one that holds versions back ([`Snapshots::readers`]). Collectors do not look at them.
+//!
 //! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
 //! only lock on the path of every read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use spillway_base::Csn;
 use spillway_base::engine::Horizon;
@@ -50,7 +56,43 @@ const TAKEN: u64 = u64::MAX;
 
 /// A slot on a cache line of its own.
 #[repr(align(128))]
-struct Slot(AtomicU64);
+struct Slot {
+    csn: AtomicU64,
+    reader: ReaderLabel,
+}
+
+/// The [`Reader`] of the snapshot in a slot. No order with the snapshot is needed, so loom models
+/// it not.
+struct ReaderLabel {
+    transaction: std::sync::atomic::AtomicU64,
+    since_ns: std::sync::atomic::AtomicU64,
+}
+
+/// The transaction that reads at a snapshot, zero if no transaction does, and the time of
+/// [`spillway_base::clock::now`] when it took the snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct Reader {
+    transaction: u64,
+    since_ns: u64,
+}
+
+impl Reader {
+    /// A transaction that takes a snapshot now.
+    pub(crate) fn now(transaction: u64) -> Reader {
+        Reader { transaction, since_ns: spillway_base::clock::now().as_nanos() as u64 }
+    }
+}
+
+/// A snapshot at which a transaction reads, and which keeps versions of rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LiveSnapshot {
+    /// The commit up to which it sees.
+    pub csn: Csn,
+    /// The number of the transaction ([`crate::Transaction::id`]).
+    pub transaction: u64,
+    /// How long ago the transaction took it.
+    pub age: Duration,
+}
 
 /// Watermarks and live snapshots.
 pub(crate) struct Snapshots {
@@ -61,7 +103,7 @@ pub(crate) struct Snapshots {
     low: AtomicU64,
     slots: Box<[Slot]>,
     /// Snapshots that found no free slot, with their counts.
-    overflow: Mutex<BTreeMap<Csn, usize>>,
+    overflow: Mutex<BTreeMap<(Csn, Reader), usize>>,
     /// Snapshots at which nothing reads but whose versions must be kept, with their counts.
     pins: Mutex<BTreeMap<Csn, usize>>,
 }
@@ -72,7 +114,7 @@ impl Snapshots {
             installed: Watermark::new(Csn::ZERO),
             stable: AtomicU64::new(0),
             low: AtomicU64::new(0),
-            slots: (0..SLOTS).map(|_| Slot(AtomicU64::new(FREE))).collect(),
+            slots: (0..SLOTS).map(|_| Slot::new()).collect(),
             overflow: Mutex::default(),
             pins: Mutex::default(),
         })
@@ -108,12 +150,28 @@ impl Snapshots {
         visit(self.stable_csn());
         fence(Ordering::SeqCst);
         for slot in &self.slots {
-            match slot.0.load(Ordering::Acquire) {
+            match slot.csn.load(Ordering::Acquire) {
                 FREE | TAKEN => {}
                 csn => visit(Csn(csn - 1)),
             }
         }
-        self.overflow.lock().keys().copied().for_each(visit);
+        self.overflow.lock().keys().for_each(|(csn, _)| visit(*csn));
+    }
+
+    /// The snapshots of transactions, the oldest first. One that begins or ends meanwhile may be
+    /// missing.
+    pub(crate) fn readers(&self) -> Vec<LiveSnapshot> {
+        let mut found: Vec<(Csn, Reader)> = self.slots.iter().filter_map(Slot::get).collect();
+        found.extend(self.overflow.lock().keys());
+        found.retain(|(_, reader)| reader.transaction != 0);
+        found.sort_unstable();
+        let now = spillway_base::clock::now();
+        let shown = |(csn, reader): (Csn, Reader)| LiveSnapshot {
+            csn,
+            transaction: reader.transaction,
+            age: now.saturating_sub(Duration::from_nanos(reader.since_ns)),
+        };
+        found.into_iter().map(shown).collect()
     }
 
     /// Sets everything up to `done` as installed and durable. For recovery, before any commit.
@@ -141,50 +199,57 @@ impl Snapshots {
     /// Takes a snapshot at `read()`, which must never return less than the stable CSN was before
     /// the call.
     pub(crate) fn take(&self, read: impl Fn() -> Csn) -> Snapshot<'_> {
-        Snapshot { snapshots: self, live: self.register(read) }
+        Snapshot { snapshots: self, live: self.register(Reader::default(), read) }
     }
 
     /// As [`Snapshots::take`], for a caller that outlives the snapshot and releases it with
     /// [`Snapshots::release`]. It counts no reference, which would cost a single-row read
     /// noticeably.
-    pub(crate) fn register(&self, read: impl Fn() -> Csn) -> Live {
+    pub(crate) fn register(&self, reader: Reader, read: impl Fn() -> Csn) -> Live {
         let start = slot_hint();
         for index in (0..SLOTS).map(|step| (start + step) % SLOTS) {
-            let slot = &self.slots[index].0;
-            let free = slot.load(Ordering::Relaxed) == FREE
-                && slot.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-            if free {
-                let csn = self.publish(slot, &read);
-                return Live { slot: Some(index), csn };
+            let slot = &self.slots[index];
+            if slot.take() {
+                slot.reader.set(reader);
+                let csn = self.publish(&slot.csn, &read);
+                return Live { slot: Some(index), csn, reader };
             }
         }
         let mut overflow = self.overflow.lock();
         // The collector takes the same lock after it has read the stable CSN.
         let csn = read();
-        *overflow.entry(csn).or_default() += 1;
+        *overflow.entry((csn, reader)).or_default() += 1;
         drop(overflow);
-        Live { slot: None, csn }
+        Live { slot: None, csn, reader }
     }
 
     /// Moves a registered snapshot to a newer CSN in place.
-    pub(crate) fn renew(&self, live: &mut Live, read: impl Fn() -> Csn) {
+    pub(crate) fn renew(&self, live: &mut Live, reader: Reader, read: impl Fn() -> Csn) {
         match live.slot {
-            Some(slot) => live.csn = self.publish(&self.slots[slot].0, &read),
+            Some(slot) => {
+                self.slots[slot].reader.set(reader);
+                live.csn = self.publish(&self.slots[slot].csn, &read);
+            }
             None => {
-                let newer = self.register(read);
+                let newer = self.register(reader, read);
                 self.release(std::mem::replace(live, newer));
             }
         }
     }
 
     /// Registers a snapshot, or moves the existing one to a newer CSN. Returns its CSN.
-    pub(crate) fn follow(&self, held: &mut Option<Live>, read: impl Fn() -> Csn) -> Csn {
+    pub(crate) fn follow(
+        &self,
+        held: &mut Option<Live>,
+        reader: Reader,
+        read: impl Fn() -> Csn,
+    ) -> Csn {
         match held {
             Some(live) => {
-                self.renew(live, read);
+                self.renew(live, reader, read);
                 live.csn
             }
-            None => held.insert(self.register(read)).csn,
+            None => held.insert(self.register(reader, read)).csn,
         }
     }
 
@@ -192,14 +257,15 @@ impl Snapshots {
     /// dropped.
     pub(crate) fn release(&self, live: Live) {
         if let Some(slot) = live.slot {
-            self.slots[slot].0.store(FREE, Ordering::Release);
+            self.slots[slot].csn.store(FREE, Ordering::Release);
             return;
         }
         let mut overflow = self.overflow.lock();
-        if let Some(count) = overflow.get_mut(&live.csn) {
+        let key = (live.csn, live.reader);
+        if let Some(count) = overflow.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
-                overflow.remove(&live.csn);
+                overflow.remove(&key);
             }
         }
     }
@@ -213,6 +279,45 @@ impl Snapshots {
                 return csn;
             }
         }
+    }
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot {
+            csn: AtomicU64::new(FREE),
+            reader: ReaderLabel {
+                transaction: std::sync::atomic::AtomicU64::new(0),
+                since_ns: std::sync::atomic::AtomicU64::new(0),
+            },
+        }
+    }
+
+    /// Takes the slot if it is free.
+    fn take(&self) -> bool {
+        self.csn.load(Ordering::Relaxed) == FREE
+            && self.csn.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The snapshot in it with its reader, unless both change meanwhile.
+    fn get(&self) -> Option<(Csn, Reader)> {
+        let csn = self.csn.load(Ordering::Acquire);
+        let reader = self.reader.get();
+        let same = csn == self.csn.load(Ordering::Acquire) && reader == self.reader.get();
+        (csn != FREE && csn != TAKEN && same).then(|| (Csn(csn - 1), reader))
+    }
+}
+
+impl ReaderLabel {
+    /// The slot is the caller's.
+    fn set(&self, reader: Reader) {
+        self.since_ns.store(reader.since_ns, Ordering::Release);
+        self.transaction.store(reader.transaction, Ordering::Release);
+    }
+
+    fn get(&self) -> Reader {
+        let transaction = self.transaction.load(Ordering::Acquire);
+        Reader { transaction, since_ns: self.since_ns.load(Ordering::Acquire) }
     }
 }
 
@@ -248,6 +353,7 @@ pub(crate) struct Pin(Csn);
 pub(crate) struct Live {
     slot: Option<usize>,
     csn: Csn,
+    reader: Reader,
 }
 
 impl Live {
@@ -270,14 +376,14 @@ impl Snapshot<'_> {
     /// Moves to a newer CSN in place.
     #[cfg(all(test, not(loom)))]
     fn renew(&mut self, read: impl Fn() -> Csn) {
-        self.snapshots.renew(&mut self.live, read);
+        self.snapshots.renew(&mut self.live, Reader::default(), read);
     }
 }
 
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
-        let Live { slot, csn } = self.live;
-        self.snapshots.release(Live { slot, csn });
+        let Live { slot, csn, reader } = self.live;
+        self.snapshots.release(Live { slot, csn, reader });
     }
 }
 
@@ -320,12 +426,12 @@ mod tests {
         let read = || snapshots.stable_csn();
         snapshots.recovered(Csn(5));
         let all: Vec<_> = (0..SLOTS).map(|_| snapshots.take(read)).collect();
-        let mut last = snapshots.register(read);
+        let mut last = snapshots.register(Reader::default(), read);
         assert!(last.slot.is_none());
         snapshots.advance_stable(Csn(8));
         drop(all);
         assert_eq!(live(&snapshots), [5, 8]);
-        snapshots.renew(&mut last, read);
+        snapshots.renew(&mut last, Reader::default(), read);
         assert_eq!((last.csn(), live(&snapshots)), (Csn(8), vec![8]));
         snapshots.advance_stable(Csn(9));
         assert_eq!(live(&snapshots), [8, 9]);
@@ -353,6 +459,35 @@ mod tests {
         assert_eq!(advance(9 * WATERMARK_COMMITS), 5 * WATERMARK_COMMITS + 3);
         snapshots.unpin(pin);
         assert_eq!(advance(10 * WATERMARK_COMMITS), 10 * WATERMARK_COMMITS);
+    }
+
+    /// The oldest comes first, in a slot or without one; snapshots of no transaction are left out.
+    #[test]
+    fn readers_are_named_with_their_snapshots() {
+        let snapshots = Snapshots::new();
+        let read = || snapshots.stable_csn();
+        let readers = || {
+            let readers = snapshots.readers();
+            readers.iter().map(|reader| (reader.transaction, reader.csn.0)).collect::<Vec<_>>()
+        };
+        snapshots.recovered(Csn(5));
+        let mut first = snapshots.register(Reader::now(71), read);
+        let nobody: Vec<_> = (1..SLOTS).map(|_| snapshots.take(read)).collect();
+        snapshots.advance_stable(Csn(8));
+        let second = snapshots.register(Reader::now(70), read);
+        assert!(second.slot.is_none());
+        let third = snapshots.register(Reader::now(72), read);
+        assert_eq!(readers(), [(71, 5), (70, 8), (72, 8)]);
+        snapshots.advance_stable(Csn(9));
+        snapshots.renew(&mut first, Reader::now(73), read);
+        snapshots.release(second);
+        assert_eq!(readers(), [(72, 8), (73, 9)]);
+        snapshots.release(third);
+        snapshots.release(first);
+        // The slot's next snapshot is not the last reader's.
+        let unnamed = snapshots.take(read);
+        assert_eq!(readers(), []);
+        drop((nobody, unnamed));
     }
 
     #[test]
@@ -385,7 +520,7 @@ mod loom_tests {
                 loom::thread::spawn(move || {
                     let read = || snapshots.stable_csn();
                     // It stays registered.
-                    snapshots.register(read).csn()
+                    snapshots.register(Reader::default(), read).csn()
                 })
             };
             let mover = {

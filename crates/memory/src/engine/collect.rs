@@ -24,6 +24,10 @@ use crate::version::{Target, Word};
 
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 
+/// Rows and versions from which the bytes of garbage are estimated.
+const SAMPLED: usize = 1024;
+const WALKED_MAX: usize = 1 << 16;
+
 /// A row with garbage.
 pub(super) struct Item {
     pub(super) table: Arc<Table>,
@@ -46,6 +50,15 @@ impl Collector {
 
     pub(super) fn len(&self) -> usize {
         self.0.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Calls `see` for up to so many of the rows, evenly spread over each shard.
+    fn sample(&self, most: usize, mut see: impl FnMut(&Item)) {
+        for shard in &self.0 {
+            let items = shard.lock();
+            let step = (items.len() * SHARDS).div_ceil(most).max(1);
+            items.iter().step_by(step).for_each(&mut see);
+        }
     }
 
     /// Takes rows out of a shard's front that can be collected.
@@ -132,6 +145,34 @@ impl Inner {
             self.store.retire(retired);
         }
         garbage
+    }
+
+    /// Bytes of memory of the versions that wait to be collected: the older ones of rows, and
+    /// deletions. Estimated from a sample where more than [`SAMPLED`] rows wait.
+    pub(super) fn uncollected_bytes(&self) -> u64 {
+        let mut sample = Vec::new();
+        self.collector.sample(SAMPLED, |item| sample.push((item.table.clone(), item.rid)));
+        let (mut rows, mut bytes, mut walked) = (0, 0, 0);
+        let pin = self.store.pin();
+        for (table, rid) in &sample {
+            let Some(entry) = table.rows.entry(rid.slot()) else { continue };
+            let mut word = entry.load();
+            let mut newest = true;
+            while let Target::Version(at) = word.target() {
+                let version = self.store.version(at, &pin);
+                if !newest || version.is_deletion() {
+                    bytes += version.bytes() as u64;
+                }
+                (word, newest) = (version.next(), false);
+                walked += 1;
+            }
+            rows += 1;
+            if walked > WALKED_MAX {
+                break;
+            }
+        }
+        let waiting = self.collector.len().max(rows) as u64;
+        bytes * waiting / (rows as u64).max(1)
     }
 
     /// Removes the rows and versions that deleted ranges hide from everybody, and forgets those

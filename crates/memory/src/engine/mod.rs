@@ -209,6 +209,20 @@ impl Engine for MemoryEngine {
         budget.try_charge(Use::Rows, bytes).map(drop)
     }
 
+    fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
+        for _ in 0..ROOM_TRIES {
+            if fits() {
+                return true;
+            }
+            // Until their commits are placed, rows cannot be evicted (MEMORY-2).
+            if self.0.unplaced.len() == 0 {
+                break;
+            }
+            thread::blocking(|| Clock::system().sleep(ROOM_NAP));
+        }
+        fits()
+    }
+
     fn install(&self, csn: Csn, batch: &WriteBatch) {
         self.0.install(csn, batch);
     }

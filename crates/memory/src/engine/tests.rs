@@ -18,7 +18,7 @@ use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
 use super::{MemoryEngine, MemorySettings};
-use crate::version::{Target, Word, class_bytes};
+use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
@@ -583,9 +583,45 @@ fn chain_2_a_long_reader_keeps_what_it_sees_of_a_hot_row() {
     }
     // Four readers, the versions between two thinnings, and those whose readers were not seen off.
     assert!(most < 60 * 200, "{most} bytes of versions");
+    // The figure covers the versions that the readers hold back: all but the newest one.
+    let inner = &world.engine.0;
+    let (held, one) = (inner.uncollected_bytes() as usize, HEADER_BYTES + 4);
+    assert_eq!(held % one, 0, "{held} bytes are held back");
+    assert!(held >= 4 * one && held < most, "{held} bytes are held back");
     world.horizon.0.lock().1.clear();
     while world.engine.run_background_job().unwrap() {}
+    assert_eq!(world.engine.0.uncollected_bytes(), 0);
     assert!(world.engine.0.store.slabs.used_bytes() < 200);
+}
+
+/// MEMORY-2: who needs memory waits while there are rows that cannot be evicted before the log's
+/// flush, and no longer.
+#[test]
+fn memory_is_waited_for_while_commits_are_not_placed() {
+    let mut world = World::new(5);
+    let engine = world.engine.clone();
+    world.tell();
+    let mut looks = 0;
+    let look = |looks: &mut u32, until: u32| {
+        *looks += 1;
+        *looks >= until
+    };
+    assert!(!engine.await_memory(&mut || look(&mut looks, 10)));
+    assert_eq!(looks, 2, "nothing is waited for");
+    while world.untold.is_empty() {
+        world.write();
+    }
+    looks = 0;
+    assert!(engine.await_memory(&mut || look(&mut looks, 5)), "it waits for the flush");
+    looks = 0;
+    let waited = engine.await_memory(&mut || {
+        let fits = look(&mut looks, 10);
+        if looks == 3 {
+            world.tell();
+        }
+        fits
+    });
+    assert_eq!((waited, looks), (false, 4), "all is placed");
 }
 
 /// E10: rows of a range that was deleted are not seen while they are removed, and the range is

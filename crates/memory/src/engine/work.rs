@@ -359,6 +359,11 @@ impl Inner {
                 self.collector.len() as u64,
             ),
             gauge(
+                "memory_engine_uncollected_bytes",
+                "Memory of versions that wait to be collected, estimated from a sample of the rows.",
+                self.uncollected_bytes(),
+            ),
+            gauge(
                 "memory_engine_watermark_csn",
                 "The commit up to which only the newest version of each row is kept.",
                 self.pins.watermark().0,

@@ -2,19 +2,23 @@
 //!
 //! The page of the tiered engine begins with a summary: how far behind the engine is, and which
 //! waits occur. The tables, the commit pipeline by its stages, and all other counters follow,
-//! except those of the memory engine. The page of the memory engine has its tables and its
-//! counters.
+//! except those of the memory engine. The page of the memory engine has its tables, the
+//! readers that hold back the collection of versions, and its counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use spillway::{ClassSpace, EngineKind, Metric, TableSpace, TableStatus, TableUse};
+use spillway::{ClassSpace, EngineKind, LiveSnapshot, Metric, TableSpace, TableStatus, TableUse};
 use spillway_base::TableId;
 
 use super::labels::Labels;
 use super::tiered::Readable;
 use crate::catalog::{Catalog, UserDef};
 use crate::expression::Server;
+use crate::process::ProcessLine;
+
+/// Readers that the memory engine's page shows.
+const READERS: usize = 10;
 
 /// How the names of the memory engine's metrics begin.
 const MEMORY_ENGINE: &str = "memory_engine_";
@@ -61,7 +65,7 @@ pub(super) fn tiered_status(
     page(&metrics, &tables, &names) + &space_page(&db.space(), &names)
 }
 
-/// The memory engine's page.
+/// The memory engine's page, for a user with the PROCESS privilege: it names sessions of others.
 pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
     let db = server.database();
     let mut out = String::new();
@@ -74,11 +78,64 @@ pub(super) fn memory_status(server: &dyn Server, catalog: &Catalog) -> String {
         let memory = size.used_bytes as f64 / 1e6;
         line(&mut out, format_args!("{name:<40}{:>12}{memory:>12.1}", size.rows));
     }
+    let metrics = db.metrics();
+    readers_page(&mut out, &db.readers(), &server.process_lines(), &metrics);
     line(&mut out, format_args!("\nFIGURES"));
-    for metric in db.metrics().iter().filter(|metric| metric.name.starts_with(MEMORY_ENGINE)) {
+    for metric in metrics.iter().filter(|metric| metric.name.starts_with(MEMORY_ENGINE)) {
         metric_line(&mut out, metric);
     }
     out
+}
+
+/// The oldest snapshots with their sessions, and what waits for them to end.
+fn readers_page(
+    out: &mut String,
+    readers: &[LiveSnapshot],
+    sessions: &[ProcessLine],
+    metrics: &[Metric],
+) {
+    line(out, format_args!("\nREADERS"));
+    let waiting = figure(metrics, "memory_engine_uncollected_bytes") / 1e6;
+    let rows = figure(metrics, "memory_engine_uncollected_rows");
+    let stable = figure(metrics, "stable_csn") as u64;
+    line(out, format_args!("versions that wait to be collected: {waiting:.1} MB of {rows} rows"));
+    if readers.is_empty() {
+        return line(out, format_args!("no transaction has a snapshot"));
+    }
+    line(
+        out,
+        format_args!(
+            "{:>12}{:>14}{:>14}{:>16}{:>10}  of",
+            "connection", "transaction", "snapshot", "commits behind", "seconds"
+        ),
+    );
+    for reader in readers.iter().take(READERS) {
+        let session = sessions.iter().find(|session| session.transaction == reader.transaction);
+        let connection = session.map_or_else(|| "-".to_owned(), |session| session.id.to_string());
+        let of = match session {
+            Some(session) if session.statement.is_some() => {
+                format!("{}@{}, running", session.user, session.host)
+            }
+            Some(session) => format!("{}@{}, idle", session.user, session.host),
+            None => "no session's own transaction".to_owned(),
+        };
+        let behind = stable.saturating_sub(reader.csn.0);
+        let seconds = reader.age.as_secs_f64();
+        line(
+            out,
+            format_args!(
+                "{connection:>12}{:>14}{:>14}{behind:>16}{seconds:>10.1}  {of}",
+                reader.transaction, reader.csn.0
+            ),
+        );
+    }
+    if let Some(more) = readers.len().checked_sub(READERS).filter(|more| *more > 0) {
+        line(out, format_args!("and {more} newer ones"));
+    }
+}
+
+fn figure(metrics: &[Metric], name: &str) -> f64 {
+    metrics.iter().find(|metric| metric.name == name).map_or(0.0, |metric| metric.value)
 }
 
 fn metric_line(out: &mut String, metric: &Metric) {
@@ -153,9 +210,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 fn page(metrics: &[Metric], tables: &[TableStatus], names: &HashMap<u32, String>) -> String {
-    let figure = |name: &str| {
-        metrics.iter().find(|metric| metric.name == name).map_or(0.0, |metric| metric.value)
-    };
+    let figure = |name: &str| figure(metrics, name);
     let mut out = String::new();
     let parts =
         ["flush", "level0", "compaction"].map(|part| figure(&format!("tiered_debt_{part}")));

@@ -35,7 +35,9 @@ impl Session {
         let options = self.options();
         let spare = self.spare.take();
         let spare = spare.unwrap_or_else(|| self.instance.0.db.spare(&self.process.cancel));
-        self.txn = Some(spare.begin(options));
+        let txn = spare.begin(options);
+        self.process.transaction.store(txn.id(), Ordering::Relaxed);
+        self.txn = Some(txn);
     }
 
     /// Commits, and waits for that.

@@ -193,6 +193,46 @@ fn each_engine_has_a_page_of_its_own() {
     }
 }
 
+/// A session whose snapshot holds versions back is named, with what it holds back, to users with
+/// the PROCESS privilege.
+#[test]
+fn a_long_reader_is_named() {
+    let instance = in_memory();
+    let [mut one, mut two, mut other] = [11, 22, 33].map(|number| session(&instance, number));
+    run(&mut one, "CREATE TABLE hot (id INT PRIMARY KEY, n INT) ENGINE=MEMORY_OPTIMIZED").unwrap();
+    run(&mut one, "INSERT INTO hot VALUES (1, 1), (2, 2)").unwrap();
+    let readers = |session: &mut Session| {
+        let page = run(session, "SHOW ENGINE MEMORY_OPTIMIZED STATUS").unwrap().concat();
+        let of = page.split("\nREADERS\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        of.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(readers(&mut one)[1], "no transaction has a snapshot");
+    run(&mut two, "START TRANSACTION WITH CONSISTENT SNAPSHOT").unwrap();
+    for n in 0..5 {
+        run(&mut one, &format!("UPDATE hot SET n = {n}0 WHERE id = 1")).unwrap();
+    }
+    run(&mut other, "BEGIN; SELECT * FROM hot").unwrap();
+    let lines = readers(&mut one);
+    assert!(lines[0].ends_with(" MB of 1 rows"), "{lines:?}");
+    let [first, second] = [2, 3].map(|at| words(&lines[at]));
+    assert_eq!((&*first[0], &*first[3]), ("22", "5"), "the oldest comes first: {lines:?}");
+    assert_eq!(first[5..], ["root@localhost,", "idle"], "{lines:?}");
+    assert_eq!((&*second[0], &*second[3], lines.len()), ("33", "0", 4), "{lines:?}");
+    let metrics = instance.database().metrics();
+    let held = metrics.iter().find(|metric| metric.name == "memory_engine_uncollected_bytes");
+    assert!(held.unwrap().value > 0.0);
+    run(&mut two, "COMMIT").unwrap();
+    let lines = readers(&mut one);
+    assert_eq!((&*words(&lines[2])[0], lines.len()), ("33", 3), "{lines:?}");
+
+    run(&mut one, "CREATE USER curious; GRANT ALL ON test.* TO curious").unwrap();
+    let mut curious = instance.session("curious", "localhost", 44);
+    assert_eq!(code(&mut curious, "SHOW ENGINE MEMORY_OPTIMIZED STATUS"), 1227);
+    run(&mut one, "GRANT PROCESS ON *.* TO curious").unwrap();
+    assert_eq!(words(&readers(&mut curious)[2])[0], "33");
+}
+
 /// Tests that say themselves in which engine their tables are, that look at what only the tiered
 /// engine has, or whose budget holds no memory table.
 const OF_ONE_ENGINE: [&str; 11] = [

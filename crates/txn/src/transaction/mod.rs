@@ -51,7 +51,7 @@ use crate::locks::{Acquired, LockOwner, Wait};
 use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 use crate::pipeline;
-use crate::snapshots::Live;
+use crate::snapshots::{Live, Reader};
 use crate::spill::Spill;
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
@@ -186,6 +186,17 @@ impl Transaction {
         self.options
     }
 
+    /// Its number, which no other transaction of this process has
+    /// ([`crate::TransactionManager::readers`]).
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.owner.id()
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::now(self.owner.id())
+    }
+
     /// The CSN at which it reads, if it has read.
     #[must_use]
     pub fn snapshot_csn(&self) -> Option<Csn> {
@@ -234,7 +245,7 @@ impl Transaction {
         if self.serializable() {
             self.shared().serializable.enter(self.owner.id());
         }
-        let newest = self.shared().snapshots.register(|| self.shared().newest());
+        let newest = self.shared().snapshots.register(self.reader(), || self.shared().newest());
         self.hold(Some(newest));
     }
 
@@ -273,9 +284,9 @@ impl Transaction {
         let snapshots = &self.shared().snapshots;
         let holds = self.owner.holds_any();
         if !holds && self.durability() == Durability::Commit {
-            return snapshots.follow(&mut held, || snapshots.stable_csn());
+            return snapshots.follow(&mut held, self.reader(), || snapshots.stable_csn());
         }
-        snapshots.follow(&mut held, || match self.locked_at.get() {
+        snapshots.follow(&mut held, self.reader(), || match self.locked_at.get() {
             None if holds => self.shared().newest(),
             locked_at => {
                 snapshots.installed.wait(locked_at.unwrap_or_default());

@@ -286,7 +286,7 @@ impl Transaction {
             self.remembers_reads() && self.scans_open.get() == 0 && !self.reads.borrow().overflowed;
         let old = self.snapshot.borrow().as_ref().map(Live::csn);
         let Some(old) = old.filter(|_| able) else { return Ok(false) };
-        let newer = self.shared().snapshots.register(|| self.shared().newest());
+        let newer = self.shared().snapshots.register(self.reader(), || self.shared().newest());
         let same = self.are_same(old, newer.csn());
         if !matches!(same, Ok(true)) {
             self.shared().snapshots.release(newer);
