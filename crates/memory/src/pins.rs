@@ -5,6 +5,7 @@
 //!   it.
 //! - **PINS-2.** A snapshot that was live when [`Pins::pin`] was called for it is not passed by the
 //!   watermark until its unpinning, also once the [`Horizon`] reports it no more.
+//! - **PINS-3.** The watermark that [`Pins::hold`] answers stays until what holds it is dropped.
 //!
 //! The watermark is the least of the horizon's and the pinned snapshots. The horizon's is read
 //! first: a snapshot that is missing there was pinned before.
@@ -36,6 +37,8 @@ pub(crate) struct Pins {
     horizon: Arc<dyn Horizon>,
     shards: Box<[PinShard]>,
     watermark: AtomicU64,
+    /// Held by who moves the watermark.
+    advancing: Mutex<()>,
 }
 
 /// A pinned snapshot. Dropping it unpins.
@@ -52,7 +55,17 @@ impl Pins {
             horizon,
             shards: (0..SHARDS).map(|_| shard()).collect(),
             watermark: AtomicU64::new(0),
+            advancing: Mutex::default(),
         })
+    }
+
+    /// Keeps the watermark where it is until the first part of the answer is dropped; answers it
+    /// (PINS-3).
+    pub(crate) fn hold(self: &Arc<Pins>) -> (Pinned, Csn) {
+        let held = self.pin(Csn::ZERO);
+        // Whoever moves it from here on sees the pin; who saw none has moved it by now.
+        drop(self.advancing.lock());
+        (held, self.watermark())
     }
 
     /// Keeps a live snapshot readable (PINS-2).
@@ -75,6 +88,7 @@ impl Pins {
     }
 
     fn advance(&self, horizon: Csn) -> Csn {
+        let _advancing = self.advancing.lock();
         let least = self.shards.iter().map(|shard| shard.least.load(Ordering::SeqCst)).min();
         let watermark = horizon.0.min(least.unwrap_or(NONE));
         Csn(self.watermark.fetch_max(watermark, Ordering::AcqRel).max(watermark))

@@ -261,6 +261,22 @@ impl Segments {
             && segment.live() == 0
     }
 
+    /// Whether some kept segment has no row any more, and can be released after a checkpoint.
+    pub(crate) fn wait_for_checkpoint(&self) -> bool {
+        self.kept().any(|segment| segment.live() == 0 && !self.is_dead(segment))
+    }
+
+    /// Whether some kept segment can be released.
+    pub(crate) fn has_dead(&self) -> bool {
+        !self.is_pinned() && self.kept().any(|segment| self.is_dead(segment))
+    }
+
+    /// The kept segments whose lengths are known.
+    fn kept(&self) -> impl Iterator<Item = &Segment> {
+        let all = self.iter().map(|(_, segment)| segment);
+        all.filter(|segment| matches!(segment.home(), Home::Kept(1..)))
+    }
+
     /// Whether a checkpoint may name a segment as the place of a row.
     pub(crate) fn was_alive_in(&self, segment: &Segment, checkpoint: u64) -> bool {
         segment.live() > 0 || segment.died_in.load(Ordering::Acquire) >= checkpoint

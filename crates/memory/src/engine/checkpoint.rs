@@ -90,22 +90,30 @@ impl Checkpoints {
     }
 }
 
+/// What a checkpoint writes.
+struct CheckpointSnapshot {
+    csn: Csn,
+    /// Deletions up to here are not written. It stays until the index is written: a deletion that
+    /// is in a page has its key in the index (PINS-3).
+    watermark: Csn,
+    _pins: [Pinned; 2],
+}
+
 impl Inner {
     pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
         self.dir.join(format!("{number:016x}.{kind}"))
     }
 
-    /// The CSN of the next checkpoint, pinned: it is stable, and all commits up to it are placed.
+    /// The snapshot of the next checkpoint: it is stable, and all commits up to it are placed.
     /// `None` if they are not placed for long: then another thread tells of places.
-    fn checkpoint_csn(&self) -> Option<(Csn, Pinned)> {
-        // Holds the watermark where it is, so that it stays at or below the stable CSN of now.
-        let held = self.pins.pin(Csn::ZERO);
+    fn checkpoint_snapshot(&self) -> Option<CheckpointSnapshot> {
+        let (held, watermark) = self.pins.hold();
         let csn = self.pins.stable();
-        let pinned = self.pins.pin(csn);
-        drop(held);
+        let pins = [held, self.pins.pin(csn)];
+        let snapshot = CheckpointSnapshot { csn, watermark, _pins: pins };
         for _ in 0..PLACING_TRIES {
             if self.is_placed(csn) {
-                return Some((csn, pinned));
+                return Some(snapshot);
             }
             thread::blocking(|| Clock::system().sleep(PLACING_NAP));
         }
@@ -116,11 +124,12 @@ impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
         self.health()?;
-        let Some((csn, _pinned)) = self.checkpoint_csn() else { return Ok(()) };
-        if csn <= last.csn {
+        let Some(snapshot) = self.checkpoint_snapshot() else { return Ok(()) };
+        let csn = snapshot.csn;
+        if csn <= last.csn && !self.segments.wait_for_checkpoint() {
             return Ok(());
         }
-        let outcome = self.write_checkpoint(&last, csn);
+        let outcome = self.write_checkpoint(&last, &snapshot);
         match outcome {
             Ok(manifest) => {
                 self.segments.end_checkpoint(manifest.number);
@@ -143,7 +152,8 @@ impl Inner {
         self.remove_files(&manifest)
     }
 
-    fn write_checkpoint(&self, last: &Manifest, csn: Csn) -> Result<Manifest> {
+    fn write_checkpoint(&self, last: &Manifest, at: &CheckpointSnapshot) -> Result<Manifest> {
+        let csn = at.csn;
         let number = self.segments.begin_checkpoint();
         let mut tables: Vec<Arc<Table>> = self.tables.load().values().cloned().collect();
         tables.retain(|table| table.exists_at(csn));
@@ -151,7 +161,7 @@ impl Inner {
         let mut manifest = Manifest { number, csn, ..Manifest::default() };
         for table in &tables {
             let before = last.tables.iter().find(|files| files.id == table.id);
-            manifest.tables.push(self.write_table(table, before, last.csn, csn)?);
+            manifest.tables.push(self.write_table(table, before, last.csn, at)?);
         }
         // After the pages: they name no other segments.
         let named = self.segments.iter().filter(|(_, segment)| segment.home() != Home::Released);
@@ -168,11 +178,11 @@ impl Inner {
         table: &Table,
         before: Option<&TableFiles>,
         last: Csn,
-        csn: Csn,
+        at: &CheckpointSnapshot,
     ) -> Result<TableFiles> {
         // Before anything is written: what is folded meanwhile was hidden from this snapshot.
         let mut ranges = table.ranges().to_vec();
-        ranges.retain(|range| range.csn <= csn);
+        ranges.retain(|range| range.csn <= at.csn);
         let mut files = TableFiles {
             id: table.id,
             created: table.created,
@@ -188,7 +198,7 @@ impl Inner {
             files.pages.clear();
             table.rows.mark_all();
         }
-        files.pages.extend(self.write_pages(table, pages, csn)?);
+        files.pages.extend(self.write_pages(table, pages, at)?);
         match before {
             Some(before) if table.changed() <= last => {
                 (files.index, files.keys) = (before.index, before.keys);
@@ -199,14 +209,19 @@ impl Inner {
     }
 
     /// Writes the pages that are dirty; nothing if none is.
-    fn write_pages(&self, table: &Table, pages: u64, csn: Csn) -> Result<Option<PageFile>> {
+    fn write_pages(
+        &self,
+        table: &Table,
+        pages: u64,
+        at: &CheckpointSnapshot,
+    ) -> Result<Option<PageFile>> {
         let mut file: Option<(u64, Writer)> = None;
         let mut written = 0;
         for page in 0..pages {
             if !table.rows.take_mark(page) {
                 continue;
             }
-            let (words, newer) = self.page_at(table, page, csn);
+            let (words, newer) = self.page_at(table, page, at);
             if newer {
                 table.rows.mark_again(page);
             }
@@ -230,9 +245,9 @@ impl Inner {
 
     /// The entries of a page as a snapshot sees them, deletions marked by the lock bit; and whether
     /// the page has to be written again, as an entry has a newer version or is a deletion.
-    fn page_at(&self, table: &Table, page: u64, csn: Csn) -> (Vec<Word>, bool) {
+    fn page_at(&self, table: &Table, page: u64, at: &CheckpointSnapshot) -> (Vec<Word>, bool) {
         let pin = self.store.pin();
-        let (mut newer, watermark) = (false, self.pins.watermark());
+        let (mut newer, csn, watermark) = (false, at.csn, at.watermark);
         let mut at = |slot: u64| {
             let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
             while let Target::Version(at) = word.target() {

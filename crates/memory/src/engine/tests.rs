@@ -624,6 +624,34 @@ fn memory_is_waited_for_while_commits_are_not_placed() {
     assert_eq!((waited, looks), (false, 4), "all is placed");
 }
 
+/// PINS-3: while a checkpoint holds the watermark, a deletion that it has written keeps its key in
+/// the index, which it writes later.
+#[test]
+fn pins_3_a_held_watermark_keeps_the_keys_of_deletions() {
+    let mut world = World::new(6);
+    let table = world.tables()[0];
+    let change = |world: &mut World, op: Op<'_>| {
+        let mut batch = WriteBatch::new();
+        batch.push(op);
+        world.commit(batch);
+        world.tell();
+        while world.engine.run_background_job().unwrap() {}
+    };
+    change(&mut world, Op::Put { table, key: b"k", value: b"v" });
+    let (held, watermark) = world.engine.0.pins.hold();
+    change(&mut world, Op::Delete { table, key: b"k" });
+    let inner = world.engine.0.clone();
+    let has_key = || {
+        let tables = inner.tables.load();
+        tables[&table].index.get(b"k", &inner.store.pin()).is_some()
+    };
+    assert_eq!((inner.pins.refresh(), watermark < world.csn), (watermark, true));
+    assert!(has_key());
+    drop(held);
+    while world.engine.run_background_job().unwrap() {}
+    assert!(!has_key());
+}
+
 /// E10: rows of a range that was deleted are not seen while they are removed, and the range is
 /// forgotten.
 #[test]

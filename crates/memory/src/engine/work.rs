@@ -160,6 +160,7 @@ impl Inner {
         let mut worked = self.collect_all();
         worked |= self.fold_ranges();
         worked |= self.drop_tables();
+        worked |= self.let_go_while_idle()?;
         match self.compact() {
             Ok(compacted) => Ok(worked | compacted),
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(worked),
@@ -168,6 +169,23 @@ impl Inner {
                 Err(error)
             }
         }
+    }
+
+    /// Releases segments that have died since the last checkpoint, if no commit has come that would
+    /// bring the next one. Whether there were any.
+    fn let_go_while_idle(&self) -> Result<bool> {
+        let recorded = self.checkpoints.recorded();
+        if Csn(self.newest.load(Ordering::SeqCst)) > recorded || self.pins.stable() < recorded {
+            return Ok(false);
+        }
+        if self.segments.wait_for_checkpoint() {
+            self.checkpoint()?;
+        } else if self.segments.has_dead() {
+            self.remove_files(&self.checkpoints.last())?;
+        } else {
+            return Ok(false);
+        }
+        Ok(!self.segments.wait_for_checkpoint() && !self.segments.has_dead())
     }
 
     /// Removes what a range hides from everybody. `false` if some of it has to stay for now.

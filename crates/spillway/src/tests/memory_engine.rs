@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use spillway_base::rng::Rng;
 use spillway_storage::sim::SimDisk;
@@ -126,8 +127,8 @@ fn space_stays_bounded_while_rows_are_overwritten() {
     db.compact().unwrap();
     let (kept, live) =
         (metric(&db, "memory_engine_kept_bytes"), metric(&db, "memory_engine_live_bytes"));
-    // What the setting leaves beside is larger than this table.
-    assert!(kept < 2.0 * live + f64::from(80 << 20), "{kept} bytes are kept, {live} are alive");
+    // With a log of 4 MiB, as much may be left beside, and segments of that size on their way.
+    assert!(kept < 2.0 * live + f64::from(8 << 20), "{kept} bytes are kept, {live} are alive");
     assert!(metric(&db, "log_bytes") < f64::from(12 << 20));
     let txn = db.begin(TransactionOptions::new());
     for key in (0..rows).step_by(4) {
@@ -175,4 +176,201 @@ fn a_check_finds_every_flipped_bit_of_a_row() {
         let report = check_on(&shared, Path::new("/db"), &mut |_, _| {}).unwrap();
         assert_eq!(report.findings.len(), 1, "{} byte {at}: {report:?}", path.display());
     }
+}
+
+fn put_all(db: &Database, table: Table, keys: impl Iterator<Item = u32>, version: u8) {
+    let txn = db.begin(TransactionOptions::new());
+    keys.for_each(|key| txn.put(table, &key.to_be_bytes(), &row(key, version, 300)).unwrap());
+    txn.commit().wait().unwrap();
+}
+
+fn keys_of(db: &Database, table: Table) -> Vec<u32> {
+    let txn = db.begin(TransactionOptions::new());
+    let mut scan = txn.scan(table, KeyRange::ALL, Direction::Forward).unwrap();
+    let mut keys = Vec::new();
+    while scan.advance().unwrap() {
+        let key = u32::from_be_bytes(scan.key().try_into().unwrap());
+        assert_eq!(value_of(&txn, table, key).as_deref(), Some(scan.value()));
+        keys.push(key);
+    }
+    keys
+}
+
+/// Rows whose slots come from rows that were deleted before an earlier checkpoint are found by
+/// scans and by gets, after each of two checkpoints and a crash. (In another store they were
+/// counted, and not found.)
+#[test]
+fn a_row_in_the_slot_of_a_deleted_one_is_found_after_checkpoints() {
+    let disk = SimDisk::new(6);
+    let mut db = open(&disk, 64 << 20);
+    let table = create(&db, "m", EngineKind::Memory);
+    put_all(&db, table, 0..200, 1);
+    for round in 0..4_u32 {
+        let begin = round * 100;
+        let txn = db.begin(TransactionOptions::new());
+        (begin..begin + 100).for_each(|key| txn.delete(table, &key.to_be_bytes()).unwrap());
+        txn.commit().wait().unwrap();
+        db.persist().unwrap();
+        // So that the rows of deletions are given out again.
+        db.compact().unwrap();
+        put_all(&db, table, begin + 200..begin + 300, 2);
+        // Deleted a moment ago, and back.
+        put_all(&db, table, begin..begin + 10, 3);
+        db.persist().unwrap();
+        if round % 2 == 0 {
+            drop(db);
+            disk.crash();
+            disk.restart();
+            db = open(&disk, 64 << 20);
+        }
+        let back: Vec<u32> = (0..=round).flat_map(|round| round * 100..round * 100 + 10).collect();
+        let all: Vec<u32> = back.into_iter().chain(begin + 100..begin + 300).collect();
+        assert_eq!(keys_of(&db, table), all, "round {round}");
+    }
+}
+
+/// What a deletion of all rows hides stays hidden after checkpoints and openings, also below rows
+/// that came later. (In another store a truncated table's rows came back from its checkpoint.)
+#[test]
+fn rows_of_a_range_that_was_deleted_do_not_come_back() {
+    let disk = SimDisk::new(7);
+    let mut db = open(&disk, 64 << 20);
+    let table = create(&db, "m", EngineKind::Memory);
+    for round in 0..6_u32 {
+        put_all(&db, table, 0..300, 1);
+        if round & 1 != 0 {
+            db.persist().unwrap();
+        }
+        let reader = db.begin(TransactionOptions::new());
+        assert!(value_of(&reader, table, 299).is_some());
+        let txn = db.begin(TransactionOptions::new());
+        txn.delete_range(table, KeyRange::ALL).unwrap();
+        txn.commit().wait().unwrap();
+        if round & 2 != 0 {
+            db.persist().unwrap();
+        }
+        put_all(&db, table, [7, 120].into_iter(), 2);
+        assert!(value_of(&reader, table, 299).is_some(), "an older snapshot has it");
+        drop(reader);
+        if round & 4 != 0 {
+            db.compact().unwrap();
+        }
+        db.persist().unwrap();
+        drop(db);
+        disk.crash();
+        disk.restart();
+        db = open(&disk, 64 << 20);
+        assert_eq!(keys_of(&db, table), [7, 120], "round {round}");
+    }
+}
+
+/// MEMORY-4: once all rows are gone, the engine keeps no segment, also without further commits. (Another
+/// store kept its logs for as long as it was idle, and one never collected again after a
+/// checkpoint beside a reader.)
+#[test]
+fn an_idle_database_without_rows_keeps_no_segments() {
+    let disk = SimDisk::new(8);
+    let settings = Settings { background_threads: false, ..settings(64 << 20) };
+    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
+    let table = create(&db, "m", EngineKind::Memory);
+    put_all(&db, table, 1000..3000, 0);
+    for version in 0..60 {
+        put_all(&db, table, 0..1000, version);
+        while db.run_background_job().unwrap() {}
+    }
+    db.persist().unwrap();
+    // The segments of the first rows have left the log.
+    assert!(metric(&db, "memory_engine_kept_bytes") > 0.0);
+    let reader = db.begin(TransactionOptions::new());
+    assert!(value_of(&reader, table, 1).is_some());
+    let txn = db.begin(TransactionOptions::new());
+    (0..3000_u32).for_each(|key| txn.delete(table, &key.to_be_bytes()).unwrap());
+    txn.commit().wait().unwrap();
+    db.persist().unwrap();
+    assert_eq!(value_of(&reader, table, 1), Some(row(1, 59, 300)));
+    drop(reader);
+    while db.run_background_job().unwrap() {}
+    assert_eq!(metric(&db, "memory_engine_kept_bytes"), 0.0);
+    assert_eq!(metric(&db, "memory_engine_rows"), 0.0);
+}
+
+/// Log compaction moves records while their rows are deleted, put again and read at older
+/// snapshots: nothing comes back, nothing is lost, no read meets a missing file. (In other stores a
+/// deletion between the look and the move was undone, and readers met files that were gone.)
+#[test]
+fn rows_that_change_while_compaction_moves_them_stay_as_they_were_left() {
+    const KEYS: u32 = 600;
+    let disk = SimDisk::new(9);
+    let settings =
+        Settings { log_segment_bytes: 256 << 10, log_bytes_max: 1 << 20, ..settings(16 << 20) };
+    let open = || Database::open_on(Arc::new(disk.clone()), "/db", settings.clone()).unwrap();
+    let db = open();
+    let table = create(&db, "m", EngineKind::Memory);
+    let done = AtomicBool::new(false);
+    let lefts: Vec<Vec<Option<u8>>> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2_u32)
+            .map(|number| {
+                let db = &db;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(u64::from(number) + 20);
+                    let mut left = vec![None; KEYS as usize];
+                    for step in 0..2500_u32 {
+                        let key = rng.below(u64::from(KEYS / 2)) as u32 * 2 + number;
+                        let txn = db.begin(TransactionOptions::new());
+                        let version = rng.chance(2, 3).then_some(step as u8);
+                        match version {
+                            Some(version) => txn
+                                .put(table, &key.to_be_bytes(), &row(key, version, 2000))
+                                .unwrap(),
+                            None => txn.delete(table, &key.to_be_bytes()).unwrap(),
+                        }
+                        if step % 10 == 0 {
+                            // So that each segment has a row that stays.
+                            let key = (number + 1) * 100_000 + step;
+                            txn.put(table, &key.to_be_bytes(), &row(key, 1, 2000)).unwrap();
+                        }
+                        txn.commit().wait().unwrap();
+                        left[key as usize] = version;
+                    }
+                    left
+                })
+            })
+            .collect();
+        let reader = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let txn = db.begin(TransactionOptions::new());
+                let first: Vec<_> = (0..KEYS).map(|key| value_of(&txn, table, key)).collect();
+                let again: Vec<_> = (0..KEYS).map(|key| value_of(&txn, table, key)).collect();
+                assert!(first == again, "a snapshot changed");
+            }
+        });
+        let compactor = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                db.flush().unwrap();
+                db.compact().unwrap();
+            }
+        });
+        let lefts = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+        compactor.join().unwrap();
+        lefts
+    });
+    assert!(metric(&db, "memory_engine_compacted_bytes_total") > 0.0);
+    let check = |db: &Database| {
+        let txn = db.begin(TransactionOptions::new());
+        for key in 0..KEYS {
+            let left = lefts[key as usize % 2][key as usize];
+            let expected = left.map(|version| row(key, version, 2000));
+            assert_eq!(value_of(&txn, table, key), expected, "row {key}");
+        }
+        for key in (100_000..102_500).chain(200_000..202_500).step_by(10) {
+            assert_eq!(value_of(&txn, table, key), Some(row(key, 1, 2000)), "row {key}");
+        }
+    };
+    check(&db);
+    drop(db);
+    disk.crash();
+    disk.restart();
+    check(&open());
 }
