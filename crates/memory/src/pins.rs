@@ -63,7 +63,7 @@ impl Pins {
     /// (PINS-3).
     pub(crate) fn hold(self: &Arc<Pins>) -> (Pinned, Csn) {
         let held = self.pin(Csn::ZERO);
-        // Whoever moves it from here on sees the pin; who saw none has moved it by now.
+        // A thread that moves it from here on sees the pin; one that saw none has moved it by now.
         drop(self.advancing.lock());
         (held, self.watermark())
     }

@@ -13,9 +13,9 @@
 //! - **SIMULATION-1 (replay).** A seed fixes a history: its shape, the order of its tasks, its
 //!   faults, and every byte on its disk. Two runs of a seed report the same trace.
 //! - **SIMULATION-2 (whole database).** Every background thread of a [`spillway::Database`] runs:
-//!   flushers, log care, folds, flushes, compactions, readers of a recovery, and the memory engine's
-//!   collection, checkpoints and log compaction. Clients commit beside them, and beside `close`,
-//!   to tables of one engine or of both.
+//!   flushers, log care, folds, flushes, compactions, readers of a recovery, and the collection,
+//!   checkpoints and log compaction of the memory engine. Clients commit to tables of one engine or
+//!   of both beside them, and beside `close`.
 //! - **SIMULATION-3 (faults).** A life ends by a crash of the machine, a kill, a close beside
 //!   clients, or a quiet close. After a crash or a kill the next opening begins while the tasks of
 //!   the life before are still there. Operations fail, writes are short, disks are full, syncs

@@ -264,8 +264,8 @@ fn rows_of_a_range_that_was_deleted_do_not_come_back() {
     }
 }
 
-/// MEMORY-4: once all rows are gone, the engine keeps no segment, also without further commits. (Another
-/// store kept its logs for as long as it was idle, and one never collected again after a
+/// MEMORY-4: once all rows are gone, the engine keeps no segment, also without further commits.
+/// (Another store kept its logs for as long as it was idle, and one never collected again after a
 /// checkpoint beside a reader.)
 #[test]
 fn an_idle_database_without_rows_keeps_no_segments() {
