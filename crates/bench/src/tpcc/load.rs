@@ -18,7 +18,7 @@ pub(super) const FIRST_PAYMENT: i64 = 1000;
 /// Fills the tables. Commits are durable when it returns.
 ///
 /// # Errors
-/// As [`spillway::Transaction::put`], [`Database::flush`] and [`Database::compact`].
+/// As `put` of a transaction, [`Database::flush`] and [`Database::compact`].
 pub(super) fn load(db: &Database, tables: &Tables, scale: Scale, seed: u64) -> Result<()> {
     let mut loader = Loader {
         db,
