@@ -63,7 +63,7 @@ impl Pins {
     /// (PINS-3).
     pub(crate) fn hold(self: &Arc<Pins>) -> (Pinned, Csn) {
         let held = self.pin(Csn::ZERO);
-        // A thread that moves it from here on sees the pin; one that saw none has moved it by now.
+        // A thread that moves it from here on sees the pin. One that did not has moved it by now.
         drop(self.advancing.lock());
         (held, self.watermark())
     }
@@ -82,13 +82,18 @@ impl Pins {
         Csn(self.watermark.load(Ordering::Acquire))
     }
 
-    /// Brings the watermark up to date, from figures that are cheap to read.
+    /// Brings the watermark up to date, from figures that are cheap to read, unless another thread
+    /// is doing so: commits do not wait for each other here.
     pub(crate) fn refresh(&self) -> Csn {
-        self.advance(self.horizon.low_watermark())
+        let horizon = self.horizon.low_watermark();
+        match self.advancing.try_lock() {
+            Some(_advancing) => self.advance(horizon),
+            None => self.watermark(),
+        }
     }
 
+    /// The caller has the lock.
     fn advance(&self, horizon: Csn) -> Csn {
-        let _advancing = self.advancing.lock();
         let least = self.shards.iter().map(|shard| shard.least.load(Ordering::SeqCst)).min();
         let watermark = horizon.0.min(least.unwrap_or(NONE));
         Csn(self.watermark.fetch_max(watermark, Ordering::AcqRel).max(watermark))
@@ -98,7 +103,10 @@ impl Pins {
     /// date.
     pub(crate) fn live(&self, out: &mut Vec<Csn>) {
         self.horizon.live_snapshots(out);
-        self.advance(out.first().copied().unwrap_or_default());
+        {
+            let _advancing = self.advancing.lock();
+            self.advance(out.first().copied().unwrap_or_default());
+        }
         for shard in &self.shards {
             out.extend(shard.pinned.lock().keys());
         }
