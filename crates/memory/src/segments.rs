@@ -261,20 +261,25 @@ impl Segments {
             && segment.live() == 0
     }
 
-    /// Whether some kept segment has no row any more, and can be released after a checkpoint.
-    pub(crate) fn wait_for_checkpoint(&self) -> bool {
-        self.kept().any(|segment| segment.live() == 0 && !self.is_dead(segment))
+    /// Bytes of kept segments that have no row any more, and can be released after a checkpoint.
+    pub(crate) fn bytes_waiting(&self) -> u64 {
+        self.kept()
+            .filter(|(segment, _)| segment.live() == 0 && !self.is_dead(segment))
+            .map(|(_, bytes)| bytes)
+            .sum()
     }
 
     /// Whether some kept segment can be released.
     pub(crate) fn has_dead(&self) -> bool {
-        !self.is_pinned() && self.kept().any(|segment| self.is_dead(segment))
+        !self.is_pinned() && self.kept().any(|(segment, _)| self.is_dead(segment))
     }
 
-    /// The kept segments whose lengths are known.
-    fn kept(&self) -> impl Iterator<Item = &Segment> {
-        let all = self.iter().map(|(_, segment)| segment);
-        all.filter(|segment| matches!(segment.home(), Home::Kept(1..)))
+    /// The kept segments, with their bytes once these are known.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (&Segment, u64)> {
+        self.iter().filter_map(|(_, segment)| match segment.home() {
+            Home::Kept(bytes @ 1..) => Some((segment, bytes)),
+            _ => None,
+        })
     }
 
     /// Whether a checkpoint may name a segment as the place of a row.

@@ -126,7 +126,7 @@ impl Inner {
         self.health()?;
         let Some(snapshot) = self.checkpoint_snapshot() else { return Ok(()) };
         let csn = snapshot.csn;
-        if csn <= last.csn && !self.segments.wait_for_checkpoint() {
+        if csn <= last.csn && self.segments.bytes_waiting() == 0 {
             return Ok(());
         }
         let outcome = self.write_checkpoint(&last, &snapshot);
@@ -316,11 +316,8 @@ impl Inner {
         if self.segments.is_pinned() {
             return Ok(());
         }
-        for (_, segment) in self.segments.iter() {
-            if matches!(segment.home(), Home::Kept(1..))
-                && self.segments.is_dead(segment)
-                && self.segments.release(segment)?
-            {
+        for (segment, _) in self.segments.kept() {
+            if self.segments.is_dead(segment) && self.segments.release(segment)? {
                 self.counts.released.fetch_add(1, Ordering::Relaxed);
             }
         }

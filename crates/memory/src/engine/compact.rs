@@ -62,12 +62,16 @@ impl Inner {
         Ok(true)
     }
 
+    /// Bytes that kept segments with so many live ones may take.
+    pub(super) fn space_allowed(&self, live: u64) -> u64 {
+        (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest
+    }
+
     /// The segments to compact: those with the smallest live shares, until the rest takes no more
     /// than it may.
     fn victims(&self) -> Vec<u32> {
         let (bytes, live) = self.kept_bytes();
-        let most = (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest;
-        let mut past = bytes.saturating_sub(most);
+        let mut past = bytes.saturating_sub(self.space_allowed(live));
         let mut kept: Vec<(u64, u64, u32)> = Vec::new();
         for (handle, segment) in self.segments.iter() {
             if let Home::Kept(len) = segment.home() {

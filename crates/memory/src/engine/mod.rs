@@ -15,8 +15,8 @@
 //! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot there
 //!   sees. That CSN is stable, and every commit up to it is placed.
 //! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
-//!   are alive in them, and a fixed rest. One without rows is released after the next checkpoint,
-//!   which comes without commits, too.
+//!   are alive in them, and a fixed rest. Those without rows are released after the next
+//!   checkpoint, and take at most a quarter of that until then. It comes without commits, too.
 
 mod backup;
 mod checkpoint;

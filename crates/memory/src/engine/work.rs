@@ -13,7 +13,6 @@ use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
 
 use super::{Inner, MemoryEngine};
 use crate::index::Entries;
-use crate::segments::Home;
 use crate::store::Retired;
 use crate::table::{DeletedRange, Table};
 use crate::version::{Target, Word};
@@ -22,6 +21,9 @@ use crate::version::{Target, Word};
 const NAP: Duration = Duration::from_millis(20);
 /// Rows of a range that are looked at under one pin.
 const FOLDED: usize = 256;
+/// Of the space that kept segments may take, those without rows may take one part in so many for as
+/// long as commits will bring the next checkpoint.
+const WAITING_SHARE: u64 = 4;
 /// Rows that a size looks at.
 const SAMPLED: usize = 32;
 
@@ -160,7 +162,11 @@ impl Inner {
         let mut worked = self.collect_all();
         worked |= self.fold_ranges();
         worked |= self.drop_tables();
-        worked |= self.let_go_while_idle()?;
+        match self.release_dead() {
+            Ok(released) => worked |= released,
+            Err(error) if error.kind() == ErrorKind::DiskFull => {}
+            Err(error) => return Err(error),
+        }
         match self.compact() {
             Ok(compacted) => Ok(worked | compacted),
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(worked),
@@ -171,21 +177,20 @@ impl Inner {
         }
     }
 
-    /// Releases segments that have died since the last checkpoint, if no commit has come that would
-    /// bring the next one. Whether there were any.
-    fn let_go_while_idle(&self) -> Result<bool> {
-        let recorded = self.checkpoints.recorded();
-        if Csn(self.newest.load(Ordering::SeqCst)) > recorded || self.pins.stable() < recorded {
-            return Ok(false);
-        }
-        if self.segments.wait_for_checkpoint() {
+    /// Releases segments without rows. Those that died after the last checkpoint wait for the next
+    /// one, which is written here if they take much space, or if no commit would bring it
+    /// (MEMORY-4). Whether any was released.
+    fn release_dead(&self) -> Result<bool> {
+        let before = self.counts.released.load(Ordering::Relaxed);
+        let has_commits = Csn(self.newest.load(Ordering::SeqCst)) > self.checkpoints.recorded();
+        let waiting = self.segments.bytes_waiting();
+        let (_, live) = self.kept_bytes();
+        if waiting > 0 && (!has_commits || waiting > self.space_allowed(live) / WAITING_SHARE) {
             self.checkpoint()?;
         } else if self.segments.has_dead() {
             self.remove_files(&self.checkpoints.last())?;
-        } else {
-            return Ok(false);
         }
-        Ok(!self.segments.wait_for_checkpoint() && !self.segments.has_dead())
+        Ok(self.counts.released.load(Ordering::Relaxed) > before)
     }
 
     /// Removes what a range hides from everybody. `false` if some of it has to stay for now.
@@ -330,11 +335,9 @@ impl Inner {
     /// Bytes of the segments that are kept, and of what is alive in them.
     pub(super) fn kept_bytes(&self) -> (u64, u64) {
         let (mut bytes, mut live) = (0, 0);
-        for (_, segment) in self.segments.iter() {
-            if let Home::Kept(len) = segment.home() {
-                bytes += len;
-                live += segment.live();
-            }
+        for (segment, len) in self.segments.kept() {
+            bytes += len;
+            live += segment.live();
         }
         (bytes, live)
     }

@@ -10,7 +10,8 @@ use spillway_storage::{Disk, OpenMode};
 
 use crate::check::check_on;
 use crate::{
-    Database, Direction, EngineKind, KeyRange, Settings, Table, Transaction, TransactionOptions,
+    Database, Direction, Durability, EngineKind, KeyRange, LockMode, LockWait, Settings, Table,
+    Transaction, TransactionOptions,
 };
 
 fn settings(memory_bytes: usize) -> Settings {
@@ -264,31 +265,58 @@ fn rows_of_a_range_that_was_deleted_do_not_come_back() {
     }
 }
 
-/// MEMORY-4: once all rows are gone, the engine keeps no segment, also without further commits.
-/// (Another store kept its logs for as long as it was idle, and one never collected again after a
-/// checkpoint beside a reader.)
-#[test]
-fn an_idle_database_without_rows_keeps_no_segments() {
-    let disk = SimDisk::new(8);
+/// A database whose first rows are in segments that have left the log, and a table of these.
+fn with_kept_segments(disk: &SimDisk) -> (Database, Table) {
     let settings = Settings { background_threads: false, ..settings(64 << 20) };
     let db = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
     let table = create(&db, "m", EngineKind::Memory);
-    put_all(&db, table, 1000..3000, 0);
+    put_all(&db, table, 1000..20_000, 0);
     for version in 0..60 {
         put_all(&db, table, 0..1000, version);
         while db.run_background_job().unwrap() {}
     }
     db.persist().unwrap();
-    // The segments of the first rows have left the log.
-    assert!(metric(&db, "memory_engine_kept_bytes") > 0.0);
+    assert!(metric(&db, "memory_engine_kept_bytes") > f64::from(4 << 20));
+    (db, table)
+}
+
+fn delete_all(db: &Database, table: Table) {
+    let txn = db.begin(TransactionOptions::new());
+    (0..20_000_u32).for_each(|key| txn.delete(table, &key.to_be_bytes()).unwrap());
+    txn.commit().wait().unwrap();
+}
+
+/// MEMORY-4: once all rows are gone, the engine keeps few segments without a checkpoint being due.
+#[test]
+fn segments_without_rows_do_not_wait_for_the_log_to_fill() {
+    let disk = SimDisk::new(18);
+    let (db, table) = with_kept_segments(&disk);
+    delete_all(&db, table);
+    while db.run_background_job().unwrap() {}
+    // With a log of 4 MiB that is how much may be left, and a quarter of it without rows.
+    assert!(metric(&db, "memory_engine_kept_bytes") <= f64::from(1 << 20));
+}
+
+/// MEMORY-4: once all rows are gone, the engine keeps no segment, also without further commits.
+/// (Another store kept its logs for as long as it was idle, and one never collected again after a
+/// checkpoint beside a reader.) A full disk puts that off, and stops nothing.
+#[test]
+fn an_idle_database_without_rows_keeps_no_segments() {
+    let disk = SimDisk::new(8);
+    let (db, table) = with_kept_segments(&disk);
     let reader = db.begin(TransactionOptions::new());
     assert!(value_of(&reader, table, 1).is_some());
-    let txn = db.begin(TransactionOptions::new());
-    (0..3000_u32).for_each(|key| txn.delete(table, &key.to_be_bytes()).unwrap());
-    txn.commit().wait().unwrap();
+    delete_all(&db, table);
     db.persist().unwrap();
     assert_eq!(value_of(&reader, table, 1), Some(row(1, 59, 300)));
     drop(reader);
+    let kept = metric(&db, "memory_engine_kept_bytes");
+    disk.set_capacity(Some(0));
+    while db.run_background_job().unwrap() {}
+    db.health().unwrap();
+    assert_eq!(metric(&db, "memory_engine_kept_bytes"), kept);
+    assert!(kept > 0.0);
+    disk.set_capacity(None);
     while db.run_background_job().unwrap() {}
     assert_eq!(metric(&db, "memory_engine_kept_bytes"), 0.0);
     assert_eq!(metric(&db, "memory_engine_rows"), 0.0);
@@ -356,6 +384,8 @@ fn rows_that_change_while_compaction_moves_them_stay_as_they_were_left() {
         compactor.join().unwrap();
         lefts
     });
+    db.flush().unwrap();
+    db.compact().unwrap();
     assert!(metric(&db, "memory_engine_compacted_bytes_total") > 0.0);
     let check = |db: &Database| {
         let txn = db.begin(TransactionOptions::new());
@@ -373,4 +403,59 @@ fn rows_that_change_while_compaction_moves_them_stay_as_they_were_left() {
     disk.crash();
     disk.restart();
     check(&open());
+}
+
+/// MEMORY-2: rows whose commits are not durable yet cannot leave memory. Row locks that find no room
+/// beside them wait for the log's flush, and are not refused.
+#[test]
+fn row_locks_find_room_beside_rows_that_are_not_durable_yet() {
+    let disk = SimDisk::new(10);
+    let settings = Settings { background_threads: false, ..settings(16 << 20) };
+    let db = Database::open_on(Arc::new(disk.clone()), "/db", settings).unwrap();
+    let table = create(&db, "m", EngineKind::Memory);
+    let used = || metric(&db, "memory_used_bytes");
+    let mut keys = 0_u32;
+    while used() < 0.95 * f64::from(16 << 20) {
+        let options = TransactionOptions::new().durability(Durability::Relaxed);
+        let txn = db.begin(options);
+        for _ in 0..10 {
+            txn.put(table, &keys.to_be_bytes(), &row(keys, 1, 3000)).unwrap();
+            keys += 1;
+        }
+        txn.commit().wait().unwrap();
+    }
+    let txn = db.begin(TransactionOptions::new());
+    // Their memory is more than there is beside the rows.
+    let mut rng = Rng::new(4);
+    for _ in 0..10_000 {
+        let key = [rng.next_u64().to_be_bytes(); 12].concat();
+        txn.lock(table, &key, LockMode::Exclusive, LockWait::Wait).unwrap();
+    }
+    assert!(metric(&db, "memory_engine_evicted_total") > 0.0);
+}
+
+/// The oldest reader is named with its age, and is gone from the figures with its transaction.
+#[test]
+fn the_oldest_reader_has_an_age() {
+    let disk = SimDisk::new(11);
+    let db = Database::open_on(Arc::new(disk), "/db", settings(16 << 20)).unwrap();
+    let table = create(&db, "m", EngineKind::Memory);
+    put_all(&db, table, 0..10, 0);
+    assert_eq!(metric(&db, "oldest_snapshot_seconds"), 0.0);
+    let first = db.begin(TransactionOptions::new());
+    assert!(value_of(&first, table, 1).is_some());
+    put_all(&db, table, 0..10, 1);
+    let second = db.begin(TransactionOptions::new());
+    assert!(value_of(&second, table, 1).is_some());
+    let seconds = metric(&db, "oldest_snapshot_seconds");
+    let readers = db.readers();
+    assert_eq!(readers.len(), 2);
+    assert_eq!(readers[0].transaction, first.id());
+    assert_eq!(readers[1].transaction, second.id());
+    assert!(readers[0].csn < readers[1].csn);
+    assert!(0.0 < seconds && seconds <= readers[0].age.as_secs_f64());
+    drop(first);
+    assert_eq!(db.readers().len(), 1);
+    drop(second);
+    assert_eq!(metric(&db, "oldest_snapshot_seconds"), 0.0);
 }
