@@ -20,13 +20,13 @@
 //! thread looks at the slots and keeps the least number that it found (H3). By H2 that number
 //! stays a bound for ever, so readers need not look at the slots.
 //!
+//! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
+//! only lock on the path of every read.
+//!
 //! # Readers
 //!
 //! A transaction writes its number and the time beside its snapshot, so that an operator can find
 //! the one that holds versions back ([`Snapshots::readers`]). Collectors do not look at them.
-//!
-//! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
-//! only lock on the path of every read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,8 +61,8 @@ struct Slot {
     reader: ReaderLabel,
 }
 
-/// The [`Reader`] of the snapshot in a slot. No order with the snapshot is needed, so loom models
-/// it not.
+/// The [`Reader`] of the snapshot in a slot. It needs no order with the snapshot, so that loom does
+/// not model it.
 struct ReaderLabel {
     transaction: std::sync::atomic::AtomicU64,
     since_ns: std::sync::atomic::AtomicU64,
