@@ -5,7 +5,7 @@ use std::path::Path;
 use heed::types::Bytes;
 use heed::{Env, EnvFlags, EnvOpenOptions, WithTls};
 use redb::{Durability, ReadableDatabase, TableDefinition};
-use spillway_bench::store::{Pair, Pressure, Store, Stores};
+use spillway_bench::store::{Pair, Store, Stores};
 
 /// Opens LMDB.
 pub struct LmdbStores;
@@ -66,19 +66,6 @@ impl Store for LmdbStore {
         value.extend_from_slice(found.unwrap_or_default());
         Ok(found.is_some())
     }
-
-    fn seek(
-        &self,
-        _: &[u8],
-        _: usize,
-        _: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, String> {
-        Err("this store is for gets and updates".to_owned())
-    }
-
-    fn pressure(&self) -> Pressure {
-        Pressure::default()
-    }
 }
 
 impl Stores for RedbStores {
@@ -123,18 +110,5 @@ impl Store for RedbStore {
             value.extend_from_slice(found.value());
         }
         Ok(found.is_some())
-    }
-
-    fn seek(
-        &self,
-        _: &[u8],
-        _: usize,
-        _: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<usize, String> {
-        Err("this store is for gets and updates".to_owned())
-    }
-
-    fn pressure(&self) -> Pressure {
-        Pressure::default()
     }
 }

@@ -124,11 +124,8 @@ fn run(what: What) -> Result<(), String> {
             args.run(&[&spillway, &reads(true), &reads(false), &small, &hyper, &both])
         }
         What::Moving(args) => {
-            let reads = |block_kib| RocksStores {
-                for_reads: true,
-                block_kib,
-                ..counted(Way::Plain)
-            };
+            let reads =
+                |block_kib| RocksStores { for_reads: true, block_kib, ..counted(Way::Plain) };
             args.run(&[&spillway, &reads(16), &reads(4)])
         }
         What::Fill(args) => args.run(&[&spillway, &pipelined, &direct]),

@@ -6,7 +6,7 @@ use rocksdb::{
     OptimisticTransactionDB, OptimisticTransactionOptions, TransactionDB, TransactionDBOptions,
     TransactionOptions, WriteOptions,
 };
-use spillway_bench::store::{Pair, Pressure, Store, Stores};
+use spillway_bench::store::{Pair, Store, Stores};
 
 use crate::rocks::{RocksStores, Way, durable};
 
@@ -103,9 +103,5 @@ impl Store for RocksTxnStore {
 
     fn seek(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
         Err("these stores are for commits".to_owned())
-    }
-
-    fn pressure(&self) -> Pressure {
-        Pressure::default()
     }
 }

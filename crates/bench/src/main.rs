@@ -48,21 +48,21 @@ struct Cli {
 enum Bench {
     /// The library as a key-value store, under db_bench's shapes
     #[command(after_help = "Examples:
-  spillway-bench kv --keys 100000 --rounds 1                   a first impression, in a minute
-  spillway-bench kv --workloads fillsync --threads 1 16 128    durable puts as more threads wait for them
-  make bench-kv                                                the same beside RocksDB")]
+  spillway-bench kv --keys 100000 --rounds 1                 a first impression, in a minute
+  spillway-bench kv --workloads fillsync --threads 1 16 128  durable puts as more threads wait for them
+  make bench-kv                                              the same beside RocksDB")]
     Kv(KvArgs),
     /// Durable commits per second as more of them are in flight
     #[command(after_help = "Examples:
-  spillway-bench commits --in-flight 1,128 --seconds 1 --rounds 1     a first impression
-  spillway-bench commits --only async --threads 1 --csv commits.csv   from one thread, every round in a file
-  make bench-commits                                                  the same beside RocksDB")]
+  spillway-bench commits --in-flight 1,128 --seconds 1 --rounds 1    a first impression
+  spillway-bench commits --only async --threads 1 --csv commits.csv  from one thread, every round in a file
+  make bench-commits                                                 the same beside RocksDB")]
     Commits(CommitsArgs),
     /// One durable writer beside raw writes of the same bytes
     #[command(after_help = "Examples:
-  spillway-bench lone --dir /var/tmp                                  on the disk of this folder
-  spillway-bench lone --log-dir /dev/shm                              as if the log were in lasting memory
-  make bench-lone                                                     the same beside RocksDB")]
+  spillway-bench lone --dir /var/tmp      on the disk of this folder
+  spillway-bench lone --log-dir /dev/shm  as if the log were in lasting memory
+  make bench-lone                         the same beside RocksDB")]
     Lone(LoneArgs),
     /// Extents read and written in bulk, through queues and without
     #[command(after_help = "Examples:
@@ -78,14 +78,14 @@ A server with so many connections needs --max-connections and as many descriptor
     Connections(ConnectionsArgs),
     /// Servers that read rows from a device
     #[command(after_help = "Examples:
-  spillway-bench cold --server spillway=/run/spillway.sock --folder data   one server
-  make bench-cold                                                          with and without overlapped reads, beside fio")]
+  spillway-bench cold --server spillway=/run/spillway.sock --folder data  one server
+  make bench-cold                                                         with and without overlapped reads, beside fio")]
     Cold(ColdArgs),
     /// A load step over data larger than memory, second by second
     #[command(after_help = "Examples:
-  spillway-bench wave --seconds 20 --plot wave.svg                    a first impression, in two minutes
-  spillway-bench wave --rate 20000 --skew 0 --csv wave.csv            at a rate of your own, over all rows alike
-  make bench-wave                                                     the same beside RocksDB")]
+  spillway-bench wave --seconds 20 --plot wave.svg          a first impression, in two minutes
+  spillway-bench wave --rate 20000 --skew 0 --csv wave.csv  at a rate of your own, over all rows alike
+  make bench-wave                                           the same beside RocksDB")]
     Wave(WaveArgs),
     /// Opening after a crash, by the size of the log
     #[command(after_help = "Examples:
@@ -113,10 +113,10 @@ A server with so many connections needs --max-connections and as many descriptor
     Metadata(MetadataArgs),
     /// The figures that the memory engine must reach, by section
     #[command(after_help = "Examples:
-  spillway-bench memory updates --seconds 1 --rounds 1                gets and updates, a first impression
-  spillway-bench memory space --data-mib 64 --skew 0                  disk space, a first impression
-  spillway-bench memory updates --help                                what a section takes
-  make bench-memory-engine                                            the whole of it")]
+  spillway-bench memory updates --seconds 1 --rounds 1  gets and updates, a first impression
+  spillway-bench memory space --data-mib 64 --skew 0    disk space, a first impression
+  spillway-bench memory updates --help                  what a section takes
+  make bench-memory-engine                              the whole of it")]
     Memory(MemoryArgs),
     /// A table used as a queue
     #[command(after_help = "Examples:
@@ -144,8 +144,8 @@ A server with so many connections needs --max-connections and as many descriptor
     Pressure(PressureArgs),
     /// The effect of tracking how often extents are read
     #[command(after_help = "Examples:
-  spillway-bench temperature --memory-mib 64 --operations 500000 --rounds 1   a first impression
-  spillway-bench temperature --case tiers                                     a fast tier and a slow one")]
+  spillway-bench temperature --memory-mib 64 --operations 500000 --rounds 1  a first impression
+  spillway-bench temperature --case tiers                                    a fast tier and a slow one")]
     Temperature(TemperatureArgs),
     /// Reads whose hot rows change suddenly, in this process or on servers
     #[command(after_help = "Examples:
@@ -172,10 +172,10 @@ A server with so many connections needs --max-connections and as many descriptor
     Blocks(BlocksArgs),
     /// TPC-C through the library, with commits in flight or waited for
     #[command(after_help = "Examples:
-  spillway-bench tpcc --warehouses 1 --threads 1 --seconds 2 --rounds 1   a first impression
-  spillway-bench tpcc --engine memory,tiered,mixed --csv tpcc.csv         all engines in turn, every round in a file
-  spillway-bench tpcc --durability wait --isolation serializable          each commit waited for, serializable
-  make bench-tpcc-library                                                 one and two threads, 1, 2 and 4 warehouses")]
+  spillway-bench tpcc --warehouses 1 --threads 1 --seconds 2 --rounds 1  a first impression
+  spillway-bench tpcc --engine memory,tiered,mixed --csv tpcc.csv        all engines in turn, every round in a file
+  spillway-bench tpcc --durability wait --isolation serializable         each commit waited for, serializable
+  make bench-tpcc-library                                                one and two threads, 1, 2 and 4 warehouses")]
     Tpcc(TpccArgs),
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -89,27 +89,64 @@ const PIECE_BYTES: usize = 256 << 10;
 /// files, through the page cache or past it.
 pub(crate) fn read_through(folder: &Path) -> Result<(), String> {
     let mut piece = vec![0; PIECE_BYTES];
-    let mut read = || -> std::io::Result<()> {
-        let mut folders = vec![folder.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder)? {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.path());
-                    continue;
-                }
-                let mut file = match std::fs::File::open(entry.path()) {
-                    Ok(file) => file,
-                    // Files that are no longer needed are removed concurrently.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                    Err(error) => return Err(error),
-                };
-                while file.read(&mut piece)? > 0 {}
+    for path in files_below(folder)? {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        let mut file = match std::fs::File::open(&path) {
+            Ok(file) => file,
+            // Files that are no longer needed are removed concurrently.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        while file.read(&mut piece).map_err(failed)? > 0 {}
+    }
+    Ok(())
+}
+
+/// All files in a folder and those below, in order. Files may vanish meanwhile.
+pub(crate) fn files_below(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let (mut files, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => files.push(entry.path()),
+                _ => {}
             }
         }
-        Ok(())
-    };
-    read().map_err(|error| format!("{}: {error}", folder.display()))
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A permutation of `0..count` that looks random.
+pub(crate) struct Permutation {
+    count: u64,
+    /// Coprime to the count.
+    step: u64,
+    seed: u64,
+}
+
+impl Permutation {
+    /// One of each seed.
+    pub(crate) fn new(count: u64, seed: u64) -> Permutation {
+        let mut step = (0x9E37_79B9_7F4A_7C15 % count.max(2)) | 1;
+        while gcd(step, count) != 1 {
+            step += 2;
+        }
+        Permutation { count, step, seed }
+    }
+
+    /// Where it puts a place below the count.
+    pub(crate) fn of(&self, place: u64) -> u64 {
+        let moved = u128::from(place) * u128::from(self.step) + u128::from(self.seed);
+        (moved % u128::from(self.count)) as u64
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Values are slices of this many bytes.

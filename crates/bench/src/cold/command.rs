@@ -15,7 +15,7 @@ use spillway_base::thread;
 
 use crate::connections::{Client, Figures, Measured, TurnsArgs};
 use crate::machine;
-use crate::measure::progress;
+use crate::measure::{files_below, progress};
 use crate::report::{Figure, Report, Row};
 
 /// How often the data files are dropped from the page cache.
@@ -184,14 +184,10 @@ pub(super) fn value(rng: &mut Rng, bytes: usize) -> String {
 /// The data files in folders and their subfolders.
 pub(super) fn data_files(folders: &[PathBuf]) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
-    let mut left = folders.to_vec();
-    while let Some(folder) = left.pop() {
-        let failed = |error| format!("{}: {error}", folder.display());
-        for entry in std::fs::read_dir(&folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.is_dir() {
-                left.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "data") {
+    for folder in folders {
+        for path in files_below(folder)? {
+            if path.extension().is_some_and(|extension| extension == "data") {
+                let failed = |error| format!("{}: {error}", path.display());
                 files.push(File::open(&path).map_err(failed)?);
             }
         }

@@ -75,10 +75,6 @@ impl Store for Forgetful {
     fn seek(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
         Ok(0)
     }
-
-    fn pressure(&self) -> crate::store::Pressure {
-        crate::store::Pressure::default()
-    }
 }
 
 #[test]

@@ -3,7 +3,7 @@ use clap::Parser;
 use super::command::{Order, empty};
 use super::work::run;
 use super::*;
-use crate::store::{Pair, Pressure, SpillwayStores, Store, Stores};
+use crate::store::{Pair, SpillwayStores, Store, Stores};
 
 #[derive(Parser)]
 struct Command {
@@ -66,10 +66,6 @@ impl Store for Forgetting {
 
     fn settle(&self) -> Result<(), String> {
         Ok(())
-    }
-
-    fn pressure(&self) -> Pressure {
-        Pressure::default()
     }
 }
 

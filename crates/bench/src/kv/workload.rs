@@ -12,7 +12,9 @@ use spillway_base::rng::Rng;
 
 use super::Row;
 use crate::machine::Cpu;
-use crate::measure::{KEY_BYTES, Values, fresh_folder, histogram, key, progress, remove_folder};
+use crate::measure::{
+    KEY_BYTES, Permutation, Values, fresh_folder, histogram, key, progress, remove_folder,
+};
 use crate::store::{Store, Stores};
 
 /// One of db_bench's shapes.
@@ -134,8 +136,8 @@ struct Cell<'a> {
     workload: Workload,
     value_bytes: usize,
     threads: usize,
-    /// The step between keys of a random order: coprime to their number.
-    step: u64,
+    /// The keys in a random order.
+    order: Permutation,
     values: Values,
 }
 
@@ -146,12 +148,9 @@ struct Tally {
 
 impl<'a> Cell<'a> {
     fn new(plan: &'a Plan, workload: Workload, value_bytes: usize, threads: usize) -> Cell<'a> {
-        let mut step = (0x9E37_79B9_7F4A_7C15 % plan.keys.max(2)) | 1;
-        while gcd(step, plan.keys) != 1 {
-            step += 2;
-        }
+        let order = Permutation::new(plan.keys, plan.seed);
         let values = Values::new(plan.seed, value_bytes);
-        Cell { plan, workload, value_bytes, threads, step, values }
+        Cell { plan, workload, value_bytes, threads, order, values }
     }
 
     fn run(&self, kind: &dyn Stores, dir: &Path) -> Result<Row, String> {
@@ -185,7 +184,7 @@ impl<'a> Cell<'a> {
 
     fn fill(&self, store: &dyn Store) -> Result<(), String> {
         for index in 0..self.plan.keys {
-            self.put(store, self.shuffled(index), false)?;
+            self.put(store, self.order.of(index), false)?;
         }
         Ok(())
     }
@@ -249,7 +248,7 @@ impl<'a> Cell<'a> {
         for index in (thread..total).step_by(self.threads) {
             let number = match self.workload {
                 Workload::FillSeq => index / threads + thread * (total / threads),
-                Workload::FillRandom => self.shuffled(index),
+                Workload::FillRandom => self.order.of(index),
                 _ => rng.below(self.plan.keys),
             };
             let start = clock::now();
@@ -286,12 +285,6 @@ impl<'a> Cell<'a> {
     fn put(&self, store: &dyn Store, number: u64, durable: bool) -> Result<(), String> {
         store.commit(&[(&key(number), self.values.of(number))], durable)
     }
-
-    /// A permutation of the keys that looks random.
-    fn shuffled(&self, index: u64) -> u64 {
-        let place = u128::from(index) * u128::from(self.step) + u128::from(self.plan.seed);
-        (place % u128::from(self.plan.keys)) as u64
-    }
 }
 
 /// A key between that of a number and the next one's.
@@ -303,8 +296,4 @@ fn behind(number: u64) -> [u8; KEY_BYTES + 1] {
 
 fn fold(checksum: u64, key: &[u8], value: &[u8]) -> u64 {
     checksum.wrapping_add(u64::from(crc32c_append(crc32c_append(0, key), value)))
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -5,9 +5,9 @@ use spillway_base::rng::Rng;
 
 use super::goals::verdict;
 use super::rows::{OwnRows, StampedRows};
-use super::work::{Parts, permuted};
+use super::work::Parts;
 use crate::machine::{self, resident_bytes};
-use crate::measure::{fresh_folder, progress, remove_folder};
+use crate::measure::{Permutation, fresh_folder, progress, remove_folder};
 use crate::recovery::{report_and_wait, run_and_kill};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStores, Store};
@@ -101,8 +101,9 @@ impl BytesArgs {
         report.set(
             "run",
             format!(
-                "{} rows of {} bytes, {} rounds, each in a process of its own; bytes a row, of which the budget has all that \
-                 the database uses, and resident memory is that of the process since before the opening",
+                "{} rows of {} bytes, {} rounds, each in a process of its own; bytes a row, of \
+                 which the budget has all that the database uses, and resident memory is that of \
+                 the process since before the opening",
                 self.rows,
                 self.row_bytes()?,
                 self.rounds
@@ -121,19 +122,18 @@ impl BytesArgs {
         let stores = SpillwayStores::in_memory_engine();
         let store = stores.open_with(&folder, stores.database_settings(self.memory_mib << 20))?;
         let mut value = Vec::new();
+        let order = Permutation::new(self.rows, self.common.seed);
         for place in 0..self.rows {
-            let number =
-                if at_random { permuted(place, self.rows, self.common.seed) } else { place };
+            let number = if at_random { order.of(place) } else { place };
             rows.value(number, 0, &mut value);
             store.commit(&[(rows.key(number).bytes(), &value)], false)?;
         }
         let inserted = self.figures(&store, resident_before)?;
         own.check(&rows, &store, 1)?;
         let mut rng = Rng::new(self.common.seed);
-        let start = rng.below(self.rows);
+        let order = Permutation::new(self.rows, rng.below(self.rows));
         for place in 0..self.rows {
-            let place = permuted(place, self.rows, start);
-            let (number, write) = own.update(place);
+            let (number, write) = own.update(order.of(place));
             rows.value(number, write, &mut value);
             store.commit(&[(rows.key(number).bytes(), &value)], false)?;
         }
@@ -162,7 +162,8 @@ impl BytesArgs {
             let charged = report.median(&case, "spillway memory engine", 0) / raw;
             let resident = report.median(&case, "spillway memory engine", 5) / raw;
             report.note(format!(
-                "{}: charged {charged:.2} times the row's {raw} bytes, resident {resident:.2} times; goal {GOAL}: {}",
+                "{}: charged {charged:.2} times the row's {raw} bytes, resident {resident:.2} \
+                 times; goal {GOAL}: {}",
                 case.join(", "),
                 verdict(charged <= GOAL)
             ));

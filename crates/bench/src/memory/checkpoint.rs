@@ -11,7 +11,7 @@ use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 
 use super::goals::verdict;
-use super::rows::{OwnRows, StampedRows};
+use super::rows::{OwnRows, RowSizes, StampedRows};
 use super::work::metric;
 use crate::machine;
 use crate::measure::{fresh_folder, median, progress, remove_folder};
@@ -24,12 +24,9 @@ pub struct CheckpointArgs {
     /// Rows of the table
     #[arg(long, default_value_t = 1_000_000)]
     pub rows: u64,
-    /// Bytes of each key
-    #[arg(long, default_value_t = 8)]
-    pub key_bytes: usize,
-    /// Bytes of each value
-    #[arg(long, default_value_t = 192)]
-    pub value_bytes: usize,
+    /// The rows
+    #[command(flatten)]
+    pub sizes: RowSizes,
     /// Threads that update
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
     pub threads: Vec<usize>,
@@ -76,7 +73,7 @@ impl CheckpointArgs {
         if lacks || self.threads.iter().any(|threads| *threads as u64 > self.rows) {
             return Err("a run needs a round, and a row for each thread".to_owned());
         }
-        let rows = StampedRows::new(self.key_bytes, self.value_bytes, self.common.seed)?;
+        let rows = self.sizes.rows(self.common.seed)?;
         let mut report = self.empty(&rows);
         let bar = progress(self.threads.len() as u64);
         for &threads in &self.threads {
@@ -105,8 +102,9 @@ impl CheckpointArgs {
         report.set(
             "run",
             format!(
-                "{} rows of {} bytes; a checkpoint of all of them, then windows of {} s in turn with one every {} s and \
-                 without, {} of each; updates of random rows, not waited for; seed {}",
+                "{} rows of {} bytes; a checkpoint of all of them, then windows of {} s in turn \
+                 with one every {} s and without, {} of each; updates of random rows, not waited \
+                 for; seed {}",
                 self.rows,
                 rows.row_bytes(),
                 self.seconds,
@@ -230,7 +228,8 @@ impl CheckpointArgs {
         for case in report.cases() {
             let share = report.median(&case, WHOLE, 3);
             report.note(format!(
-                "{} threads: a checkpoint of all rows writes {:.1} % of their bytes; goal at most {:.0} %: {}",
+                "{} threads: a checkpoint of all rows writes {:.1} % of their bytes; goal at most \
+                 {:.0} %: {}",
                 case[0],
                 share * 100.0,
                 BYTES_GOAL * 100.0,
@@ -244,7 +243,8 @@ impl CheckpointArgs {
             let kept =
                 median(of(BESIDE).iter().zip(of(ALONE)).map(|(beside, alone)| beside / alone));
             report.note(format!(
-                "{} threads: beside checkpoints updates have {kept:.2} of their throughput; goal {UPDATES_GOAL}: {}",
+                "{} threads: beside checkpoints updates have {kept:.2} of their throughput; goal \
+                 {UPDATES_GOAL}: {}",
                 case[0],
                 verdict(kept >= UPDATES_GOAL)
             ));

@@ -11,10 +11,10 @@ use spillway_base::clock;
 use spillway_base::rng::Rng;
 
 use super::rows::{OwnRows, StampedRows};
-use super::work::{engines, files_below, metric};
+use super::work::{engines, metric};
 use crate::keys::Keys;
 use crate::machine;
-use crate::measure::{fresh_folder, in_turns, progress, remove_folder};
+use crate::measure::{files_below, fresh_folder, in_turns, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, Store};
 
@@ -104,9 +104,10 @@ impl MemoryEvictionArgs {
         report.set(
             "run",
             format!(
-                "rows of {} bytes, as many as take these times {} MiB, one thread, {} s after as long a warm-up, {} rounds in \
-                 turn; missed is the share of operations that read the log; a read alone is a pread of a row's bytes at a \
-                 random place of the files just read; seed {}",
+                "rows of {} bytes, as many as take these times {} MiB, one thread, {} s after as \
+                 long a warm-up, {} rounds in turn; missed is the share of operations that read \
+                 the log; a read alone is a pread of a row's bytes at a random place of the files \
+                 just read; seed {}",
                 rows.row_bytes(),
                 self.memory_mib,
                 self.seconds,
@@ -176,8 +177,9 @@ impl MemoryEvictionArgs {
             let hit_us = of(&base, 1);
             let miss_us = if missed > 0.0 { (us - hit_us) / missed } else { f64::NAN };
             report.note(format!(
-                "{}: {us:.2} us each, of which {hit_us:.2} at {smallest} times the memory; {missed:.3} missed, so {miss_us:.2} \
-                 us for each miss; a read alone takes {read_us:.2}",
+                "{}: {us:.2} us each, of which {hit_us:.2} at {smallest} times the memory; \
+                 {missed:.3} missed, so {miss_us:.2} us for each miss; a read alone takes \
+                 {read_us:.2}",
                 case.join(", ")
             ));
         }

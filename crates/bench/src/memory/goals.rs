@@ -25,8 +25,9 @@ pub(super) fn note_ratios(report: &mut Report, goal: f64) {
             let (middle, cpu) = (median(throughput), median(ratios(1)));
             let verdict = verdict(middle >= goal);
             report.note(format!(
-                "{}: {first} has {middle:.2} times the throughput of {other} ({low:.2} to {high:.2} by round) for {cpu:.2} \
-                 times its processor time; goal {goal}: {verdict}",
+                "{}: {first} has {middle:.2} times the throughput of {other} ({low:.2} to \
+                 {high:.2} by round) for {cpu:.2} times its processor time; goal {goal}: \
+                 {verdict}",
                 case.join(", ")
             ));
         }

@@ -8,10 +8,9 @@ use spillway_base::clock;
 use spillway_base::rng::Rng;
 
 use super::goals::verdict;
-use super::rows::{OwnRows, StampedRows};
-use super::work::files_below;
+use super::rows::{OwnRows, RowSizes, StampedRows};
 use crate::machine::{self, Cpu};
-use crate::measure::{fresh_folder, progress, remove_folder};
+use crate::measure::{files_below, fresh_folder, progress, remove_folder};
 use crate::recovery::{forget, read, report_and_wait, run_and_kill};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, Store};
@@ -25,12 +24,9 @@ pub struct MemoryRecoveryArgs {
     /// Updates behind the checkpoint, in MiB of their own bytes
     #[arg(long, default_value_t = 64)]
     pub tail_mib: u64,
-    /// Bytes of each key
-    #[arg(long, default_value_t = 8)]
-    pub key_bytes: usize,
-    /// Bytes of each value
-    #[arg(long, default_value_t = 192)]
-    pub value_bytes: usize,
+    /// The rows
+    #[command(flatten)]
+    pub sizes: RowSizes,
     /// Threads to open with
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
     pub threads: Vec<usize>,
@@ -120,7 +116,7 @@ impl MemoryRecoveryArgs {
     }
 
     fn rows(&self) -> Result<StampedRows, String> {
-        StampedRows::new(self.key_bytes, self.value_bytes, self.common.seed)
+        self.sizes.rows(self.common.seed)
     }
 
     fn count(&self) -> Result<u64, String> {
@@ -149,8 +145,9 @@ impl MemoryRecoveryArgs {
         report.set(
             "run",
             format!(
-                "{} rows of {} bytes ({} MiB), a checkpoint, then {} MiB of updates of one random row each; killed, then \
-                 opened {} times, with all files out of the page cache; seed {}",
+                "{} rows of {} bytes ({} MiB), a checkpoint, then {} MiB of updates of one random \
+                 row each; killed, then opened {} times, with all files out of the page cache; \
+                 seed {}",
                 self.count()?,
                 self.rows()?.row_bytes(),
                 self.data_mib,
@@ -273,13 +270,14 @@ impl MemoryRecoveryArgs {
         for &threads in &self.threads {
             let (bare, whole) = (seconds(false, threads), seconds(true, threads));
             notes.push(format!(
-                "{threads} threads: the first query is answered after {bare:.2} s without a tail and {whole:.2} s with; goal \
-                 below {FIRST_GOAL} s: {}",
+                "{threads} threads: the first query is answered after {bare:.2} s without a tail \
+                 and {whole:.2} s with; goal below {FIRST_GOAL} s: {}",
                 verdict(whole < FIRST_GOAL)
             ));
             let rate = rate(threads);
             notes.push(format!(
-                "{threads} threads: the tail is replayed at {rate:.0} MiB/s, {:.2} of the disk's {disk:.0}; goal {TAIL_GOAL}: {}",
+                "{threads} threads: the tail is replayed at {rate:.0} MiB/s, {:.2} of the disk's \
+                 {disk:.0}; goal {TAIL_GOAL}: {}",
                 rate / disk,
                 verdict(rate >= TAIL_GOAL * disk)
             ));
@@ -287,8 +285,8 @@ impl MemoryRecoveryArgs {
         if self.threads.contains(&1) && self.threads.contains(&2) {
             let (rates, opens) = (rate(2) / rate(1), seconds(true, 1) / seconds(true, 2));
             notes.push(format!(
-                "two threads replay the tail at {rates:.2} times the rate of one, and open {opens:.2} times as fast; goal \
-                 {THREADS_GOAL}: {}",
+                "two threads replay the tail at {rates:.2} times the rate of one, and open \
+                 {opens:.2} times as fast; goal {THREADS_GOAL}: {}",
                 verdict(rates >= THREADS_GOAL)
             ));
         }

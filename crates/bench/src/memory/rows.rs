@@ -1,5 +1,7 @@
 //! Rows whose values say which write they are from.
 
+use clap::Args;
+
 use crate::measure::Values;
 use crate::store::Store;
 
@@ -9,6 +11,25 @@ const KEY_BYTES_MAX: usize = 16;
 const HEAD_BYTES: usize = 16;
 /// Rows of a commit of a load.
 const COMMIT_ROWS: u64 = 100;
+
+/// The sizes of a table's rows.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct RowSizes {
+    /// Bytes of each key
+    #[arg(long, default_value_t = 8)]
+    pub key_bytes: usize,
+    /// Bytes of each value
+    #[arg(long, default_value_t = 192)]
+    pub value_bytes: usize,
+}
+
+impl RowSizes {
+    /// # Errors
+    /// As [`StampedRows::new`].
+    pub(super) fn rows(self, seed: u64) -> Result<StampedRows, String> {
+        StampedRows::new(self.key_bytes, self.value_bytes, seed)
+    }
+}
 
 /// Keys and values of a table: row `n` of write `w` has one possible value, so that a reader can
 /// tell a wrong row, a torn one and an old one.

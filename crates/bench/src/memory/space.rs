@@ -1,6 +1,6 @@
 //! Disk space of rows that are overwritten many times, beside a busy tiered table.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use spillway_base::clock;
 use spillway_base::rng::Rng;
 
 use super::goals::verdict;
-use super::rows::{OwnRows, StampedRows};
-use super::work::{disk_bytes, files_below, metric};
+use super::rows::{OwnRows, RowSizes, StampedRows};
+use super::work::{disk_bytes, metric};
 use crate::keys::Keys;
 use crate::machine;
-use crate::measure::{fresh_folder, progress, remove_folder};
+use crate::measure::{files_below, fresh_folder, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
 use crate::store::{SpillwayStore, SpillwayStores, Store};
 
@@ -33,12 +33,9 @@ pub struct MemorySpaceArgs {
     /// Rows of the tiered table for each row of the memory table; 0 for none
     #[arg(long, default_value_t = 0.25)]
     pub tiered: f64,
-    /// Bytes of each key
-    #[arg(long, default_value_t = 8)]
-    pub key_bytes: usize,
-    /// Bytes of each value
-    #[arg(long, default_value_t = 192)]
-    pub value_bytes: usize,
+    /// The rows
+    #[command(flatten)]
+    pub sizes: RowSizes,
     /// Memory budget, in MiB
     #[arg(long, default_value_t = 2048)]
     pub memory_mib: usize,
@@ -70,7 +67,7 @@ impl MemorySpaceArgs {
         if self.data_mib == 0 || self.passes < 2 || !(0.0..=100.0).contains(&self.tiered) {
             return Err("a run needs a MiB of rows and two passes".to_owned());
         }
-        let rows = StampedRows::new(self.key_bytes, self.value_bytes, self.common.seed)?;
+        let rows = self.sizes.rows(self.common.seed)?;
         let mut report = self.empty(&rows);
         let bar = progress(self.skew.len() as u64 * self.passes);
         for &skew in &self.skew {
@@ -105,9 +102,10 @@ impl MemorySpaceArgs {
         report.set(
             "run",
             format!(
-                "{} MiB of rows of {} bytes, overwritten {} times by one thread, not waited for; {} times as many rows in a \
-                 tiered table of the same database, which another thread overwrites meanwhile; checkpoints past {} MiB of \
-                 log; the disk's bytes are those of the log, its kept segments and checkpoints; seed {}",
+                "{} MiB of rows of {} bytes, overwritten {} times by one thread, not waited for; \
+                 {} times as many rows in a tiered table of the same database, which another \
+                 thread overwrites meanwhile; checkpoints past {} MiB of log; the disk's bytes are \
+                 those of the log, its kept segments and checkpoints; seed {}",
                 self.data_mib,
                 rows.row_bytes(),
                 self.passes,
@@ -200,12 +198,13 @@ impl MemorySpaceArgs {
             let (space, stall) = (most(3), most(1));
             let kept = later / per_s[0];
             notes.push(format!(
-                "skew {skew}: at most {space:.2} times the live bytes on disk; goal {SPACE_GOAL}: {}",
+                "skew {skew}: at most {space:.2} times the live bytes on disk; goal {SPACE_GOAL}: \
+                 {}",
                 verdict(space <= SPACE_GOAL)
             ));
             notes.push(format!(
-                "skew {skew}: the slowest pass has {kept:.2} of the first one's throughput; goal {THROUGHPUT_GOAL}: {}; the \
-                 longest stall of an update is {stall:.1} ms",
+                "skew {skew}: the slowest pass has {kept:.2} of the first one's throughput; goal \
+                 {THROUGHPUT_GOAL}: {}; the longest stall of an update is {stall:.1} ms",
                 verdict(kept >= THROUGHPUT_GOAL)
             ));
         }
@@ -231,16 +230,14 @@ struct DiskUse {
 
 impl DiskUse {
     fn of(folder: &Path, store: &SpillwayStore) -> Result<DiskUse, String> {
-        let (kept, log) = files_below(&folder.join("log"))?
-            .into_iter()
-            .partition(|path| path.extension().is_some_and(|extension| extension == "kept"));
+        let is_kept = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "kept");
+        let (kept, log): (Vec<_>, Vec<_>) =
+            files_below(&folder.join("log"))?.into_iter().partition(is_kept);
         let engine = files_below(&folder.join("memory"))?;
         // The engine must agree that it has kept segments, or the wrong files are counted.
-        let kept: Vec<_> = kept;
         if kept.is_empty() && metric(&store.db, "memory_engine_kept_bytes") > 0.0 {
             return Err("no file of a kept segment was found".to_owned());
         }
-        let log: Vec<_> = log;
         Ok(DiskUse {
             log: disk_bytes(&log) as f64,
             kept: disk_bytes(&kept) as f64,

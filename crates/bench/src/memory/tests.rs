@@ -9,8 +9,8 @@ use super::recovery::MemoryRecoveryArgs;
 use super::rows::{OwnRows, StampedRows};
 use super::space::MemorySpaceArgs;
 use super::updates::UpdatesArgs;
-use super::work::{engines, permuted};
-use crate::measure::fresh_folder;
+use super::work::engines;
+use crate::measure::{Permutation, fresh_folder};
 use crate::store::{Store, Stores};
 
 #[derive(Parser)]
@@ -162,7 +162,8 @@ fn overwritten_rows_and_the_table_beside_them_are_checked() {
 #[test]
 fn a_permutation_has_every_place_once() {
     for count in [1, 2, 10, 97, 1000] {
-        let mut all: Vec<_> = (0..count).map(|place| permuted(place, count, 42)).collect();
+        let order = Permutation::new(count, 42);
+        let mut all: Vec<_> = (0..count).map(|place| order.of(place)).collect();
         all.sort_unstable();
         assert!(all.into_iter().eq(0..count));
     }

@@ -165,8 +165,9 @@ impl UpdatesArgs {
         report.set(
             "run",
             format!(
-                "{} rows with values of {} bytes, {} s, {} rounds in turn, {} MiB of memory each, seed {}; durable on all \
-                 sides where waited for, {} in flight where the store does not block",
+                "{} rows with values of {} bytes, {} s, {} rounds in turn, {} MiB of memory each, \
+                 seed {}; durable on all sides where waited for, {} in flight where the store does \
+                 not block",
                 self.rows,
                 self.value_bytes,
                 self.seconds,

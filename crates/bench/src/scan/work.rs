@@ -11,7 +11,7 @@ use spillway_base::rng::Rng;
 use spillway_base::{Direction, clock};
 
 use crate::machine::{self, Io};
-use crate::measure::{Values, key};
+use crate::measure::{Values, files_below, key};
 use crate::store::{Store, load};
 
 /// The measured operation.
@@ -129,16 +129,12 @@ pub(super) fn lay(
 
 /// Drops a store's files from the page cache.
 pub(super) fn drop_cache(folder: &Path) -> Result<(), String> {
-    let of = |error: std::io::Error| format!("{}: {error}", folder.display());
-    for entry in std::fs::read_dir(folder).map_err(of)? {
-        let path = entry.map_err(of)?.path();
-        if path.is_dir() {
-            drop_cache(&path)?;
-        } else if let Ok(file) = File::open(&path) {
+    for path in files_below(folder)? {
+        if let Ok(file) = File::open(&path) {
             // Dirty pages would stay.
             file.sync_all()
                 .and_then(|()| Ok(fadvise(file, 0, None, Advice::DontNeed)?))
-                .map_err(of)?;
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
     }
     Ok(())

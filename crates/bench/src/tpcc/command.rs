@@ -201,9 +201,10 @@ impl TpccArgs {
         report.set(
             "run",
             format!(
-                "TPC-C, {} items, {} customers a district, {:?} isolation, {commits}, {extent} a cell, {} rounds in turn, \
-                 {} MiB of memory, seed {}; tps/core is by the whole process's processor time, tps of commits only, all \
-                 conditions checked after each cell",
+                "TPC-C, {} items, {} customers a district, {:?} isolation, {commits}, {extent} a \
+                 cell, {} rounds in turn, {} MiB of memory, seed {}; tps/core is by the whole \
+                 process's processor time, tps of commits only, all conditions checked after each \
+                 cell",
                 self.items, self.customers, self.isolation, self.rounds, self.memory_mib, self.common.seed
             ),
         );
@@ -267,8 +268,8 @@ fn add_notes(report: &mut Report, all: &[(TpccCell, TerminalResults)]) {
             )
         });
         report.note(format!(
-            "{} of {} warehouses with {} threads: {:.0} tps ({least:.0} to {most:.0}); {rollbacks} rolled back; share, median and \
-             p99 in us, and conflicts: {}.",
+            "{} of {} warehouses with {} threads: {:.0} tps ({least:.0} to {most:.0}); {rollbacks} \
+             rolled back; share, median and p99 in us, and conflicts: {}.",
             cell.placement.name(),
             cell.warehouses,
             cell.threads,

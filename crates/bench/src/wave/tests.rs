@@ -4,7 +4,7 @@ use spillway::Mechanism;
 use super::run::run;
 use super::series::{Run, Second};
 use super::{WaveArgs, plot};
-use crate::store::{Done, Pair, Pressure, SpillwayStores, Store, Stores};
+use crate::store::{Done, Pair, SpillwayStores, Store, Stores};
 
 #[derive(Parser)]
 struct Command {
@@ -108,10 +108,6 @@ impl Store for Failing {
 
     fn seek(&self, _: &[u8], _: usize, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<usize, String> {
         Ok(0)
-    }
-
-    fn pressure(&self) -> Pressure {
-        Pressure::default()
     }
 }
 
