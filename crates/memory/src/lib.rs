@@ -9,7 +9,7 @@
 //! - `version`: versions of rows, and words that point to versions or to places in the log;
 //! - `rows`: indirection arrays;
 //! - `pins`: which snapshots may still read;
-//! - `segments`: the log's segments that rows lie in;
+//! - `segments`: the log's segments that rows lie in; `log_reads`: reads of records there;
 //! - `table`: a table; `store`: versions and their readers; `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
 //! - `engine`: the engine.
@@ -17,6 +17,7 @@
 mod chain;
 mod engine;
 pub mod index;
+mod log_reads;
 mod manifest;
 mod pins;
 pub mod rid;

@@ -20,6 +20,8 @@ use spillway_storage::{Disk, OpenMode};
 use super::{MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
+mod reads;
+
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
 const BEGIN: u64 = 4096;
@@ -144,7 +146,7 @@ fn open(disk: &Arc<SimDisk>, horizon: &Arc<TestHorizon>, budget: &Budget) -> Res
     MemoryEngine::open(
         disk.clone(),
         Path::new(DATA),
-        MemorySettings { space_max: 1.2, space_rest: 0 },
+        MemorySettings { space_max: 1.2, space_rest: 0, ..MemorySettings::default() },
         Arc::new(KeptFiles::new(disk.clone(), Path::new(LOG))),
         horizon.clone(),
         budget.clone(),
@@ -393,15 +395,16 @@ impl World {
     /// Everything is durable at a crash, as the log syncs each commit: it is recovered.
     fn crash(&mut self) {
         let counts = &self.engine.0.counts;
+        let (read, _) = self.engine.0.log.read_and_prefetched();
+        self.counted[0] += read;
         let counts = [
-            &counts.log_reads,
             &counts.evicted,
             &counts.collected,
             &counts.checkpoints,
             &counts.compacted_bytes,
             &counts.released,
         ];
-        for (sum, count) in self.counted.iter_mut().zip(counts) {
+        for (sum, count) in self.counted[1..].iter_mut().zip(counts) {
             *sum += count.load(std::sync::atomic::Ordering::Relaxed);
         }
         self.engine.close();
