@@ -3,7 +3,8 @@
 //!
 //! A record that was read beside its readers is held here. The get that comes again takes the value
 //! from here and puts the row back into memory as after any read of the log. So the thread that
-//! learns of a finished read looks no key up and takes no memory from rows.
+//! learns of a finished read looks no key up and takes no memory from rows. One lock guards the
+//! held records. Only readers of evicted rows take it, before the system call that they would make.
 //!
 //! - **LOG-ROW-1 (no answer from other bytes).** A record that is read or held is verified, and
 //!   belongs to the table and the key that were asked for. Its segment was not released before its
@@ -84,9 +85,11 @@ pub(crate) struct LogReads {
     held: Mutex<HeldRecords>,
     /// How many are held, for readers that then need no lock.
     count: AtomicUsize,
-    /// Records that were read, and those of them that were read for several gets at once.
+    /// Records that were read, and those of them that were read at once for several gets and for
+    /// scans.
     read: AtomicU64,
     prefetched: AtomicU64,
+    read_ahead: AtomicU64,
 }
 
 impl LogReads {
@@ -98,6 +101,7 @@ impl LogReads {
             count: AtomicUsize::new(0),
             read: AtomicU64::new(0),
             prefetched: AtomicU64::new(0),
+            read_ahead: AtomicU64::new(0),
         }
     }
 
@@ -185,13 +189,22 @@ impl LogReads {
         self.held.lock().bytes
     }
 
-    /// Records that were read, and those of them that were read for several gets at once.
-    pub(crate) fn read_and_prefetched(&self) -> (u64, u64) {
-        (self.read.load(Ordering::Relaxed), self.prefetched.load(Ordering::Relaxed))
+    /// Records that were read, and those of them that were read at once for several gets and for
+    /// scans.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        [&self.read, &self.prefetched, &self.read_ahead].map(|count| count.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn note_prefetched(&self) {
-        self.prefetched.fetch_add(1, Ordering::Relaxed);
+    /// Counts one that was read for several gets, or for a scan.
+    pub(crate) fn note_read_at_once(&self, of_scan: bool) {
+        let count = if of_scan { &self.read_ahead } else { &self.prefetched };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A charge that asks nobody to give way: eviction may wait, and the charger may have the lock of
+    /// a queue, which waiting threads submit.
+    pub(crate) fn charge(&self, bytes: usize) -> Charge {
+        self.budget.charge(Use::Caches, bytes)
     }
 
     /// The value of a record, if it is the row's (LOG-ROW-1).
@@ -212,8 +225,7 @@ impl LogReads {
     /// Holds the record that was read at a place, if it is the row's.
     fn hold(&self, row: RowKey<'_>, place: Place, record: &RowRecord<'_>) -> Result<()> {
         let value = self.value_of(row, place, record)?;
-        // No lock is held while the budget asks others to give way.
-        let charge = self.budget.charge(Use::Rows, record.bytes);
+        let charge = self.charge(record.bytes);
         self.read.fetch_add(1, Ordering::Relaxed);
         let (key, value) = (row.key.into(), value.into());
         let mut gone = Vec::new();
@@ -277,7 +289,7 @@ impl AsyncRead for RowRead {
     }
 
     fn charge(&self, bytes: usize) -> Charge {
-        self.log.budget.charge(Use::Rows, bytes)
+        self.log.charge(bytes)
     }
 
     fn take(&self, bytes: &[u8]) -> Result<()> {

@@ -79,7 +79,7 @@ pub trait AsyncRead: Send {
     /// The file, the offset and the length of its bytes; `None` if they cannot be read alone now.
     fn place(&self) -> Option<(Arc<dyn File>, u64, usize)>;
 
-    /// The charge for memory of its read.
+    /// The charge for memory of its read. A queue's lock is held: it must ask nobody to give way.
     fn charge(&self, bytes: usize) -> Charge;
 
     /// Takes its bytes into memory, where the lookup that comes again finds them.

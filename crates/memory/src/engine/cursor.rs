@@ -140,7 +140,8 @@ impl MemoryCursor {
                     let lacking = self.lacking(&entries, done - 1, access, &pin);
                     let read = pin.outside(|| {
                         if lacking.len() > 1 {
-                            Ahead::new(&engine, self.table.clone(), &lacking, self.snapshot).all();
+                            let table = self.table.clone();
+                            Ahead::new(&engine, table, &lacking, self.snapshot).of_scan().all();
                         }
                         engine.get(&self.table, key, self.snapshot, access, &mut value)
                     });

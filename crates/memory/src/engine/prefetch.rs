@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use spillway_base::Csn;
-use spillway_base::budget::{Charge, Use};
+use spillway_base::budget::Charge;
 use spillway_base::engine::GetsAhead;
 use spillway_storage::async_reads::AsyncRead;
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, IoQueue, QueueSettings};
@@ -59,6 +59,7 @@ pub(super) struct Ahead<'k> {
     spare: Vec<AlignedBuffer>,
     /// Keys whose gets would have waited.
     lacked: usize,
+    of_scan: bool,
 }
 
 impl<'k> Ahead<'k> {
@@ -79,7 +80,14 @@ impl<'k> Ahead<'k> {
             reads: FxHashMap::default(),
             spare: Vec::new(),
             lacked: 0,
+            of_scan: false,
         }
+    }
+
+    /// Of a scan, for whoever counts.
+    pub(super) fn of_scan(mut self) -> Ahead<'k> {
+        self.of_scan = true;
+        self
     }
 
     /// Goes through the keys, as far as their records fit together, and answers how many gets would
@@ -152,7 +160,7 @@ impl<'k> Ahead<'k> {
         let Some((file, offset, len)) = read.place() else { return };
         let buffer = self.spare.pop();
         let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
-        let charge = engine.budget.charge(Use::Rows, len + WIDENED_BYTES);
+        let charge = engine.log.charge(len + WIDENED_BYTES);
         queue.read(number as u64, &file, offset, len, buffer);
         self.reads.insert(number, (read, charge));
     }
@@ -164,7 +172,7 @@ impl<'k> Ahead<'k> {
         let Some((read, _charge)) = self.reads.remove(&(done.tag as usize)) else { return true };
         // The get that needs it meets the failure.
         if done.outcome.and_then(|()| read.take(&done.buffer)).is_ok() {
-            self.engine.log.note_prefetched();
+            self.engine.log.note_read_at_once(self.of_scan);
         }
         if self.spare.len() < SPARE_MAX && done.buffer.capacity() <= SPARE_BYTES {
             self.spare.push(done.buffer);

@@ -395,7 +395,7 @@ impl World {
     /// Everything is durable at a crash, as the log syncs each commit: it is recovered.
     fn crash(&mut self) {
         let counts = &self.engine.0.counts;
-        let (read, _) = self.engine.0.log.read_and_prefetched();
+        let [read, ..] = self.engine.0.log.counts();
         self.counted[0] += read;
         let counts = [
             &counts.evicted,

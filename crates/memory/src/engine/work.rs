@@ -406,14 +406,19 @@ impl Inner {
         let count =
             |name, help, value: &AtomicU64| figure(name, help, value.load(Ordering::Relaxed));
         let counts = &self.counts;
-        let (read, prefetched) = self.log.read_and_prefetched();
+        let [read, prefetched, read_ahead] = self.log.counts();
         let (begun, shared) = self.async_reads.begun_and_shared();
         vec![
             figure("memory_engine_log_reads_total", "Rows that were read from the log.", read),
             figure(
                 "memory_engine_prefetched_total",
-                "Of these, rows read together for several gets or for a scan.",
+                "Of these, rows read together for several gets.",
                 prefetched,
+            ),
+            figure(
+                "memory_engine_read_ahead_total",
+                "Of these, rows that scans read together.",
+                read_ahead,
             ),
             figure(
                 "memory_engine_reads_begun_total",

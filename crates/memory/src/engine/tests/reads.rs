@@ -397,7 +397,7 @@ fn ahead_rows_of_several_gets_are_read_side_by_side() {
         let keys: Vec<Vec<u8>> = (0..rows).map(|at| key(at * 7919 % (rows + 3))).collect();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let wanted = |world: &World, key: &[u8]| world.model.get(table, key, world.csn).cloned();
-        let prefetched = |world: &World| world.engine.0.log.read_and_prefetched().1;
+        let prefetched = |world: &World| world.engine.0.log.counts()[1];
         // What fails is read by its get.
         world.log_files().iter().for_each(|path| world.disk.fail_reads(path));
         world.engine.prefetch(table, &keys[..5], world.csn);
@@ -461,8 +461,8 @@ fn a_scan_reads_evicted_rows_side_by_side() {
                 steps += 1;
             }
             assert!(got == wanted);
-            let (read, prefetched) = world.engine.0.log.read_and_prefetched();
-            assert_eq!((read, prefetched > 1400), (1500, true), "{prefetched}");
+            let [read, prefetched, read_ahead] = world.engine.0.log.counts();
+            assert_eq!((read, prefetched, read_ahead > 1400), (1500, 0, true), "{read_ahead}");
             assert_eq!(world.disk.take_in_flight_most(), 64);
             assert!(steps < 150, "{steps}");
             let held = world.engine.0.log.held_bytes();
