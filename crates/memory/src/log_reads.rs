@@ -158,8 +158,8 @@ impl LogReads {
         self.count.load(Ordering::Acquire) > 0 && self.held.lock().by_place.contains_key(&place)
     }
 
-    /// Holds the record of a row if the system has it in memory. Whether it has: otherwise a read of
-    /// it waits for a device, or fails.
+    /// Holds the record of a row if the system has it in memory. Whether it has: otherwise a read
+    /// of it waits for a device, or fails.
     pub(crate) fn hold_at_hand(&self, read: &RowRead) -> bool {
         let mut buffer = Vec::new();
         match self.segments.read(read.place, false, &mut buffer) {
@@ -200,8 +200,8 @@ impl LogReads {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A charge that asks nobody to give way: eviction may wait, and the charger may have the lock of
-    /// a queue, which waiting threads submit.
+    /// A charge that asks nobody to give way: eviction may wait, and the charger may have the lock
+    /// of a queue, which waiting threads submit.
     pub(crate) fn charge(&self, bytes: usize) -> Charge {
         self.budget.charge(Use::Caches, bytes)
     }

@@ -7,9 +7,9 @@
 //!   that began after that is durable: no checkpoint that an opening may read names it.
 //! - **SEGMENT-3 (no answer from other bytes).** A record that is read is verified, and belongs to
 //!   the table and the key that were asked for.
-//! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was released
-//!   fails: the redo log may have overwritten the file. No row is there any more, so that the next
-//!   lookup finds the row elsewhere.
+//! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
+//!   released fails: the redo log may have overwritten the file. No row is there any more, so that
+//!   the next lookup finds the row elsewhere.
 
 use std::sync::{Arc, OnceLock};
 

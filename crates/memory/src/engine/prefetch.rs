@@ -9,9 +9,9 @@
 //! # Guarantees
 //! - **AHEAD-1 (the gets' results).** Results and errors of gets are as without reading ahead; gets
 //!   only wait less.
-//! - **AHEAD-2 (ahead).** When a get is next, the reads of the keys behind it are in flight or over:
-//!   of [`KEYS_AHEAD`] keys, or as far as they take half of what held records may take, or one read.
-//!   A quarter of that may have been used without being replaced.
+//! - **AHEAD-2 (ahead).** When a get is next, the reads of the keys behind it are in flight or
+//!   over: of [`KEYS_AHEAD`] keys, or of as many as take half of what held records may take, or one
+//!   read. A quarter of that may have been used without being replaced.
 //! - **AHEAD-3 (alone).** A read that only one of the keys needs is left to its get.
 //!
 //! A record that the system has in memory is held at once, and counts as no wait for a device. A

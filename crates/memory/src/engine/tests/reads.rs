@@ -30,7 +30,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 impl World {
-    /// A world whose engine reads beside statements, with a table of so many rows, all evicted.
+    /// A world whose engine reads beside statements, with a table of `rows` rows, all evicted.
     fn evicted(seed: u64, rows: usize, bytes: usize) -> (World, TableId) {
         let mut world = World::new(seed);
         assert_eq!(world.engine.overlap_reads().len(), 1);
