@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use spillway::{LockMode, LockWait, Scratch};
+use spillway::{ColumnsRead, LockMode, LockWait, Scratch};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
@@ -54,6 +54,8 @@ pub(crate) struct ChangePlan {
     pub(super) ignore: bool,
     /// Whether each row may be changed as soon as it is found (`bulk`).
     pub(super) in_place: bool,
+    /// The columns by which rows are chosen. Those that are changed are read under their locks.
+    read: ColumnsRead,
 }
 
 /// The one table that a statement changes, and its alias.
@@ -101,7 +103,8 @@ impl ChangePlan {
         let in_place =
             order.is_empty() && limit.is_none() && bulk::is_safe(&source, &rules, &assignments);
         let assignments = Some(assignments);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place })
+        let read = columns_chosen_by(&table, &source, &order);
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place, read })
     }
 
     /// Binds a DELETE.
@@ -118,7 +121,8 @@ impl ChangePlan {
         )?;
         let rules = Rules::new(names.catalog, &table);
         let (assignments, ignore, in_place) = (None, false, false);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place })
+        let read = columns_chosen_by(&table, &source, &order);
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place, read })
     }
 
     /// Whether it looks one row up by its whole primary key.
@@ -139,10 +143,7 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
-        // Rows that it changes it reads under their locks; by these columns it has chosen them.
-        let order = self.order.iter().map(|(expr, ..)| expr);
-        let read = planner::columns_of(maker.table(), self.source.filters.iter().chain(order));
-        context.txn.reads_columns(maker.table().rows(), read);
+        context.txn.reads_columns(maker.table().rows(), self.read);
         if let Some(affected) = self.delete_in_place(context, &maker)? {
             return Ok(Changed { affected, ..Changed::default() });
         }
@@ -302,6 +303,16 @@ impl ChangePlan {
         }
         Ok(locked)
     }
+}
+
+/// The columns of the conditions and of the order.
+fn columns_chosen_by(
+    table: &TableDef,
+    source: &Source,
+    order: &[(Expr, bool, Collation)],
+) -> ColumnsRead {
+    let order = order.iter().map(|(expr, ..)| expr);
+    planner::columns_of(table, source.filters.iter().chain(order))
 }
 
 fn table_binder<'a>(names: Names<'a>, table: &TableDef, alias: &str) -> Binder<'a> {
