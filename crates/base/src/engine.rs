@@ -72,6 +72,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use crate::batch::{Op, WriteBatch};
+use crate::budget::Charge;
 use crate::stall::Cause;
 use crate::{Csn, Direction, EngineKind, KeyRange, LogPlace, Result, TableId};
 
@@ -237,12 +238,13 @@ pub trait Engine: Send + Sync {
     fn kind(&self) -> EngineKind;
 
     /// Asks for room to install `bytes` more, of operations on the engine's own tables. It may wait
-    /// a bounded while for a flush.
+    /// a bounded while for a flush. What it returns, if anything, is memory that is kept for them:
+    /// the caller drops it when they are installed, or will not be.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when there will be none
     /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
-    fn admit(&self, bytes: usize) -> Result<()>;
+    fn admit(&self, bytes: usize) -> Result<Option<Charge>>;
 
     /// Waits for memory that the work in the background holds for a while, or that rows take until
     /// the log's flush, until `fits`: a bounded while, and only as long as there is any. Answers

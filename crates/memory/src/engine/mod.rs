@@ -17,6 +17,8 @@
 //! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
 //!   are alive in them, and a fixed rest. Those without rows are released after the next
 //!   checkpoint, and take at most a quarter of that until then. It comes without commits, too.
+//! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
+//!   that commits which are admitted beside each other fit together.
 
 mod backup;
 mod checkpoint;
@@ -41,7 +43,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use spillway_base::batch::WriteBatch;
-use spillway_base::budget::{Budget, Use};
+use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Replayed,
@@ -193,21 +195,17 @@ impl Engine for MemoryEngine {
         EngineKind::Memory
     }
 
-    fn admit(&self, bytes: usize) -> Result<()> {
+    fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
         self.0.health()?;
-        // Only that it fits now: the memory is charged as it is taken.
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
-        if budget.used() + bytes <= budget.limit() {
-            return Ok(());
-        }
         for _ in 0..ROOM_TRIES {
-            if budget.try_charge(Use::Rows, bytes).is_ok() {
-                return Ok(());
+            if let Ok(kept) = budget.try_charge(Use::Rows, bytes) {
+                return Ok(Some(kept));
             }
             // Commits that are on their way to the log cannot be evicted yet.
             thread::blocking(|| Clock::system().sleep(ROOM_NAP));
         }
-        budget.try_charge(Use::Rows, bytes).map(drop)
+        budget.try_charge(Use::Rows, bytes).map(Some)
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {

@@ -196,7 +196,7 @@ impl Replay<'_> {
                 // What is in the log must be read back all the same.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
-                admitted => admitted?,
+                admitted => drop(admitted?),
             }
         }
         Ok(true)
