@@ -1,6 +1,6 @@
-//! Columns of rows that go to the client as they are stored are told as values are (R1 of the
-//! queries' `take`), byte for byte, whatever they are and whichever version of their table's schema
-//! their rows are of.
+//! Columns of rows that go to the client as they are stored are told as values are (ROW-SINK-1 of
+//! the queries' `take`), byte for byte, whatever they are and whichever version of their table's
+//! schema their rows are of.
 
 use spillway::{Database, Mechanism, Settings};
 use spillway_server::Loopback;

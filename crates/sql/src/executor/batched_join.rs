@@ -4,8 +4,8 @@
 //! As long as the rows looked up are in memory, no outer row is kept. Once one was not, the next
 //! outer rows are kept, as many as [`Together`] says, and the rows that they find are read
 //! together; then each is joined in its turn, as it would have been. The guarantees of other
-//! lookups hold here, too (`executor/lookups`, R1 to R4): errors of later rows are reported after
-//! those before them were joined.
+//! lookups hold here, too (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): errors of
+//! later rows are reported after those before them were joined.
 //!
 //! A join of several such sources keeps rows before each of them. Rows that wait before one source
 //! are left when there are more rows before another, so that as many as possible are read at once,

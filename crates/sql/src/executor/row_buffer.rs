@@ -4,12 +4,12 @@
 //! values, and none has memory of its own. Beside a row's position stand the first bytes of its
 //! sort key, as a number; most comparisons look at nothing else.
 //!
-//! - **G1.** Rows come in the order that is asked for, and rows that are equal in it in the order
-//!   in which they were taken.
-//! - **G2.** With DISTINCT, of rows that are equal in all columns that are shown, the first that
-//!   was taken comes and no other.
-//! - **G3.** If only the first N rows are wanted, about twice as many are held; with DISTINCT,
-//!   about twice the different ones. What is held is charged ([`Held`]).
+//! - **ROW-BUFFER-1.** Rows come in the order that is asked for, and rows that are equal in it in
+//!   the order in which they were taken.
+//! - **ROW-BUFFER-2.** With DISTINCT, of rows that are equal in all columns that are shown, the
+//!   first that was taken comes and no other.
+//! - **ROW-BUFFER-3.** If only the first N rows are wanted, about twice as many are held; with
+//!   DISTINCT, about twice the different ones. What is held is charged ([`Held`]).
 
 use std::cmp::Ordering;
 

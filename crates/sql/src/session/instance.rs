@@ -506,7 +506,7 @@ impl Instance {
 
     /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a
     /// compaction that wrote a row in a newer one left what was cached of it as it was
-    /// (`ddl/refresh`, F3).
+    /// (`ddl/refresh`, ROW-REWRITE-3).
     fn forget_forms<'n>(&self, fresh: &Catalog, names: impl Iterator<Item = &'n Name>) {
         let seen = self.0.catalog.load();
         for (name, table) in names.filter_map(|name| fresh.tables.get_key_value(name)) {

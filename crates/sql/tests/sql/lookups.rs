@@ -1,5 +1,5 @@
-//! Rows that are read several at once are those that are read one by one: guarantees R1 to R4 of
-//! `executor/lookups`.
+//! Rows that are read several at once are those that are read one by one: guarantees
+//! BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4 of `executor/lookups`.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them rows are looked up
 //! one by one. Each is opened anew for each round, so that nothing is in memory. `SPILLWAY_SEED`
@@ -162,7 +162,7 @@ fn change(rng: &mut Rng) -> String {
     }
 }
 
-/// R1: of what is there at a snapshot, and of own writes.
+/// BATCHED-LOOKUP-1: of what is there at a snapshot, and of own writes.
 #[test]
 fn rows_are_the_same_whether_they_are_read_together_or_not() {
     let number = |name: &str, otherwise: u64| {
@@ -254,7 +254,7 @@ fn rows_that_are_locked_are_read_together_and_locked_in_their_turn() {
     }
 }
 
-/// R2: what cannot be read is told of when it is its turn, and not before.
+/// BATCHED-LOOKUP-2: what cannot be read is told of when it is its turn, and not before.
 #[test]
 fn a_row_that_cannot_be_read_fails_in_its_turn() {
     let disks = [SimDisk::new(1), SimDisk::new(1)];
@@ -342,7 +342,8 @@ fn rows_that_wait_come_before_what_does_not_wait() {
     }
 }
 
-/// R3, R4: who wants few rows has few read, and rows in memory are not looked for twice.
+/// BATCHED-LOOKUP-3, BATCHED-LOOKUP-4: who wants few rows has few read, and rows in memory are not
+/// looked for twice.
 #[test]
 fn no_more_is_read_than_was_asked_for_times_four() {
     let disk = SimDisk::new(1);

@@ -1,4 +1,5 @@
-//! Point reads give the results of the general path: guarantees P1 and P2 of `session/point`.
+//! Point reads give the results of the general path: guarantees POINT-READ-1 and POINT-READ-2 of
+//! `session/point`.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them a statement about
 //! one row, by its key, goes the way of all statements. In each a reader is in and out of

@@ -1,4 +1,5 @@
-//! Builds, taken step by step, with changes of rows in between: what O4 and O6 of `ddl/online` say.
+//! Builds, taken step by step, with changes of rows in between: what ONLINE-BUILD-4 and
+//! ONLINE-BUILD-6 of `ddl/online` say.
 
 use spillway::{Csn, Database, Settings};
 
@@ -117,8 +118,8 @@ fn what_is_no_duplicate_in_the_end_ends_no_build() {
     }
 }
 
-/// O4: who has values that another is about to have waits for nobody. The build fails if both come
-/// to be.
+/// ONLINE-BUILD-4: who has values that another is about to have waits for nobody. The build fails
+/// if both come to be.
 #[test]
 fn nobody_waits_for_values_of_an_index_that_is_built() {
     for (end, fails) in [("COMMIT", true), ("ROLLBACK", false)] {
