@@ -582,7 +582,7 @@ fn a_log_that_is_held_is_not_cut() {
     drop(held);
     db.flush().unwrap();
     assert!(log_bytes() < kept / 2.0, "{} of {kept}", log_bytes());
-    // What was cut is missed.
+    // A copy notices the frames that were cut.
     let held = db.0.manager.hold_log();
     assert_eq!(copy(&held).unwrap_err().kind(), ErrorKind::Corruption);
 }
@@ -614,7 +614,7 @@ fn what_is_committed_after_the_pin_is_not_in_a_backup() {
     assert!(contents(&db) != before);
 }
 
-/// BACKUP-4: one that is told to go slowly ends as soon as it is told to.
+/// BACKUP-4: a backup with a limit on its speed ends as soon as it is interrupted.
 #[test]
 fn a_slow_backup_is_ended_while_it_waits() {
     let disk = SimDisk::new(8);

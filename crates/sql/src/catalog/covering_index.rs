@@ -114,8 +114,8 @@ pub(crate) struct Entry<'t> {
     /// Columns of whole numbers, which most are, and how many of these there are.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The others. What is here of an entry before is of columns that are among the former now,
-    /// where they are found first.
+    /// The other columns. Values of an earlier entry may remain here; their columns are in `wholes`
+    /// now, which is searched first.
     values: Vec<(usize, Part<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,

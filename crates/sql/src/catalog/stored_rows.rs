@@ -29,8 +29,8 @@
 //!
 //! The alternative gives rows no version: they keep the positions of dropped columns, and each
 //! column knows its own position for ever. That needs no layouts, but a table whose columns come
-//! and go would carry the dead ones in every new row, and a value of a narrower type could not be
-//! told from one of the present type.
+//! and go would carry the dead ones in every new row, and a reader could not distinguish a value of
+//! a narrower type from one of the present type.
 
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ impl<'r> Stored<'r> {
 pub(crate) struct Newest(Arc<Versions>);
 
 impl Newest {
-    /// What is to become of a table's rows: nothing, where all are of one version.
+    /// The rewrite that compactions apply to a table's rows; none if all are of one version.
     pub(crate) fn of(table: &TableDef) -> Option<Arc<dyn Rewrite>> {
         let newest = || -> Arc<dyn Rewrite> { Arc::new(Newest(table.versions.clone())) };
         (!table.layouts.is_empty()).then(newest)

@@ -87,7 +87,7 @@ impl Visitor for Fill<'_> {
     }
 }
 
-/// What is done with the indexes that a table's definition says are built.
+/// Passes for the indexes that a table's definition says are being built.
 impl Pass<'_> {
     /// Gives the next rows after `last` their entries, and moves `last` on. `false` when there were
     /// none (ONLINE-BUILD-3).

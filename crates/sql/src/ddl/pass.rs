@@ -37,11 +37,11 @@ pub(crate) struct Pass<'a> {
     pub(crate) table: &'a TableDef,
     /// Whether it is to end.
     pub(crate) stopped: &'a dyn Fn() -> bool,
-    /// Told of each transaction that may have to be interrupted.
+    /// Called with each transaction that may have to be interrupted.
     pub(crate) begun: &'a dyn Fn(&Transaction),
 }
 
-/// What is done with rows.
+/// Processes the rows that a pass visits.
 pub(super) trait Visitor {
     /// How rows are locked.
     const LOCK: LockMode;
@@ -54,8 +54,8 @@ pub(super) trait Visitor {
     /// Notes that the rows up to a key are done, before that is committed.
     fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
 
-    /// Told that others see what was committed, and may have its rows: before the pass waits for it
-    /// to be durable, or sleeps where writers are slowed.
+    /// Called once others see the committed rows and may lock them: before the pass waits for the
+    /// commit to be durable, or sleeps because writers are slowed.
     fn installed(&mut self) {}
 }
 

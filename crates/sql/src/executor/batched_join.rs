@@ -29,7 +29,7 @@ use crate::planner::{Access, Row, Source, SourceKind};
 /// Bytes of rows that are kept, more or less.
 const KEPT_BYTES: usize = Held::FREE;
 
-/// What is known of a source whose rows are looked up.
+/// The state of a source whose rows are looked up.
 #[derive(Default)]
 pub(super) struct Outer {
     /// Whether rows that come before may be kept, once that was asked.
@@ -60,9 +60,9 @@ impl Outer {
     }
 }
 
-/// Whether what is looked up for a row of the sources before the last of these is one row of it, by
-/// its whole primary key, which is there to be read; and what is found out for the row until then
-/// hangs on nothing else.
+/// Whether a row of the sources before the last one looks up one row of the last, by its whole
+/// primary key, which needs no evaluation; and whether the conditions on the row until then depend
+/// on nothing else.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };

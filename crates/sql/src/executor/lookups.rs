@@ -75,8 +75,8 @@ impl Together {
         self.0 = FIRST.min(most);
     }
 
-    /// So many were read at once, of which so many were not. Where they were fewer than might have
-    /// been, it stays at that.
+    /// Adapts the number after `read` rows were looked up together, of which `lacking` were not in
+    /// memory. It does not grow if fewer were read than it allows.
     pub(super) fn after(&mut self, most: usize, read: usize, lacking: usize) {
         self.0 = match lacking {
             0 => (self.0 / GROWTH).max(1),

@@ -254,7 +254,7 @@ fn items_of_constant_lists_are_not_walked() {
     assert_eq!(walked(&mut session, &with_column), 342);
 }
 
-/// What is assigned while a statement runs is seen by the rows that come after.
+/// Later rows see the values that a statement assigns while it runs.
 #[test]
 fn variables_in_lists_are_asked_for_each_row() {
     let instance = in_memory();
