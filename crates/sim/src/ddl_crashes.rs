@@ -182,7 +182,7 @@ fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> Found {
     let happened = happened.unwrap_or_else(|| panic!("after {told} steps: {}", found[0]));
     let resumed = build.filter(|build| *build != Build::Doomed);
     if let Some(build) = resumed {
-        // The build resumes only after its statement was acknowledged or cut off as the last one.
+        // The statement of the build was not acknowledged before.
         let statement = STEPS[happened.checked_sub(1).unwrap()];
         assert!(statement.contains("INDEX"), "{at}: {build:?} was not ended");
         // It has done what was left, and nothing of what was done.

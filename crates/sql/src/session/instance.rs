@@ -161,7 +161,7 @@ impl Instance {
             refreshing: Arc::default(),
             since: Mutex::default(),
         }));
-        // What was read is durable once this is.
+        // Waits until the state that the opening read is durable.
         let read = instance
             .0
             .db
@@ -182,7 +182,7 @@ impl Instance {
         &self.0.db
     }
 
-    /// What is stored, and its names: each sub-table at one moment. It delays nobody.
+    /// The stored data and its names, each sub-table at one moment. It delays nobody.
     #[must_use]
     pub fn inspect(&self) -> (Inspection, Labels) {
         (self.0.db.inspect(), Labels::of(&self.0.catalog.load()))

@@ -108,7 +108,7 @@ impl Refreshing {
         let pass = Pass { db, table: &table, stopped: &stopped, begun: &|_| {} };
         let before = self.last.clone();
         if pass.refresh(&mut self.last, &give_back)? {
-            // Who stands before a locked row lets others have their turn.
+            // A pass that stands before a locked row gives its turn to the others.
             self.turn = if before == self.last { 0 } else { self.turn.saturating_sub(1) };
             return Ok(true);
         }

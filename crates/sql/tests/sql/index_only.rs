@@ -312,7 +312,7 @@ impl Table {
     }
 }
 
-/// What is done to both databases.
+/// Runs the same statements on both databases.
 struct Both {
     seed: u64,
     on: Session,

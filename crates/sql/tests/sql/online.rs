@@ -363,7 +363,7 @@ fn instant_changes_are_gone_on_with_as_the_indexes_are() {
     assert_sound(&mut one);
 }
 
-/// Sessions that write rows of all kinds until they are told to end.
+/// Sessions that write rows of all kinds until `done` is set.
 fn start_writers(instance: &Instance, done: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     const WRITERS: u64 = 4;
     (0..WRITERS)
@@ -465,9 +465,9 @@ fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     assert_sound(&mut one);
 }
 
-/// A change that builds key spaces in several commits, and a transaction whose snapshot is between
-/// two of them: what it reads there would be a part, so it is told that the table is another. What
-/// is as it was, it reads on.
+/// A change builds key spaces in several commits, and a transaction has a snapshot between two of
+/// them. It would read a part of the new key space, so it gets the error that the definition has
+/// changed. It can still read unchanged key spaces.
 #[test]
 fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     let part = |value: u64| [&[1], (value ^ 1 << 63).to_be_bytes().as_slice()].concat();
@@ -518,8 +518,8 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     }
 }
 
-/// A row whose commit has let go of the table may stand behind others' commits that are being
-/// installed, and then no usual snapshot has it. Who holds the rows to a constraint sees it.
+/// A commit that has released the table may stand behind other commits that are being installed,
+/// and then no usual snapshot has its row. A statement that adds a constraint checks that row, too.
 #[test]
 fn rows_of_commits_that_are_on_their_way_are_held_to_a_new_constraint() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
