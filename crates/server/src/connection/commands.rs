@@ -243,7 +243,8 @@ impl<T: Transport> Connection<T> {
         {
             proved = Ok(Err(error));
         }
-        // The connection gives up its place among its account's, whichever account it changes to.
+        // The session gives up its place among its account's connections, whichever account it
+        // changes to.
         self.session.disconnect();
         let connect = |account| self.shared.instance.connect(&account, &host, self.peer.id);
         let session = match proved.map(|proved| proved.and_then(connect)) {

@@ -14,7 +14,7 @@ fn server(together: bool) -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
     let mut database = Settings::default();
     database.without.extend((!together).then_some(Mechanism::AnswerBatches));
-    // A dedicated worker sends each answer by itself.
+    // A dedicated worker sends each answer by itself, so there is none here.
     database.without.push(Mechanism::StickyWorkers);
     let server = TestServer::with(settings, database);
     let mut client = server.client();

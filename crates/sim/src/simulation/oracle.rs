@@ -200,8 +200,6 @@ pub fn judge_backup(
 
 /// SIMULATION-6.
 fn check_reads(model: &Model, txn: &Txn, last: Csn) {
-    // A transaction that ended without an acknowledgement returned nothing to its client, so its
-    // reads do not count.
     if txn.snapshot.is_some_and(|snapshot| snapshot < txn.floor) {
         fail(&format!("SIMULATION-6: a snapshot misses what was acknowledged before: {txn:?}"));
     }
@@ -221,6 +219,8 @@ fn check_reads(model: &Model, txn: &Txn, last: Csn) {
             ));
         }
         let written = model.all(read.key).iter().rev().find(|(csn, ..)| *csn <= at);
+        // A transaction without an acknowledgement may have seen commits that are lost: its client
+        // has no answer.
         if txn.acknowledged && txn.durable && written.is_some_and(|(csn, ..)| *csn > last) {
             fail(&format!(
                 "SIMULATION-4: {last:?} is the last commit recovered, but {txn:?} saw more"

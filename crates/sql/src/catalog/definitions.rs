@@ -72,8 +72,8 @@ pub(crate) enum Stage {
     Done,
     /// Rows are given their entries. Nobody looks for duplicates yet.
     Filling,
-    /// All rows have their entries. A change that may make a duplicate records it, and does not
-    /// fail.
+    /// All rows have their entries. A change that may make a duplicate records it, and is not
+    /// refused.
     Checking,
 }
 

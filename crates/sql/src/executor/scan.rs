@@ -236,7 +236,8 @@ pub(super) fn each_row(
     }
     let Some((mode, wait)) = lock.filter(|_| whole_key) else {
         // A found row is locked once the statement knows that it wants it. A statement that locks
-        // rows may change them, and reads the rows after them later.
+        // rows may change them before it reads the rows after them, so it does not take rows in
+        // batches.
         let (places, together) = ((access, &spans[..]), lock.is_none());
         return each_unlocked(context, table, places, together, |bytes, key| {
             take(bytes, key, false)

@@ -125,7 +125,7 @@ impl Held {
     /// What it takes to keep one row's bytes apart from others'.
     const APART: usize = 64;
 
-    /// A statement that holds less than this is not charged.
+    /// No more than this is not worth a charge.
     pub(super) const FREE: usize = 64 << 10;
 
     pub(crate) fn new(context: &Context<'_>) -> Held {
