@@ -1,8 +1,8 @@
 //! The exchange of `caching_sha2_password`.
 //!
-//! What is stored of a password does not prove a client's fast answer, which needs
-//! SHA256(SHA256(password)). The server keeps that in memory from the first login on in which it
-//! saw the password itself.
+//! The stored hash of a password cannot check a client's fast answer: that needs
+//! SHA256(SHA256(password)). The server keeps this hash in memory from the first login on in which
+//! it saw the password itself.
 //!
 //! # Guarantees
 //!
@@ -38,7 +38,7 @@ const WANTS_KEY: &[u8] = &[2];
 /// SHA256(SHA256(password)).
 type Twice = [u8; 32];
 
-/// What is known of passwords since the start.
+/// The passwords that the server has seen since its start, as hashes, and its key.
 #[derive(Default)]
 pub(crate) struct Caching {
     /// By name and host: what was stored when the password was seen, and what checks fast answers.
@@ -47,7 +47,7 @@ pub(crate) struct Caching {
     key: OnceLock<Option<Key>>,
 }
 
-/// A key, and its public half as clients are told it.
+/// A key, and its public half as the server sends it to clients.
 struct Key {
     private: PrivateKey,
     public: String,

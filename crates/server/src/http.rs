@@ -72,7 +72,7 @@ pub(crate) enum Reply {
 /// Makes a page.
 pub(crate) type Maker = Box<dyn FnOnce(Outlet) + Send>;
 
-/// What is asked for, and by whom.
+/// The target of a request, and its client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) path: &'a str,
@@ -226,7 +226,7 @@ struct Desk {
     pages: Pages,
     /// Tells of pieces that have been made.
     made: UnixStream,
-    /// Who has the other one has its page made, and nobody else meanwhile.
+    /// The holder of the second reference has its page made. No other page is made meanwhile.
     permit: Arc<()>,
     /// The thread that made the last page.
     maker: Option<JoinHandle<()>>,
@@ -435,7 +435,7 @@ struct Request<'a> {
     takes_chunks: bool,
 }
 
-/// What is asked for; `None` where that is not said as it should be.
+/// Parses a request; `None` if it is malformed.
 fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Request<'_>> {
     let mut lines = request.split(|byte| *byte == b'\n').map(|line| {
         let text = std::str::from_utf8(line).ok()?;
@@ -529,7 +529,7 @@ mod tests {
         }))
     }
 
-    /// What is in chunks, which end as they should.
+    /// The content of chunks. Checks that they end as they should.
     fn joined(chunks: &str) -> String {
         let mut rest = chunks;
         let mut whole = String::new();
@@ -552,7 +552,7 @@ mod tests {
         stream
     }
 
-    /// What is answered until the end, which has to come.
+    /// The response, up to its end, which has to come.
     fn ask(to: &Answering, request: &[u8]) -> String {
         let mut stream = connect(to);
         stream.write_all(request).unwrap();
@@ -640,7 +640,7 @@ mod tests {
         assert!(body == wanted && long.len() > wanted.len() + wanted.len() / PIECE * 10);
         let cut = ask(&page, b"GET /cut HTTP/1.1\r\n\r\n");
         assert!(cut.contains("chunked") && cut.ends_with("\r\n\r\n"), "no last chunk: {cut}");
-        // Who goes away in the midst of it has it made no longer.
+        // A page is made no longer once its client has gone.
         for _ in 0..3 {
             let mut gone = connect(&page);
             gone.write_all(b"GET /endless HTTP/1.1\r\n\r\n").unwrap();

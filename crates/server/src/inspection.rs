@@ -77,7 +77,7 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
     charge.resize(ON_THEIR_WAY + bytes_of(&inspection, wanted.format));
     outlet.begin("200 OK", wanted.format.content_type());
     let report = Report { inspection: &inspection, names: &names, title };
-    // Who takes no more has gone.
+    // A write fails if the client takes no more, which is no error.
     let _ = report.write(wanted.format, &mut outlet);
     drop((inspection, names, charge));
     outlet.finish();
@@ -165,7 +165,7 @@ mod tests {
         Inspections::of(Instance::open(database).unwrap())
     }
 
-    /// What is answered, head and body.
+    /// The response: head and body.
     fn told(reply: Reply) -> String {
         match reply {
             Reply::Page(page) => format!("HTTP/1.1 {}\r\n\r\n{}", page.status, page.body),

@@ -180,8 +180,8 @@ fn authenticate<T: Transport>(
     nonce: &Nonce,
 ) -> Result<Result<Account, SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
-    // Who is nobody is asked, checked and refused as if it were somebody: names of users are not to
-    // be guessed.
+    // The server asks, checks and refuses a client without an account as if it had one, so that
+    // nobody can guess the names of users.
     let plugin = user
         .as_ref()
         .map_or_else(|| shared.plugin_of_stranger(&hello.user), |user| user.plugin.as_str());

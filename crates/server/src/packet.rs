@@ -31,11 +31,11 @@ const FIRST: usize = 64 << 10;
 pub(crate) const LARGE: usize = 64 << 10;
 /// Responses that grow past this before they are sent are charged while they are.
 const LONG: usize = 256 << 10;
-/// What is larger is let go of when a command has ended: it is not part of what a connection is
-/// charged.
+/// Larger buffers are freed when a command has ended, because the charge of a connection does not
+/// cover them.
 pub(crate) const KEPT_BYTES: usize = 16 << 10;
-/// So much is kept of a command that does not fit the memory budget: enough to tell whether it is
-/// answered.
+/// Bytes that are kept of a command that does not fit the memory budget: enough to know whether the
+/// command has an answer.
 const KEPT: usize = 16;
 
 /// The bytes before a payload of this length.
@@ -175,7 +175,7 @@ impl<T: Transport> Packets<T> {
     pub(crate) fn arrived(&mut self) -> Result<bool, ReadError> {
         loop {
             let need = 4 + self.announced().unwrap_or(0);
-            // What is longer is waited for while it comes.
+            // The worker waits for the rest of a longer command while it arrives.
             if self.filled - self.taken >= need.min(self.input.len()) {
                 return Ok(true);
             }

@@ -92,7 +92,7 @@ pub(crate) struct WireSink<'a, T> {
     /// Whether the client keeps columns: those it has are not sent again.
     pub(crate) cache_metadata: bool,
     pub(crate) status: Status,
-    /// Why the client could not be told.
+    /// Why the client could not be sent its answer.
     pub(crate) gone: Option<io::Error>,
 }
 

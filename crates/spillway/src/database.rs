@@ -36,10 +36,10 @@ const LOG_CARE: Duration = Duration::from_millis(500);
 /// How soon the folder of spilled writes looks again while readers, or the log, keep it from going
 /// on.
 const FOLD_NAP: Duration = Duration::from_millis(10);
-/// Who waits until commits are in data files looks so often.
+/// The pause between two looks of a thread that waits until commits are in data files.
 const PERSIST_NAP: Duration = Duration::from_millis(1);
-/// So many cores give one queue its reads: that is a system call for each, and those of one queue
-/// come one after another.
+/// The cores that share one read queue. Each read takes a system call, and those of one queue run
+/// one after another.
 const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {

@@ -25,11 +25,11 @@ pub struct ResultColumn {
     pub column_type: ColumnType,
     /// The collation of text.
     pub collation: Collation,
-    /// What is known of it.
+    /// Its flags.
     pub flags: ColumnFlags,
 }
 
-/// What is known of a column.
+/// A column's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ColumnFlags {
     /// It is never NULL.
@@ -167,8 +167,8 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
 
-    /// A statement without a result set is done once its commit is known. Who can tell that later
-    /// need not wait; nothing else comes before the client's next command.
+    /// A statement without a result set is done once its commit is known. An implementation that
+    /// can send that later need not wait here; nothing else comes before the client's next command.
     ///
     /// # Errors
     /// As [`ResultSink::columns`], and the failure of the commit where it was waited for.

@@ -99,8 +99,8 @@ pub fn catalog_entry(bytes: &[u8]) {
     let _ = taken(&text);
 }
 
-/// A row, under a definition that was altered several times. What is read is written as a row of
-/// the newest version, and that reads as the same.
+/// A row, under a definition that was altered several times. Writes the values that it reads as a
+/// row of the newest version, which must read as the same.
 pub fn stored_row(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let Ok(table) = table(&mut reader) else { return };

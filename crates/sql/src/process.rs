@@ -174,8 +174,8 @@ impl Process {
         Kept { process: self.clone(), id }
     }
 
-    /// A statement begins. What was meant for one that had just ended does not meet it; what was
-    /// meant for one that runs it, as EXECUTE does, does.
+    /// A statement begins. A KILL QUERY that was meant for a statement that has ended does not stop
+    /// it. One that was meant for an enclosing statement, such as EXECUTE, does.
     pub(crate) fn begin(&self, called: Called<'_>) {
         match called {
             Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),

@@ -34,8 +34,9 @@ fn unknown_statement(id: u32, place: &str) -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Refuses a command of which only the first bytes are there. What is never answered must not
-    /// be now: the client would take that for the answer to its next command.
+    /// Refuses a command of which only the first bytes are there. A command that never has an
+    /// answer must have none here either: the client would take it for the answer to its next
+    /// command.
     pub(super) fn does_not_fit(&mut self, first: &[u8]) -> io::Result<()> {
         let id = Take(first.get(1..).unwrap_or_default()).u32();
         match (first.first(), id) {
@@ -146,7 +147,7 @@ impl<T: Transport> Connection<T> {
         self.run(None, |session, sink| session.query(sql, sink))
     }
 
-    /// Goes on with the statement that was left.
+    /// Resumes the statement that was left.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         self.run(self.left, |session, sink| session.resume(sink))
     }
@@ -242,7 +243,8 @@ impl<T: Transport> Connection<T> {
         {
             proved = Ok(Err(error));
         }
-        // Whichever account it becomes, the place that it has in this one's is free.
+        // The session gives up its place among its account's connections, whichever account it
+        // changes to.
         self.session.disconnect();
         let connect = |account| self.shared.instance.connect(&account, &host, self.peer.id);
         let session = match proved.map(|proved| proved.and_then(connect)) {

@@ -24,7 +24,7 @@ use crate::results::{put_error, put_ok};
 use crate::server::Shared;
 use crate::transport::{Security, Transport};
 
-/// What is kept of a prepared statement.
+/// The state of a prepared statement.
 struct Statement {
     params: usize,
     bound: Bound,
@@ -71,13 +71,13 @@ enum Next {
     End,
 }
 
-/// What is to be done about a client next.
+/// A client's next step.
 pub(crate) enum Step {
     /// Its next command may be here.
     Again,
     /// Nothing, before something comes from it, or until this time of [`clock::now`].
     Waits(Duration),
-    /// It is to be told the outcome of its commit, before anything else: [`Client::committed`].
+    /// The worker first sends the client the outcome of its commit: [`Client::committed`].
     Commits(CommitFuture),
     /// Its statement waits for a row: it goes on once its waker was called, or this time has come.
     Locked(Duration),
@@ -273,8 +273,8 @@ fn no_memory() -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Begins the session of a client that is known. `None` where its account has no more
-    /// connections, or it asks for a database that it cannot have, and was told.
+    /// Begins the session of a client that is known. `None` if its account has no more connections,
+    /// or if it asks for a database that it cannot have; the client has the error then.
     fn begin(
         mut packets: Packets<T>,
         shared: Arc<Shared>,
@@ -385,8 +385,8 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Runs the client's next command, if it is here, or goes on with the one that waits. An error
-    /// where the client went without saying so.
+    /// Runs the client's next command, if it is here, or resumes the one that waits. Returns an
+    /// error if the client closed the connection without a command to quit.
     fn step(&mut self) -> Result<Step, ReadError> {
         if self.session.waits_until().is_some() {
             self.resume()?;
@@ -425,7 +425,7 @@ impl<T: Transport> Connection<T> {
         self.ran()
     }
 
-    /// What is to be done after a command has run.
+    /// The step after a command has run.
     fn ran(&mut self) -> Result<Step, ReadError> {
         if let Some(until) = self.session.waits_until() {
             return Ok(Step::Locked(until));

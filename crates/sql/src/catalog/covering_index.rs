@@ -7,24 +7,24 @@
 //!
 //! # Guarantees
 //!
-//! - **S1.** An entry that a statement reads belongs to a row that exists at the statement's
-//!   snapshot and has these values, and each such row has exactly one entry. An entry comes and
-//!   goes in the transaction that changes its row, so a snapshot sees both or neither; so does the
-//!   transaction itself before its commit, and after a rollback to a savepoint. For an index that
-//!   was built beside changes, `ddl/online` says the same (O2, O3), and snapshots from before its
-//!   end are refused (O7).
-//! - **S2.** A column is taken from an entry only if the entry has its value to the last bit
-//!   ([`key::is_exact`]); the value is what the row reads as under the table's present definition.
-//!   A change of the definition that would give an entry another meaning rebuilds the index
-//!   (`ddl/instant`).
-//! - **S3.** Statements that lock or change rows read the rows.
-//! - **S4.** Under SERIALIZABLE, the part of the index that was read counts as read, and nothing of
-//!   the rows. A transaction that changes, adds or removes what an entry there says writes that
-//!   entry; one that changes other columns of the row changes nothing that was read.
-//! - **S5.** A query answers the same with and without index-only reads; but if it asks for no
-//!   order, rows may come in another.
-//! - **S6.** However many ranges a query joins by OR, an entry is read once: the query reads
-//!   disjoint spans (`executor/index_ranges`).
+//! - **COVERING-INDEX-1.** An entry that a statement reads belongs to a row that exists at the
+//!   statement's snapshot and has these values, and each such row has exactly one entry. An entry
+//!   comes and goes in the transaction that changes its row, so a snapshot sees both or neither; so
+//!   does the transaction itself before its commit, and after a rollback to a savepoint. For an
+//!   index that was built beside changes, `ddl/online` says the same (ONLINE-BUILD-2,
+//!   ONLINE-BUILD-3), and snapshots from before its end are refused (ONLINE-BUILD-7).
+//! - **COVERING-INDEX-2.** A column is taken from an entry only if the entry has its value to the
+//!   last bit ([`key::is_exact`]); the value is what the row reads as under the table's present
+//!   definition. A change of the definition that would give an entry another meaning rebuilds the
+//!   index (`ddl/instant`).
+//! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
+//! - **COVERING-INDEX-4.** Under SERIALIZABLE, the part of the index that was read counts as read,
+//!   and nothing of the rows. A transaction that changes, adds or removes what an entry there says
+//!   writes that entry; one that changes other columns of the row changes nothing that was read.
+//! - **COVERING-INDEX-5.** A query answers the same with and without index-only reads; but if it
+//!   asks for no order, rows may come in another.
+//! - **COVERING-INDEX-6.** However many ranges a query joins by OR, an entry is read once: the
+//!   query reads disjoint spans (`executor/index_ranges`).
 
 use spillway_types::key::{self, Part};
 use spillway_types::{ColumnType, Field, ValueRef};
@@ -50,7 +50,8 @@ struct Piece {
 }
 
 impl Cover {
-    /// How an index's entries give these columns; `None` where they do not give all of them (S2).
+    /// How an index's entries give these columns; `None` where they do not give all of them
+    /// (COVERING-INDEX-2).
     pub(crate) fn of(table: &TableDef, index: usize, columns: &[usize]) -> Option<Cover> {
         let key = || table.indexes[index].parts.iter().chain(&table.primary);
         let tells = |part: &IndexPart| {
@@ -113,8 +114,8 @@ pub(crate) struct Entry<'t> {
     /// Columns of whole numbers, which most are, and how many of these there are.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The others. What is here of an entry before is of columns that are among the former now,
-    /// where they are found first.
+    /// The other columns. Values of an earlier entry may remain here; their columns are in `wholes`
+    /// now, which is searched first.
     values: Vec<(usize, Part<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,

@@ -72,8 +72,8 @@ pub(crate) enum Stage {
     Done,
     /// Rows are given their entries. Nobody looks for duplicates yet.
     Filling,
-    /// All rows have their entries. Whoever makes what may be a duplicate notes it, and is not kept
-    /// from it.
+    /// All rows have their entries. A change that may make a duplicate records it, and is not
+    /// refused.
     Checking,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct TableDef {
     /// `indexes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) becoming: Option<Becoming>,
-    /// What is made of the definition for reading rows.
+    /// The maps for reading rows, which are made from the definition.
     #[serde(skip)]
     pub(crate) versions: Arc<Versions>,
     /// The indexes that are being built.

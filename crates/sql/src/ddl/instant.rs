@@ -79,8 +79,9 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))
         | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
-        // An entry has a name's number, a row the name. What was none of them is the empty text
-        // with the number 0, which a new member of that name would give another.
+        // An entry has a name's number, a row the name. A value that was none of the members is the
+        // empty text with the number 0; a new member with an empty name would give that text
+        // another number.
         (T::Enum(old), T::Enum(new)) => new
             .strip_prefix(old.as_slice())
             .is_some_and(|added| !added.iter().any(String::is_empty)),
@@ -293,8 +294,7 @@ impl Alteration {
         }
     }
 
-    /// Begins a new version of the schema, where rows from before are to be told from those to
-    /// come.
+    /// Begins a new version of the schema if readers must distinguish earlier rows from later ones.
     fn version(&mut self) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         let ids = |def: &TableDef| def.columns.iter().map(|column| column.id).collect::<Vec<_>>();

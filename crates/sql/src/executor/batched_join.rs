@@ -4,8 +4,8 @@
 //! As long as the rows looked up are in memory, no outer row is kept. Once one was not, the next
 //! outer rows are kept, as many as [`Together`] says, and the rows that they find are read
 //! together; then each is joined in its turn, as it would have been. The guarantees of other
-//! lookups hold here, too (`executor/lookups`, R1 to R4): errors of later rows are reported after
-//! those before them were joined.
+//! lookups hold here, too (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): errors of
+//! later rows are reported after those before them were joined.
 //!
 //! A join of several such sources keeps rows before each of them. Rows that wait before one source
 //! are left when there are more rows before another, so that as many as possible are read at once,
@@ -29,7 +29,7 @@ use crate::planner::{Access, Row, Source, SourceKind};
 /// Bytes of rows that are kept, more or less.
 const KEPT_BYTES: usize = Held::FREE;
 
-/// What is known of a source whose rows are looked up.
+/// The state of a source whose rows are looked up.
 #[derive(Default)]
 pub(super) struct Outer {
     /// Whether rows that come before may be kept, once that was asked.
@@ -60,9 +60,9 @@ impl Outer {
     }
 }
 
-/// Whether what is looked up for a row of the sources before the last of these is one row of it, by
-/// its whole primary key, which is there to be read; and what is found out for the row until then
-/// hangs on nothing else.
+/// Whether a row of the sources before the last one looks up one row of the last, by its whole
+/// primary key, which needs no evaluation; and whether the conditions on the row until then depend
+/// on nothing else.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };

@@ -198,7 +198,7 @@ pub(super) fn spans(
     let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.sought(expr, row)?;
-        // What is NULL finds what is, and is equal to none.
+        // NULL finds the entries with NULL, and is equal to none.
         exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
             Written::Yes => {}

@@ -28,7 +28,7 @@ pub(super) struct Rows<'c, 'p> {
     context: &'c Context<'c>,
     plan: &'p SelectPlan,
     kept: Vec<Option<Rc<Kept>>>,
-    /// What is known of each source as one whose rows are looked up for those of the one before it.
+    /// The state of each source whose rows are looked up for those of the one before it.
     inner: Vec<Outer>,
     /// Of each source, rows that wait for what the next one has for them. While rows of one are
     /// joined none of those before it has any: of all that wait somewhere those of later sources
@@ -188,7 +188,7 @@ impl<'c, 'p> Rows<'c, 'p> {
         passes(self.context, self.filters(source), row)
     }
 
-    /// What is left to check once a row was read.
+    /// The conditions that remain to be checked once a row was read.
     fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
         if self.lock.is_none() { &source.rest } else { &source.filters }
     }

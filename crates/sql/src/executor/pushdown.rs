@@ -179,8 +179,8 @@ pub(super) fn scan_stored(
     })
 }
 
-/// How many rows a source has, where that is told without looking at one: all that is asked is
-/// answered by where they are. `None` where it is not, or where rows are not taken together.
+/// How many rows a source has, if the spans alone decide all conditions, so that no row must be
+/// decoded. `None` if they do not, or if rows are not taken in batches.
 fn count_stored(
     context: &Context<'_>,
     source: &Source,

@@ -4,12 +4,13 @@
 //! values, and none has memory of its own. Beside a row's position stand the first bytes of its
 //! sort key, as a number; most comparisons look at nothing else.
 //!
-//! - **G1.** Rows come in the order that is asked for, and rows that are equal in it in the order
-//!   in which they were taken.
-//! - **G2.** With DISTINCT, of rows that are equal in all columns that are shown, the first that
-//!   was taken comes and no other.
-//! - **G3.** If only the first N rows are wanted, about twice as many are held; with DISTINCT,
-//!   about twice the different ones. What is held is charged ([`Held`]).
+//! - **ROW-BUFFER-1.** Rows come in the order that is asked for, and rows that are equal in it in
+//!   the order in which they were taken.
+//! - **ROW-BUFFER-2.** With DISTINCT, of rows that are equal in all columns that are shown, the
+//!   first that was taken comes and no other.
+//! - **ROW-BUFFER-3.** If only the first N rows are wanted, about twice as many are held; with
+//!   DISTINCT, about twice the different ones. The budget is charged for the buffered rows
+//!   ([`Held`]).
 
 use std::cmp::Ordering;
 
@@ -33,7 +34,7 @@ enum Kept {
         at: usize,
         len: usize,
     },
-    /// So many are before it.
+    /// Its index among the decimals.
     Decimal(usize),
 }
 
@@ -85,10 +86,10 @@ pub(super) struct Gatherer<'g> {
     held: Held,
 }
 
-/// Room is made for so many rows when there is one.
+/// The first row makes room for this many.
 const ROWS_FIRST: usize = 32;
 
-/// So many rows are held whatever is asked for.
+/// The buffer holds at least this many rows before it drops any.
 const ROWS_LEAST: usize = 1024;
 
 impl<'g> Gatherer<'g> {

@@ -6,11 +6,12 @@
 //!
 //! # Guarantees
 //!
-//! - **R1.** A row is handed on as fields if all its columns that are asked for are fields, and
-//!   they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so are
-//!   all rows after it. If one buffered row must be decoded, all are. The output is the same, to
-//!   the last bit.
-//! - **R2.** A row that cannot be read is handed on to nobody: all its columns are read first.
+//! - **ROW-SINK-1.** A row is handed on as fields if all its columns that are asked for are fields,
+//!   and they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so
+//!   are all rows after it. If one buffered row must be decoded, all are. The output is the same,
+//!   to the last bit.
+//! - **ROW-SINK-2.** A row that cannot be read is handed on to nobody: all its columns are read
+//!   first.
 
 use spillway_types::{Field, ValueRef};
 

@@ -126,7 +126,7 @@ pub(crate) fn run_refs(
 
 /// Hands some rows on.
 struct Limited<'e> {
-    /// So many are passed over first.
+    /// The number of rows to skip first.
     skip: u64,
     left: u64,
     emit: &'e mut dyn TakeRow,

@@ -222,7 +222,8 @@ pub(super) fn each_row(
                 }
                 None => txn.get(table.rows(), key, &mut bytes)?,
             };
-            // What is done from here on is not done twice, and not told twice.
+            // From here on the statement must not be left for a read: it would repeat its effects
+            // and its output when it resumes.
             txn.leave_reads(false);
             return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
         }
@@ -234,8 +235,9 @@ pub(super) fn each_row(
         return to_lock::each(context, table, (access, spans), moves, &mut found);
     }
     let Some((mode, wait)) = lock.filter(|_| whole_key) else {
-        // A row that is found is locked once it is known to be wanted. Who locks rows may change
-        // them, and then looks at what comes after.
+        // A found row is locked once the statement knows that it wants it. A statement that locks
+        // rows may change them before it reads the rows after them, so it does not take rows in
+        // batches.
         let (places, together) = ((access, &spans[..]), lock.is_none());
         return each_unlocked(context, table, places, together, |bytes, key| {
             take(bytes, key, false)
@@ -283,7 +285,7 @@ fn each_unlocked(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // What comes before it does so whatever comes after.
+            // The rows before the failed one are taken first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }

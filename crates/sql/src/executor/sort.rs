@@ -119,13 +119,13 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// What is charged at once.
+    /// The bytes by which the charge grows.
     const STEP: usize = 1 << 20;
 
     /// What it takes to keep one row's bytes apart from others'.
     const APART: usize = 64;
 
-    /// What is not worth a charge.
+    /// No more than this is not worth a charge.
     pub(super) const FREE: usize = 64 << 10;
 
     pub(crate) fn new(context: &Context<'_>) -> Held {
@@ -143,12 +143,12 @@ impl Held {
         self.add_bytes(Held::size_of(row))
     }
 
-    /// So many bytes more, and what it takes to keep them apart.
+    /// Adds one row's bytes, and the overhead of its allocation.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
         self.set_bytes(self.bytes + bytes + Held::APART)
     }
 
-    /// So many bytes are held now.
+    /// Sets the number of bytes that are held.
     pub(super) fn set_bytes(&mut self, bytes: usize) -> Result<()> {
         self.bytes = bytes;
         let charged = self.charge.as_ref().map_or(0, Charge::bytes);
@@ -173,7 +173,7 @@ impl Held {
         Ok(())
     }
 
-    /// Some of it was let go: so many bytes are left. What is charged stays so, for what comes.
+    /// Some rows were dropped and `bytes` are left. The charge stays, for later rows.
     fn shrink(&mut self, bytes: usize) {
         self.bytes = bytes;
     }

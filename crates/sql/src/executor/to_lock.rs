@@ -125,7 +125,7 @@ pub(super) fn each(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // What comes before it does so whatever comes after.
+            // The rows before the failed one are taken first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }

@@ -405,7 +405,7 @@ impl Context<'_> {
         }
         match op {
             Op::And | Op::Or => {
-                // Whichever side has it, the outcome is known.
+                // This value decides the outcome, on either side.
                 let decisive = op == Op::Or;
                 let left = self.truth(&*self.value(a, row)?)?;
                 if left == Some(decisive) {

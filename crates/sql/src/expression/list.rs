@@ -10,11 +10,11 @@
 //! whose values compare with those by the same types. Two values of a group have the same key
 //! exactly if the two compare as equal.
 //!
-//! - I1: The index answers what the walk answers: true, false or unknown.
-//! - I2: If the walk raises an error, so does the index: a strict change walks the list if a text
-//!   that is no number is compared as one.
-//! - I3: Only these items are walked: those whose values differ between rows or cannot be computed,
-//!   and groups for which the left side has no key.
+//! - IN-LIST-1: The index answers what the walk answers: true, false or unknown.
+//! - IN-LIST-2: If the walk raises an error, so does the index: a strict change walks the list if a
+//!   text that is no number is compared as one.
+//! - IN-LIST-3: Only these items are walked: those whose values differ between rows or cannot be
+//!   computed, and groups for which the left side has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -5,11 +5,12 @@ use std::ops::{Deref, DerefMut};
 
 use spillway_types::Value;
 
-/// What grows past this is let go of: it is part of what a connection is charged.
+/// Buffers that grow past this are freed: the charge of a connection covers buffers of this size.
 const KEPT_BYTES: usize = 4 << 10;
 
 /// Room for the bytes of a row and of another, of its key, and of a key in an index; for the values
-/// of a row, and for those that it had before. Who comes while it is taken has new room.
+/// of a row, and for those that it had before. A caller gets a new buffer while the kept one is in
+/// use.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
@@ -82,7 +83,7 @@ impl Kept for Value {
     }
 }
 
-/// What is in room that is given back when this is dropped.
+/// A buffer that returns to its room when it is dropped.
 pub(crate) struct Buffer<'r, T: Kept = u8> {
     content: Vec<T>,
     room: &'r Cell<Vec<T>>,

@@ -55,7 +55,7 @@ pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT, STACK_MORE, step)
 }
 
-/// What is counted within one pair of brackets.
+/// The counts within one pair of brackets.
 #[derive(Clone, Copy, Default)]
 struct Level {
     /// Set operations, which have everything in these brackets below them.

@@ -58,7 +58,7 @@ pub(crate) struct TextMemory {
     /// all share.
     budget: Option<Budget>,
     charge: Option<Charge>,
-    /// What is charged for the text and its tokens.
+    /// The bytes charged for the text and its tokens.
     tokens: usize,
 }
 

@@ -150,7 +150,8 @@ const CHAINS: &[(&str, &str)] = &[
     ("SELECT 1", " "),
 ];
 
-/// Whatever a text is full of, parsing it takes no more than is charged.
+/// Parsing a text takes no more memory than is charged, for every kind of element that it may
+/// repeat.
 #[test]
 fn text2_parsing_takes_no_more_than_is_charged() {
     let (mut parsed, mut wrong) = (0, Vec::new());

@@ -46,7 +46,7 @@ pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
         let mut access = in_order_of(source, table, column)?;
         access.backward = backward;
         if access.intervals.is_empty() {
-            // What is NULL is passed over.
+            // MIN and MAX skip NULL.
             access.intervals.push(Interval::Range { low: None, high: None });
         }
         Some(End { access, column })

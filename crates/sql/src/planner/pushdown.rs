@@ -260,7 +260,7 @@ pub(crate) fn gathering(
     Some(Gathering { columns, shown, order, once })
 }
 
-/// What is gathered of a table's rows, and how they are given.
+/// The columns to gather from a table's rows, and the order of the result.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     /// The columns that are shown, and behind them others that the order needs.

@@ -179,7 +179,7 @@ impl Session {
         check_snapshot(txn, &catalog, tables.iter().map(|(name, _)| name))?;
         txn.begin_statement();
         let value = self.context(txn, &catalog, params).eval(&bound.expr, &[]);
-        // It may be told at once, as the value of a variable, or as what an error says.
+        // The client may see the value at once, in a variable or in an error's text.
         txn.wait_until_told()?;
         value
     }
@@ -211,7 +211,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        // What is open is committed, also by those that change nothing.
+        // The statement commits the open transaction, also if it changes nothing.
         match what {
             "optimize" | "repair" => self.commit_before_change()?,
             _ => self.commit()?,
@@ -266,7 +266,7 @@ impl Session {
         )
     }
 
-    /// What is wrong with a table's rows and indexes.
+    /// The errors in a table's rows and indexes.
     fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
         let _used = self.share_tables(vec![((db.to_owned(), name.to_owned()), Mode::Read)])?;
         let table = self.instance.0.catalog.load().table(db, name)?.clone();

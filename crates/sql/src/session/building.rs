@@ -24,8 +24,8 @@ const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Whose build it is.
 pub(super) struct Owner<'a> {
     pub(super) stop: &'a Stop,
-    /// How long it waits to have the table alone, and newcomers for it. Without, it has all the
-    /// time, and gives way to them.
+    /// How long it waits for the table alone, while newcomers wait behind it. `None`: it waits
+    /// without a limit, and lets newcomers go first.
     pub(super) wait: Option<Duration>,
     pub(super) stripe: usize,
     /// Whether it has the table alone already, by LOCK TABLES.
@@ -98,7 +98,7 @@ impl Build {
             pass.check()?;
         }
         let _alone = self.alone(instance, owner)?;
-        // Who reads through the index must see this.
+        // A snapshot that reads through the index must see this commit.
         let since = |csn| {
             let mut newest = instance.0.since.lock();
             newest.extend(table.building.iter().map(|index| (index.space, csn)));
@@ -122,8 +122,8 @@ impl Build {
     }
 
     /// Drops what was built, unless the instance is closed: at once if nobody uses the table, else
-    /// in a thread, so that neither the statement nor newcomers wait for who does. What cannot be
-    /// dropped now is dropped at the next opening.
+    /// in a thread, so that neither the statement nor newcomers wait for the table's users. If that
+    /// fails, the next opening drops it.
     fn give_up(self, instance: &Instance, owner: &Owner<'_>) {
         let closing = &instance.0.closing;
         if closing.is_asked() {
@@ -154,8 +154,8 @@ impl Build {
     }
 }
 
-/// Goes on with builds that were cut off, or drops those that were to be dropped: in a thread, or
-/// at once where the database has no threads of its own.
+/// Resumes builds that were cut off, or drops those that were to be dropped: in a thread, or at
+/// once if the database has no threads of its own.
 pub(super) fn resume(instance: &Instance) -> Result<()> {
     let catalog = instance.0.catalog.load_full();
     let closing = instance.0.closing.clone();
@@ -184,7 +184,7 @@ pub(super) fn resume(instance: &Instance) -> Result<()> {
             builds.push((build, false));
         } else {
             match build.run(instance, &owner) {
-                // It is gone: nobody is there to be told.
+                // The build is dropped, and no client waits for its error.
                 Err(error) if error.code == 1062 => {}
                 other => other?,
             }
@@ -234,8 +234,8 @@ fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
 }
 
 impl Instance {
-    /// Ends the threads that build, and the one that writes rows anew. The next opening goes on
-    /// with what they leave.
+    /// Ends the threads that build, and the one that rewrites rows. The next opening resumes their
+    /// work.
     pub(super) fn end_building(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         self.0.metadata.wake();

@@ -536,7 +536,7 @@ mod tests {
         }
     }
 
-    /// What may take long says so before, and what is brief does not.
+    /// A statement that may take long announces that before it runs, and a brief one does not.
     #[test]
     fn statements_that_are_not_brief_say_so() {
         thread::together(1, |_| {

@@ -175,9 +175,9 @@ impl Instance {
         Ok(next)
     }
 
-    /// Ends what goes on beside sessions, and gives back the numbers that were reserved and not
-    /// given, so that the next opening goes on with both. To be called before the database is
-    /// closed, when the sessions are gone; without it numbers are skipped, as after a crash.
+    /// Ends the work beside sessions, and returns the numbers that were reserved and not used, so
+    /// that the next opening continues with both. Call it before the database is closed, when the
+    /// sessions are gone; without it the next opening skips numbers, as after a crash.
     pub fn close(&self) {
         self.end_building();
         self.0.give_back_numbers();

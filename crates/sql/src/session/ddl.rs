@@ -135,8 +135,8 @@ impl Session {
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
-            // Who had the table before let go of it when its commit was ordered, which a usual
-            // snapshot may not have yet.
+            // An earlier user released the table when its commit was ordered, and a usual snapshot
+            // may not have that commit yet.
             txn.take_newest_snapshot();
             alteration.build(&self.context(&txn, &catalog, &[]))?
         };

@@ -161,7 +161,7 @@ impl Instance {
             refreshing: Arc::default(),
             since: Mutex::default(),
         }));
-        // What was read is durable once this is.
+        // Waits until the state that the opening read is durable.
         let read = instance
             .0
             .db
@@ -182,7 +182,7 @@ impl Instance {
         &self.0.db
     }
 
-    /// What is stored, and its names: each sub-table at one moment. It delays nobody.
+    /// The stored data and its names, each sub-table at one moment. It delays nobody.
     #[must_use]
     pub fn inspect(&self) -> (Inspection, Labels) {
         (self.0.db.inspect(), Labels::of(&self.0.catalog.load()))
@@ -506,7 +506,7 @@ impl Instance {
 
     /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a
     /// compaction that wrote a row in a newer one left what was cached of it as it was
-    /// (`ddl/refresh`, F3).
+    /// (`ddl/refresh`, ROW-REWRITE-3).
     fn forget_forms<'n>(&self, fresh: &Catalog, names: impl Iterator<Item = &'n Name>) {
         let seen = self.0.catalog.load();
         for (name, table) in names.filter_map(|name| fresh.tables.get_key_value(name)) {

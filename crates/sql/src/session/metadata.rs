@@ -182,9 +182,9 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// What is locked by who changes a table's definition, from before it looks at it until it is done:
-/// the database, and the definition, which has a name that no table has. Rows are read and written
-/// meanwhile, but for when the table is had alone, too.
+/// The locks that a change of a table's definition holds, from before it reads the definition until
+/// it is done: on the database, and on the definition, under a name that no table has. Other
+/// sessions read and write rows meanwhile, except while the change also holds the table alone.
 pub(super) fn definition_of(table: &Name) -> Vec<(Name, Mode)> {
     let definition = (table.0.clone(), format!("\0{}", table.1));
     vec![((table.0.clone(), String::new()), Mode::Read), (definition, Mode::Alone)]

@@ -382,7 +382,7 @@ impl Session {
         slot.is_brief() || slot.is_control() && unwritten()
     }
 
-    /// Runs a statement that has begun, or goes on with one that was left.
+    /// Runs a statement that has begun, or resumes one that was left.
     fn run_begun(
         &mut self,
         slot: &mut Slot,
@@ -406,7 +406,8 @@ impl Session {
         }
         let outcome = match &**slot.statement.clone() {
             Statement::Own(first, tokens) => {
-                // One within it, as of EXECUTE, waits here: nobody goes on with the outer one.
+                // A statement within it, as of EXECUTE, waits here, because nothing could resume
+                // the outer one.
                 let waker = self.waker.take();
                 let outcome = self.run_own(first, tokens, given.params, more, sink);
                 self.waker = waker;

@@ -7,12 +7,12 @@
 //!
 //! # Guarantees
 //!
-//! - **P1.** The client's answer and the session's state afterwards are those of the general path.
-//!   Others may rely on the same, too: rows are read at a snapshot that the session's transaction
-//!   has, or would begin with, and the table's definition is held as long.
-//! - **P2.** A point read waits for nothing: no device, no lock, no commit. If it would have to, or
-//!   if anything is unexpected, errors included, it is abandoned before it has sent or changed
-//!   anything, and the statement takes the general path.
+//! - **POINT-READ-1.** The client's answer and the session's state afterwards are those of the
+//!   general path. Others may rely on the same, too: rows are read at a snapshot that the session's
+//!   transaction has, or would begin with, and the table's definition is held as long.
+//! - **POINT-READ-2.** A point read waits for nothing: no device, no lock, no commit. If it would
+//!   have to, or if anything is unexpected, errors included, it is abandoned before it has sent or
+//!   changed anything, and the statement takes the general path.
 
 use spillway_base::engine::Access;
 use spillway_types::Value;

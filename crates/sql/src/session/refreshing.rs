@@ -3,28 +3,29 @@
 //!
 //! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
 //! beside the newest. Compactions write rows in the newest version as they merge them
-//! (`catalog/stored_rows`, V7), but do not report that a version is gone. So at half as many a
-//! thread passes over the table, as OPTIMIZE TABLE does, and rewrites what compactions have left,
-//! and the versions before count no more.
+//! (`catalog/stored_rows`, STORED-ROW-7), but do not report that a version is gone. So at half as
+//! many a thread passes over the table, as OPTIMIZE TABLE does, and rewrites what compactions have
+//! left, and the versions before count no more.
 //!
 //! # Guarantees
 //!
-//! - **R1.** What a pass records is true of all rows in the newest state, whatever changes of the
-//!   table came meanwhile. Each batch of rows is written under the definition of its moment, which
-//!   nothing changes until the batch is committed. The recorded version is that of the pass's
-//!   beginning; nothing is recorded if rows were copied or the table is gone.
-//! - **R2.** A user of the table waits for the pass no longer than for one transaction (`ddl/pass`,
-//!   P3). So does a waiter for exclusive use, and so do those who come after that one. The pass
-//!   shares the table for one transaction at a time, until that is installed, and not while it
-//!   sleeps because writers are slowed or waits for the log. While it waits in a lock queue for a
-//!   row, it shares the table as long as the holder of the row. A conflict (1213) of a transaction
-//!   that began to read before is not prevented (`ddl/refresh`).
-//! - **R3.** One thread passes over all tables, by turns, so that none waits until another's rows,
-//!   however many, are done. The next opening restarts passes that were cut off.
-//! - **R4.** A pass continues until it is complete, or its table is gone or was copied: under
-//!   whatever name the table has, and from where it was after a failure. When all passes have
-//!   failed in a row, the thread tries again after a pause. One that panics ends its thread; the
-//!   others continue when the next thread starts, which the next change of a table causes.
+//! - **REWRITE-THREAD-1.** What a pass records is true of all rows in the newest state, whatever
+//!   changes of the table came meanwhile. Each batch of rows is written under the definition of its
+//!   moment, which nothing changes until the batch is committed. The recorded version is that of
+//!   the pass's beginning; nothing is recorded if rows were copied or the table is gone.
+//! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
+//!   transaction (`ddl/pass`, TABLE-PASS-3). So does a waiter for exclusive use, and so do those
+//!   who come after that one. The pass shares the table for one transaction at a time, until that
+//!   is installed, and not while it sleeps because writers are slowed or waits for the log. While
+//!   it waits in a lock queue for a row, it shares the table as long as the holder of the row. A
+//!   conflict (1213) of a transaction that began to read before is not prevented (`ddl/refresh`).
+//! - **REWRITE-THREAD-3.** One thread passes over all tables, by turns, so that none waits until
+//!   another's rows, however many, are done. The next opening restarts passes that were cut off.
+//! - **REWRITE-THREAD-4.** A pass continues until it is complete, or its table is gone or was
+//!   copied: under whatever name the table has, and from where it was after a failure. When all
+//!   passes have failed in a row, the thread tries again after a pause. One that panics ends its
+//!   thread; the others continue when the next thread starts, which the next change of a table
+//!   causes.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -107,7 +108,7 @@ impl Refreshing {
         let pass = Pass { db, table: &table, stopped: &stopped, begun: &|_| {} };
         let before = self.last.clone();
         if pass.refresh(&mut self.last, &give_back)? {
-            // Who stands before a locked row lets others have their turn.
+            // A pass that stands before a locked row gives its turn to the others.
             self.turn = if before == self.last { 0 } else { self.turn.saturating_sub(1) };
             return Ok(true);
         }
@@ -202,7 +203,7 @@ impl Refreshes {
         }
     }
 
-    /// Takes back a pass that has failed, and pauses where all have (R4).
+    /// Takes back a pass that has failed, and pauses where all have (REWRITE-THREAD-4).
     fn failed(&self, mut refreshing: Refreshing, closing: &Stop) {
         let mut state = self.state.lock();
         refreshing.turn = TURN;
@@ -277,7 +278,7 @@ impl Instance {
 
     /// Notes that a pass by the definition `written` is through, and forgets the layouts that only
     /// snapshots could need that are from before the end of an earlier one, of which there are none
-    /// any more (`ddl/refresh`, F3).
+    /// any more (`ddl/refresh`, ROW-REWRITE-3).
     pub(super) fn finish_refresh(&self, written: &TableDef, wait: Duration) -> Result<()> {
         let refreshes = &self.0.refreshing;
         let unread = refreshes.unread_below(written.space, self.0.db.oldest_snapshot());
@@ -292,7 +293,7 @@ impl Instance {
         })
     }
 
-    /// Begins the thread, if it has something to do (R3).
+    /// Begins the thread, if it has something to do (REWRITE-THREAD-3).
     fn have_refresher(&self) {
         let mut state = self.0.refreshing.state.lock();
         if self.0.closing.is_asked() || state.has_thread || state.waiting.is_empty() {

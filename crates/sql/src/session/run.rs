@@ -83,8 +83,8 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change, in a transaction of its own where none is open; or goes on with
-    /// one that was left.
+    /// Runs a query or a change, in a transaction of its own if none is open; or resumes one that
+    /// was left.
     pub(super) fn run_rows(
         &mut self,
         slot: &mut Slot,
@@ -195,9 +195,9 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change; a failed one is undone. Answers what it changed, or `None` for a
-    /// result set, which the caller ends. It is told whether the transaction ends with it, and when
-    /// a query must have ended.
+    /// Runs a query or a change, and undoes a failed one. Returns what it changed, or `None` for a
+    /// result set, which the caller ends. `alone` says whether the transaction ends with it, and
+    /// `deadline` when a query must have ended.
     fn run_in_transaction(
         &mut self,
         ready: &Ready,
@@ -245,7 +245,7 @@ impl Session {
                     txn.forget_reads(read);
                     self.variables.borrow_mut().user.undo();
                 }
-                // What reached the client cannot be told again.
+                // A statement that has sent rows to the client cannot start again.
                 Err(error) if error.conflict && !self.told.get() && attempt < RESTARTS => {
                     txn.rollback_to(start);
                     txn.forget_reads(read);
@@ -329,7 +329,8 @@ impl Session {
         (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
     }
 
-    /// Sends a query's rows. Those of a locking read are held until they may be told (DESIGN, D2).
+    /// Sends a query's rows. It holds those of a locking read back until the client may see them
+    /// (DESIGN, D2).
     pub(super) fn select(
         &self,
         context: &Context<'_>,
@@ -404,9 +405,9 @@ impl Session {
     }
 }
 
-/// Tells the client of a query's rows as they come.
+/// Sends a query's rows to the client as they come.
 pub(super) struct Telling<'t> {
-    /// Whether it was told of anything.
+    /// Whether anything was sent.
     told: &'t Cell<bool>,
     plan: &'t query_plan::QueryPlan,
     /// The most that are reported.

@@ -23,7 +23,8 @@ pub(super) struct Warning {
     error: SqlError,
 }
 
-/// What is as it was asked to be already, and what was understood otherwise than written.
+/// The codes of notes: the requested state exists already, or the statement was understood
+/// otherwise than written.
 const NOTES: &[u16] = &[1003, 1007, 1008, 1050, 1051, 1060, 1061, 1091, 3162, 3163];
 
 impl Session {

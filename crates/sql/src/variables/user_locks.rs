@@ -1,12 +1,11 @@
 //! Named locks: those of GET_LOCK, which sessions take by a name that they agreed on.
 //!
-//! A lock has one holder, who may take it several times, and those who wait for it in the order in
-//! which they came. Who gives it back for the last time hands it to the first of them: it is never
-//! free while somebody waits. A session waits for one lock at a time, so from whoever waits there
-//! is one path of holders and what they wait for; a wait that would close a circle is refused. What
-//! a session's locks take is charged to the memory budget; one that does not fit is refused (1041).
-//! Circles that lead through locks of rows or tables are not seen; the time that a wait is given
-//! ends them.
+//! A lock has one holder, which may take it several times, and a queue of waiters in the order of
+//! their arrival. The holder's last release hands the lock to the first waiter: it is never free
+//! while a session waits. A session waits for one lock at a time, so one path of holders and their
+//! waits leads from each waiter; a wait that would close a cycle is refused. The memory budget is
+//! charged for a session's locks; a lock that does not fit is refused (1041). Cycles through locks
+//! of rows or tables are not detected; the timeout of a wait ends them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -22,7 +21,8 @@ use spillway_base::thread::blocking;
 use crate::errors::{Result, SqlError};
 use crate::process::Process;
 
-/// Who holds a lock or waits for it. Numbers of connections may come again; tickets do not.
+/// A session that holds a lock or waits for it. Numbers of connections may come again; tickets do
+/// not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Holder {
     ticket: u64,
@@ -32,7 +32,7 @@ struct Holder {
 struct NamedLock {
     holder: Holder,
     queue: VecDeque<Holder>,
-    /// Told when the holder is another, or somebody who waits is to stop.
+    /// Notified when the holder changes, or a waiter is to stop.
     changed: Arc<Condvar>,
 }
 

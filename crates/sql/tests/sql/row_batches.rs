@@ -113,7 +113,7 @@ fn query(kind: usize, rng: &mut Rng) -> String {
     }
 }
 
-/// So many rows from a key on.
+/// `count` rows from a key on.
 fn rows(from: u64, count: u64, rng: &mut Rng) -> String {
     let row = |id: u64| {
         let v = if rng.chance(1, 6) { "NULL".to_owned() } else { rng.below(4).to_string() };

@@ -130,7 +130,7 @@ pub(crate) struct Binder<'a> {
     pub(crate) aggregates: RefCell<Vec<Aggregate>>,
     pub(crate) aggregate_base: usize,
     pub(crate) aggregates_allowed: bool,
-    /// What was met in the argument of the aggregate that is being bound.
+    /// The levels met so far in the argument of the aggregate that is being bound.
     argument: Cell<Option<Argument>>,
     /// The widest slot of an enclosing query that was met, plus one.
     pub(crate) outer_reach: Cell<usize>,
