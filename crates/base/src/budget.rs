@@ -11,18 +11,18 @@
 //! without registers itself ([`Budget::gives_way`]). It may hold whatever is left, and is asked for
 //! it back:
 //!
-//! - **Y1 (asked first).** [`Budget::try_charge`] fails only after all registered holders were
-//!   asked, and what they gave was not enough.
-//! - **Y2 (asked then, too).** A charge that is past the limit and is not refused asks them before
-//!   it returns.
-//! - **Y3 (not by itself).** [`Use::Caches`] is the use that gives way: a charge for it asks
+//! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
+//!   were asked, and what they gave was not enough.
+//! - **BUDGET-2 (asked then, too).** A charge that is past the limit and is not refused asks them
+//!   before it returns.
+//! - **BUDGET-3 (not by itself).** [`Use::Caches`] is the use that gives way: a charge for it asks
 //!   nobody, nor does one for [`Use::FreePages`]. So a cache may be charged for what it takes in
 //!   while it holds its own locks.
-//! - **Y4 (no lock).** No lock of the budget is held while holders are asked. A charger may hold
-//!   any locks but those that giving way takes.
-//! - **Y5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for what
-//!   is still missing. A holder that can free memory only once its readers have left pledges that
-//!   memory. The budget waits for pledges once they cover what is missing, or all holders were
+//! - **BUDGET-4 (no lock).** No lock of the budget is held while holders are asked. A charger may
+//!   hold any locks but those that giving way takes.
+//! - **BUDGET-5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for
+//!   what is still missing. A holder that can free memory only once its readers have left pledges
+//!   that memory. The budget waits for pledges once they cover what is missing, or all holders were
 //!   asked. If a pledge is not kept, it asks the holders behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -125,7 +125,7 @@ impl Inner {
         self.total.load(Ordering::Relaxed).saturating_sub(self.limit)
     }
 
-    /// Asks the holders in turn for what is missing, as long as some is (Y4, Y5).
+    /// Asks the holders in turn for what is missing, as long as some is (BUDGET-4, BUDGET-5).
     fn ask(&self, missing: impl Fn() -> usize) {
         let giving = self.giving.read().unwrap_or_else(PoisonError::into_inner).clone();
         let giving: Vec<_> = giving.iter().filter_map(Weak::upgrade).collect();
@@ -287,7 +287,7 @@ impl Charge {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Changes the charge to `bytes` if that fits, or does once others gave way (Y1).
+    /// Changes the charge to `bytes` if that fits, or does once others gave way (BUDGET-1).
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when it does not. The charge is then as it was.
@@ -397,7 +397,7 @@ mod tests {
 
         fn give_way(&self, bytes: usize) -> usize {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            // Y3, Y4: neither the budget nor the charger holds it.
+            // BUDGET-3, BUDGET-4: neither the budget nor the charger holds it.
             let mut charge = self.charge.try_lock().unwrap();
             let left = charge.bytes().saturating_sub(bytes).max(self.floor);
             if self.worth == Worth::Evicted {
@@ -483,8 +483,8 @@ mod tests {
         drop(charge);
     }
 
-    /// Y1, Y2, Y5: a pledge that readers keep from being kept makes no charge fail, or stay over
-    /// the limit, as long as a holder behind has memory.
+    /// BUDGET-1, BUDGET-2, BUDGET-5: a pledge that readers keep from being kept makes no charge
+    /// fail, or stay over the limit, as long as a holder behind has memory.
     #[test]
     fn y5_a_pledge_that_is_not_kept_is_asked_of_others() {
         for refusable in [true, false] {

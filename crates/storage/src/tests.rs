@@ -156,7 +156,7 @@ fn k8_what_is_read_at_once_is_what_the_file_holds() {
     });
 }
 
-/// K9, and A3 for a blocking read.
+/// DISK-9, and IO-QUEUE-3 for a blocking read.
 #[test]
 fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
     on_both(|disk, dir| {
@@ -181,7 +181,7 @@ fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
     });
 }
 
-/// K9, for the simulated disk's failures.
+/// DISK-9, for the simulated disk's failures.
 #[test]
 fn k9_a_read_past_the_cache_fails_as_any() {
     let disk = SimDisk::new(1);

@@ -114,7 +114,7 @@ impl LogReader {
     /// Reads the headers of a lane's segments.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
+    /// [`ErrorKind::Corruption`] (PLOG-4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
     pub fn open(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<LogReader> {
         LogReader::over(read_headers(disk, dir, lane, 0..=u64::MAX)?, None)
     }
@@ -154,7 +154,7 @@ impl LogReader {
     /// stretch without frames.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::Io`].
+    /// [`ErrorKind::Corruption`] (PLOG-4), [`ErrorKind::Io`].
     pub fn next_stretch(&mut self, memory: Vec<u8>, bytes: usize) -> Result<Option<Stretch>> {
         let Some(segment) = self.found.get(self.next) else { return Ok(None) };
         let mut begun = self.begun.take().unwrap_or_else(|| self.begin(segment));

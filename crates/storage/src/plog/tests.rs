@@ -113,8 +113,8 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
 }
 
-/// Reads a log and checks that its frames have no gap, and that its kept segments are whole (L8).
-/// Returns the number of the first and the one after the last.
+/// Reads a log and checks that its frames have no gap, and that its kept segments are whole
+/// (PLOG-8). Returns the number of the first and the one after the last.
 fn run(disk: &SimDisk) -> (u64, u64) {
     let files = KeptFiles::new(Arc::new(disk.clone()), Path::new("/log"));
     let first = LogReader::open(disk, Path::new("/log"), 3).unwrap().first_segment();
@@ -130,10 +130,10 @@ fn run(disk: &SimDisk) -> (u64, u64) {
     (from, from + found.len() as u64)
 }
 
-/// L2, L3, L5: the log crashes at every operation of a history, and again at every few of the
-/// opening and the appends after it; each time a prefix comes back that includes everything
+/// PLOG-2, PLOG-3, PLOG-5: the log crashes at every operation of a history, and again at every few
+/// of the opening and the appends after it; each time a prefix comes back that includes everything
 /// durable. With truncation, files are reused, and their old contents never come back, or kept, and
-/// leave the log in order (L8).
+/// leave the log in order (PLOG-8).
 #[test]
 fn l2_l3_l5_l8_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     let cuts: [Cuts; 4] = [None, Some(|_| false), Some(|of| of % 2 == 0), Some(|_| true)];
@@ -163,8 +163,8 @@ fn l2_l3_l5_l8_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     }
 }
 
-/// L3: frames that an opening has read are durable when it ends, even if its writer was killed, or
-/// the sync of its last frames failed and only the cache has them.
+/// PLOG-3: frames that an opening has read are durable when it ends, even if its writer was killed,
+/// or the sync of its last frames failed and only the cache has them.
 #[test]
 fn l3_what_an_opening_read_is_there_after_a_crash() {
     let mut after_failures = BTreeSet::new();
@@ -386,7 +386,8 @@ fn l6_a_log_is_opened_on_a_full_disk() {
     assert_eq!(run(&disk), (0, 5));
 }
 
-/// L6: all room reserved until the disk was full can be used, in any order and joined in any way.
+/// PLOG-6: all room reserved until the disk was full can be used, in any order and joined in any
+/// way.
 #[test]
 fn l6_rooms_do_not_share_a_byte() {
     for seed in 0..40 {
@@ -422,7 +423,7 @@ fn l6_rooms_do_not_share_a_byte() {
     }
 }
 
-/// L6: many threads on a disk that fills up and empties again. A thread that has room is never
+/// PLOG-6: many threads on a disk that fills up and empties again. A thread that has room is never
 /// refused later, and all continue once there is space.
 #[test]
 fn l6_concurrent_users_are_refused_or_served() {
@@ -602,7 +603,7 @@ fn a_truncation_that_failed_is_made_up_for() {
     }
 }
 
-/// L8, LOG-READ-9: frames are read at their positions beside the writer, past the cache or not,
+/// PLOG-8, LOG-READ-9: frames are read at their positions beside the writer, past the cache or not,
 /// and in the same way once their segment is kept. Also on a real disk.
 #[test]
 fn l8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {

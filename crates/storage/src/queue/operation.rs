@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(run(read, usize::MAX).buffer[..], [3; 8192]);
         let read = read_now_past(file, 5, 5000, AlignedBuffer::with_capacity(0));
         read.outcome.unwrap();
-        assert_eq!(read.buffer[..], [3; 5000], "K9: who waits is served, too");
+        assert_eq!(read.buffer[..], [3; 5000], "DISK-9: who waits is served, too");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! once.
 //!
 //! When a process is killed the system continues the I/O that its rings have in flight, and nothing
-//! waits for that. A8 holds because a ring has the locks of the folders that it writes into among
-//! its registered files: the system closes those after the last operation.
+//! waits for that. IO-QUEUE-8 holds because a ring has the locks of the folders that it writes into
+//! among its registered files: the system closes those after the last operation.
 #![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
 
 use std::fs;

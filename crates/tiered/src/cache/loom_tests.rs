@@ -94,7 +94,7 @@ fn bring(shelf: &Shelf, stripe: usize, index: u32) {
     shelf.cache.release_now();
 }
 
-/// N1: a reader, while its block gives way to another, which comes in.
+/// BLOCK-CACHE-1: a reader, while its block gives way to another, which comes in.
 #[test]
 fn loom_n1_a_reader_in_a_block_that_is_evicted() {
     model(3, || {
@@ -115,7 +115,8 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
     });
 }
 
-/// N1, N3: two who each evict for what they bring, while a third reads what gives way.
+/// BLOCK-CACHE-1, BLOCK-CACHE-3: two who each evict for what they bring, while a third reads what
+/// gives way.
 #[test]
 fn loom_n1_evictions_that_contend() {
     model(3, || {
@@ -138,8 +139,8 @@ fn loom_n1_evictions_that_contend() {
     });
 }
 
-/// N1: two who missed the same block bring it, and a third reads it: one of the two is kept, and
-/// charged.
+/// BLOCK-CACHE-1: two who missed the same block bring it, and a third reads it: one of the two is
+/// kept, and charged.
 #[test]
 fn loom_n1_a_block_that_two_bring() {
     model(3, || {
@@ -163,7 +164,7 @@ fn loom_n1_a_block_that_two_bring() {
     });
 }
 
-/// N1: one who takes a reference reads on after everything is gone.
+/// BLOCK-CACHE-1: one who takes a reference reads on after everything is gone.
 #[test]
 fn loom_n1_a_reference_outlives_the_extent() {
     model(3, || {
@@ -185,7 +186,7 @@ fn loom_n1_a_reference_outlives_the_extent() {
     });
 }
 
-/// N5: a block comes from the device while its extent ends.
+/// BLOCK-CACHE-5: a block comes from the device while its extent ends.
 #[test]
 fn loom_n5_a_block_that_comes_too_late() {
     model(3, || {
@@ -203,8 +204,8 @@ fn loom_n5_a_block_that_comes_too_late() {
     });
 }
 
-/// N1: an extent comes to be elsewhere, while one reads it where it was and what is in memory of it
-/// gives way. All of it is released once.
+/// BLOCK-CACHE-1: an extent comes to be elsewhere, while one reads it where it was and what is in
+/// memory of it gives way. All of it is released once.
 #[test]
 fn loom_n1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
     model(3, || {

@@ -169,7 +169,7 @@ fn n1_a_pin_of_another_cache_is_none() {
     extent.seat.table(&pin);
 }
 
-/// N3: what the budget leaves, from the floor up to the ceiling.
+/// BLOCK-CACHE-3: what the budget leaves, from the floor up to the ceiling.
 #[test]
 fn n3_one_capacity_follows_what_others_use() {
     let budget = Budget::new(32 << 20);
@@ -198,7 +198,7 @@ fn n3_one_capacity_follows_what_others_use() {
     assert!(near(fill(), 24));
     drop(extents);
     shelf.cache.release_now();
-    assert_eq!(budget.used(), 0, "N5, N7");
+    assert_eq!(budget.used(), 0, "BLOCK-CACHE-5, BLOCK-CACHE-7");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn n4_memory_is_there_for_others_when_they_are_told_so() {
     assert!(budget.used() <= budget.limit());
     assert!(budget.try_charge(Use::Connections, 4 << 20).is_err(), "and no more");
     let (held, charged) = shelf.cache.held_and_charged();
-    assert!(held < 25 << 20 && charged > held, "N7: it is told to go, and charged");
+    assert!(held < 25 << 20 && charged > held, "BLOCK-CACHE-7: it is told to go, and charged");
     assert!(held > 20 << 20, "and only as much as was asked for");
     drop((pin, part));
     let all = budget.try_charge(Use::Connections, 30 << 20).unwrap();
@@ -270,7 +270,7 @@ fn n8_a_written_table_is_no_miss() {
     assert_eq!(shelf.table(&written).read(), 1, "what is there stays");
     assert_eq!(shelf.cache.hits_and_misses(), (0, 0));
     let (held, charged) = shelf.cache.held_and_charged();
-    assert_eq!(held, charged, "N7");
+    assert_eq!(held, charged, "BLOCK-CACHE-7");
     let _missed = seat(2, Entrance::Missed);
     assert_eq!(shelf.cache.read_and_ghost_missed().0, TABLE.saved as u64);
     // Written tables take no more than the capacity.
@@ -301,7 +301,7 @@ fn n5_a_moved_extent_keeps_what_is_in_memory() {
     assert_eq!(shelf.alive(), 0);
 }
 
-/// N6: blocks of many extents, read at random, of which few fit: the way to them does.
+/// BLOCK-CACHE-6: blocks of many extents, read at random, of which few fit: the way to them does.
 #[test]
 fn n6_tables_stay_while_blocks_come_and_go() {
     let tables = 100;
@@ -320,7 +320,7 @@ fn n6_tables_stay_while_blocks_come_and_go() {
     assert!(shelf.cache.bytes().0 > 0);
 }
 
-/// N6: tables alone would fill the cache.
+/// BLOCK-CACHE-6: tables alone would fill the cache.
 #[test]
 fn n6_tables_leave_room_for_blocks() {
     let shelf = Shelf::of(1 << 20);

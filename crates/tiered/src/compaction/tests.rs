@@ -1,4 +1,5 @@
-//! Sources in, what stays, what is carried and what is merged out; W1 to W5 on random ones.
+//! Sources in, what stays, what is carried and what is merged out; COMPACTION-1 to COMPACTION-5 on
+//! random ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -290,7 +291,7 @@ fn run_merge_coded(
         weaver.take(step).unwrap();
     }
     let most = TASK_BYTES + (sources.len() as u64 + 1) * (24 << 10);
-    assert!(longest <= most, "W5: a task of {longest} bytes");
+    assert!(longest <= most, "COMPACTION-5: a task of {longest} bytes");
     let MergeResult { stays: mut slices, tally, refusal } = weaver.finish().unwrap();
     assert_eq!(refusal.is_some(), tally.refused_tasks > 0);
     slices.append(&mut yard.slices);
@@ -329,10 +330,10 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
             assert_eq!(tally.coded_bytes < tally.coded_from_bytes, coded);
             let disjoint =
                 slices.windows(2).all(|pair| pair[0].meta.largest < pair[1].meta.smallest);
-            assert!(disjoint, "W2");
+            assert!(disjoint, "COMPACTION-2");
             let mut found = Versions::new();
             slices.iter().for_each(|slice| found.extend(read(slice)));
-            assert!(found == wanted, "W1, round {round}, reuse {reuse}");
+            assert!(found == wanted, "COMPACTION-1, round {round}, reuse {reuse}");
             let alone = sources.iter().flatten().map(|slice| slice.meta.id());
             let stays = alone.filter(|id| slices.iter().any(|slice| slice.meta.id() == *id));
             if reuse {
@@ -423,7 +424,7 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
     let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();
     assert!(error.to_string().contains("different blocks of task 0"), "{error}");
-    // A3: the work is done by the processor.
+    // OFFLOAD-3: the work is done by the processor.
     let sources = [vec![two.clone()], vec![one.clone()]];
     let (slices, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
@@ -512,8 +513,9 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
 }
 
-/// W6: what comes from a memtable is cut at each cut, by slices of which none has keys on both
-/// sides, however many blocks a key fills there; all of it is there, once (W1, W2).
+/// COMPACTION-6: what comes from a memtable is cut at each cut, by slices of which none has keys on
+/// both sides, however many blocks a key fills there; all of it is there, once (COMPACTION-1,
+/// COMPACTION-2).
 #[test]
 fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     let mut rng = Rng::new(5);
@@ -563,8 +565,8 @@ fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
             found.extend(read(slice));
         }
         let mut pairs = yard.slices.windows(2);
-        assert!(pairs.all(|pair| pair[0].meta.largest < pair[1].meta.smallest), "W2");
-        assert!(found == wanted, "W1");
+        assert!(pairs.all(|pair| pair[0].meta.largest < pair[1].meta.smallest), "COMPACTION-2");
+        assert!(found == wanted, "COMPACTION-1");
         parts += yard.slices.len();
     }
     assert!(parts > 200 && in_blocks > 5, "{parts} slices, {in_blocks} of one key");

@@ -11,7 +11,7 @@ fn hashes(numbers: std::ops::Range<u64>) -> Vec<u64> {
     numbers.map(|number| hash(&key(number))).collect()
 }
 
-/// I1, I2: of blocks of few keys and of many.
+/// FILTER-1, FILTER-2: of blocks of few keys and of many.
 #[test]
 fn i1_i2_members_are_found_and_few_others_are() {
     for (kind, least_share) in [(FilterKind::Bloom, 70), (FilterKind::Ribbon, 110)] {
@@ -26,13 +26,13 @@ fn i1_i2_members_are_found_and_few_others_are() {
                 let filter = build(kind, &members);
                 assert!(
                     members.iter().all(|&hash| may_contain(&filter, hash)),
-                    "I1 {kind} {count}"
+                    "FILTER-1 {kind} {count}"
                 );
                 let others = hashes(from + count..from + count + asked);
                 wrong += others.iter().filter(|&&hash| may_contain(&filter, hash)).count() as u64;
             }
             let of = filters * asked;
-            assert!(wrong * least_share < of, "I2 {kind} of {count}: {wrong} of {of}");
+            assert!(wrong * least_share < of, "FILTER-2 {kind} of {count}: {wrong} of {of}");
         }
     }
 }
@@ -48,7 +48,7 @@ fn a_ribbon_is_the_smaller_one() {
     }
 }
 
-/// I3: equal hashes, no hashes, and hashes that differ by a bit.
+/// FILTER-3: equal hashes, no hashes, and hashes that differ by a bit.
 #[test]
 fn i3_any_hashes_have_a_filter() {
     let twice = [hashes(0..300), hashes(100..200)].concat();
@@ -58,7 +58,7 @@ fn i3_any_hashes_have_a_filter() {
         for kind in FilterKind::ALL {
             let filter = build(kind, &members);
             assert!(members.iter().all(|&hash| may_contain(&filter, hash)), "{kind}");
-            assert_eq!(filter, build(kind, &members), "I4");
+            assert_eq!(filter, build(kind, &members), "FILTER-4");
         }
         assert_ne!(build(FilterKind::Ribbon, &members)[0], BLOOM);
     }
@@ -187,7 +187,7 @@ fn i6_what_is_answered_for_a_short_key_is_not_past_it() {
     assert_eq!(bound, last);
 }
 
-/// I5, of range filters: any bytes, beside any two keys.
+/// FILTER-5, of range filters: any bytes, beside any two keys.
 #[test]
 fn i5_any_bytes_can_be_a_range_filter() {
     let (mut rng, mut bound) = (Rng::new(5), Vec::new());

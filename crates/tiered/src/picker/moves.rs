@@ -2,15 +2,15 @@
 //! their temperatures, and the free space of each class.
 //!
 //! # What a pick must keep
-//! - **M1.** Extents on a device that is to be emptied go first.
-//! - **M2.** An extent goes to the class of its level. A hot extent of the slowest class goes to
-//!   the next faster class, and one of the hottest to the class after that.
-//! - **M3.** Nothing moves to a class without free space, or with hardly any: the rest is for new
-//!   extents.
-//! - **M4.** A moved extent stays until it is much warmer or cooler, so nothing moves back and
-//!   forth.
-//! - **M5.** If there is no space for an extent that is much hotter than one that is in a class
-//!   because of its temperature, the cooler one moves down.
+//! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
+//! - **MOVE-PICK-2.** An extent goes to the class of its level. A hot extent of the slowest class
+//!   goes to the next faster class, and one of the hottest to the class after that.
+//! - **MOVE-PICK-3.** Nothing moves to a class without free space, or with hardly any: the rest is
+//!   for new extents.
+//! - **MOVE-PICK-4.** A moved extent stays until it is much warmer or cooler, so nothing moves back
+//!   and forth.
+//! - **MOVE-PICK-5.** If there is no space for an extent that is much hotter than one that is in a
+//!   class because of its temperature, the cooler one moves down.
 
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
@@ -84,7 +84,7 @@ pub(crate) fn pick_moves(
             picked.push((at, room.class));
             continue;
         }
-        // M5: the next pick finds the room that this one makes.
+        // MOVE-PICK-5: the next pick finds the room that this one makes.
         let yields = |guest: &usize| {
             let guest = &lodgers[*guest];
             guest.class == target && guest.temperature.0 * YIELDS <= lodger.temperature.0

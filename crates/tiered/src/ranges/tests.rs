@@ -141,7 +141,7 @@ fn r4_what_is_needed_of_a_range_stays() {
     assert_eq!(trimmed.cover(b"b", Csn(8)), None, "nothing needs the older one");
     assert_eq!(trimmed.cover(b"a", Csn::MAX), None, "it grows nowhere");
     assert_eq!(list.trimmed(|mark| *mark == old, needed).cover(b"j", Csn::MAX), Some(new));
-    assert_eq!(Mark::new(Csn(5), Csn(7)).upto, Csn(4), "R2");
+    assert_eq!(Mark::new(Csn(5), Csn(7)).upto, Csn(4), "RANGE-TOMBSTONE-2");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn slots_are_never_given_out_twice() {
             let run = map.allocate(count, |_| true);
             assert_eq!(run.is_some(), any, "{count} consecutive slots");
             if let Some((run, has_space)) = run {
-                assert_eq!(has_space, with_space, "such as have their space come first (T4)");
+                assert_eq!(has_space, with_space, "such as have their space come first (SPACE-4)");
                 assert_eq!(run.count, count);
                 assert!(!has_space || slots_of(run).all(|slot| backed.contains(&slot)));
                 slots_of(run).for_each(|slot| assert!(used.insert(slot)));
@@ -230,8 +230,8 @@ fn t3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
 }
 
 /// A crash between any two operations of a claim leaves folders that the next one takes.
-/// T1: a folder that was left, or that a crash kept from being recorded, is never taken for one
-/// that came after it.
+/// SPACE-1: a folder that was left, or that a crash kept from being recorded, is never taken for
+/// one that came after it.
 #[test]
 fn t1_numbers_of_folders_are_never_used_twice() {
     let (hdd, ssd) = (tier(DeviceClass::Hdd, "/hdd"), tier(DeviceClass::Ssd, "/ssd"));
@@ -571,7 +571,7 @@ fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     }
 }
 
-/// T5: what had its space in slots that were to be taken together, and were not as the disk is
+/// SPACE-5: what had its space in slots that were to be taken together, and were not as the disk is
 /// full, is given back all the same.
 #[test]
 fn t5_a_full_disk_makes_no_space_forgotten() {
@@ -698,8 +698,8 @@ fn a_pool_is_told_of_each_wait_for_a_device() {
     });
 }
 
-/// T7: space goes back in as many pieces as it is asked for in, and the end of a file can then be
-/// cut off; before, it cannot.
+/// SPACE-7: space goes back in as many pieces as it is asked for in, and the end of a file can then
+/// be cut off; before, it cannot.
 #[test]
 fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     let (disk, open) = small(40);
@@ -716,7 +716,7 @@ fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
         assert_eq!(space.bytes().0, left * SLOT);
     }
     space.shrink(1000, 2, true).unwrap();
-    assert_eq!(len().unwrap(), whole, "it is not known yet what the others have (T6)");
+    assert_eq!(len().unwrap(), whole, "it is not known yet what the others have (SPACE-6)");
     while space.give_back(1000, 2, 3).unwrap() > 0 {}
     assert_eq!(space.bytes().0, 7 * SLOT);
     space.shrink(1000, 2, true).unwrap();
@@ -734,7 +734,7 @@ fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     assert_eq!(len().unwrap(), 2 * SLOT);
 }
 
-/// T7: a device with less room than free slots have is short of it.
+/// SPACE-7: a device with less room than free slots have is short of it.
 #[test]
 fn t7_a_device_with_little_room_is_short() {
     let (disk, open) = small(40);
@@ -747,11 +747,11 @@ fn t7_a_device_with_little_room_is_short() {
     other.allocate(0, disk.available(Path::new(DATA)).unwrap() - 8 * SLOT).unwrap();
     assert!(space.is_short());
     drop(space);
-    assert!(open(&[]).is_short(), "T6: after an opening it is not known what they have");
+    assert!(open(&[]).is_short(), "SPACE-6: after an opening it is not known what they have");
 }
 
-/// T7: where a file system keeps the space of ranges, ends of files are cut off though less than
-/// half of a device is free; elsewhere only what has none.
+/// SPACE-7: where a file system keeps the space of ranges, ends of files are cut off though less
+/// than half of a device is free; elsewhere only what has none.
 #[test]
 fn t7_where_ranges_keep_their_space_files_end_sooner() {
     let sim = SimDisk::new(1);

@@ -26,7 +26,7 @@ fn gap() -> Gap {
 /// What stands between putting up the gap and the second look.
 type Between = fn(&Memtable) -> bool;
 
-/// G1, G2: when both are done, the value is in no gap.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: when both are done, the value is in no gap.
 fn one_sees_the_other(between: Between) {
     model(3, move || {
         let (gaps, view) = (Arc::new(TombstoneSkip::new(true, Arc::default())), view());

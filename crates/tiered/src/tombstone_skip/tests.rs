@@ -55,7 +55,7 @@ fn g1_snapshots_before_it_and_keys_beside_it_do_not_leap() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("c", "f", 7)));
     assert!(leaps(&gaps, "c", 7) && leaps(&gaps, "e", 9));
-    assert!(!leaps(&gaps, "c", 6), "G1: an older snapshot");
+    assert!(!leaps(&gaps, "c", 6), "TOMBSTONE-SKIP-1: an older snapshot");
     assert!(!leaps(&gaps, "b", 7) && !leaps(&gaps, "f", 7));
     let begin = |start: &'static [u8], end: Option<&'static [u8]>, direction| {
         gaps.at_begin(KeyRange::new(start, end), direction, Csn(7)).is_some()
@@ -95,7 +95,8 @@ fn g2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
     assert_eq!(gaps.all(), active(&[("b+", "f", 7), ("f+", "m", 7)]));
 }
 
-/// G2: whether a value comes after the trial or before it, one of both looks sees the other.
+/// TOMBSTONE-SKIP-2: whether a value comes after the trial or before it, one of both looks sees the
+/// other.
 #[test]
 fn g2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
     for after in [true, false] {
@@ -136,8 +137,8 @@ fn the_second_look_is_for_values_above_the_snapshot() {
     assert!(!publish(&gaps, &view, gap("c", "m", 7)), "there is nothing before it");
 }
 
-/// G2: the second look goes by leaves of a memtable, and finds a value at each place of one, and
-/// before it.
+/// TOMBSTONE-SKIP-2: the second look goes by leaves of a memtable, and finds a value at each place
+/// of one, and before it.
 #[test]
 fn g2_the_second_look_finds_a_value_wherever_it_is() {
     let key = |number: usize| format!("k{number:03}");
@@ -192,7 +193,7 @@ fn a_gap_that_is_cut_again_and_again_goes() {
     assert_eq!(gaps.count.load(Ordering::Relaxed), 0);
 }
 
-/// G4.
+/// TOMBSTONE-SKIP-4.
 #[test]
 fn g4_the_gaps_that_spare_the_least_give_way() {
     let (gaps, view) = (gaps(), view());
@@ -242,12 +243,13 @@ fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
     assert!(backward(b"m", 9) && backward(b"f", 8) && !backward(b"g", 8));
     insert(&gaps, &view, "d", 10, Some(b"row"));
     for snapshot in [7, 9, 10] {
-        assert!(!leaps(&gaps, "d", snapshot), "G2");
+        assert!(!leaps(&gaps, "d", snapshot), "TOMBSTONE-SKIP-2");
         assert!(leaps(&gaps, "c", snapshot) && leaps(&gaps, "e", snapshot), "{snapshot}");
     }
 }
 
-/// G5: whoever walks at an old snapshot tells those at old ones, though newer ones know of more.
+/// TOMBSTONE-SKIP-5: whoever walks at an old snapshot tells those at old ones, though newer ones
+/// know of more.
 #[test]
 fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
     let (gaps, view) = (gaps(), view());
@@ -260,8 +262,8 @@ fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
     assert_eq!(gaps.all(), active(&[("b", "m", 8)]), "all of it to more");
 }
 
-/// G4, G5: a queue's head that grows with each commit. An old snapshot misses some times its own
-/// age of it, and no more.
+/// TOMBSTONE-SKIP-4, TOMBSTONE-SKIP-5: a queue's head that grows with each commit. An old snapshot
+/// misses some times its own age of it, and no more.
 #[test]
 fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     let key = |number: u64| format!("{number:04}");
@@ -278,8 +280,8 @@ fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     }
 }
 
-/// G1, G2: whatever is added and cut, a leap at a snapshot goes over keys alone that a gap at its
-/// age or before had, and no value since.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: whatever is added and cut, a leap at a snapshot goes over
+/// keys alone that a gap at its age or before had, and no value since.
 #[test]
 fn g1_leaps_are_over_what_was_found_and_never_cut_since() {
     const KEYS: u64 = 30;
@@ -388,8 +390,8 @@ mod stretches {
         assert_eq!(of(passed(backward, None, &["b..e", "a"])), is("a", "a", "e"));
     }
 
-    /// G1: what sources leapt out of is passed up to the row that was found, and not where the scan
-    /// ended without one.
+    /// TOMBSTONE-SKIP-1: what sources leapt out of is passed up to the row that was found, and not
+    /// where the scan ended without one.
     #[test]
     fn what_was_leapt_out_of_is_in_it_up_to_the_row_that_was_found() {
         let passed = |direction, found: Option<&str>| {

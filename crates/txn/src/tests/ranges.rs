@@ -1,4 +1,4 @@
-//! Deleting ranges: D1 to D9 of `transaction/range`.
+//! Deleting ranges: RANGE-DELETE-1 to RANGE-DELETE-9 of `transaction/range`.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,8 @@ fn rows(db: &Db) -> Vec<u64> {
     numbers(&db.begin(RepeatableRead))
 }
 
-/// D1, D4 and D7 against a map, through savepoints, commits, rollbacks and openings.
+/// RANGE-DELETE-1, RANGE-DELETE-4 and RANGE-DELETE-7 against a map, through savepoints, commits,
+/// rollbacks and openings.
 #[test]
 fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
     let mut ranges = 0;
@@ -134,7 +135,7 @@ fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
     assert!(ranges > 20, "{ranges} were deleted at once");
 }
 
-/// D1 and D2: `visit` sees each row, and its rows are locked.
+/// RANGE-DELETE-1 and RANGE-DELETE-2: `visit` sees each row, and its rows are locked.
 #[test]
 fn d1_d2_rows_are_shown_and_locked() {
     let db = with_rows(0..100);
@@ -161,7 +162,8 @@ fn d1_d2_rows_are_shown_and_locked() {
     assert_eq!(delete(&txn, 10, 10).unwrap(), 0);
 }
 
-/// D3: rows inserted after the snapshot stay, whether committed before the deletion or after it.
+/// RANGE-DELETE-3: rows inserted after the snapshot stay, whether committed before the deletion or
+/// after it.
 #[test]
 fn d3_rows_that_it_does_not_see_stay() {
     let db = with_rows(0..100);
@@ -180,7 +182,7 @@ fn d3_rows_that_it_does_not_see_stay() {
     assert_eq!(rows(&db), [150, 151, 160, 170]);
 }
 
-/// D5: first committer wins, on both sides.
+/// RANGE-DELETE-5: first committer wins, on both sides.
 #[test]
 fn d5_whoever_comes_second_is_refused() {
     for level in [RepeatableRead, Serializable] {
@@ -203,14 +205,14 @@ fn d5_whoever_comes_second_is_refused() {
         late.take_snapshot();
         db.set(&name(70), "new");
         assert_eq!(delete(&late, 0, 200).unwrap_err().kind(), ErrorKind::WriteConflict);
-        assert!(!late.has_writes(), "D8");
+        assert!(!late.has_writes(), "RANGE-DELETE-8");
         late.rollback();
         assert_eq!(rows(&db).len(), 100);
     }
 }
 
-/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts in the
-/// version at its locking, and rows ahead in theirs.
+/// RANGE-DELETE-1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began
+/// counts in the version at its locking, and rows ahead in theirs.
 #[test]
 fn d1_read_committed_deletes_what_is_there() {
     for gone in [false, true] {
@@ -247,7 +249,7 @@ fn d1_read_committed_deletes_what_is_there() {
     }
 }
 
-/// D6: a reader that a deletion overtook is a pivot, as with single deletions.
+/// RANGE-DELETE-6: a reader that a deletion overtook is a pivot, as with single deletions.
 #[test]
 fn d6_serializable_transactions_see_each_others_ranges() {
     for at_once in [40, 100] {
@@ -266,7 +268,7 @@ fn d6_serializable_transactions_see_each_others_ranges() {
     }
 }
 
-/// D8: the pending rows of a failed deletion are not written.
+/// RANGE-DELETE-8: the pending rows of a failed deletion are not written.
 #[test]
 fn d8_a_failed_deletion_deletes_nothing() {
     let db = with_rows(0..100);
@@ -305,7 +307,7 @@ fn d4_a_new_table_is_emptied_row_by_row() {
     assert_eq!(left, 50);
 }
 
-/// D7: many successions of deleted rows become few ranges, and all rows are hidden.
+/// RANGE-DELETE-7: many successions of deleted rows become few ranges, and all rows are hidden.
 #[test]
 fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
     const ROWS: u64 = 65 * 40;
@@ -326,7 +328,7 @@ fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
     assert!(left.len() as u64 == ROWS / 65 && left.iter().all(|key| stays(key.as_bytes())));
 }
 
-/// D9: rows without an operation of their own take their locks' memory.
+/// RANGE-DELETE-9: rows without an operation of their own take their locks' memory.
 #[test]
 fn d9_more_rows_than_memory_has_locks_for_are_refused() {
     for level in LEVELS {

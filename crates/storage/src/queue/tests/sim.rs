@@ -346,7 +346,7 @@ fn history(seed: u64) {
         assert!(sector.iter().all(|byte| *byte == sector[0]) && hopes.contains(&sector[0]));
     }
     for (page, value) in told.iter().filter(|(page, _)| killed && !in_flight.contains(page)) {
-        assert_eq!(bytes[(page * PAGE) as usize..][..ALIGN], [*value; ALIGN], "K1");
+        assert_eq!(bytes[(page * PAGE) as usize..][..ALIGN], [*value; ALIGN], "DISK-1");
     }
 }
 

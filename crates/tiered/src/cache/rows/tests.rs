@@ -226,8 +226,8 @@ fn j6_rows_have_their_share_and_give_way() {
     assert_eq!(budget.used(), 0);
 }
 
-/// J6, O3, O4: rows past their share stay while no cache needs the memory, up to half of it, and
-/// leave once blocks come that do; of a fixed share they have that.
+/// ROW-CACHE-6, BALANCER-3, BALANCER-4: rows past their share stay while no cache needs the memory,
+/// up to half of it, and leave once blocks come that do; of a fixed share they have that.
 #[test]
 fn j6_rows_have_what_no_cache_has() {
     // Of a size at which it is not buckets that end them.
@@ -258,8 +258,8 @@ fn j6_rows_have_what_no_cache_has() {
     }
 }
 
-/// J6: rows past their share give what they are asked for at once, however often each was found,
-/// and of those in a bucket that which was found less often.
+/// ROW-CACHE-6: rows past their share give what they are asked for at once, however often each was
+/// found, and of those in a bucket that which was found less often.
 #[test]
 fn j6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
@@ -303,7 +303,7 @@ fn rows_that_are_used_outlast_those_that_are_not() {
     assert!(there > 475, "{there} of {hot}");
 }
 
-/// J1: one who comes too late, or while the bucket is locked, leaves the lock as it is.
+/// ROW-CACHE-1: one who comes too late, or while the bucket is locked, leaves the lock as it is.
 #[test]
 fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     let bucket = Bucket::default();
@@ -317,8 +317,8 @@ fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     assert_eq!(bucket.version(), Some(after), "it counts who locked it, and nobody else");
 }
 
-/// J1 and J4 with readers, commits and evictions beside each other: nobody finds what was replaced
-/// before it looked.
+/// ROW-CACHE-1 and ROW-CACHE-4 with readers, commits and evictions beside each other: nobody finds
+/// what was replaced before it looked.
 #[test]
 fn readers_never_find_what_was_replaced_before() {
     const KEYS: usize = 40;
@@ -423,7 +423,7 @@ fn j7_where_it_is_of_no_use_a_sample_is_looked_for() {
     assert!(found > 950 && cache.capacity() == full, "{found}");
 }
 
-/// J1, J2: rows that came in before stay what they should be.
+/// ROW-CACHE-1, ROW-CACHE-2: rows that came in before stay what they should be.
 #[test]
 fn j7_commits_replace_what_is_not_looked_for() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();

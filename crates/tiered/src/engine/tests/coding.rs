@@ -206,9 +206,9 @@ fn again(commits: &mut Vec<Commit>, rows: u64) {
     }
 }
 
-/// G1 to G4 of `coding/names`: extents say which dictionaries their blocks name; one that none
-/// names goes from the manifest, and who reads extents that were replaced goes on; a compaction
-/// that still codes by it records it again.
+/// DICTIONARY-1 to DICTIONARY-4 of `coding/names`: extents say which dictionaries their blocks
+/// name; one that none names goes from the manifest, and who reads extents that were replaced goes
+/// on; a compaction that still codes by it records it again.
 #[test]
 fn dictionaries_go_with_the_last_extent_that_names_them() {
     const ROWS: u64 = 8000;

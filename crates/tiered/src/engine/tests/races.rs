@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// K5: while a flush is between its write and its sync, a compaction syncs the same file, and is
-/// the one that is told of the failure. The sync of the flush succeeds on the device, and its bytes
-/// are lost all the same: nothing may be said to be persistent that was not before, by whatever
-/// cause the sync failed.
+/// DISK-5: while a flush is between its write and its sync, a compaction syncs the same file, and
+/// is the one that is told of the failure. The sync of the flush succeeds on the device, and its
+/// bytes are lost all the same: nothing may be said to be persistent that was not before, by
+/// whatever cause the sync failed.
 #[test]
 fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     for fault in [Fault::Io, Fault::Full] {

@@ -85,8 +85,8 @@ fn r6_a_crash_at_every_operation_loses_no_range_and_brings_nothing_back() {
     crash_at_every_operation(&with_ranges(22, 70), small_parts());
 }
 
-/// R1 and R2, in memory and below: what hides and what does not, and whom a key's newest commit is
-/// told of.
+/// RANGE-TOMBSTONE-1 and RANGE-TOMBSTONE-2, in memory and below: what hides and what does not, and
+/// whom a key's newest commit is told of.
 #[test]
 fn r1_r2_a_range_hides_what_its_snapshot_saw() {
     for flushed in [false, true] {
@@ -128,8 +128,8 @@ fn r1_r2_a_range_hides_what_its_snapshot_saw() {
     }
 }
 
-/// R4 and R5: slices of which everything is hidden go without being read, and with them the range;
-/// not while a snapshot needs them.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: slices of which everything is hidden go without being
+/// read, and with them the range; not while a snapshot needs them.
 #[test]
 fn r4_r5_what_is_hidden_whole_goes_unread() {
     let disk = SimDisk::new(1);
@@ -205,8 +205,8 @@ fn r9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     }
 }
 
-/// R4 and R5: what is hidden in part is merged without it, once there are many ranges, and then
-/// they go.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: what is hidden in part is merged without it, once there
+/// are many ranges, and then they go.
 #[test]
 fn r4_r5_many_ranges_end_by_themselves() {
     let disk = SimDisk::new(1);
@@ -269,7 +269,8 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     assert_eq!((ranges(&bench), keys(&bench, 6)), (0, left));
 }
 
-/// R8: what a commit's ranges cost grows neither with their square nor with the commits before.
+/// RANGE-TOMBSTONE-8: what a commit's ranges cost grows neither with their square nor with the
+/// commits before.
 #[test]
 fn r8_many_ranges_cost_what_they_are() {
     let steps = || crate::ranges::tests::STEPS.get();

@@ -4,7 +4,7 @@ use super::scans::long;
 use super::watched::{Given, Watched};
 use super::*;
 
-/// P1, and E9 for who asks ahead.
+/// PREFETCH-1, and E9 for who asks ahead.
 #[test]
 fn p1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
     for read_ahead in [true, false] {
@@ -40,7 +40,7 @@ fn p1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
     }
 }
 
-/// F4: however many gets lack something, a part of the memory is under way.
+/// READAHEAD-4: however many gets lack something, a part of the memory is under way.
 #[test]
 fn f4_what_gets_lack_is_read_in_a_part_of_the_memory() {
     let disk = SimDisk::new(5);
@@ -81,8 +81,8 @@ fn reopened(budget: &Budget) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>, Arc<Given>) {
     (bench, rows, given)
 }
 
-/// P1, P2: each get finds what it needs, and while it looks, what later ones lack is being read;
-/// whoever stops in between leaves a queue that others use.
+/// PREFETCH-1, PREFETCH-2: each get finds what it needs, and while it looks, what later ones lack
+/// is being read; whoever stops in between leaves a queue that others use.
 #[test]
 fn p2_what_later_gets_lack_is_under_way() {
     let (bench, rows, given) = reopened(&Budget::new(64 << 20));
@@ -112,8 +112,8 @@ fn p2_what_later_gets_lack_is_under_way() {
     assert!(bench.engine.gets_ahead(table(7), &keys, Csn(5000)).is_none());
 }
 
-/// P3: a get that is the only one to lack something may do with a part of its block, and reads it
-/// by itself.
+/// PREFETCH-3: a get that is the only one to lack something may do with a part of its block, and
+/// reads it by itself.
 #[test]
 fn p3_what_one_get_lacks_is_left_to_it() {
     let (bench, rows, given) = reopened(&Budget::new(64 << 20));

@@ -46,7 +46,8 @@ impl Bench {
     }
 }
 
-/// E12, Z1, Z3: whatever fails meanwhile, everybody is called, and comes to its row or its failure.
+/// E12, ASYNC-READ-1, ASYNC-READ-3: whatever fails meanwhile, everybody is called, and comes to its
+/// row or its failure.
 #[test]
 fn z1_everybody_is_called_and_finds_its_row() {
     let kinds = [(1, false, false), (2, true, false), (3, true, true), (4, false, true)];
@@ -98,7 +99,7 @@ fn z1_everybody_is_called_and_finds_its_row() {
     }
 }
 
-/// Z2, Z4, Z5.
+/// ASYNC-READ-2, ASYNC-READ-4, ASYNC-READ-5.
 #[test]
 fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     let disk = SimDisk::new(5);
@@ -145,8 +146,8 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
 }
 
-/// Z6, E12: what is kept for others to go along is handed over when somebody says so, and where the
-/// system takes it later, then.
+/// ASYNC-READ-6, E12: what is kept for others to go along is handed over when somebody says so, and
+/// where the system takes it later, then.
 #[test]
 fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     let disk = SimDisk::new(6);
@@ -193,9 +194,9 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     bench.engine.close();
 }
 
-/// Z1, Z6: what is left of a read that its device has done a part of is handed over by whoever
-/// looks for what was over at once, or kept for the next one, and told of, where the system does
-/// not take it.
+/// ASYNC-READ-1, ASYNC-READ-6: what is left of a read that its device has done a part of is handed
+/// over by whoever looks for what was over at once, or kept for the next one, and told of, where
+/// the system does not take it.
 #[test]
 fn z6_what_is_left_of_a_read_is_handed_over() {
     let disk = SimDisk::new(8);
@@ -238,8 +239,8 @@ impl Wake for Panics {
     }
 }
 
-/// Z1, Z6: whatever a panic ends while reads are handed over, those of other queues are handed
-/// over, too.
+/// ASYNC-READ-1, ASYNC-READ-6: whatever a panic ends while reads are handed over, those of other
+/// queues are handed over, too.
 #[test]
 fn z6_a_panic_keeps_no_other_queue_from_its_device() {
     let disk = SimDisk::new(9);
@@ -294,8 +295,8 @@ impl spillway_base::thread::Pool for Quiet {
     }
 }
 
-/// Z7: nothing is begun for one who is alone, and who is not, or may not wait, is not kept from
-/// anything.
+/// ASYNC-READ-7: nothing is begun for one who is alone, and who is not, or may not wait, is not
+/// kept from anything.
 #[test]
 fn z7_who_is_alone_waits_for_the_device() {
     for lone_waits in [true, false] {

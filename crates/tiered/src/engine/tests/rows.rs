@@ -1,5 +1,5 @@
-//! The row cache under the engine: reads that it answers see what those see that it does not (J1 to
-//! J3).
+//! The row cache under the engine: reads that it answers see what those see that it does not
+//! (ROW-CACHE-1 to ROW-CACHE-3).
 
 use spillway_base::budget::Use;
 
@@ -183,7 +183,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
     }
     assert!(rows.held_bytes() > 300 << 10 && hits(&bench) > 20_000);
     assert!(most <= budget.limit() + (200 << 10), "{most} of {}", budget.limit());
-    // Whatever they are past it by for a moment, who needs memory next has it (Y2).
+    // Whatever they are past it by for a moment, who needs memory next has it (BUDGET-2).
     drop(budget.charge(Use::Transactions, 64 << 10));
     assert!(budget.used() <= budget.limit());
 }
@@ -196,7 +196,7 @@ fn without_a_share_there_is_no_row_cache() {
     (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
 }
 
-/// J5, J7: keys that are read together are asked for once, by their gets.
+/// ROW-CACHE-5, ROW-CACHE-7: keys that are read together are asked for once, by their gets.
 #[test]
 fn j5_a_look_that_comes_before_gets_is_none() {
     let bench = flushed(&SimDisk::new(1), small(), 100);

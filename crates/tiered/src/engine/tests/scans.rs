@@ -33,8 +33,8 @@ fn interrupted(
             assert_eq!(error.kind(), kind);
             met[usize::from(fails)] += 1;
         } else if let Ok(count @ 1..) = found {
-            // C4, C2, C3: what failed has given none; some of the rows are looked at, or all, and
-            // then again.
+            // CURSOR-4, CURSOR-2, CURSOR-3: what failed has given none; some of the rows are looked
+            // at, or all, and then again.
             let (looked, before) = (rng.below(count as u64 + 1) as usize, rows.len());
             let mut seen = Vec::new();
             let mut look = |most: usize| {
@@ -172,7 +172,7 @@ pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec
     (bench, rows)
 }
 
-/// F1, F2: read ahead or not, and whatever reads fail meanwhile.
+/// READAHEAD-1, READAHEAD-2: read ahead or not, and whatever reads fail meanwhile.
 #[test]
 fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     for fails in [false, true] {
@@ -205,7 +205,7 @@ fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     }
 }
 
-/// F3: whoever goes in the middle of it waits for nothing, and the next has the queue.
+/// READAHEAD-3: whoever goes in the middle of it waits for nothing, and the next has the queue.
 #[test]
 fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     let (bench, rows) =
@@ -225,8 +225,8 @@ fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     assert!(used > 20, "{used}");
 }
 
-/// S1, S2: what a short scan reads of many sparse runs, and that its rows are all there in either
-/// direction.
+/// SOURCE-1, SOURCE-2: what a short scan reads of many sparse runs, and that its rows are all there
+/// in either direction.
 #[test]
 fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     let (sparse, rows) = (8, 20_000_u64);

@@ -54,7 +54,7 @@ pub(super) fn last(commits: &[Commit]) -> Csn {
     commits.last().unwrap().0
 }
 
-/// V1: one history, with tiers that come, change and go, reads as the model.
+/// EXTENT-MOVE-1: one history, with tiers that come, change and go, reads as the model.
 #[test]
 fn v1_a_history_over_changing_tiers_reads_as_the_model() {
     let disk = SimDisk::new(1);
@@ -118,8 +118,8 @@ fn v1_a_history_over_changing_tiers_reads_as_the_model() {
     assert_eq!(["/fast", "/hdd", "/ssd"].map(data), [1, 1, 1], "{files:?}");
 }
 
-/// V2: crashed at any operation of opening with tiers and moving what there is, all is there, and
-/// nothing else is taken.
+/// EXTENT-MOVE-2: crashed at any operation of opening with tiers and moving what there is, all is
+/// there, and nothing else is taken.
 #[test]
 fn v2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     let commits = history(5, 60);
@@ -188,7 +188,7 @@ fn a_scan_goes_on_in_the_old_place() {
     nothing_is_lost(&bench);
 }
 
-/// V3: an extent that is damaged is not copied; its table says so, and the others go.
+/// EXTENT-MOVE-3: an extent that is damaged is not copied; its table says so, and the others go.
 #[test]
 fn v3_a_damaged_extent_stays_where_it_is() {
     let disk = SimDisk::new(4);

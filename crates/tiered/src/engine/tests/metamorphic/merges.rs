@@ -5,7 +5,7 @@ use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Sorts};
 use crate::offload::BuiltBlock;
 
 /// What two ways to merge made of the same. An engine that is told of a difference merges on its
-/// own (A3), so it is kept here.
+/// own (OFFLOAD-3), so it is kept here.
 #[derive(Clone, Default)]
 pub(super) struct Merges(Arc<Mutex<(u64, Option<Error>)>>);
 
@@ -13,7 +13,7 @@ impl Merges {
     /// Merges that were done alike since this was asked; none were not.
     pub(super) fn compared(&self) -> u64 {
         let (alike, differs) = std::mem::take(&mut *self.0.lock());
-        assert!(differs.is_none(), "A1: {differs:?}");
+        assert!(differs.is_none(), "OFFLOAD-1: {differs:?}");
         alike
     }
 }

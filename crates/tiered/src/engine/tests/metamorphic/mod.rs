@@ -66,12 +66,13 @@ impl Seen {
         let counted = self.counters.iter().filter(|(name, _)| !NOT_COUNTED.contains(name));
         let never: Vec<_> = counted.filter(|(_, count)| **count == 0.0).collect();
         assert!(never.is_empty(), "{never:?} of {self:?}");
-        assert_eq!(self.counters[REFUSED], 0.0, "A1");
+        assert_eq!(self.counters[REFUSED], 0.0, "OFFLOAD-1");
         assert!(self.compared > 500 && self.dictionaries > 0 && self.restores > 0, "{self:?}");
     }
 }
 
-/// V1, W1, E4: whatever the settings, one history answers every read in one way.
+/// EXTENT-MOVE-1, COMPACTION-1, E4: whatever the settings, one history answers every read in one
+/// way.
 #[test]
 fn one_history_answers_the_same_under_all_settings() {
     let number = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());
