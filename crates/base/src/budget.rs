@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn y1_a_charge_is_refused_only_after_caches_gave_way() {
+    fn budget_1_a_charge_is_refused_only_after_caches_gave_way() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 20);
         let fits = budget.try_charge(Use::Transactions, 10).unwrap();
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn y5_holders_are_asked_in_turn_for_what_is_missing() {
+    fn budget_5_holders_are_asked_in_turn_for_what_is_missing() {
         let budget = Budget::new(100);
         let evicted = worth(&budget, Worth::Evicted, 30, 0);
         let cache = worth(&budget, Worth::Cached, 30, 10);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn y5_one_that_pledges_spares_those_behind_it() {
+    fn budget_5_one_that_pledges_spares_those_behind_it() {
         let budget = Budget::new(100);
         let first = worth(&budget, Worth::Evicted, 50, 0);
         let behind = worth(&budget, Worth::Evicted, 50, 0);
@@ -486,7 +486,7 @@ mod tests {
     /// BUDGET-1, BUDGET-2, BUDGET-5: a pledge that readers keep from being kept makes no charge
     /// fail, or stay over the limit, as long as a holder behind has memory.
     #[test]
-    fn y5_a_pledge_that_is_not_kept_is_asked_of_others() {
+    fn budget_5_a_pledge_that_is_not_kept_is_asked_of_others() {
         for refusable in [true, false] {
             let budget = Budget::new(100);
             let first = worth(&budget, Worth::Evicted, 50, 0);
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn y2_memory_that_is_spent_makes_caches_give_way() {
+    fn budget_2_memory_that_is_spent_makes_caches_give_way() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 0);
         let mut memtable = budget.charge(Use::Memtables, 30);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn y1_a_charge_grows_only_as_far_as_others_give_way() {
+    fn budget_1_a_charge_grows_only_as_far_as_others_give_way() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 20);
         let mut held = budget.try_charge(Use::Connections, 10).unwrap();
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn y1_bytes_that_are_charged_in_steps_are_refused_as_a_whole() {
+    fn budget_1_bytes_that_are_charged_in_steps_are_refused_as_a_whole() {
         let budget = Budget::new(1 << 20);
         let mut held = Stepped::new(&budget, Use::Connections);
         held.try_set(Stepped::STEP).unwrap();
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn y3_a_cache_is_charged_with_its_own_lock_held() {
+    fn budget_3_a_cache_is_charged_with_its_own_lock_held() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 0);
         cache.charge.lock().unwrap().resize(120);

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn k7_what_goes_past_the_cache_goes_to_the_open_file_whatever_has_its_name() {
+    fn disk_7_what_goes_past_the_cache_goes_to_the_open_file_whatever_has_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let open =

@@ -129,7 +129,7 @@ mod tests {
     /// TABLE-VISIBILITY-1: another table in the same place of the thread's, and another engine's of
     /// the same number, are others.
     #[test]
-    fn q1_what_a_thread_keeps_is_of_that_table() {
+    fn table_visibility_1_what_a_thread_keeps_is_of_that_table() {
         let engines = [next_engine(), next_engine()];
         let other = TableId(TABLE.0 + KEPT as u32);
         let tables = [(engines[0], TABLE), (engines[1], TABLE), (engines[0], other)];
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn q2_what_was_kept_tells_that_the_table_was_dropped() {
+    fn table_visibility_2_what_was_kept_tells_that_the_table_was_dropped() {
         let engine = next_engine();
         let standing = TableVisibility::new(engine, TABLE, Csn(4));
         let exists = |csn| {

@@ -441,7 +441,7 @@ mod tests {
 
     /// HORIZON-3: it follows the commits by itself, and stops at the oldest snapshot and at pins.
     #[test]
-    fn h3_the_low_watermark_follows_the_oldest_snapshot() {
+    fn horizon_3_the_low_watermark_follows_the_oldest_snapshot() {
         let snapshots = Snapshots::new();
         snapshots.recovered(Csn(5));
         let advance = |csn| {

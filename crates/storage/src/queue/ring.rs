@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a5_operations_do_not_wait_for_one_another() {
+    fn io_queue_5_operations_do_not_wait_for_one_another() {
         if !Means::Ring.is_there() {
             return;
         }
@@ -233,7 +233,7 @@ mod tests {
         }
     }
     #[test]
-    fn a8_a_folder_is_locked_as_long_as_a_ring_writes_into_it() {
+    fn io_queue_8_a_folder_is_locked_as_long_as_a_ring_writes_into_it() {
         if !Means::Ring.is_there() {
             return;
         }

@@ -187,7 +187,7 @@ mod tests {
     /// BALANCER-1: both sides gain less by each byte the more they have, as Zipf's distributions
     /// do.
     #[test]
-    fn o1_the_share_goes_to_where_both_regret_alike() {
+    fn balancer_1_the_share_goes_to_where_both_regret_alike() {
         for best in [0.05, 0.2, 0.4] {
             for begin in [0.02, 0.25, 0.5] {
                 let mut scale = Scale::new(begin);
@@ -201,7 +201,7 @@ mod tests {
 
     /// BALANCER-2: with noise, and where both regret alike.
     #[test]
-    fn o2_it_stays_where_both_regret_alike() {
+    fn balancer_2_it_stays_where_both_regret_alike() {
         let mut scale = Scale::new(0.25);
         let shares = shares(&mut scale, 1000, |_| [1e6, 1e6]);
         assert!(shares.iter().all(|share| *share == 0.25), "{shares:?}");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn o3_it_has_bounds() {
+    fn balancer_3_it_has_bounds() {
         let mut scale = Scale::new(0.25);
         (0..100).for_each(|_| scale.weigh(100, 0));
         assert!((scale.share - SHARE_MOST).abs() < 1e-9);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn o2_it_is_weighed_when_much_was_read() {
+    fn balancer_2_it_is_weighed_when_much_was_read() {
         let balance = CacheBalancer::new(0.25, true);
         let due = [0, 1, 249, 250, 251, 600].map(|read| balance.is_due(read, 1000));
         assert_eq!(due, [true, false, false, true, false, true]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn o6_it_rests() {
+    fn balancer_6_it_rests() {
         let balance = CacheBalancer::new(0.25, true);
         let regrets = |rows, others| GhostMissCosts { rows, others };
         balance.weigh(regrets(0, 1 << 20), true);

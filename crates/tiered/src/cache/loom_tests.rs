@@ -96,7 +96,7 @@ fn bring(shelf: &Shelf, stripe: usize, index: u32) {
 
 /// BLOCK-CACHE-1: a reader, while its block gives way to another, which comes in.
 #[test]
-fn loom_n1_a_reader_in_a_block_that_is_evicted() {
+fn loom_block_cache_1_a_reader_in_a_block_that_is_evicted() {
     model(3, || {
         let shelf = shelf();
         let of_reader = shelf.clone();
@@ -118,7 +118,7 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
 /// BLOCK-CACHE-1, BLOCK-CACHE-3: two who each evict for what they bring, while a third reads what
 /// gives way.
 #[test]
-fn loom_n1_evictions_that_contend() {
+fn loom_block_cache_1_evictions_that_contend() {
     model(3, || {
         let shelf = shelf_of(3);
         let of_other = shelf.clone();
@@ -142,7 +142,7 @@ fn loom_n1_evictions_that_contend() {
 /// BLOCK-CACHE-1: two who missed the same block bring it, and a third reads it: one of the two is
 /// kept, and charged.
 #[test]
-fn loom_n1_a_block_that_two_bring() {
+fn loom_block_cache_1_a_block_that_two_bring() {
     model(3, || {
         let shelf = shelf();
         let of_other = shelf.clone();
@@ -166,7 +166,7 @@ fn loom_n1_a_block_that_two_bring() {
 
 /// BLOCK-CACHE-1: one who takes a reference reads on after everything is gone.
 #[test]
-fn loom_n1_a_reference_outlives_the_extent() {
+fn loom_block_cache_1_a_reference_outlives_the_extent() {
     model(3, || {
         let shelf = shelf();
         let of_reader = shelf.clone();
@@ -188,7 +188,7 @@ fn loom_n1_a_reference_outlives_the_extent() {
 
 /// BLOCK-CACHE-5: a block comes from the device while its extent ends.
 #[test]
-fn loom_n5_a_block_that_comes_too_late() {
+fn loom_block_cache_5_a_block_that_comes_too_late() {
     model(3, || {
         let shelf = shelf();
         let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
@@ -207,7 +207,7 @@ fn loom_n5_a_block_that_comes_too_late() {
 /// BLOCK-CACHE-1: an extent comes to be elsewhere, while one reads it where it was and what is in
 /// memory of it gives way. All of it is released once.
 #[test]
-fn loom_n1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
+fn loom_block_cache_1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
     model(3, || {
         let shelf = shelf();
         let moved = Arc::new(Extent(Seat::of(Some(&shelf.cache))));
@@ -252,7 +252,7 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
 /// EPOCH-1: a reader comes again while what it found the first time is waited for, and uses the
 /// other count: that is waited for as well.
 #[test]
-fn loom_x1_a_reader_that_comes_by_both_counts() {
+fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
     // The two take turns.
     model(5, || {
         let (pointer, epochs) = (TaggedPtr::default(), Epochs::default());

@@ -163,7 +163,7 @@ fn show(range: (&[u8], &[u8])) -> String {
 
 /// The paper's example, section 3.3.2, figure 8.
 #[test]
-fn w3_the_example_of_the_paper() {
+fn compaction_3_the_example_of_the_paper() {
     // Extents of a few small blocks count as full here.
     let policy = Policy { slice_bytes_min: 15_000, used_bytes_min: 0, ..policy(SLOT) };
     let mut yard = Yard::new(SLOT);
@@ -300,7 +300,7 @@ fn run_merge_coded(
 }
 
 #[test]
-fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
+fn compaction_1_2_5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
     let mut rng = Rng::new(11);
     let mut total = Tally::default();
     for round in 0..40 {
@@ -349,7 +349,7 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
 }
 
 #[test]
-fn w4_small_blocks_and_thin_extents_are_put_together() {
+fn compaction_4_small_blocks_and_thin_extents_are_put_together() {
     let mut yard = Yard::new(SLOT);
     // Eight hundred blocks of 40 bytes each, alone in their source.
     let tiny: Vec<BuiltBlock> = (0..800)
@@ -387,7 +387,7 @@ fn middle_of(extent: u64) -> u64 {
 }
 
 #[test]
-fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
+fn compaction_4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
     let mut yard = Yard::new(SLOT);
     let (upper, lower) = one_in_the_middle_of_each(&mut yard);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
@@ -482,7 +482,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
 /// Versions of a key of a memtable that fill several blocks are kept together: counted once,
 /// whatever comes after them is merged with.
 #[test]
-fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
+fn compaction_2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let mut yard = Yard::new(SLOT);
     let lower = yard.extent(&[dense(10, 20, 1)]);
     let accounts = Accounts::new(Budget::new(usize::MAX), 0);
@@ -517,7 +517,7 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
 /// both sides, however many blocks a key fills there; all of it is there, once (COMPACTION-1,
 /// COMPACTION-2).
 #[test]
-fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
+fn compaction_6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     let mut rng = Rng::new(5);
     let (mut parts, mut in_blocks) = (0, 0);
     for _ in 0..60 {

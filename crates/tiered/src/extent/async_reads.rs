@@ -364,7 +364,7 @@ mod tests {
 
     /// ASYNC-READ-1, whatever becomes of who took the read into memory.
     #[test]
-    fn z1_a_panic_calls_those_who_want_a_read() {
+    fn async_read_1_a_panic_calls_those_who_want_a_read() {
         let called = Arc::new(Count(AtomicUsize::new(0)));
         let wanted = ReadWaiters(vec![Waker::from(called.clone()), Waker::from(called.clone())]);
         let panicked = catch_unwind(AssertUnwindSafe(|| {

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn m1_what_must_leave_goes_first_and_wherever_there_is_room() {
+    fn move_pick_1_what_must_leave_goes_first_and_wherever_there_is_room() {
         let leaves = |meant| Lodger { leaving: true, ..lodger(Ssd, meant, 0) };
         let lodgers = [lodger(Hdd, Fast, 90), leaves(Ssd), leaves(Hdd)];
         assert_eq!(pick_moves(&lodgers, &all(), 2), [(1, Ssd), (2, Hdd)]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_levels_have_their_places_and_the_hot_are_one_up() {
+    fn move_pick_2_levels_have_their_places_and_the_hot_are_one_up() {
         let lodgers = [
             lodger(Fast, Fast, 0),
             lodger(Hdd, Hdd, 0),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn m3_the_last_room_is_left() {
+    fn move_pick_3_the_last_room_is_left() {
         let lodgers = [lodger(Ssd, Hdd, 1), lodger(Ssd, Hdd, 0), lodger(Ssd, Hdd, 2)];
         let rooms = |free| [room(Ssd, 500), room(Hdd, free)];
         assert_eq!(pick_moves(&lodgers, &rooms(60), 9), []);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn m4_what_is_warm_stays_where_it_is() {
+    fn move_pick_4_what_is_warm_stays_where_it_is() {
         for temperature in COLD..HOT {
             let lodgers = [lodger(Ssd, Hdd, temperature), lodger(Hdd, Hdd, temperature)];
             assert_eq!(pick_moves(&lodgers, &all(), 9), []);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn m5_the_coolest_guest_makes_room_for_one_much_hotter() {
+    fn move_pick_5_the_coolest_guest_makes_room_for_one_much_hotter() {
         let full = [room(Fast, 55), room(Hdd, 500)];
         let of = |temperature| {
             [

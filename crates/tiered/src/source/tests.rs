@@ -98,7 +98,7 @@ fn a_long_row_is_no_end_of_lending() {
 
 /// SOURCE-6.
 #[test]
-fn s6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
+fn source_6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
     let table = memtable([]);
     let put = |key: &str, csn, value| {
         table.insert(&table.enter().unwrap(), key.as_bytes(), Csn(csn), value);
@@ -128,7 +128,7 @@ fn s6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
 /// SOURCE-6, SOURCE-2: all that the snapshot sees is given in its order, whatever is inserted among
 /// it meanwhile, leapt over, and taken together.
 #[test]
-fn s6_deletions_that_were_asked_for_are_given_as_they_are() {
+fn source_6_deletions_that_were_asked_for_are_given_as_they_are() {
     use spillway_base::rng::Rng;
 
     let text = |number: u64| format!("k{number:04}");

@@ -51,7 +51,7 @@ fn leaps(gaps: &TombstoneSkip, key: &str, snapshot: u64) -> bool {
 }
 
 #[test]
-fn g1_snapshots_before_it_and_keys_beside_it_do_not_leap() {
+fn tombstone_skip_1_snapshots_before_it_and_keys_beside_it_do_not_leap() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("c", "f", 7)));
     assert!(leaps(&gaps, "c", 7) && leaps(&gaps, "e", 9));
@@ -82,7 +82,7 @@ fn what_a_leap_leaves_of_a_range() {
 }
 
 #[test]
-fn g2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
+fn tombstone_skip_2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "m", 7)));
     insert(&gaps, &view, "d", 9, None);
@@ -98,7 +98,7 @@ fn g2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
 /// TOMBSTONE-SKIP-2: whether a value comes after the trial or before it, one of both looks sees the
 /// other.
 #[test]
-fn g2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
+fn tombstone_skip_2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
     for after in [true, false] {
         let (gaps, view) = (gaps(), view());
         let published = gaps.publish(gap("b", "m", 7), |act| {
@@ -140,7 +140,7 @@ fn the_second_look_is_for_values_above_the_snapshot() {
 /// TOMBSTONE-SKIP-2: the second look goes by leaves of a memtable, and finds a value at each place
 /// of one, and before it.
 #[test]
-fn g2_the_second_look_finds_a_value_wherever_it_is() {
+fn tombstone_skip_2_the_second_look_finds_a_value_wherever_it_is() {
     let key = |number: usize| format!("k{number:03}");
     for at in 0..80 {
         let (gaps, view) = (gaps(), view());
@@ -195,7 +195,7 @@ fn a_gap_that_is_cut_again_and_again_goes() {
 
 /// TOMBSTONE-SKIP-4.
 #[test]
-fn g4_the_gaps_that_spare_the_least_give_way() {
+fn tombstone_skip_4_the_gaps_that_spare_the_least_give_way() {
     let (gaps, view) = (gaps(), view());
     let most = GAPS_MAX as u64;
     for at in 0..most + 24 {
@@ -214,7 +214,7 @@ fn g4_the_gaps_that_spare_the_least_give_way() {
 }
 
 #[test]
-fn g4_long_keys_have_fewer_gaps() {
+fn tombstone_skip_4_long_keys_have_fewer_gaps() {
     let (gaps, view) = (gaps(), view());
     let long = "k".repeat(KEY_BYTES_MAX - 8);
     for at in 0..GAPS_MAX {
@@ -228,7 +228,7 @@ fn g4_long_keys_have_fewer_gaps() {
 }
 
 #[test]
-fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
+fn tombstone_skip_5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "f", 7)));
     assert!(publish(&gaps, &view, gap("b", "m", 9)));
@@ -251,7 +251,7 @@ fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
 /// TOMBSTONE-SKIP-5: whoever walks at an old snapshot tells those at old ones, though newer ones
 /// know of more.
 #[test]
-fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
+fn tombstone_skip_5_what_is_found_at_an_older_snapshot_is_kept_too() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "m", 9)));
     assert!(publish(&gaps, &view, gap("c", "f", 7)));
@@ -265,7 +265,7 @@ fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
 /// TOMBSTONE-SKIP-4, TOMBSTONE-SKIP-5: a queue's head that grows with each commit. An old snapshot
 /// misses some times its own age of it, and no more.
 #[test]
-fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
+fn tombstone_skip_5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     let key = |number: u64| format!("{number:04}");
     let mut list = List::default();
     for csn in 1..=1000 {
@@ -283,7 +283,7 @@ fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
 /// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: whatever is added and cut, a leap at a snapshot goes over
 /// keys alone that a gap at its age or before had, and no value since.
 #[test]
-fn g1_leaps_are_over_what_was_found_and_never_cut_since() {
+fn tombstone_skip_1_leaps_are_over_what_was_found_and_never_cut_since() {
     const KEYS: u64 = 30;
     let name = |key: u64| format!("{key:02}");
     let mut rng = Rng::new(7);

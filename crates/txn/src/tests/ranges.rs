@@ -56,7 +56,7 @@ fn rows(db: &Db) -> Vec<u64> {
 /// RANGE-DELETE-1, RANGE-DELETE-4 and RANGE-DELETE-7 against a map, through savepoints, commits,
 /// rollbacks and openings.
 #[test]
-fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
+fn range_delete_1_4_7_transactions_with_ranges_do_what_a_map_does() {
     let mut ranges = 0;
     for seed in 0..30 {
         let level = LEVELS[seed as usize % 3];
@@ -137,7 +137,7 @@ fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
 
 /// RANGE-DELETE-1 and RANGE-DELETE-2: `visit` sees each row, and its rows are locked.
 #[test]
-fn d1_d2_rows_are_shown_and_locked() {
+fn range_delete_1_2_rows_are_shown_and_locked() {
     let db = with_rows(0..100);
     let txn = db.begin(RepeatableRead);
     put(&txn, &name(7), "own").unwrap();
@@ -165,7 +165,7 @@ fn d1_d2_rows_are_shown_and_locked() {
 /// RANGE-DELETE-3: rows inserted after the snapshot stay, whether committed before the deletion or
 /// after it.
 #[test]
-fn d3_rows_that_it_does_not_see_stay() {
+fn range_delete_3_rows_that_it_does_not_see_stay() {
     let db = with_rows(0..100);
     let txn = db.begin(RepeatableRead);
     txn.take_snapshot();
@@ -184,7 +184,7 @@ fn d3_rows_that_it_does_not_see_stay() {
 
 /// RANGE-DELETE-5: first committer wins, on both sides.
 #[test]
-fn d5_whoever_comes_second_is_refused() {
+fn range_delete_5_whoever_comes_second_is_refused() {
     for level in [RepeatableRead, Serializable] {
         let db = with_rows(0..100);
         let (late, stays) = (db.begin(level), db.begin(level));
@@ -214,7 +214,7 @@ fn d5_whoever_comes_second_is_refused() {
 /// RANGE-DELETE-1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began
 /// counts in the version at its locking, and rows ahead in theirs.
 #[test]
-fn d1_read_committed_deletes_what_is_there() {
+fn range_delete_1_read_committed_deletes_what_is_there() {
     for gone in [false, true] {
         let db = with_rows(0..100);
         let txn = db.begin(ReadCommitted);
@@ -251,7 +251,7 @@ fn d1_read_committed_deletes_what_is_there() {
 
 /// RANGE-DELETE-6: a reader that a deletion overtook is a pivot, as with single deletions.
 #[test]
-fn d6_serializable_transactions_see_each_others_ranges() {
+fn range_delete_6_serializable_transactions_see_each_others_ranges() {
     for at_once in [40, 100] {
         let db = with_rows(0..at_once);
         let (one, other) = (db.begin(Serializable), db.begin(Serializable));
@@ -270,7 +270,7 @@ fn d6_serializable_transactions_see_each_others_ranges() {
 
 /// RANGE-DELETE-8: the pending rows of a failed deletion are not written.
 #[test]
-fn d8_a_failed_deletion_deletes_nothing() {
+fn range_delete_8_a_failed_deletion_deletes_nothing() {
     let db = with_rows(0..100);
     let txn = db.begin(RepeatableRead);
     put(&txn, &name(3), "own").unwrap();
@@ -290,7 +290,7 @@ fn d8_a_failed_deletion_deletes_nothing() {
 
 /// A table that the transaction created has nothing that others could see.
 #[test]
-fn d4_a_new_table_is_emptied_row_by_row() {
+fn range_delete_4_a_new_table_is_emptied_row_by_row() {
     let db = new();
     let txn = db.begin(RepeatableRead);
     let table = TableId(9);
@@ -309,7 +309,7 @@ fn d4_a_new_table_is_emptied_row_by_row() {
 
 /// RANGE-DELETE-7: many successions of deleted rows become few ranges, and all rows are hidden.
 #[test]
-fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
+fn range_delete_7_a_transaction_has_few_ranges_however_many_runs_go() {
     const ROWS: u64 = 65 * 40;
     let name = |number: u64| format!("{number:06}");
     let db = new();
@@ -330,7 +330,7 @@ fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
 
 /// RANGE-DELETE-9: rows without an operation of their own take their locks' memory.
 #[test]
-fn d9_more_rows_than_memory_has_locks_for_are_refused() {
+fn range_delete_9_more_rows_than_memory_has_locks_for_are_refused() {
     for level in LEVELS {
         let budget = Budget::new(1 << 20);
         let db = open_on(&SimDisk::new(1), &log(1), ModelEngine::new(), &budget).unwrap();

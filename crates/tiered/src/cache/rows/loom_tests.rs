@@ -72,7 +72,7 @@ fn beside<T: Send + 'static>(
 
 /// Who reads after a commit finds no version before it.
 #[test]
-fn j1_who_puts_a_row_in_beside_a_commit() {
+fn row_cache_1_who_puts_a_row_in_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
         let admits = beside(&shelf, |shelf| shelf.admit());
@@ -86,7 +86,7 @@ fn j1_who_puts_a_row_in_beside_a_commit() {
 /// The same of who has found a version behind a look here, and has only the count of the bucket
 /// from before that to go by.
 #[test]
-fn j1_who_offers_what_it_has_found_beside_a_commit() {
+fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
         // It is asked for again (ROW-CACHE-5).
@@ -103,7 +103,7 @@ fn j1_who_offers_what_it_has_found_beside_a_commit() {
 
 /// A reader, beside a commit that takes away what it may look at.
 #[test]
-fn j4_a_reader_beside_a_commit() {
+fn row_cache_4_a_reader_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -117,7 +117,7 @@ fn j4_a_reader_beside_a_commit() {
 /// Who has taken a snapshot, and told nobody, finds what it sees or nothing, and not what was there
 /// before.
 #[test]
-fn j1_a_reader_that_nobody_knows_of_beside_commits() {
+fn row_cache_1_a_reader_that_nobody_knows_of_beside_commits() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -187,7 +187,7 @@ impl Shelf {
 /// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: a reader, while one evicts what it may look at, and a
 /// commit replaces it.
 #[test]
-fn j4_a_reader_beside_an_eviction_and_a_commit() {
+fn row_cache_4_a_reader_beside_an_eviction_and_a_commit() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -207,7 +207,7 @@ fn j4_a_reader_beside_an_eviction_and_a_commit() {
 
 /// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: the same, where another key's row takes the place.
 #[test]
-fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
+fn row_cache_4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -233,7 +233,7 @@ fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
 /// and what the commit has left is evicted. The bucket is as empty as it was then, and the row must
 /// not come in.
 #[test]
-fn j1_an_offer_beside_a_commit_and_an_eviction() {
+fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.cache.seen.again(0);
@@ -254,7 +254,7 @@ fn j1_an_offer_beside_a_commit_and_an_eviction() {
 /// ROW-CACHE-4, ROW-CACHE-6: two evict at once, and each has a line of its own of what left, beside
 /// a reader whom both wait for.
 #[test]
-fn j4_a_reader_beside_two_that_evict() {
+fn row_cache_4_a_reader_beside_two_that_evict() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();

@@ -49,7 +49,7 @@ impl Bench {
 /// E12, ASYNC-READ-1, ASYNC-READ-3: whatever fails meanwhile, everybody is called, and comes to its
 /// row or its failure.
 #[test]
-fn z1_everybody_is_called_and_finds_its_row() {
+fn async_read_1_everybody_is_called_and_finds_its_row() {
     let kinds = [(1, false, false), (2, true, false), (3, true, true), (4, false, true)];
     for (seed, fails, direct) in kinds {
         let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
@@ -101,7 +101,7 @@ fn z1_everybody_is_called_and_finds_its_row() {
 
 /// ASYNC-READ-2, ASYNC-READ-4, ASYNC-READ-5.
 #[test]
-fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
+fn async_read_2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     let disk = SimDisk::new(5);
     let (bench, rows) = cold(&disk, 8 << 20, false);
     bench.engine.overlap_reads();
@@ -149,7 +149,7 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
 /// ASYNC-READ-6, E12: what is kept for others to go along is handed over when somebody says so, and
 /// where the system takes it later, then.
 #[test]
-fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
+fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     let disk = SimDisk::new(6);
     let (bench, rows) = cold(&disk, 8 << 20, true);
     bench.engine.overlap_reads();
@@ -198,7 +198,7 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
 /// over by whoever looks for what was over at once, or kept for the next one, and told of, where
 /// the system does not take it.
 #[test]
-fn z6_what_is_left_of_a_read_is_handed_over() {
+fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     let disk = SimDisk::new(8);
     let (bench, rows) = cold(&disk, 8 << 20, true);
     let engine = &bench.engine;
@@ -242,7 +242,7 @@ impl Wake for Panics {
 /// ASYNC-READ-1, ASYNC-READ-6: whatever a panic ends while reads are handed over, those of other
 /// queues are handed over, too.
 #[test]
-fn z6_a_panic_keeps_no_other_queue_from_its_device() {
+fn async_read_6_a_panic_keeps_no_other_queue_from_its_device() {
     let disk = SimDisk::new(9);
     let (bench, rows) = cold(&disk, 8 << 20, true);
     let engine = &bench.engine;
@@ -298,7 +298,7 @@ impl spillway_base::thread::Pool for Quiet {
 /// ASYNC-READ-7: nothing is begun for one who is alone, and who is not, or may not wait, is not
 /// kept from anything.
 #[test]
-fn z7_who_is_alone_waits_for_the_device() {
+fn async_read_7_who_is_alone_waits_for_the_device() {
     for lone_waits in [true, false] {
         let disk = SimDisk::new(7);
         let (bench, rows) = cold(&disk, 8 << 20, true);

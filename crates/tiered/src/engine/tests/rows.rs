@@ -85,7 +85,7 @@ fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
 
 /// A range tombstone hides rows without a word of each; a row that comes after it is seen.
 #[test]
-fn j3_a_deleted_range_hides_cached_rows() {
+fn row_cache_3_a_deleted_range_hides_cached_rows() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
     bench.horizon.live.lock().push(Csn(200));
     (0..20).for_each(|number| assert!(warm(&bench, number, Csn(200)).is_some()));
@@ -198,7 +198,7 @@ fn without_a_share_there_is_no_row_cache() {
 
 /// ROW-CACHE-5, ROW-CACHE-7: keys that are read together are asked for once, by their gets.
 #[test]
-fn j5_a_look_that_comes_before_gets_is_none() {
+fn row_cache_5_a_look_that_comes_before_gets_is_none() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
     let rows = bench.engine.0.context.rows.as_ref().unwrap();
     let keys: Vec<Vec<u8>> = (0..100).map(key).collect();

@@ -174,7 +174,7 @@ pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec
 
 /// READAHEAD-1, READAHEAD-2: read ahead or not, and whatever reads fail meanwhile.
 #[test]
-fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
+fn readahead_2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     for fails in [false, true] {
         let (disk, mut rng) = (SimDisk::new(3), Rng::new(3));
         let (bench, mut rows) = long(&disk, TieredSettings { cache_bytes: 200 << 10, ..small() });
@@ -207,7 +207,7 @@ fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
 
 /// READAHEAD-3: whoever goes in the middle of it waits for nothing, and the next has the queue.
 #[test]
-fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
+fn readahead_3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     let (bench, rows) =
         long(&SimDisk::new(4), TieredSettings { cache_bytes: 200 << 10, ..small() });
     let scan = || {

@@ -127,7 +127,7 @@ fn a_charge_that_may_be_refused_has_what_blocks_give() {
 
 /// BALANCER-1, BALANCER-3, BALANCER-4: the share goes up, down, and up again.
 #[test]
-fn o1_the_share_follows_what_is_asked_for() {
+fn balancer_1_the_share_follows_what_is_asked_for() {
     let (bench, budget) = larger_than_memory(true);
     let mut rng = Rng::new(3);
     let begin = bench.share();
@@ -145,7 +145,7 @@ fn o1_the_share_follows_what_is_asked_for() {
 /// BALANCER-6: reads of all rows alike leave a sample of the rows to be looked for; the share stays
 /// as it is, and the sample finds what is asked for again however little rows were worth before.
 #[test]
-fn o6_nothing_moves_while_a_sample_is_looked_for() {
+fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
     let (bench, budget) = larger_than_memory(true);
     let rows = bench.engine.0.context.rows.as_ref().unwrap();
     let mut rng = Rng::new(3);

@@ -56,7 +56,7 @@ pub(super) fn last(commits: &[Commit]) -> Csn {
 
 /// EXTENT-MOVE-1: one history, with tiers that come, change and go, reads as the model.
 #[test]
-fn v1_a_history_over_changing_tiers_reads_as_the_model() {
+fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
     let disk = SimDisk::new(1);
     let mut rng = Rng::new(1);
     let commits = history(11, 400);
@@ -121,7 +121,7 @@ fn v1_a_history_over_changing_tiers_reads_as_the_model() {
 /// EXTENT-MOVE-2: crashed at any operation of opening with tiers and moving what there is, all is
 /// there, and nothing else is taken.
 #[test]
-fn v2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
+fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     let commits = history(5, 60);
     let begin = |seed| {
         let disk = SimDisk::new(seed);
@@ -190,7 +190,7 @@ fn a_scan_goes_on_in_the_old_place() {
 
 /// EXTENT-MOVE-3: an extent that is damaged is not copied; its table says so, and the others go.
 #[test]
-fn v3_a_damaged_extent_stays_where_it_is() {
+fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     let disk = SimDisk::new(4);
     let commits = history(7, 100);
     let bench = open_tiers(&disk, vec![]).unwrap();

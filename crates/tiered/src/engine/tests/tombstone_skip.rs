@@ -320,7 +320,7 @@ const KEYS: u64 = 1000;
 /// and leapt over, every scan gives what its snapshot sees, in both directions, through switches,
 /// flushes, compactions, splits and joins.
 #[test]
-fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
+fn tombstone_skip_1_2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
     for seed in 0..4 {
         let settings = if seed % 2 == 0 { small() } else { small_parts() };
         let bench = open_with(Arc::new(SimDisk::new(seed)), settings).unwrap();
