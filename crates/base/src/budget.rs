@@ -5,21 +5,20 @@
 //! and [`Budget::charge`] is for memory that is already spent and must be seen (its owner then
 //! slows, flushes or evicts).
 //!
-//! # What gives way
+//! # Eviction on demand
 //!
-//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can do
-//! without registers itself ([`Budget::gives_way`]). It may hold whatever is left, and is asked for
-//! it back:
+//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can free, such
+//! as a cache, registers itself ([`Budget::gives_way`]). It may use all memory that is left. The
+//! budget asks it to free memory when others need some:
 //!
 //! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
 //!   were asked, and what they gave was not enough.
 //! - **BUDGET-2 (asked then, too).** A charge that is past the limit and is not refused asks them
 //!   before it returns.
-//! - **BUDGET-3 (not by itself).** [`Use::Caches`] is the use that gives way: a charge for it asks
-//!   nobody, nor does one for [`Use::FreePages`]. So a cache may be charged for what it takes in
-//!   while it holds its own locks.
+//! - **BUDGET-3 (not by itself).** A charge for [`Use::Caches`] or [`Use::FreePages`] asks no
+//!   holder. So a cache may charge an entry that it inserts while it holds its own locks.
 //! - **BUDGET-4 (no lock).** No lock of the budget is held while holders are asked. A charger may
-//!   hold any locks but those that giving way takes.
+//!   hold any locks but those that [`GiveWay::give_way`] takes.
 //! - **BUDGET-5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for
 //!   what is still missing. A holder that can free memory only once its readers have left pledges
 //!   that memory. The budget waits for pledges once they cover what is missing, or all holders were
@@ -70,14 +69,13 @@ impl Use {
         Use::Rows,
     ];
 
-    /// Whether it is what gives way.
+    /// Whether a charge for it asks no holder to evict (BUDGET-3).
     fn gives_way(self) -> bool {
         matches!(self, Use::Caches | Use::FreePages)
     }
 }
 
-/// How often those who give way are asked for one charge: others may be faster to take what they
-/// give.
+/// How often one charge asks the holders: other charges may take the memory that the holders free.
 const ASKED_AT_MOST: usize = 8;
 
 /// How much is lost with memory that a holder gives back. The least is asked for first.
@@ -93,10 +91,10 @@ pub enum Worth {
 
 /// Holds memory that can be done without, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
-    /// What is lost with its memory.
+    /// How much is lost with its memory.
     fn worth(&self) -> Worth;
 
-    /// Gives back about so many bytes, or what it can. Answers how many of them it gives back only
+    /// Frees about this many bytes, or as many as it can. Returns how many of them it frees only
     /// later, in a bounded while: those are pledged, and still charged.
     fn give_way(&self, bytes: usize) -> usize;
 
@@ -171,7 +169,7 @@ impl Budget {
         }))
     }
 
-    /// From now on, until it is gone, somebody gives way to others.
+    /// Registers a holder, which is asked to evict from now on, until it is dropped.
     pub fn gives_way(&self, one: Weak<dyn GiveWay>) {
         let mut giving = self.0.giving.write().unwrap_or_else(PoisonError::into_inner);
         giving.retain(|one| one.strong_count() > 0);

@@ -189,7 +189,7 @@ impl Debt {
     }
 }
 
-/// What is known, cheaply, of a table or a range of it.
+/// An estimate of a table's size, or of a range of it, that is cheap to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RangeEstimate {
     /// Keys, estimated.
@@ -298,7 +298,7 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
-    /// As [`Engine::get`], at a snapshot that nobody was told of, where the engine knows that what
+    /// As [`Engine::get`], at a snapshot that is not registered, where the engine knows that what
     /// it finds is right for it (E13); `None` where it does not, also of a table that does not
     /// exist then.
     ///

@@ -17,16 +17,16 @@
 //! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as
 //!   clean from then on: a later sync that succeeds does not bring the rest to the platter, as on
 //!   Linux. A seeded choice of their pages leaves the cache, and is read from the platter; the
-//!   others stay readable. The failure is told once, to the one caller whose sync met it,
-//!   whoever wrote what was lost; those who sync the file after it succeed (DISK-5).
+//!   others stay readable. Only the call whose sync met the failure reports it,
+//!   whichever thread wrote the lost bytes; later syncs of the file succeed (DISK-5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
 //! - **In flight.** An operation of a queue ([`crate::queue`]) happens at some time between its
 //!   submission and its return, by a seeded choice, whatever was submitted before it; it happens at
 //!   once, and is given back in any order. A write is numbered when it is submitted, and meets then
 //!   what was planned for its number: a crash stops the machine before this write and with all
-//!   others in flight. A failure is told when the write is given back, and a full disk is met when
-//!   it happens. At a crash or a kill each write in flight has happened, has not, or a seeded
+//!   others in flight. The queue reports a failure when it gives the write back, and a full disk is
+//!   met when the write happens. At a crash or a kill each write in flight has happened, has not, or a seeded
 //!   choice of its sectors has, with the length that they need; at a crash those are then writes
 //!   that were not synced. Their queues give them back with an error.
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as

@@ -285,7 +285,7 @@ impl State {
         }
     }
 
-    /// What is to be done after a write to the file of this name.
+    /// Takes the hook that is to run after a write to the file of this name.
     pub(super) fn take_hook(&mut self, path: &Path) -> Option<Box<dyn FnOnce() + Send>> {
         let of_this = |after: &mut AfterWrite| {
             path.extension().is_some_and(|extension| extension == after.extension)
