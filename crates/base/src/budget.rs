@@ -7,9 +7,9 @@
 //!
 //! # Eviction on demand
 //!
-//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can free, such
-//! as a cache, registers itself ([`Budget::gives_way`]). It may use all memory that is left. The
-//! budget asks it to free memory when others need some:
+//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can free,
+//! such as a cache, registers itself ([`Budget::gives_way`]). It may use all memory that is left.
+//! The budget asks it to free memory when others need some:
 //!
 //! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
 //!   were asked, and what they gave was not enough.

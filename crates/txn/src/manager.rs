@@ -427,9 +427,9 @@ impl TransactionManager {
     /// Reads a key into `value` in a transaction of its own, with these options; answers whether it
     /// is there.
     ///
-    /// The result is that of [`Transaction::get`] in a transaction that then ends. It is cheaper: it
-    /// makes no transaction, and does not register its snapshot ([`spillway_base::engine`], E13),
-    /// unless versions that it may see were dropped just then.
+    /// The result is that of [`Transaction::get`] in a transaction that then ends. It is cheaper:
+    /// it makes no transaction, and does not register its snapshot ([`spillway_base::engine`],
+    /// E13), unless versions that it may see were dropped just then.
     ///
     /// # Errors
     /// As [`Transaction::get`].

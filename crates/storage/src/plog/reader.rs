@@ -208,9 +208,9 @@ impl LogReader {
         Ok(())
     }
 
-    /// Shows the payloads of the segments' frames, from the last segment to the first. It ends after
-    /// the first segment for one of whose frames `visit` returned `true`. It passes over frames that
-    /// it cannot read: [`LogReader::next_stretch`] judges those.
+    /// Shows the payloads of the segments' frames, from the last segment to the first. It ends
+    /// after the first segment for one of whose frames `visit` returned `true`. It passes over
+    /// frames that it cannot read: [`LogReader::next_stretch`] judges those.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].

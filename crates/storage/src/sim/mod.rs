@@ -26,9 +26,9 @@
 //!   once, and is given back in any order. A write is numbered when it is submitted, and meets then
 //!   what was planned for its number: a crash stops the machine before this write and with all
 //!   others in flight. The queue reports a failure when it gives the write back, and a full disk is
-//!   met when the write happens. At a crash or a kill each write in flight has happened, has not, or a seeded
-//!   choice of its sectors has, with the length that they need; at a crash those are then writes
-//!   that were not synced. Their queues give them back with an error.
+//!   met when the write happens. At a crash or a kill each write in flight has happened, has not,
+//!   or a seeded choice of its sectors has, with the length that they need; at a crash those are
+//!   then writes that were not synced. Their queues give them back with an error.
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
 //!   long as a test likes. None is served without its device (DISK-8).
 //!

@@ -1,7 +1,7 @@
 //! Readers beside what takes away what they read, in every order of their steps and with every
 //! value that a load may give.
 
-#![allow(unsafe_code)] // What is read is a loom cell.
+#![allow(unsafe_code)] // The tests read loom cells.
 
 mod pages;
 
@@ -94,7 +94,7 @@ fn bring(shelf: &Shelf, stripe: usize, index: u32) {
     shelf.cache.release_now();
 }
 
-/// BLOCK-CACHE-1: a reader, while its block gives way to another, which comes in.
+/// BLOCK-CACHE-1: a reader, while the cache evicts its block and inserts another.
 #[test]
 fn loom_block_cache_1_a_reader_in_a_block_that_is_evicted() {
     model(3, || {
@@ -115,8 +115,8 @@ fn loom_block_cache_1_a_reader_in_a_block_that_is_evicted() {
     });
 }
 
-/// BLOCK-CACHE-1, BLOCK-CACHE-3: two who each evict for what they bring, while a third reads what
-/// gives way.
+/// BLOCK-CACHE-1, BLOCK-CACHE-3: two threads evict, each for the block that it inserts, while a
+/// third reads an evicted block.
 #[test]
 fn loom_block_cache_1_evictions_that_contend() {
     model(3, || {
@@ -204,8 +204,8 @@ fn loom_block_cache_5_a_block_that_comes_too_late() {
     });
 }
 
-/// BLOCK-CACHE-1: an extent comes to be elsewhere, while one reads it where it was and what is in
-/// memory of it gives way. All of it is released once.
+/// BLOCK-CACHE-1: an extent moves to another place, while a thread reads it at its old place and
+/// the cache evicts its table and blocks. All of them are released once.
 #[test]
 fn loom_block_cache_1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
     model(3, || {

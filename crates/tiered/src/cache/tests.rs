@@ -338,7 +338,7 @@ fn block_cache_6_tables_leave_room_for_blocks() {
     assert!(blocks >= 160 << 10, "{blocks}");
 }
 
-/// What is read often stays while a scan of ten times the capacity goes by.
+/// Blocks that are read often stay during a scan of ten times the capacity.
 #[test]
 fn a_scan_does_not_drive_out_what_is_read_often() {
     let shelf = Shelf::of(4 << 20);
@@ -356,7 +356,7 @@ fn a_scan_does_not_drive_out_what_is_read_often() {
     assert_eq!(read_hot(), 0);
 }
 
-/// What is too large is read, and not kept.
+/// A block that is too large is read, and not kept.
 #[test]
 fn something_larger_than_all_is_not_kept() {
     let shelf = Shelf::of(10 << 10);

@@ -247,7 +247,7 @@ fn a_dictionary_is_kept_for_what_it_spares() {
     assert!(!gains_enough(0, 0, false));
 }
 
-/// What is packed is unpacked to the same, and what is no block's body is not packed.
+/// Unpacking gives the bytes that were packed, and bytes that are no block's body are not packed.
 #[test]
 fn packing_is_undone_or_refused() {
     let mut rng = Rng::new(9);

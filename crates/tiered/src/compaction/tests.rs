@@ -619,7 +619,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
         assert_eq!(&frames[..16 << 10], &bytes[16 << 10..32 << 10]);
         bulk.give_back(frames);
         bulk.give_up(one);
-        // What was written with, and some reads.
+        // The buffers of the writes, and those of some reads.
         assert!(used() <= SLOT + 16 * (16 << 10), "{} in round {round}", used());
     }
     // One that lies past the end fails, which is nobody's concern.

@@ -30,7 +30,7 @@ fn a_changed_run_is_one_of_the_same_slices() {
                 added.push(slice(next, 100 * at + rng.below(40), 100 * at + 40 + rng.below(60)));
             }
         }
-        // What is another's, or was removed before, changes nothing.
+        // Removing a slice of another run, or one that was removed before, changes nothing.
         let stranger = slice(1 << 40, 100 * rng.below(900), 100 * 900);
         let removed: Vec<_> = removed.into_iter().chain([stranger]).collect();
         let changed = run.edited(&removed, added.clone()).unwrap();

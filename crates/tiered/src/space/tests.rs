@@ -563,7 +563,7 @@ fn space_4_5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_us
     assert_eq!((full.kind(), space.bytes()), (ErrorKind::DiskFull, (28 * SLOT, 0)));
     disk.set_capacity(Some(60 * SLOT));
     space.allocate(1, DeviceClass::Ssd).unwrap();
-    // What is in use was not touched.
+    // Slots in use were not touched.
     for run in kept.iter().chain(given.iter().skip(1).step_by(2)) {
         let ((file, offset), mut bytes) = (space.locate(*run).unwrap(), [0; SLOT as usize]);
         file.read_at(offset, &mut bytes).unwrap();

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 
-/// A thermometer of so many extents, and the counts of one of them.
+/// A thermometer of this many extents, and the counts of one of them.
 fn of_extents(extents: u64) -> (Thermometer, Readings) {
     let thermometer = Thermometer::new(true);
     (0..extents).for_each(|_| thermometer.add_extent());

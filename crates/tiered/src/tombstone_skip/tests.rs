@@ -111,7 +111,7 @@ fn tombstone_skip_2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming
             }
             Some(view.clone())
         });
-        // What is before it is one all the same, where the second look found it.
+        // The part before it is a gap all the same, if the second look found the value.
         assert_eq!(published, !after);
         assert_eq!(gaps.all(), active(if after { &[] } else { &[("b", "c", 7)] }));
         assert!(!leaps(&gaps, "c", 9));
@@ -185,7 +185,7 @@ fn a_gap_that_is_cut_again_and_again_goes() {
     let (gaps, view) = (gaps(), view());
     let all = Gap { walked: 160, ..gap("a", "z", 1) };
     assert!(publish(&gaps, &view, all));
-    // What is left of it counts for less by each cut, and by half where it is cut in two.
+    // Each cut lowers the worth of the rest, and a cut in two halves it.
     for (key, left) in [("a", 1), ("b", 2), ("c", 1), ("d", 1), ("a5", 0)] {
         insert(&gaps, &view, key, 2, Some(b"row"));
         assert_eq!(gaps.all().len(), left, "after {key}");
@@ -357,7 +357,7 @@ mod stretches {
                 Some((start, end)) => stretch.leap(direction, &gap(start, end, 1)),
             }
         }
-        // So many that it counts.
+        // Enough for the gap to count.
         stretch.walked += WALKED_MIN;
         stretch.finish(direction, None, Csn(5), &gaps())
     }

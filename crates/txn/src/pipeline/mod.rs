@@ -12,8 +12,8 @@
 //! 3. **Log flushing** ([`Lane::flush`]): the first thread that needs durability drives a lane's
 //!    log, alone: it takes all queued commits, sums them up, writes and syncs them as one frame.
 //!    The queue fills meanwhile, so batches form by themselves under load and no wait is added when
-//!    idle: a lone writer's commit is one write-and-sync on its own thread. A thread that only needs
-//!    room in the queue writes its contents and syncs nothing ([`Lane::write`]).
+//!    idle: a lone writer's commit is one write-and-sync on its own thread. A thread that only
+//!    needs room in the queue writes its contents and syncs nothing ([`Lane::write`]).
 //! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are
 //!    acknowledged.
 //!
@@ -24,11 +24,11 @@
 //! # How far everything is durable
 //!
 //! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so
-//! a thread that reads the CSN counter first, and the end of a lane's queue second, knows that every
-//! commit of the lane up to that CSN lies before that end. A flush reads both, writes up to the
-//! end, syncs, and may then say "durable through that CSN". Commits that were written without a
-//! sync count as queued. A lane with nothing in its queue is durable through the counter as it is. The least
-//! over the lanes holds for all.
+//! a thread that reads the CSN counter first, and the end of a lane's queue second, knows that
+//! every commit of the lane up to that CSN lies before that end. A flush reads both, writes up to
+//! the end, syncs, and may then say "durable through that CSN". Commits that were written without a
+//! sync count as queued. A lane with nothing in its queue is durable through the counter as it is.
+//! The least over the lanes holds for all.
 //!
 //! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with
 //! few threads; with many the lock is where they queue, for as long as a copy takes.
@@ -36,10 +36,11 @@
 //! # Which thread flushes
 //!
 //! A waiting thread leads the lanes that it waits for, unless another thread leads them. The thread
-//! that ends a turn wakes a sleeping thread that needs the next. Commits whose threads went on (tasks and calls) are
-//! flushed by [`Pipeline::try_flush`], for threads with nothing else to do, and by each lane's
-//! flusher thread, asked with the longest delay that will do. Of several lanes that nobody leads,
-//! the one that is furthest behind goes first, as the stable CSN is held back by it.
+//! that ends a turn wakes a sleeping thread that needs the next. Commits whose threads went on
+//! (tasks and calls) are flushed by [`Pipeline::try_flush`], for threads with nothing else to do,
+//! and by each lane's flusher thread, asked with the longest delay that will do. Of several lanes
+//! that nobody leads, the one that is furthest behind goes first, as the stable CSN is held back by
+//! it.
 //!
 //! # Invariants
 //!

@@ -12,8 +12,8 @@ use super::source::Logged;
 const AHEAD_SHARE: usize = 64;
 /// More than this is read ahead to no use.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
-/// The bytes of one read: few enough to be in the processor's cache still when they are checked, and
-/// enough for the disk.
+/// The bytes of one read: few enough to be in the processor's cache still when they are checked,
+/// and enough for the disk.
 const PIECE_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES_MIN: usize = 64 << 10;
 

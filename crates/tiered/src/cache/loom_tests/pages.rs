@@ -91,8 +91,8 @@ fn where_it_is(shelf: &Shelf, index: usize) -> *const u8 {
     table.block(index, &pin).expect("it is there").as_ptr()
 }
 
-/// BLOCK-CACHE-1, EPOCH-1: a reader, while its block gives way to another, and a third comes into
-/// the page of the first.
+/// BLOCK-CACHE-1, EPOCH-1: a reader, while the cache evicts its block for another, and a third
+/// block takes the page of the first.
 #[test]
 fn loom_block_cache_1_a_page_that_serves_again_beside_a_reader() {
     model(3, || {
@@ -134,7 +134,7 @@ fn loom_block_cache_1_pages_that_two_pass_on_beside_a_reader() {
 /// zeros from then on.
 #[test]
 fn loom_block_cache_1_a_page_that_the_system_takes_beside_a_reader() {
-    // Who gives way lets others run between its looks, each of which is a preemption of them.
+    // The evicting thread yields between its looks, and each yield counts as a preemption.
     model(5, || {
         let shelf = shelf_of(2);
         let of_reader = shelf.clone();

@@ -70,7 +70,7 @@ fn beside<T: Send + 'static>(
     thread::spawn(move || work(&shelf))
 }
 
-/// Who reads after a commit finds no version before it.
+/// A read after a commit finds no version before the commit's.
 #[test]
 fn row_cache_1_who_puts_a_row_in_beside_a_commit() {
     model(3, || {
@@ -114,8 +114,8 @@ fn row_cache_4_a_reader_beside_a_commit() {
     });
 }
 
-/// Who has taken a snapshot, and told nobody, finds what it sees or nothing, and not what was there
-/// before.
+/// A reader at a snapshot that is not registered finds the version that the snapshot sees, or
+/// nothing. It finds no earlier version.
 #[test]
 fn row_cache_1_a_reader_that_nobody_knows_of_beside_commits() {
     model(3, || {

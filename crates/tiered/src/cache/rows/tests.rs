@@ -175,7 +175,7 @@ fn row_cache_5_a_row_comes_in_when_it_is_missed_again() {
     assert_eq!(reader.get(b"key", 9), Some(5));
     let before = cache.hits_and_misses();
     assert_eq!(before, (1, 3));
-    // What is read once, however much, puts nothing out.
+    // Rows that are read once, however many, evict nothing.
     let absent = |key: u64| {
         reader.miss(&key.to_be_bytes(), 5);
         reader.get(&key.to_be_bytes(), 9)
@@ -258,8 +258,8 @@ fn row_cache_6_rows_have_what_no_cache_has() {
     }
 }
 
-/// ROW-CACHE-6: rows past their share give what they are asked for at once, however often each was
-/// found, and of those in a bucket that which was found less often.
+/// ROW-CACHE-6: rows past their share free the memory that they are asked for at once, however
+/// often each was found. Of two rows in a bucket, the one that was found less often is evicted.
 #[test]
 fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();

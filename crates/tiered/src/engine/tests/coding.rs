@@ -1,4 +1,4 @@
-//! What is stored is compressed as the settings say, and read the same.
+//! Extents are compressed as the settings say, and are read the same.
 
 use super::*;
 use crate::coding::{Coding, Dictionary, DictionaryId, Names};
@@ -94,7 +94,7 @@ fn what_has_come_to_rest_is_compressed_where_it_is() {
         let active = part.view().active.clone();
         assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(10_000)));
         more.iter().for_each(|commit| bench.install(commit));
-        // Whoever asks notes what is in memory first.
+        // The first look at whether the sub-table rests only records the memtable's size.
         (0..2).for_each(|_| bench.work().unwrap());
         assert!(slices(&bench, 2).is_empty() && !part.view().active.is_empty());
         let above = [slices(&bench, 0), slices(&bench, 1)].concat();

@@ -1,4 +1,4 @@
-//! What is told of damage, whatever part of an extent it is in.
+//! How damage is reported, in each part of an extent.
 
 use super::*;
 use crate::extent::bytes_of_parts;
@@ -19,9 +19,9 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
-/// E8: of damage anywhere in an extent its reader is told the table, the extent and which keys it
-/// is about: those of the slices that refer to the extent. So are verification, backups, and who
-/// looks at what compactions leave alone.
+/// E8: damage anywhere in an extent is reported to its reader with the table, the extent and the
+/// keys: those of the slices that refer to the extent. Verification, backups and the list of keys
+/// that compactions avoid report the same.
 #[test]
 fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     let whole = SimDisk::new(1);

@@ -1,4 +1,4 @@
-//! Who reads an old view frees little of it (`deferred_free`), and none of it leaks.
+//! A reader of an old view frees little of it (`deferred_free`), and none of it leaks.
 
 use std::sync::Weak;
 

@@ -508,7 +508,8 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     assert_eq!(all(), cut);
 }
 
-/// E7: what a flush waits for is told, so that nobody syncs the log for less.
+/// E7: the engine reports the commit that a flush waits for, so that nobody syncs the log for an
+/// earlier one.
 #[test]
 fn a_flush_says_which_commit_is_to_be_durable() {
     let bench = with_table(&SimDisk::new(1));

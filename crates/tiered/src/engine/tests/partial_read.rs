@@ -37,7 +37,7 @@ fn value(number: u64) -> Vec<u8> {
 fn filled(disk: &SimDisk, settings: TieredSettings) -> Bench {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
-    // Whoever sees the first versions keeps them.
+    // A snapshot that sees the first versions keeps them.
     bench.horizon.live.lock().push(Csn(2 + KEYS));
     (0..KEYS).for_each(|number| bench.install(&(Csn(2 + number), put(number, &value(number)))));
     for number in 0..KEYS {

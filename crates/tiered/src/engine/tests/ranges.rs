@@ -85,8 +85,8 @@ fn range_tombstone_6_a_crash_at_every_operation_loses_no_range_and_brings_nothin
     crash_at_every_operation(&with_ranges(22, 70), small_parts());
 }
 
-/// RANGE-TOMBSTONE-1 and RANGE-TOMBSTONE-2, in memory and below: what hides and what does not, and
-/// whom a key's newest commit is told of.
+/// RANGE-TOMBSTONE-1 and RANGE-TOMBSTONE-2, in memory and below: which versions a range hides, and
+/// which commit is reported as a key's newest.
 #[test]
 fn range_tombstone_1_2_a_range_hides_what_its_snapshot_saw() {
     for flushed in [false, true] {

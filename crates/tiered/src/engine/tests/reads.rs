@@ -185,7 +185,7 @@ fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
         assert_eq!(called(), 1);
         assert_eq!(bench.look(key, Access::MemoryOnly).unwrap().as_ref(), Some(value));
     }
-    // So many go together at the most, whoever says nothing.
+    // At most this many are gathered if nobody hands them over.
     let held = disk.hold_reads();
     let begun = lacking.iter().skip(3).filter(|(key, _)| bench.begin(key, Waker::noop())).count();
     assert!(begun > 16, "{begun}");

@@ -126,7 +126,7 @@ fn rows_of_a_dropped_table_are_not_found_in_the_next() {
     assert_eq!(warm(&bench, 7, Csn(202)), None);
 }
 
-/// Whoever looks for the newest version asks the sub-table that commits go to.
+/// A look for the newest version asks the sub-table that commits go to.
 #[test]
 fn a_split_hides_no_commit_from_what_comes_in() {
     let settings = TieredSettings { subtables_max: 1, ..small() };
@@ -156,7 +156,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
         memtable_bytes: 256 << 10,
         memtables_bytes: 1 << 20,
         cold_compression: Compression::None,
-        // What is asked for lies together: rows would leave their memory to its blocks.
+        // The keys that are read lie together: rows would leave their memory to their blocks.
         adaptive_share: false,
         ..small()
     };
@@ -183,7 +183,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
     }
     assert!(rows.held_bytes() > 300 << 10 && hits(&bench) > 20_000);
     assert!(most <= budget.limit() + (200 << 10), "{most} of {}", budget.limit());
-    // Whatever they are past it by for a moment, who needs memory next has it (BUDGET-2).
+    // However far the rows are past it for a moment, the next charge gets its memory (BUDGET-2).
     drop(budget.charge(Use::Transactions, 64 << 10));
     assert!(budget.used() <= budget.limit());
 }

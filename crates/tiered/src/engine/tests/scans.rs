@@ -348,7 +348,7 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
             walked_by_each.push(walked() - before);
         }
         assert!(walked_by_each.iter().all(|walked| *walked < 100), "{walked_by_each:?} of {rows}");
-        // Who comes later has gaps to leap over, on both sides of the row.
+        // Later scans have gaps to skip, on both sides of the row.
         assert!(!gaps || walked_by_each[2..] == [0; 2], "{walked_by_each:?}");
     }
 }

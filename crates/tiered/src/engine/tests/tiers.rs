@@ -161,7 +161,8 @@ fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_a
     }
 }
 
-/// Whoever reads while an extent is moved goes on where it was; then its slots are free.
+/// A reader of an extent that moves continues in the old place. When it ends, the old slots are
+/// free.
 #[test]
 fn a_scan_goes_on_in_the_old_place() {
     let disk = SimDisk::new(3);
@@ -216,7 +217,7 @@ fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     nothing_is_lost(&bench);
 }
 
-/// A tier that is not there is told of by the setting that names it, and nothing is lost by it.
+/// The error for a missing tier names the setting, and nothing is lost by it.
 #[test]
 fn a_missing_tier_is_told_of() {
     let disk = SimDisk::new(5);

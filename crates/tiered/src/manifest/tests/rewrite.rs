@@ -26,8 +26,8 @@ fn begin(extents: u64) -> Vec<Edit> {
     edits
 }
 
-/// What is recorded at the `at`th turn: each refers to what the ones before left, and every third
-/// is long.
+/// The edits of the `at`th turn. They refer to what earlier turns left, and every third turn is
+/// long.
 fn turn(at: u64) -> Vec<Edit> {
     let id = 1000 * (at + 1);
     let mut edits = vec![add(1, id), Edit::RemoveExtent { table: table(1), id: ExtentId(10 + at) }];
@@ -131,7 +131,7 @@ impl Life {
 
 /// MANIFEST-1 to MANIFEST-5: every operation fails once, in each way a disk can fail, with edits
 /// before, between and after the steps of two rewrites; then the machine stops, or the process
-/// does. Whichever manifest is in force has all that was recorded.
+/// does. The manifest in force has all recorded edits.
 #[test]
 fn a_rewrite_that_fails_anywhere_loses_no_edit() {
     let whole = SimDisk::new(0);

@@ -22,7 +22,7 @@ use crate::source::met;
 /// Of each history.
 const RUNS: u64 = 3;
 
-/// What was seen to happen, over all runs.
+/// The events that occurred, over all runs.
 #[derive(Default, Debug)]
 struct Seen {
     /// The engines' own.
@@ -35,9 +35,9 @@ struct Seen {
     restores: u64,
 }
 
-/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows;
-/// what is hot and stays, which in so few reads hangs on how fast threads are (`temperature` has it
-/// happen); and merges that differ.
+/// Metrics that may stay zero: waits, of which there is none here; events that need a full device
+/// or a larger row cache; hot slices that stay, which in so few reads depends on how fast threads
+/// are (`temperature` provokes that); and merges that differ.
 const NOT_COUNTED: [&str; 6] = [
     REFUSED,
     "tiered_kept_bytes_total",

@@ -1,4 +1,4 @@
-//! What is asked in a run, and has to be answered as the model does.
+//! The reads of a run, which must give the model's results.
 
 use std::task::Waker;
 
