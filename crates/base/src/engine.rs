@@ -125,11 +125,11 @@ pub enum Access {
 
 /// What an engine may know of commits and snapshots; the transaction manager provides it.
 ///
-/// - **H1.** `stable` and `installed` never fall, and `stable <= installed`.
-/// - **H2.** Once `live_snapshots` has returned, no snapshot comes to life below the smallest
-///   number it gave.
-/// - **H3.** `low_watermark` never falls. No snapshot is live, or comes to life, below it. It may
-///   lag.
+/// - **HORIZON-1.** `stable` and `installed` never fall, and `stable <= installed`.
+/// - **HORIZON-2.** Once `live_snapshots` has returned, no snapshot comes to life below the
+///   smallest number it gave.
+/// - **HORIZON-3.** `low_watermark` never falls. No snapshot is live, or comes to life, below it.
+///   It may lag.
 pub trait Horizon: Send + Sync {
     /// The stable CSN: every commit up to it is installed and durable in the log.
     fn stable(&self) -> Csn;
@@ -141,8 +141,8 @@ pub trait Horizon: Send + Sync {
     /// stable CSN is always among them, for the snapshots yet to come.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
 
-    /// The oldest snapshot that may be live (H3): cheap enough for each update to ask which of a
-    /// row's versions no snapshot sees. [`Horizon::live_snapshots`] brings it up to date.
+    /// The oldest snapshot that may be live (HORIZON-3): cheap enough for each update to ask which
+    /// of a row's versions no snapshot sees. [`Horizon::live_snapshots`] brings it up to date.
     fn low_watermark(&self) -> Csn {
         let mut live = Vec::new();
         self.live_snapshots(&mut live);
@@ -190,7 +190,7 @@ impl Debt {
     }
 }
 
-/// What is known, cheaply, of a table or a range of it.
+/// An estimate of a table's size, or of a range of it, that is cheap to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RangeEstimate {
     /// Keys, estimated.
@@ -300,7 +300,7 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
-    /// As [`Engine::get`], at a snapshot that nobody was told of, where the engine knows that what
+    /// As [`Engine::get`], at a snapshot that is not registered, where the engine knows that what
     /// it finds is right for it (E13); `None` where it does not, also of a table that does not
     /// exist then.
     ///
@@ -469,13 +469,13 @@ pub trait Engine: Send + Sync {
 /// A cursor gives one row at a time, or several that lie together, as its caller asks from one step
 /// to the next:
 ///
-/// - **C1 (the same rows).** Both ways give the same rows in the same order, each once.
-/// - **C2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the rows
-///   that it gave: the next step goes on behind it, whether they were looked at or not.
-/// - **C3 (lent).** The rows stay where they lie, and are read when they are asked for. Until the
-///   next step they may be asked for again.
-/// - **C4 (no wait for more).** Rows are given together only as far as nothing has to be read from
-///   a device for it: a step that fails has given none.
+/// - **CURSOR-1 (the same rows).** Both ways give the same rows in the same order, each once.
+/// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the
+///   rows that it gave: the next step goes on behind it, whether they were looked at or not.
+/// - **CURSOR-3 (lent).** The rows stay where they lie, and are read when they are asked for. Until
+///   the next step they may be asked for again.
+/// - **CURSOR-4 (no wait for more).** Rows are given together only as far as nothing has to be read
+///   from a device for it: a step that fails has given none.
 pub trait Cursor: Send {
     /// Moves to the next key in the scan's direction; `false` past the last.
     ///

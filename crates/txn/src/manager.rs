@@ -336,8 +336,8 @@ impl Shared {
         }
     }
 
-    /// Orders and installs a commit. Its locks may go when this returns. `numbered` is told its
-    /// number before anybody can see it.
+    /// Orders and installs a commit. Its locks may go when this returns. It calls `numbered` with
+    /// the commit's CSN before anybody can see the commit.
     pub(crate) fn commit(
         &self,
         admission: Admission<'_>,
@@ -351,7 +351,7 @@ impl Shared {
         self.install(csn, batch);
         drop(memory);
         if drops {
-            // Whoever meets a full disk before the space is back waits for it.
+            // A writer that meets a full disk before the space is back waits for it.
             self.reserve.hope(self.clock.now());
         }
         Ok(csn)
@@ -441,9 +441,9 @@ impl TransactionManager {
     /// Reads a key into `value` in a transaction of its own, with these options; answers whether it
     /// is there.
     ///
-    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper, as none is made,
-    /// and nobody is told of its snapshot ([`spillway_base::engine`], E13), unless versions were
-    /// forgotten just then that it may see.
+    /// The result is that of [`Transaction::get`] in a transaction that then ends. It is cheaper:
+    /// it makes no transaction, and does not register its snapshot ([`spillway_base::engine`],
+    /// E13), unless versions that it may see were dropped just then.
     ///
     /// # Errors
     /// As [`Transaction::get`].

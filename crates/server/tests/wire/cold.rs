@@ -188,7 +188,8 @@ fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
     assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
 }
 
-/// Z7: whether the first one waits with its thread or is left, whoever comes meanwhile is served.
+/// ASYNC-READ-7: whether the first one waits with its thread or is left, whoever comes meanwhile is
+/// served.
 #[test]
 fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     let disk = SimDisk::new(1);

@@ -1,5 +1,5 @@
-//! Rows that are taken together are the rows that are taken one by one: guarantees C1 to C4 of
-//! `base::engine`, seen through SQL.
+//! Rows that are taken together are the rows that are taken one by one: guarantees CURSOR-1 to
+//! CURSOR-4 of `base::engine`, seen through SQL.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them queries take rows
 //! one by one. In each a reader keeps its snapshot, and what it has written itself, while a writer
@@ -205,8 +205,8 @@ fn rows_taken_together_are_those_taken_one_by_one() {
     }
 }
 
-/// C1: what a statement writes into the table that it reads is none of its rows, however many of
-/// them it takes at once.
+/// CURSOR-1: what a statement writes into the table that it reads is none of its rows, however many
+/// of them it takes at once.
 #[test]
 fn a_table_that_is_read_into_itself_ends() {
     let mut both = Both::new(0);
