@@ -273,7 +273,8 @@ pub trait Engine: Send + Sync {
     /// There may be no commits. A record's place is that of its batch plus its offset there
     /// ([`WriteBatch::iter_placed`]).
     ///
-    /// Threads that flush the log call it, one at a time. It must not wait for a commit.
+    /// Threads that flush the log or have installed a commit call it, one at a time. It must not
+    /// wait for a commit.
     fn place_commits(&self, commits: &[(Csn, LogPlace)], through: Csn) {
         let _ = (commits, through);
     }

@@ -26,6 +26,7 @@ mod collect;
 mod compact;
 mod cursor;
 mod evict;
+mod inspect;
 mod install;
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -20,6 +20,8 @@ use spillway_storage::{Disk, OpenMode};
 use super::{MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
+mod inspect;
+
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
 const BEGIN: u64 = 4096;

@@ -179,7 +179,7 @@ impl Stored {
         let mut inspection = self.inspection.clone();
         retain(&mut inspection, &mut |table| !self.keyless.contains(&table.0));
         let (inspection, names) = (&inspection, &self.labels);
-        let report = Report { inspection, names, title: "a running server" };
+        let report = Report { inspection, memory: None, names, title: "a running server" };
         vec![vec![text(report.written(Format::Html))]]
     }
 }

@@ -401,7 +401,9 @@ impl Pipeline {
     pub(crate) fn installed(&self, csn: Csn) {
         self.snapshots.installed.finish(csn);
         // That ends with a fence, after its store and before this look.
-        self.advance_fenced();
+        if self.advance_fenced() {
+            self.tell_places();
+        }
     }
 
     /// Moves the durable CSN to where every lane has come, then the stable one.
@@ -422,9 +424,10 @@ impl Pipeline {
         self.advance_fenced();
     }
 
-    fn advance_fenced(&self) {
+    /// Answers whether the stable CSN moved.
+    fn advance_fenced(&self) -> bool {
         if self.failed.load(Ordering::Acquire) {
-            return;
+            return false;
         }
         let stable = self.durable().min(self.snapshots.installed.prefix());
         let before = self.snapshots.stable_csn();
@@ -433,6 +436,7 @@ impl Pipeline {
             self.counts.acknowledgements.fetch_add(1, Ordering::Relaxed);
             self.waiters.acknowledge(stable);
         }
+        stable > before
     }
 
     fn turn<'l>(&'l self, lane: &'l Lane) -> Turn<'l> {
