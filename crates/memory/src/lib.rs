@@ -9,7 +9,7 @@
 //! - `version`: versions of rows, and words that point to versions or to places in the log;
 //! - `rows`: indirection arrays;
 //! - `pins`: which snapshots may still read;
-//! - `segments`: the log's segments that rows lie in;
+//! - `segments`: the log's segments that rows lie in; `log_reads`: reads of records there;
 //! - `table`: a table; `store`: versions and their readers; `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
 //! - `inspect`: what is in an engine or in a closed folder;
@@ -19,6 +19,7 @@ mod chain;
 mod engine;
 pub mod index;
 mod inspect;
+mod log_reads;
 mod manifest;
 mod pins;
 pub mod rid;

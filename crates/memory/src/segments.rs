@@ -7,6 +7,9 @@
 //!   that began after that is durable: no checkpoint that an opening may read names it.
 //! - **SEGMENT-3 (no answer from other bytes).** A record that is read is verified, and belongs to
 //!   the table and the key that were asked for.
+//! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
+//!   released fails: the redo log may have overwritten the file. No row is there any more, so that
+//!   whoever looks its row up again finds it elsewhere.
 
 use std::sync::{Arc, OnceLock};
 
@@ -386,11 +389,8 @@ impl Segments {
         if !wait && self.of(place.handle).file.read().is_none() {
             return Ok(None);
         }
-        let file = self.file(place.handle)?;
-        let (offset, len) = (u64::from(place.offset), class_bytes(place.class));
-        // A class has a little more than its record, which may be the last of its file.
-        let end = file.len()?;
-        let len = len.min(end.saturating_sub(offset)) as usize;
+        let (file, len) = self.file_and_len(place)?;
+        let offset = u64::from(place.offset);
         buffer.clear();
         buffer.resize(len, 0);
         if wait {
@@ -398,7 +398,23 @@ impl Segments {
         } else if !file.read_now(offset, buffer) {
             return Ok(None);
         }
-        read_row_record(buffer).map(Some).map_err(|error| self.at(place, &error))
+        self.verify(place, buffer).map(Some)
+    }
+
+    /// The file of a record, and how many bytes to read of it.
+    pub(crate) fn file_and_len(&self, place: Place) -> Result<(Arc<dyn File>, usize)> {
+        let file = self.file(place.handle)?;
+        // A class has a little more than its record, which may be the last of its file.
+        let behind = file.len()?.saturating_sub(u64::from(place.offset));
+        Ok((file, class_bytes(place.class).min(behind) as usize))
+    }
+
+    /// The record in bytes that were read at a place (SEGMENT-3, SEGMENT-4).
+    pub(crate) fn verify<'b>(&self, place: Place, bytes: &'b [u8]) -> Result<RowRecord<'b>> {
+        if self.of(place.handle).home() == Home::Released {
+            return Err(self.at(place, &Error::corruption("the segment was released")));
+        }
+        read_row_record(bytes).map_err(|error| self.at(place, &error))
     }
 
     /// An error with where it was met.

@@ -12,6 +12,7 @@ use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, thread};
 use spillway_memory::{MemoryEngine, MemoryInspection, MemorySettings};
+use spillway_storage::async_reads::AsyncReadSettings;
 use spillway_storage::plog::{KeptFiles, lanes_that_pay};
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, DiskLock, RealDisk};
@@ -636,9 +637,27 @@ fn open_memory(
     // Where the log is small, so is what is left beside it.
     let defaults = MemorySettings::default();
     let space_rest = defaults.space_rest.min(settings.log_bytes_max);
-    let settings = MemorySettings { space_rest, ..defaults };
+    let settings = MemorySettings {
+        space_rest,
+        async_reads: AsyncReadSettings {
+            lanes: read_queues(settings),
+            direct: false,
+            gathers: settings.has(Mechanism::GatheredReads),
+            waits_alone: settings.has(Mechanism::LoneWaits),
+        },
+        read_ahead: settings.has(Mechanism::ReadAhead),
+        ..defaults
+    };
     let log = Arc::new(KeptFiles::new(disk.clone(), log_dir));
     MemoryEngine::open(disk.clone(), &dir, settings, log, horizon, budget.clone())
+}
+
+/// An engine's queues for reads beside statements.
+fn read_queues(settings: &Settings) -> usize {
+    match settings.has(Mechanism::OverlappedReads) {
+        true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
+        false => 0,
+    }
 }
 
 /// The settings of the tiered engine of a database.
@@ -688,10 +707,7 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
         part_reads: settings.has(Mechanism::PartReads),
         range_filters: settings.has(Mechanism::RangeFilters),
         read_ahead: settings.has(Mechanism::ReadAhead),
-        read_queues: match settings.has(Mechanism::OverlappedReads) {
-            true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
-            false => 0,
-        },
+        read_queues: read_queues(settings),
         gathered_reads: settings.has(Mechanism::GatheredReads),
         lone_waits: settings.has(Mechanism::LoneWaits),
         direct_reads: settings.direct_reads,

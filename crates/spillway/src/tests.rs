@@ -624,37 +624,43 @@ fn data_is_on_the_tiers_that_the_settings_name() {
 /// A multi_get returns the same as single gets: for own writes, for rows in memory and for others.
 #[test]
 fn multi_get_answers_as_gets_do() {
-    // A disk of which the system caches nothing.
-    let disk = Arc::new(SimDisk::new(1));
-    let key = |number: u32| format!("key{number:05}").into_bytes();
-    let open = || {
-        let settings = Settings { memory_bytes: 64 << 20, ..Settings::default() };
-        Database::open_on(disk.clone(), "/db", settings).unwrap()
-    };
-    let db = open();
-    let txn = db.begin(TransactionOptions::new());
-    let table = txn.create_table("t", EngineKind::Tiered).unwrap();
-    (0..5000).for_each(|number| txn.put(table, &key(number), &vec![number as u8; 500]).unwrap());
-    txn.commit().wait().unwrap();
-    db.compact().unwrap();
-    db.close().unwrap();
-    drop(db);
-    let db = open();
-    let txn = db.begin(TransactionOptions::new());
-    let table = txn.table("t").unwrap();
-    txn.put(table, &key(3), b"own").unwrap();
-    txn.delete(table, &key(40)).unwrap();
-    let wanted: Vec<_> = (0..6000).step_by(37).chain([3, 40, 3]).map(key).collect();
-    let keys: Vec<&[u8]> = wanted.iter().map(|key| &key[..]).collect();
-    let values = txn.multi_get(table, &keys).unwrap();
-    let together = db.metrics().into_iter().find(|metric| metric.name == "tiered_prefetched_total");
-    assert!(together.unwrap().value > 50.0);
-    let mut value = Vec::new();
-    for (key, found) in keys.iter().zip(values) {
-        let there = txn.get(table, key, &mut value).unwrap();
-        assert_eq!(found, there.then(|| value.clone()), "{}", key.escape_ascii());
+    for (kind, figure) in [
+        (EngineKind::Tiered, "tiered_prefetched_total"),
+        (EngineKind::Memory, "memory_engine_prefetched_total"),
+    ] {
+        // A disk of which the system caches nothing.
+        let disk = Arc::new(SimDisk::new(1));
+        let key = |number: u32| format!("key{number:05}").into_bytes();
+        let open = || {
+            let settings = Settings { memory_bytes: 64 << 20, ..Settings::default() };
+            Database::open_on(disk.clone(), "/db", settings).unwrap()
+        };
+        let db = open();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.create_table("t", kind).unwrap();
+        (0..5000)
+            .for_each(|number| txn.put(table, &key(number), &vec![number as u8; 500]).unwrap());
+        txn.commit().wait().unwrap();
+        db.compact().unwrap();
+        db.close().unwrap();
+        drop(db);
+        let db = open();
+        let txn = db.begin(TransactionOptions::new());
+        let table = txn.table("t").unwrap();
+        txn.put(table, &key(3), b"own").unwrap();
+        txn.delete(table, &key(40)).unwrap();
+        let wanted: Vec<_> = (0..6000).step_by(37).chain([3, 40, 3]).map(key).collect();
+        let keys: Vec<&[u8]> = wanted.iter().map(|key| &key[..]).collect();
+        let values = txn.multi_get(table, &keys).unwrap();
+        let together = db.metrics().into_iter().find(|metric| metric.name == figure);
+        assert!(together.unwrap().value > 50.0);
+        let mut value = Vec::new();
+        for (key, found) in keys.iter().zip(values) {
+            let there = txn.get(table, key, &mut value).unwrap();
+            assert_eq!(found, there.then(|| value.clone()), "{}", key.escape_ascii());
+        }
+        assert_eq!(txn.multi_get(table, &[]).unwrap(), []);
     }
-    assert_eq!(txn.multi_get(table, &[]).unwrap(), []);
 }
 
 /// A get without a transaction returns the same as one in a transaction that begins at the same

@@ -2,11 +2,13 @@
 //!
 //! - [`disk`]: the contract of a device and its files;
 //! - [`queue`]: asynchronous reads and writes of files;
+//! - [`async_reads`]: reads that lookups leave to a queue;
 //! - [`record`]: small files that are written atomically;
 //! - [`real`]: the machine's file system;
 //! - [`sim`]: a disk in memory that loses, tears, fails and fills up;
 //! - [`plog`]: the append-only log, and its implementation in segment files.
 
+pub mod async_reads;
 pub mod disk;
 pub mod plog;
 pub mod queue;
@@ -17,5 +19,7 @@ pub mod sim;
 mod tests;
 
 pub use disk::{Disk, DiskLock, File, OpenMode};
-pub use queue::{ALIGN, AlignedBuffer, Cache, Completion, IoQueue, Means, QueueSettings};
+pub use queue::{
+    ALIGN, AlignedBuffer, Cache, Completion, IdleQueues, IoQueue, Means, QueueSettings,
+};
 pub use real::RealDisk;

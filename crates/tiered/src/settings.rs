@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use spillway_base::Csn;
+use spillway_storage::async_reads::AsyncReadSettings;
 
 use crate::access_pattern::TableUse;
 use crate::block::{BLOCK_BYTES, BlockSearch, HOT_BLOCK_BYTES};
@@ -10,7 +11,7 @@ use crate::block_search::Way;
 use crate::cache::{CacheBalancer, CacheSettings};
 use crate::coding::{Coding, Compression};
 use crate::compaction::Policy;
-use crate::extent::{AsyncReadSettings, ReadSettings};
+use crate::extent::ReadSettings;
 use crate::manifest::Place;
 use crate::picker::{CompactionKind, Shape};
 use crate::space::{DeviceClass, Tier};

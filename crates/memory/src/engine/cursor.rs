@@ -2,7 +2,9 @@
 //!
 //! A cursor collects some entries of the index at a time, and copies the rows that its snapshot
 //! sees. So it holds nothing of the engine between two steps but its snapshot (PINS-2). After a row
-//! was read from the log it looks at the index again, as its pin was gone meanwhile.
+//! was read from the log it looks at the index again, as its pin was gone meanwhile. A scan that
+//! may wait reads the evicted rows among its entries at once ([`super::prefetch`]); it then finds
+//! their records held, and needs no pin to go.
 
 use std::ops::Bound;
 use std::ops::Range;
@@ -10,12 +12,16 @@ use std::sync::Arc;
 
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
+use spillway_reclaim::epochs::Pin;
 
 use super::Inner;
+use super::prefetch::{Ahead, KEYS_AHEAD};
 use super::read::Seen;
 use crate::index::Entries;
+use crate::log_reads::RowKey;
 use crate::pins::Pinned;
 use crate::table::{DeletedRange, Table, hidden_by};
+use crate::version::{Place, class_bytes};
 
 /// Entries that a cursor collects first, and at most.
 const FIRST: usize = 16;
@@ -42,6 +48,8 @@ pub(super) struct MemoryCursor {
     position: Option<Vec<u8>>,
     buffer: Vec<u8>,
     rows: Vec<Row>,
+    /// Rows of these, by their numbers, that were read from the log, and where.
+    from_log: Vec<(usize, Place)>,
     /// The rows of the last step.
     given: Range<usize>,
     last_key: Option<Vec<u8>>,
@@ -73,6 +81,7 @@ impl MemoryCursor {
             position: None,
             buffer: Vec::new(),
             rows: Vec::new(),
+            from_log: Vec::new(),
             given: 0..0,
             last_key: None,
             entries: Entries::default(),
@@ -119,6 +128,7 @@ impl MemoryCursor {
             match engine.see(&self.table, rid, self.snapshot, &pin) {
                 Seen::Value(csn, value) => self.push(key, csn, value),
                 Seen::Deleted(_) | Seen::Nothing => {}
+                Seen::Place(place) if self.push_held(key, place) => {}
                 Seen::Place(_) if !self.rows.is_empty() => {
                     // The rows before it can be given without a wait (CURSOR-4).
                     done -= 1;
@@ -127,7 +137,12 @@ impl MemoryCursor {
                 Seen::Place(_) => {
                     // By its key: entries are not to be used once the pin was gone.
                     let mut value = std::mem::take(&mut self.value);
+                    let lacking = self.lacking(&entries, done - 1, access, &pin);
                     let read = pin.outside(|| {
+                        if lacking.len() > 1 {
+                            let table = self.table.clone();
+                            Ahead::new(&engine, table, &lacking, self.snapshot).of_scan().all();
+                        }
                         engine.get(&self.table, key, self.snapshot, access, &mut value)
                     });
                     match read {
@@ -146,6 +161,8 @@ impl MemoryCursor {
                 }
             }
         }
+        drop(pin);
+        self.bring_back();
         if let Some(last) = done.checked_sub(1) {
             let position = self.position.get_or_insert_default();
             position.clear();
@@ -157,6 +174,61 @@ impl MemoryCursor {
         }
         self.entries = entries;
         outcome
+    }
+
+    /// The keys of evicted rows among some entries, from this one on, that are to be read together;
+    /// none for who may not wait.
+    fn lacking<'e>(
+        &self,
+        entries: &'e Entries,
+        from: usize,
+        access: Access,
+        pin: &Pin<'_>,
+    ) -> Vec<&'e [u8]> {
+        let mut keys = Vec::new();
+        if access != Access::Blocking || !self.engine.settings.read_ahead {
+            return keys;
+        }
+        let mut room = self.engine.log.held_max() as u64 / 2;
+        for at in from..entries.len() {
+            let seen = self.engine.see(&self.table, entries.rid(at), self.snapshot, pin);
+            if let Seen::Place(place) = seen {
+                let bytes = class_bytes(place.class);
+                if bytes > room || keys.len() == KEYS_AHEAD {
+                    break;
+                }
+                room -= bytes;
+                keys.push(entries.key(at));
+            }
+        }
+        keys
+    }
+
+    /// Copies a row whose record is held, if the snapshot sees it. Whether it is held.
+    fn push_held(&mut self, key: &[u8], place: Place) -> bool {
+        let mut value = std::mem::take(&mut self.value);
+        let row = RowKey { table: self.table.id, key };
+        let held = self.engine.log.read_held(row, place, &mut value);
+        if let Some(csn) = held.filter(|csn| *csn <= self.snapshot) {
+            let before = self.rows.len();
+            self.push(key, csn, &value);
+            if self.rows.len() > before {
+                self.from_log.push((before, place));
+            }
+        }
+        self.value = value;
+        held.is_some()
+    }
+
+    /// Puts the rows whose records were held back into memory, as far as there is room.
+    fn bring_back(&mut self) {
+        for (number, place) in self.from_log.drain(..) {
+            let row = &self.rows[number];
+            let (key, value) = (&self.buffer[row.key.clone()], &self.buffer[row.value.clone()]);
+            if self.engine.bring_back(&self.table, key, place, row.csn, value) {
+                self.engine.log.forget(place);
+            }
+        }
     }
 
     fn push(&mut self, key: &[u8], csn: Csn, value: &[u8]) {

@@ -143,7 +143,7 @@ impl Inner {
             uncollected_bytes: self.uncollected_bytes(),
             unplaced_commits: self.unplaced.len() as u64,
             evicted_total: count(&self.counts.evicted),
-            log_reads_total: count(&self.counts.log_reads),
+            log_reads_total: self.log.counts()[0],
         }
     }
 }

@@ -19,6 +19,10 @@
 //!   checkpoint, and take at most a quarter of that until then. It comes without commits, too.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
 //!   that commits which are admitted beside each other fit together.
+//! - **MEMORY-6 (reads beside statements).** A read of an evicted row that a statement begins (E12)
+//!   ends in a record that the statement's next get finds (LOG-ROW-3), or in a failure that it
+//!   meets (LOG-ROW-5), whatever becomes of the row meanwhile. A statement comes again more than
+//!   once for one row only if the row was moved or evicted again in between.
 
 mod backup;
 mod checkpoint;
@@ -30,6 +34,7 @@ mod inspect;
 mod install;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod prefetch;
 mod read;
 mod recover;
 #[cfg(all(test, not(loom)))]
@@ -37,8 +42,10 @@ mod tests;
 mod verify;
 mod work;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -47,7 +54,7 @@ use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{
-    Access, Cursor, Debt, Engine, Found, Horizon, Metric, RangeEstimate, Replayed,
+    Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
 };
 use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
@@ -55,10 +62,12 @@ use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{
     Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId, thread,
 };
-use spillway_storage::Disk;
+use spillway_storage::async_reads::{AsyncReadSettings, AsyncReads};
 use spillway_storage::plog::KeptSegments;
+use spillway_storage::{Disk, IdleQueues};
 
 use crate::index::{Index, NodeMemory};
+use crate::log_reads::{LogReads, RowRead};
 use crate::pins::Pins;
 use crate::segments::Segments;
 use crate::store::Store;
@@ -66,6 +75,7 @@ use crate::table::Table;
 pub use backup::{MemoryPin, PinnedFile, is_pinned_name};
 use collect::Collector;
 use install::UnplacedCommits;
+use prefetch::Ahead;
 pub use verify::{MemoryVerified, verify};
 
 /// The engine's settings.
@@ -75,11 +85,27 @@ pub struct MemorySettings {
     pub space_max: f64,
     /// Bytes that they may take besides, so that small databases are left alone.
     pub space_rest: u64,
+    /// How reads go on beside statements, if a caller asks for them
+    /// ([`spillway_base::engine::Engine::begin_read`]). They go through the system's page cache in
+    /// any case, as the log's writer does.
+    pub async_reads: AsyncReadSettings,
+    /// Whether gets of many keys, and scans, read evicted rows before they need them.
+    pub read_ahead: bool,
 }
 
 impl Default for MemorySettings {
     fn default() -> MemorySettings {
-        MemorySettings { space_max: 2.0, space_rest: 64 << 20 }
+        MemorySettings {
+            space_max: 2.0,
+            space_rest: 64 << 20,
+            async_reads: AsyncReadSettings {
+                lanes: 1,
+                direct: false,
+                gathers: true,
+                waits_alone: true,
+            },
+            read_ahead: true,
+        }
     }
 }
 
@@ -88,7 +114,6 @@ type Tables = FxHashMap<TableId, Arc<Table>>;
 /// Counts since the opening.
 #[derive(Default)]
 struct Counts {
-    log_reads: AtomicU64,
     evicted: AtomicU64,
     collected: AtomicU64,
     checkpoints: AtomicU64,
@@ -105,7 +130,12 @@ struct Inner {
     store: Store,
     /// Memory of indexes.
     nodes: Arc<NodeMemory>,
-    segments: Segments,
+    segments: Arc<Segments>,
+    log: Arc<LogReads>,
+    /// Reads beside who needs them.
+    async_reads: AsyncReads<RowRead>,
+    /// Queues for the next ones who read several rows at once.
+    idle_queues: IdleQueues,
     pins: Arc<Pins>,
     tables: ArcSwap<Tables>,
     /// Held by who changes the set of tables.
@@ -273,6 +303,46 @@ impl Engine for MemoryEngine {
         // The snapshot is not registered, so that collection may have passed it before the read or
         // during it. Then the watermark is above the snapshot by now.
         Ok((self.0.pins.watermark() <= snapshot).then_some(found))
+    }
+
+    fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
+        let table = self.0.table_at(table, snapshot).ok().filter(|_| self.0.settings.read_ahead);
+        table.map_or(0, |table| Ahead::new(&self.0, table, keys, snapshot).all())
+    }
+
+    fn gets_ahead<'k>(
+        &'k self,
+        table: TableId,
+        keys: &'k [&'k [u8]],
+        snapshot: Csn,
+    ) -> Option<Box<dyn GetsAhead + 'k>> {
+        let table = self.0.table_at(table, snapshot).ok()?;
+        let is_worth_while = keys.len() > 1 && self.0.settings.read_ahead;
+        is_worth_while
+            .then(|| Box::new(Ahead::new(&self.0, table, keys, snapshot)) as Box<dyn GetsAhead>)
+    }
+
+    fn overlap_reads(&self) -> Vec<OwnedFd> {
+        let how = AsyncReadSettings { direct: false, ..self.0.settings.async_reads };
+        self.0.async_reads.open(&*self.0.disk, how)
+    }
+
+    fn begin_read(&self, table: TableId, key: &[u8], snapshot: Csn, waker: &Waker) -> bool {
+        let tables = self.0.tables.load();
+        let lacks = tables.get(&table).and_then(|table| self.0.lacks(table, key, snapshot));
+        lacks.is_some_and(|read| self.0.async_reads.begin(read, waker))
+    }
+
+    fn keeps_reads(&self) -> bool {
+        self.0.async_reads.keeps_some()
+    }
+
+    fn submit_reads(&self) -> bool {
+        self.0.async_reads.submit()
+    }
+
+    fn end_reads(&self) {
+        self.0.async_reads.end();
     }
 
     fn newest(

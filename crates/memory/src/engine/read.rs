@@ -4,12 +4,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use spillway_base::engine::{Access, Found, RangeEstimate};
-use spillway_base::sync::atomic::Ordering;
-use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result};
+use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
 use spillway_reclaim::epochs::Pin;
 
 use super::Inner;
 use crate::index::Entries;
+use crate::log_reads::{RowKey, RowRead};
 use crate::rid::Rid;
 use crate::store::Retired;
 use crate::table::{Table, hidden_by};
@@ -111,7 +111,9 @@ impl Inner {
                 Ok(csn) if csn > snapshot => return Ok(Found::Nothing),
                 Ok(csn) => {
                     drop(pin);
-                    self.bring_back(table, key, place, csn, value);
+                    if self.bring_back(table, key, place, csn, value) {
+                        self.log.forget(place);
+                    }
                     return Ok(Found::Value(csn));
                 }
                 Err(error) if error.kind() == ErrorKind::Corruption => failure = Some(error),
@@ -121,7 +123,7 @@ impl Inner {
         Err(failure.expect("it was tried"))
     }
 
-    /// Reads the value of a row's record (SEGMENT-3).
+    /// Reads the value of a row's record.
     pub(super) fn read_place(
         &self,
         table: &Table,
@@ -130,34 +132,35 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Csn> {
-        let would_block =
-            || Error::new(ErrorKind::WouldBlock, "the row is only in the log, on a device");
-        if access == Access::MemoryOnly {
-            return Err(would_block());
-        }
-        let mut buffer = Vec::new();
-        let record = self
-            .segments
-            .read(place, access == Access::Blocking, &mut buffer)?
-            .ok_or_else(would_block)?;
-        let Some(bytes) = record.value.filter(|_| record.table == table.id && record.key == key)
-        else {
-            let error = Error::corruption("another row's record is where a row's ought to be");
-            return Err(self.segments.at(place, &error));
-        };
-        value.clear();
-        value.extend_from_slice(bytes);
-        self.counts.log_reads.fetch_add(1, Ordering::Relaxed);
-        Ok(record.csn)
+        self.log.read(RowKey { table: table.id, key }, place, access, value)
     }
 
-    /// Puts a row that was read from the log back into memory, if there is room.
-    fn bring_back(&self, table: &Arc<Table>, key: &[u8], place: Place, csn: Csn, value: &[u8]) {
+    /// What a get of a key lacks that is only in the log; `None` if the get needs no device, or has
+    /// to meet a failure itself.
+    pub(super) fn lacks(&self, table: &Table, key: &[u8], snapshot: Csn) -> Option<RowRead> {
+        let pin = self.store.pin();
+        let rid = table.index.get(key, &pin)?;
+        let Seen::Place(place) = self.see(table, rid, snapshot, &pin) else { return None };
+        drop(pin);
+        let row = RowKey { table: table.id, key };
+        (!self.log.holds(place)).then(|| RowRead::new(&self.log, row, place))?
+    }
+
+    /// Puts a row that was read from the log back into memory, if there is room. Whether no read of
+    /// the row's newest version needs the log any more.
+    pub(super) fn bring_back(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        place: Place,
+        csn: Csn,
+        value: &[u8],
+    ) -> bool {
         if !self.has_room_for(value.len()) {
-            return;
+            return false;
         }
         let pin = self.store.pin();
-        let Some(rid) = table.index.get(key, &pin) else { return };
+        let Some(rid) = table.index.get(key, &pin) else { return true };
         let made = self.store.make(&Fields {
             csn,
             table: table.id.ordinal(),
@@ -166,6 +169,9 @@ impl Inner {
             content: Content::Value(value),
             next: Word::EMPTY,
         });
+        let made_version = self.store.version(made, &pin);
+        // Somebody reads it now: the next visit of eviction passes it over.
+        made_version.note_use();
         let mut entry = table.rows.lock(rid.slot());
         match entry.word().target() {
             Target::Place(now) if now == place => entry.set_as_it_was(Word::version(made)),
@@ -176,17 +182,22 @@ impl Inner {
                     && self.store.version(at, &pin).csn() == csn =>
             {
                 let stub = self.store.version(at, &pin);
-                let made_version = self.store.version(made, &pin);
                 made_version.set_next(stub.next());
                 entry.set_as_it_was(Word::version(made));
                 drop(entry);
                 self.store.retire([Retired::Version(at)]);
             }
-            _ => {
+            target => {
                 drop(entry);
                 self.store.discard(made);
+                return match target {
+                    // Another thread was faster, or a snapshot reads the place behind this version.
+                    Target::Version(at) => self.store.version(at, &pin).place() == Ok(place),
+                    Target::Place(_) | Target::Empty => true,
+                };
             }
         }
+        true
     }
 
     pub(super) fn estimate(

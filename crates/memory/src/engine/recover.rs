@@ -12,8 +12,9 @@ use spillway_base::engine::Horizon;
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, thread};
+use spillway_storage::async_reads::AsyncReads;
 use spillway_storage::plog::KeptSegments;
-use spillway_storage::{Disk, File, OpenMode};
+use spillway_storage::{Disk, File, IdleQueues, OpenMode};
 
 use super::checkpoint::Checkpoints;
 use super::collect::{Collector, Item};
@@ -22,6 +23,7 @@ use super::install::UnplacedCommits;
 use super::work::Work;
 use super::{Counts, Inner, MemoryEngine, MemorySettings, Tables};
 use crate::index::NodeMemory;
+use crate::log_reads::LogReads;
 use crate::manifest::{Manifest, ROWS, TableFiles, file_name};
 use crate::pins::Pins;
 use crate::rid::Rid;
@@ -68,7 +70,7 @@ pub(super) fn open(
     disk.create_dir_all(dir)?;
     let manifest = Manifest::read(&*disk, dir)?.unwrap_or_default();
     let files = Box::new(Files { disk: disk.clone(), dir: dir.to_owned() });
-    let segments = Segments::new(log, files, manifest.number);
+    let segments = Arc::new(Segments::new(log, files, manifest.number));
     if !segments.restore(&manifest.segments) {
         return Err(Error::corruption("the memory engine's checkpoint names a segment twice"));
     }
@@ -77,7 +79,10 @@ pub(super) fn open(
         dir: dir.to_owned(),
         store: Store::new(&budget),
         nodes: Arc::new(NodeMemory::charged(Slabs::new(&budget))),
+        log: Arc::new(LogReads::new(&segments, &budget)),
         segments,
+        async_reads: AsyncReads::default(),
+        idle_queues: IdleQueues::default(),
         pins: Pins::new(horizon),
         tables: ArcSwap::default(),
         changing: Mutex::new(()),

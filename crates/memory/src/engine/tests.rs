@@ -21,6 +21,7 @@ use super::{MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
 mod inspect;
+mod reads;
 
 const LOG: &str = "/log";
 const DATA: &str = "/memory";
@@ -146,7 +147,7 @@ fn open(disk: &Arc<SimDisk>, horizon: &Arc<TestHorizon>, budget: &Budget) -> Res
     MemoryEngine::open(
         disk.clone(),
         Path::new(DATA),
-        MemorySettings { space_max: 1.2, space_rest: 0 },
+        MemorySettings { space_max: 1.2, space_rest: 0, ..MemorySettings::default() },
         Arc::new(KeptFiles::new(disk.clone(), Path::new(LOG))),
         horizon.clone(),
         budget.clone(),
@@ -395,15 +396,16 @@ impl World {
     /// Everything is durable at a crash, as the log syncs each commit: it is recovered.
     fn crash(&mut self) {
         let counts = &self.engine.0.counts;
+        let [read, ..] = self.engine.0.log.counts();
+        self.counted[0] += read;
         let counts = [
-            &counts.log_reads,
             &counts.evicted,
             &counts.collected,
             &counts.checkpoints,
             &counts.compacted_bytes,
             &counts.released,
         ];
-        for (sum, count) in self.counted.iter_mut().zip(counts) {
+        for (sum, count) in self.counted[1..].iter_mut().zip(counts) {
             *sum += count.load(std::sync::atomic::Ordering::Relaxed);
         }
         self.engine.close();

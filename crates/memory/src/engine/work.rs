@@ -125,6 +125,7 @@ impl ManagedEngine for MemoryEngine {
         self.0.work.closed.store(true, Ordering::SeqCst);
         // A checkpoint or a compaction that is under way ends first.
         drop(self.0.work.running.lock());
+        self.0.async_reads.finish();
     }
 }
 
@@ -370,6 +371,11 @@ impl Inner {
             ),
             gauge("memory_engine_live_bytes", "Of those, the bytes of current rows.", live),
             gauge(
+                "memory_engine_held_bytes",
+                "Memory of records that were read from the log and that no get has taken.",
+                self.log.held_bytes() as u64,
+            ),
+            gauge(
                 "memory_engine_unplaced_commits",
                 "Commits whose place in the log is not known yet.",
                 self.unplaced.len() as u64,
@@ -395,18 +401,34 @@ impl Inner {
     }
 
     fn count_metrics(&self) -> Vec<Metric> {
-        let count = |name, help, value: &AtomicU64| Metric {
-            name,
-            help,
-            counter: true,
-            value: value.load(Ordering::Relaxed) as f64,
-        };
+        let figure =
+            |name, help, value: u64| Metric { name, help, counter: true, value: value as f64 };
+        let count =
+            |name, help, value: &AtomicU64| figure(name, help, value.load(Ordering::Relaxed));
         let counts = &self.counts;
+        let [read, prefetched, read_ahead] = self.log.counts();
+        let (begun, shared) = self.async_reads.begun_and_shared();
         vec![
-            count(
-                "memory_engine_log_reads_total",
-                "Rows that were read from the log.",
-                &counts.log_reads,
+            figure("memory_engine_log_reads_total", "Rows that were read from the log.", read),
+            figure(
+                "memory_engine_prefetched_total",
+                "Of these, rows read together for several gets.",
+                prefetched,
+            ),
+            figure(
+                "memory_engine_read_ahead_total",
+                "Of these, rows that scans read together.",
+                read_ahead,
+            ),
+            figure(
+                "memory_engine_reads_begun_total",
+                "Asynchronous reads of rows for waiting statements.",
+                begun,
+            ),
+            figure(
+                "memory_engine_reads_shared_total",
+                "Statements that joined an asynchronous read in progress.",
+                shared,
             ),
             count("memory_engine_evicted_total", "Rows that left memory.", &counts.evicted),
             count(

@@ -11,21 +11,30 @@ use crate::client::{Client, TestServer, until};
 
 const ROWS: usize = 400;
 
+/// The engines. Rows of both are on the device only, after the database was opened anew.
+const ENGINES: [&str; 2] = ["TIERED", "MEMORY_OPTIMIZED"];
+
 /// A server with one worker over a table `t` of which nothing is in memory, and another, `w`, that
 /// is there.
 fn cold(disk: &SimDisk, overlaps: bool) -> TestServer {
     cold_with(disk, overlaps, false)
 }
 
+/// The same, of a table of this engine.
+fn cold_in(disk: &SimDisk, engine: &str, overlaps: bool) -> TestServer {
+    cold_for(disk, engine, overlaps, false, 1, false)
+}
+
 /// The same, of which data files may be read past the page cache.
 fn cold_with(disk: &SimDisk, overlaps: bool, direct: bool) -> TestServer {
-    cold_for(disk, overlaps, direct, 1, false)
+    cold_for(disk, "TIERED", overlaps, direct, 1, false)
 }
 
 /// With so many workers; `lone` ones may wait for their device where nobody else has anything to
 /// do.
 fn cold_for(
     disk: &SimDisk,
+    engine: &str,
     overlaps: bool,
     direct: bool,
     workers: usize,
@@ -50,7 +59,8 @@ fn cold_for(
     // do.
     let server = TestServer::over(open(false), settings.clone());
     let mut root = server.client();
-    root.run("CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(300))");
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(300))";
+    root.run(format!("{table} ENGINE={engine}"));
     root.run("CREATE TABLE w (id INT PRIMARY KEY, n INT)");
     let row = |id| format!("({id}, {id}, '{}')", "x".repeat(200 + id % 100));
     let rows: Vec<String> = (0..ROWS).map(row).collect();
@@ -76,7 +86,35 @@ fn figure(server: &TestServer, name: &str) -> u64 {
 
 /// Statements that were left for a read.
 fn left(server: &TestServer) -> u64 {
-    figure(server, "tiered_reads_begun_total") + figure(server, "tiered_reads_shared_total")
+    ["tiered_reads", "memory_engine_reads"]
+        .map(|reads| {
+            ["begun", "shared"].map(|what| figure(server, &format!("{reads}_{what}_total")))
+        })
+        .iter()
+        .flatten()
+        .sum()
+}
+
+/// A worker that reads an evicted row of the memory engine goes on with other statements.
+#[test]
+fn a_read_of_an_evicted_row_that_hangs_keeps_nobody_else_waiting() {
+    for overlaps in [false, true] {
+        let disk = SimDisk::new(1);
+        let server = cold_in(&disk, ENGINES[1], overlaps);
+        let (mut one, mut other) = (server.client(), server.client());
+        let held = disk.hold_reads();
+        send(&mut one, "SELECT n FROM t WHERE id = 7");
+        held.wait_for(1);
+        for _ in 0..3 {
+            assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+        }
+        assert_eq!(left(&server), u64::from(overlaps));
+        drop(held);
+        assert_eq!(one.answer().one(), "7");
+        assert_eq!(left(&server), u64::from(overlaps), "it came again once");
+        assert_eq!(other.run("SELECT SUM(n) FROM t WHERE id BETWEEN 1 AND 300").one(), "45150");
+        assert!(figure(&server, "memory_engine_read_ahead_total") > 250);
+    }
 }
 
 #[test]
@@ -110,12 +148,15 @@ fn a_read_hangs(overlaps: bool, direct: bool) {
 /// reads together, keeps no other client waiting.
 #[test]
 fn a_statement_that_reads_many_rows_at_once_keeps_nobody_else_waiting() {
-    for direct in [false, true] {
+    for (engine, direct) in [("TIERED", false), ("TIERED", true), ("MEMORY_OPTIMIZED", false)] {
         let disk = SimDisk::new(1);
-        let server = cold_with(&disk, true, direct);
+        let server = cold_for(&disk, engine, true, direct, 1, false);
         let (mut one, mut other) = (server.client(), server.client());
         let ids: Vec<String> = (0..7).map(|at| (57 * at).to_string()).collect();
-        let together = || figure(&server, "tiered_prefetched_total");
+        let together = || match engine {
+            "TIERED" => figure(&server, "tiered_prefetched_total"),
+            _ => figure(&server, "memory_engine_prefetched_total"),
+        };
         let held = disk.hold_reads();
         send(&mut one, &format!("SELECT SUM(n) FROM t WHERE id IN ({})", ids.join(", ")));
         for _ in 0..3 {
@@ -132,79 +173,92 @@ fn a_statement_that_reads_many_rows_at_once_keeps_nobody_else_waiting() {
 /// Statements of every kind that look rows up.
 #[test]
 fn who_waits_for_a_device_costs_no_thread() {
-    let disk = SimDisk::new(1);
-    let server = cold(&disk, true);
-    let mut root = server.client();
-    let kinds = [
-        "SELECT n FROM t WHERE id = {}",
-        "UPDATE t SET n = n + 1000 WHERE id = {}",
-        "SELECT n FROM t WHERE id = {} FOR UPDATE",
-        "DELETE FROM t WHERE id = {}",
-    ];
-    let mut clients: Vec<Client> = (0..80).map(|_| server.client()).collect();
-    let held = disk.hold_reads();
-    for (at, client) in clients.iter_mut().enumerate() {
-        client.command(3, kinds[at % 4].replace("{}", &(5 * at).to_string()).as_bytes());
-    }
-    until(|| left(&server) == 80);
-    assert!(figure(&server, "workers_now") < 5);
-    // All lack the same: what says where the blocks are.
-    assert_eq!(figure(&server, "tiered_reads_begun_total"), 1);
-    assert_eq!(root.run("SELECT n FROM w").one(), "1");
-    drop(held);
-    for (at, client) in clients.iter_mut().enumerate() {
-        let answer = client.answer();
-        match at % 4 {
-            0 | 2 => assert_eq!(answer.one(), (5 * at).to_string()),
-            _ => assert_eq!(answer.affected(), 1),
+    for engine in ENGINES {
+        let disk = SimDisk::new(1);
+        let server = cold_in(&disk, engine, true);
+        let mut root = server.client();
+        let kinds = [
+            "SELECT n FROM t WHERE id = {}",
+            "UPDATE t SET n = n + 1000 WHERE id = {}",
+            "SELECT n FROM t WHERE id = {} FOR UPDATE",
+            "DELETE FROM t WHERE id = {}",
+        ];
+        let mut clients: Vec<Client> = (0..80).map(|_| server.client()).collect();
+        let held = disk.hold_reads();
+        for (at, client) in clients.iter_mut().enumerate() {
+            client.command(3, kinds[at % 4].replace("{}", &(5 * at).to_string()).as_bytes());
         }
+        until(|| left(&server) == 80);
+        assert!(figure(&server, "workers_now") < 5);
+        // In the tiered engine all lack the same: what says where the blocks are.
+        let begun = ["tiered", "memory_engine"]
+            .map(|of| figure(&server, &format!("{of}_reads_begun_total")));
+        assert_eq!(begun, if engine == "TIERED" { [1, 0] } else { [0, 80] });
+        assert_eq!(root.run("SELECT n FROM w").one(), "1");
+        drop(held);
+        for (at, client) in clients.iter_mut().enumerate() {
+            let answer = client.answer();
+            match at % 4 {
+                0 | 2 => assert_eq!(answer.one(), (5 * at).to_string()),
+                _ => assert_eq!(answer.affected(), 1),
+            }
+        }
+        let changed: usize = (0..20).map(|at| 1000 - 5 * (4 * at + 3)).sum();
+        let all = ROWS * (ROWS - 1) / 2;
+        assert_eq!(root.run("SELECT SUM(n) FROM t").one(), (all + changed).to_string());
     }
-    let changed: usize = (0..20).map(|at| 1000 - 5 * (4 * at + 3)).sum();
-    let all = ROWS * (ROWS - 1) / 2;
-    assert_eq!(root.run("SELECT SUM(n) FROM t").one(), (all + changed).to_string());
 }
 
 /// A client gets the same error from a failed read whether or not the worker left the statement.
 #[test]
 fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
-    let told =
-        [(false, false), (true, false), (false, true), (true, true)].map(|(overlaps, direct)| {
+    for (engine, extensions) in ENGINES.into_iter().zip([&["data"][..], &["plog", "kept"]]) {
+        let ways = [(false, false), (true, false), (false, true), (true, true)];
+        let told = ways.map(|(overlaps, direct)| {
             let disk = SimDisk::new(1);
-            let server = cold_with(&disk, overlaps, direct);
+            let server = cold_for(&disk, engine, overlaps, direct, 1, false);
             let mut client = server.client();
-            let is_data =
-                |path: &Path| path.extension().is_some_and(|extension| extension == "data");
-            let (data, len) = disk.files().into_iter().find(|(path, _)| is_data(path)).unwrap();
-            disk.fail_reads(&data);
+            let has_rows = |path: &Path| {
+                let extension = path.extension().and_then(|extension| extension.to_str());
+                extension.is_some_and(|extension| extensions.contains(&extension))
+            };
+            let files = disk.files().into_iter().filter(|(path, _)| has_rows(path));
+            let files: Vec<_> = files.collect();
+            files.iter().for_each(|(path, _)| disk.fail_reads(path));
             let unreadable = client.query("SELECT n FROM t WHERE id = 7");
             disk.heal();
             assert_eq!(client.run("SELECT n FROM t WHERE id = 7").one(), "7");
-            (0..len.min(200_000)).for_each(|at| disk.rot(&data, at, 0x10));
+            for (path, len) in &files {
+                (0..(*len).min(200_000)).for_each(|at| disk.rot(path, at, 0x10));
+            }
             let damaged = client.query("SELECT n FROM t WHERE id = 399");
             assert_eq!(left(&server) > 0, overlaps);
             assert!(unreadable.code() > 0 && damaged.code() > 0);
             format!("{unreadable:?} {damaged:?}")
         });
-    assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+        assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+    }
 }
 
 /// ASYNC-READ-7: whether the first one waits with its thread or is left, whoever comes meanwhile is
 /// served.
 #[test]
 fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
-    let disk = SimDisk::new(1);
-    let server = cold_for(&disk, true, true, 3, true);
-    let (mut one, mut other) = (server.client(), server.client());
-    let held = disk.hold_reads();
-    send(&mut one, "SELECT n FROM t WHERE id = 399");
-    held.wait_for(1);
-    for _ in 0..3 {
-        assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+    for engine in ENGINES {
+        let disk = SimDisk::new(1);
+        let server = cold_for(&disk, engine, true, true, 3, true);
+        let (mut one, mut other) = (server.client(), server.client());
+        let held = disk.hold_reads();
+        send(&mut one, "SELECT n FROM t WHERE id = 399");
+        held.wait_for(1);
+        for _ in 0..3 {
+            assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+        }
+        send(&mut other, "SELECT n FROM t WHERE id = 1");
+        assert_eq!(server.client().run("SELECT n FROM w").one(), "4");
+        drop(held);
+        assert_eq!((one.answer().one(), other.answer().one()), ("399".into(), "1".into()));
     }
-    send(&mut other, "SELECT n FROM t WHERE id = 1");
-    assert_eq!(server.client().run("SELECT n FROM w").one(), "4");
-    drop(held);
-    assert_eq!((one.answer().one(), other.answer().one()), ("399".into(), "1".into()));
 }
 
 /// One who came back from a wait, and is one too many, goes to rest after its statement: the read
@@ -212,7 +266,7 @@ fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
 #[test]
 fn a_read_that_was_begun_by_one_too_many_is_handed_over() {
     let disk = SimDisk::new(1);
-    let server = cold_for(&disk, true, true, 2, true);
+    let server = cold_for(&disk, "TIERED", true, true, 2, true);
     let (mut holder, mut waiting) = (server.client(), server.client());
     let (mut one, mut other) = (server.client(), server.client());
     assert_eq!(holder.run("SELECT GET_LOCK('x', 0)").one(), "1");
@@ -242,71 +296,77 @@ fn a_read_that_was_begun_by_one_too_many_is_handed_over() {
 /// What the system does not take from a statement, nobody has to come by for: it is asked again.
 #[test]
 fn a_read_that_the_system_refuses_is_handed_over_later() {
-    let disk = SimDisk::new(1);
-    let server = cold(&disk, true);
-    let (mut one, mut other) = (server.client(), server.client());
-    disk.refuse_submissions(true);
-    let before = left(&server);
-    send(&mut one, "SELECT n FROM t WHERE id = 7");
-    until(|| left(&server) > before);
-    for _ in 0..3 {
-        assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+    for engine in ENGINES {
+        let disk = SimDisk::new(1);
+        let server = cold_in(&disk, engine, true);
+        let (mut one, mut other) = (server.client(), server.client());
+        disk.refuse_submissions(true);
+        let before = left(&server);
+        send(&mut one, "SELECT n FROM t WHERE id = 7");
+        until(|| left(&server) > before);
+        for _ in 0..3 {
+            assert_eq!(other.run("UPDATE w SET n = n + 1").affected(), 1);
+        }
+        disk.refuse_submissions(false);
+        assert_eq!(one.answer().one(), "7");
     }
-    disk.refuse_submissions(false);
-    assert_eq!(one.answer().one(), "7");
 }
 
 #[test]
 fn a_statement_that_is_killed_does_not_wait_for_its_device() {
-    let disk = SimDisk::new(1);
-    let server = cold(&disk, true);
-    let (mut root, mut one) = (server.client(), server.client());
-    let id = one.run("SELECT CONNECTION_ID()").one();
-    for (kill, sql) in [
-        ("KILL QUERY", "UPDATE t SET n = 0 WHERE id = 7"),
-        ("KILL QUERY", "SELECT n FROM t WHERE id = 150"),
-        ("KILL", "SELECT n FROM t WHERE id = 300"),
-    ] {
-        let held = disk.hold_reads();
-        let before = left(&server);
-        send(&mut one, sql);
-        until(|| left(&server) > before);
-        root.run(format!("{kill} {id}"));
-        assert_eq!(one.answer().code(), 1317);
-        drop(held);
+    for engine in ENGINES {
+        let disk = SimDisk::new(1);
+        let server = cold_in(&disk, engine, true);
+        let (mut root, mut one) = (server.client(), server.client());
+        let id = one.run("SELECT CONNECTION_ID()").one();
+        for (kill, sql) in [
+            ("KILL QUERY", "UPDATE t SET n = 0 WHERE id = 7"),
+            ("KILL QUERY", "SELECT n FROM t WHERE id = 150"),
+            ("KILL", "SELECT n FROM t WHERE id = 300"),
+        ] {
+            let held = disk.hold_reads();
+            let before = left(&server);
+            send(&mut one, sql);
+            until(|| left(&server) > before);
+            root.run(format!("{kill} {id}"));
+            assert_eq!(one.answer().code(), 1317);
+            drop(held);
+        }
+        assert_eq!(root.run("SELECT SUM(n) FROM t").one(), (ROWS * (ROWS - 1) / 2).to_string());
     }
-    assert_eq!(root.run("SELECT SUM(n) FROM t").one(), (ROWS * (ROWS - 1) / 2).to_string());
 }
 
 /// Its row is not locked for longer than its read takes, and its transaction is undone.
 #[test]
 fn who_goes_while_a_device_reads_leaves_nothing_behind() {
-    let disk = SimDisk::new(1);
-    let server = cold(&disk, true);
-    let mut root = server.client();
-    let held = disk.hold_reads();
-    for id in 0..10 {
+    for engine in ENGINES {
+        let disk = SimDisk::new(1);
+        let server = cold_in(&disk, engine, true);
+        let mut root = server.client();
+        let held = disk.hold_reads();
+        for id in 0..10 {
+            let mut one = server.client();
+            one.run("BEGIN");
+            one.run(format!("INSERT INTO w VALUES (2 + {id}, 2)"));
+            let before = left(&server);
+            send(&mut one, &format!("UPDATE t SET n = 0 WHERE id = {id}"));
+            until(|| left(&server) > before);
+            drop(one);
+        }
+        drop(held);
+        assert_eq!(root.run("UPDATE t SET n = n + 1 WHERE id < 10").affected(), 10);
+        assert_eq!(root.run("SELECT COUNT(*) FROM w").one(), "1");
+        // The server's end does not wait for the device; the database's has the read over.
+        let held = disk.hold_reads();
         let mut one = server.client();
-        one.run("BEGIN");
-        one.run(format!("INSERT INTO w VALUES (2 + {id}, 2)"));
         let before = left(&server);
-        send(&mut one, &format!("UPDATE t SET n = 0 WHERE id = {id}"));
+        send(&mut one, "SELECT n FROM t WHERE id = 250");
+        let database = server.instance.database().clone();
         until(|| left(&server) > before);
-        drop(one);
+        server.server.stop();
+        drop(held);
+        database.close().unwrap();
     }
-    drop(held);
-    assert_eq!(root.run("UPDATE t SET n = n + 1 WHERE id < 10").affected(), 10);
-    assert_eq!(root.run("SELECT COUNT(*) FROM w").one(), "1");
-    // The server's end does not wait for the device; the database's has the read over.
-    let held = disk.hold_reads();
-    let mut one = server.client();
-    let before = left(&server);
-    send(&mut one, "SELECT n FROM t WHERE id = 250");
-    let database = server.instance.database().clone();
-    until(|| left(&server) > before);
-    server.server.stop();
-    drop(held);
-    database.close().unwrap();
 }
 
 /// What nothing undoes is done once, whatever a statement reads after it: only the look-up of its

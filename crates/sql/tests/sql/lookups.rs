@@ -33,8 +33,9 @@ fn session(instance: &Instance, id: u64) -> Session {
 /// The reads that were made for several rows at once.
 fn read_together(instance: &Instance) -> u64 {
     let figures = instance.database().metrics();
-    let figure = figures.iter().find(|figure| figure.name == "tiered_prefetched_total").unwrap();
-    figure.value as u64
+    let names = ["tiered_prefetched_total", "memory_engine_prefetched_total"];
+    let together = figures.iter().filter(|figure| names.contains(&figure.name));
+    together.map(|figure| figure.value as u64).sum()
 }
 
 /// The rows that came, and the number of the error that ended them.

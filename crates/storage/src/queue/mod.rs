@@ -137,6 +137,7 @@
 //! ```
 
 mod buffer;
+mod idle;
 mod operation;
 mod real;
 mod ring;
@@ -150,6 +151,7 @@ use std::sync::Arc;
 use spillway_base::{Error, Result};
 
 pub use buffer::{ALIGN, AlignedBuffer};
+pub use idle::IdleQueues;
 pub(crate) use operation::read_now_past;
 pub use real::Means;
 pub(crate) use real::{open, open_by};

@@ -180,6 +180,12 @@ impl SimDisk {
         self.0.lock().refuses_submissions = refuses;
     }
 
+    /// The most operations of queues that were in flight at once since the last call.
+    #[must_use]
+    pub fn take_in_flight_most(&self) -> usize {
+        std::mem::take(&mut self.0.lock().flights.most)
+    }
+
     /// Has the device do only a part of this many of the reads that queues give back next which
     /// gather: these keep the rest, to be handed over as anything they are given (IO-QUEUE-10).
     pub fn part_reads(&self, count: usize) {

@@ -21,6 +21,8 @@ use crate::queue::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read
 pub(super) struct Flights {
     next: u64,
     by_number: BTreeMap<u64, Flight>,
+    /// The most at once.
+    pub(super) most: usize,
 }
 
 /// What an operation in flight does.
@@ -75,6 +77,7 @@ impl State {
         let number = self.flights.next;
         self.flights.next += 1;
         self.flights.by_number.insert(number, flight);
+        self.flights.most = self.flights.most.max(self.flights.by_number.len());
         number
     }
 

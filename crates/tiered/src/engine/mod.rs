@@ -64,7 +64,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 use crate::cache::RowCache;
 use crate::compaction::{Accelerator, Cpu};
 use crate::engine::prefetch::Ahead;
-use crate::extent::{ExtentHandle, ReadContext};
+use crate::extent::{ExtentHandle, ExtentRead, ReadContext};
 use crate::filter;
 use crate::inspect::History;
 use crate::level::{Levels, LevelsEdit, Slice};
@@ -662,7 +662,8 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table) else { return false };
         let lacks = table.parts().of(key).view_now().missing(key, snapshot, &mut Vec::new());
         let Some((extent, what)) = lacks else { return false };
-        let begun = self.0.context.async_reads.begin(&extent, what, waker);
+        let read = ExtentRead { extent: extent.clone(), missing: what };
+        let begun = self.0.context.async_reads.begin(read, waker);
         if begun {
             self.0.context.note_ghost_miss_of_row(filter::hash(key), &extent);
         }

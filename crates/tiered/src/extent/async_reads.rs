@@ -1,377 +1,44 @@
-//! Asynchronous reads: blocks that lookups miss are read while their threads do something else.
-//!
-//! A thread that waits for a device has to be replaced by another thread and woken later. A lookup
-//! that learns instead that its block is being read costs no thread. As many reads are in flight as
-//! the device does at once, and the thread that learns of a finished read inserts the block into
-//! the cache and wakes the waiters.
-//!
-//! # Guarantees
-//! - **ASYNC-READ-1 (every waiter is woken).** A waiter of a read in flight is woken once the read
-//!   is over, whatever its result, by the next call of [`AsyncReads::end`]. The queues' descriptors
-//!   become readable then.
-//! - **ASYNC-READ-2 (one read for all).** At most one read of a table or a block is in flight at a
-//!   time, and all lookups that need it wait for that one.
-//! - **ASYNC-READ-3 (no failure is lost, none is made up).** A read that failed, or found damage,
-//!   is not started again before a lookup has returned for it and learned that nothing is in
-//!   flight. That lookup reads the block itself and meets the failure, if there still is one. So no
-//!   lookup returns for ever.
-//! - **ASYNC-READ-4 (bounded).** Each queue has at most [`DEPTH`] reads in flight, charged to the
-//!   budget with their memory. With a full queue, a lookup learns that nothing is in flight.
-//! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its extent, and so everything that
-//!   reads use. After [`AsyncReads::finish`] no read is in flight, and none begins.
-//! - **ASYNC-READ-6 (together).** A read that was begun may be kept, at most [`GATHERED_MAX`] for
-//!   each queue, until [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted
-//!   together. [`AsyncReads::keeps_some`] reports kept reads until the system has taken all of
-//!   them, also the rest of a read that its device did in part, and also after a panic.
-//! - **ASYNC-READ-7 (alone).** If nothing is in flight, and the caller's threads have nothing else
-//!   to do ([`thread::is_quiet`]), nothing is begun, if the queues were opened so: waiting for the
-//!   device is then quicker.
-//!
-//! One system call submits several reads to a device, which is much of a read's cost in a virtual
-//! machine. A thread that begins reads does other ready work first and then submits them. Without
-//! other work it submits at once.
-//!
-//! Reads go through the page cache, unless readers are set to bypass it. A lookup first asks the
-//! page cache ([`spillway_storage::File::read_now`]), and Linux begins to read what it does not
-//! have. Past the page cache the same bytes would then be read twice. Readers that bypass the page
-//! cache do not ask it.
+//! Asynchronous reads of extents' blocks and tables ([`spillway_storage::async_reads`]).
 
-use std::hash::BuildHasher;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::task::Waker;
+use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
+use spillway_base::Result;
 use spillway_base::budget::Charge;
-use spillway_base::lock::Mutex;
-use spillway_base::thread;
-use spillway_storage::{AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
+use spillway_storage::File;
+use spillway_storage::async_reads::AsyncRead;
 
 use super::Missing;
-use super::direct_io::KEPT_BYTES;
 use super::handle::ExtentHandle;
-use super::readahead::WIDENED_BYTES;
 use crate::extent_meta::ExtentId;
 
-/// Reads of one queue under way at once.
-const DEPTH: usize = 128;
-/// Buffers of a queue that are kept for the next reads, charged to the budget, and how large they
-/// are at the most.
-const SPARE_MAX: usize = 64;
-const SPARE_BYTES: usize = KEPT_BYTES;
-/// Reads that are handed over together at the most.
-const GATHERED_MAX: usize = 8;
-/// Attempts in a row to submit the rest of reads.
-const ROUNDS_MAX: usize = 16;
-/// What could not be read and nobody has come for, of one queue: those before are forgotten.
-const FAILED_MAX: usize = 64;
-
-/// A read that is under way.
-struct Flight {
-    extent: Arc<ExtentHandle>,
-    missing: Missing,
-    wanted_by: Vec<Waker>,
-    _charge: Charge,
+/// A part of an extent that a lookup misses. It keeps the extent, and so everything that reads use.
+pub(crate) struct ExtentRead {
+    pub(crate) extent: Arc<ExtentHandle>,
+    pub(crate) missing: Missing,
 }
 
-impl Flight {
-    fn is(&self, extent: &Arc<ExtentHandle>, missing: Missing) -> bool {
-        self.missing == missing && Arc::ptr_eq(&self.extent, extent)
-    }
-}
+impl AsyncRead for ExtentRead {
+    type Name = (ExtentId, Missing);
 
-/// A queue and what it has under way, by its tags.
-struct Lane {
-    queue: Box<dyn IoQueue>,
-    /// Whether reads are handed over several at once, and how many were not yet.
-    gathers: bool,
-    kept: usize,
-    flights: Vec<Option<Flight>>,
-    free: Vec<usize>,
-    spare: Vec<(AlignedBuffer, Charge)>,
-    failed: Vec<(ExtentId, Missing)>,
-    /// Whether nothing begins any more.
-    closed: bool,
-}
-
-impl Lane {
-    fn over(mut queue: Box<dyn IoQueue>, gathers: bool) -> Lane {
-        queue.gather(gathers);
-        Lane {
-            queue,
-            gathers,
-            kept: 0,
-            flights: (0..DEPTH).map(|_| None).collect(),
-            free: (0..DEPTH).collect(),
-            spare: Vec::new(),
-            failed: Vec::new(),
-            closed: false,
-        }
+    fn name(&self) -> (ExtentId, Missing) {
+        (self.extent.meta.id, self.missing)
     }
 
-    fn land(&mut self, done: &Completion) -> Option<Flight> {
-        let at = done.tag as usize;
-        self.free.push(at);
-        self.flights[at].take()
-    }
-}
-
-/// Reads that are under way, by queues that no two threads use at once.
-#[derive(Default)]
-pub(crate) struct AsyncReads {
-    lanes: OnceLock<Box<[Mutex<Lane>]>>,
-    begun: AtomicU64,
-    shared: AtomicU64,
-    /// Whether some were begun that may not be handed over yet.
-    kept: AtomicBool,
-    /// Reads that were begun and are not over.
-    count: AtomicUsize,
-    /// Whether one that would be alone is not begun.
-    waits_alone: AtomicBool,
-}
-
-/// How reads go on beside who needs them.
-#[derive(Clone, Copy)]
-pub(crate) struct AsyncReadSettings {
-    /// Queues.
-    pub(crate) lanes: usize,
-    /// Whether they go past the system's page cache.
-    pub(crate) direct: bool,
-    /// Whether they are handed over several at once (ASYNC-READ-6).
-    pub(crate) gathers: bool,
-    /// Whether one that would be alone is not begun (ASYNC-READ-7).
-    pub(crate) waits_alone: bool,
-}
-
-impl AsyncReads {
-    /// Opens queues, unless they are open, if the disk has such as tell when a read is over.
-    /// Answers what does.
-    pub(crate) fn open(&self, disk: &dyn Disk, how: AsyncReadSettings) -> Vec<OwnedFd> {
-        self.waits_alone.store(how.waits_alone, Ordering::Relaxed);
-        let cache = if how.direct { Cache::Bypass } else { Cache::Through };
-        let settings = QueueSettings { depth: DEPTH, cache };
-        let open = || {
-            let queues = (0..how.lanes).map_while(|_| disk.queue(settings).ok());
-            let telling = queues.take_while(|queue| queue.descriptor().is_some());
-            telling.map(|queue| Mutex::new(Lane::over(queue, how.gathers))).collect()
-        };
-        let lanes = self.lanes.get_or_init(open);
-        lanes.iter().filter_map(|lane| lane.lock().queue.descriptor()).collect()
+    /// An extent that was moved has the same name in another slot.
+    fn is(&self, other: &ExtentRead) -> bool {
+        self.missing == other.missing && Arc::ptr_eq(&self.extent, &other.extent)
     }
 
-    /// Reads that were begun, and wants that found theirs under way.
-    pub(crate) fn begun_and_shared(&self) -> (u64, u64) {
-        (self.begun.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed))
+    fn place(&self) -> Option<(Arc<dyn File>, u64, usize)> {
+        let (file, offset, len) = self.extent.place_of(self.missing)?;
+        Some((file.clone(), offset, len))
     }
 
-    /// Begins to read something, unless it is under way; `waker` is called when it is over. `false`
-    /// where it is not under way, and nobody is called: there is no place, or it was tried and
-    /// failed.
-    pub(crate) fn begin(
-        &self,
-        extent: &Arc<ExtentHandle>,
-        missing: Missing,
-        waker: &Waker,
-    ) -> bool {
-        let Some(lanes) = self.lanes.get().filter(|lanes| !lanes.is_empty()) else { return false };
-        let waits_alone = self.waits_alone.load(Ordering::Relaxed);
-        if waits_alone && self.count.load(Ordering::Relaxed) == 0 && thread::is_quiet() {
-            return false;
-        }
-        let hash = FxBuildHasher.hash_one((extent.meta.id.0, missing));
-        let whole = &lanes[(hash >> 32) as usize % lanes.len()];
-        let mut lane = whole.lock();
-        if let Some(flight) = lane.flights.iter_mut().flatten().find(|one| one.is(extent, missing))
-        {
-            self.shared.fetch_add(1, Ordering::Relaxed);
-            if !flight.wanted_by.iter().any(|other| other.will_wake(waker)) {
-                flight.wanted_by.push(waker.clone());
-            }
-            return true;
-        }
-        let name = (extent.meta.id, missing);
-        if let Some(at) = lane.failed.iter().position(|failed| *failed == name) {
-            lane.failed.swap_remove(at);
-            return false;
-        }
-        if lane.closed {
-            return false;
-        }
-        let Some((file, offset, len)) = extent.place_of(missing) else { return false };
-        let Some(at) = lane.free.pop() else { return false };
-        // From here on it is charged with its read.
-        let buffer = lane.spare.pop().map(|(buffer, _)| buffer);
-        let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
-        lane.flights[at] = Some(Flight {
-            extent: extent.clone(),
-            missing,
-            wanted_by: vec![waker.clone()],
-            _charge: extent.queues_and_disk().0.charge(len),
-        });
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        lane.queue.read(at as u64, file, offset, len, buffer);
-        lane.kept += 1;
-        if lane.gathers && lane.kept < GATHERED_MAX {
-            self.kept.store(true, Ordering::SeqCst);
-            return true;
-        }
-        self.submit_of(&mut lane);
-        drop(lane);
-        self.end_of(whole);
-        true
+    fn charge(&self, bytes: usize) -> Charge {
+        self.extent.queues_and_disk().0.charge(bytes)
     }
 
-    /// Hands over what a lane has kept. Whether the system has taken it.
-    fn submit_of(&self, lane: &mut Lane) -> bool {
-        let taken = lane.queue.submit();
-        if taken {
-            lane.kept = 0;
-        } else {
-            lane.kept = lane.kept.max(1);
-            self.kept.store(true, Ordering::SeqCst);
-        }
-        taken
-    }
-
-    /// Takes into memory what is over of a lane, as of what was over when it was handed over no
-    /// descriptor tells, and hands over what is left of reads that their device has done a part of.
-    fn end_of(&self, whole: &Mutex<Lane>) {
-        let mut rounds = 0;
-        loop {
-            let mut lane = whole.lock();
-            if let Some(done) = lane.queue.try_wait() {
-                let flight = lane.land(&done);
-                drop(lane);
-                self.land(whole, flight, done);
-            } else if !lane.queue.keeps() || !self.submit_of(&mut lane) {
-                return;
-            } else if rounds == ROUNDS_MAX {
-                // A device that does nothing is asked again later.
-                lane.kept = lane.kept.max(1);
-                return self.kept.store(true, Ordering::SeqCst);
-            } else {
-                rounds += 1;
-            }
-        }
-    }
-
-    /// Reads that were not handed over.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn kept(&self) -> usize {
-        self.lanes.get().into_iter().flatten().map(|lane| lane.lock().kept).sum()
-    }
-
-    /// Whether [`AsyncReads::submit`] has something to do.
-    pub(crate) fn keeps_some(&self) -> bool {
-        // A thread that goes to sleep, and a thread that begins a read and checks for sleepers, do
-        // not miss each other.
-        self.kept.load(Ordering::SeqCst)
-    }
-
-    /// Hands over to the device what was begun and kept. `false` where it is to be asked again
-    /// soon.
-    pub(crate) fn submit(&self) -> bool {
-        if !self.kept.swap(false, Ordering::SeqCst) {
-            return true;
-        }
-        // First all of it: what is over at once is taken into memory while the device is at the
-        // others.
-        let mut handed_over = Vec::new();
-        for whole in self.lanes.get().into_iter().flatten() {
-            let mut lane = whole.lock();
-            if lane.kept > 0 {
-                self.submit_of(&mut lane);
-                handed_over.push(whole);
-            }
-        }
-        handed_over.into_iter().for_each(|lane| self.end_of(lane));
-        !self.kept.load(Ordering::SeqCst)
-    }
-
-    /// Takes into memory what has been read, and calls those who want it (ASYNC-READ-1).
-    pub(crate) fn end(&self) {
-        self.submit();
-        self.lanes.get().into_iter().flatten().for_each(|lane| self.end_of(lane));
-    }
-
-    /// Waits for all that is under way, and has nothing begin any more (ASYNC-READ-5).
-    pub(crate) fn finish(&self) {
-        // The pool learns of the wait before a queue is taken, which the pool may come to.
-        thread::blocking(|| {
-            self.submit();
-            for lane in self.lanes.get().into_iter().flatten() {
-                lane.lock().closed = true;
-                loop {
-                    let mut taken = lane.lock();
-                    let Some(done) = taken.queue.wait() else { break };
-                    let flight = taken.land(&done);
-                    drop(taken);
-                    self.land(lane, flight, done);
-                }
-            }
-        });
-    }
-
-    /// Sees to a read that is over, with its queue free for others.
-    fn land(&self, lane: &Mutex<Lane>, flight: Option<Flight>, done: Completion) {
-        let Some(Flight { extent, missing, wanted_by, _charge }) = flight else { return };
-        self.count.fetch_sub(1, Ordering::Relaxed);
-        let wanted = ReadWaiters(wanted_by);
-        let kept = done.outcome.and_then(|()| extent.keep_read(missing, &done.buffer));
-        let mut taken = lane.lock();
-        if kept.is_err() {
-            if taken.failed.len() >= FAILED_MAX {
-                taken.failed.remove(0);
-            }
-            taken.failed.push((extent.meta.id, missing));
-        }
-        let bytes = done.buffer.capacity();
-        if taken.spare.len() < SPARE_MAX && bytes <= SPARE_BYTES {
-            let charge = extent.queues_and_disk().0.charge(bytes);
-            taken.spare.push((done.buffer, charge));
-        }
-        drop(taken);
-        drop(wanted);
-    }
-}
-
-/// Calls those who want a read when it goes, also where that is by a panic (ASYNC-READ-1).
-struct ReadWaiters(Vec<Waker>);
-
-impl Drop for ReadWaiters {
-    fn drop(&mut self) {
-        self.0.drain(..).for_each(Waker::wake);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
-    use super::*;
-
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    /// ASYNC-READ-1, whatever becomes of who took the read into memory.
-    #[test]
-    fn async_read_1_a_panic_calls_those_who_want_a_read() {
-        let called = Arc::new(Count(AtomicUsize::new(0)));
-        let wanted = ReadWaiters(vec![Waker::from(called.clone()), Waker::from(called.clone())]);
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _wanted = wanted;
-            panic!("a block that is decoded wrong");
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(called.0.load(Ordering::SeqCst), 2);
+    fn take(&self, bytes: &[u8]) -> Result<()> {
+        self.extent.keep_read(self.missing, bytes)
     }
 }

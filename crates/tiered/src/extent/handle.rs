@@ -9,9 +9,10 @@ use spillway_base::budget::{Budget, Charge, GiveWay, Use, Worth};
 use spillway_base::engine::Access;
 use spillway_base::{Error, ErrorKind, Result, TableId};
 use spillway_reclaim::pages::{Buffer, PagePools};
+use spillway_storage::async_reads::AsyncReads;
 use spillway_storage::{Disk, File};
 
-use super::async_reads::AsyncReads;
+use super::async_reads::ExtentRead;
 use super::corruption_report::Users;
 use super::direct_io::{Bytes, read_past};
 use super::readahead::Queues;
@@ -63,7 +64,7 @@ pub(crate) struct ReadContext {
     /// The queues of readahead.
     pub(crate) queues: Queues,
     /// The asynchronous reads.
-    pub(crate) async_reads: AsyncReads,
+    pub(crate) async_reads: AsyncReads<ExtentRead>,
     /// Whether gets make partial reads.
     pub(super) part_reads: bool,
     /// Partial reads.

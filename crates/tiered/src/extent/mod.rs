@@ -56,7 +56,7 @@ use crate::filter::RangeFilter;
 use self::index_lookup::BlockNodes;
 use self::partial_read::Parts;
 
-pub(crate) use async_reads::AsyncReadSettings;
+pub(crate) use async_reads::ExtentRead;
 pub(crate) use builder::{BlockParts, BuiltExtent, ExtentBuilder};
 pub(crate) use check::check_extent;
 pub(crate) use handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext, read_by_this_thread};

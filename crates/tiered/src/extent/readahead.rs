@@ -30,7 +30,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::Access;
 use spillway_base::lock::Mutex;
-use spillway_storage::{ALIGN, AlignedBuffer, Cache, Completion, Disk, IoQueue, QueueSettings};
+use spillway_storage::{
+    ALIGN, AlignedBuffer, Cache, Completion, Disk, IdleQueues, IoQueue, QueueSettings,
+};
 
 use super::Missing;
 use super::handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
@@ -62,8 +64,8 @@ pub(crate) struct Queues {
     /// once.
     taken: AtomicU64,
     fetched: AtomicU64,
-    of_scans: LaidAside,
-    of_gets: LaidAside,
+    of_scans: IdleQueues,
+    of_gets: IdleQueues,
     /// Of who last read for several gets, for the next: memory that comes new each time is cleared
     /// each time.
     spare: Mutex<Option<Spare>>,
@@ -94,36 +96,6 @@ impl Spare {
             fits
         });
         self.charge.resize(kept);
-    }
-}
-
-/// Queues that nobody uses now.
-#[derive(Default)]
-struct LaidAside(Mutex<Vec<Box<dyn IoQueue>>>);
-
-impl LaidAside {
-    /// One of them, with nothing in flight, or a new one.
-    fn take(&self, open: impl FnOnce() -> Option<Box<dyn IoQueue>>) -> Option<Box<dyn IoQueue>> {
-        let known = self.0.lock().pop();
-        match known {
-            Some(mut queue) => {
-                while queue.wait().is_some() {}
-                Some(queue)
-            }
-            None => open(),
-        }
-    }
-
-    /// Keeps a queue, where there are fewer than so many, or somebody has to wait for what it has
-    /// in flight.
-    fn keep(&self, queue: Box<dyn IoQueue>, most: usize) {
-        let mut queues = self.0.lock();
-        if queues.len() < most || !queue.is_idle() {
-            queues.push(queue);
-        } else {
-            drop(queues);
-            drop(queue);
-        }
     }
 }
 

@@ -1,0 +1,201 @@
+//! Multi-gets: evicted rows of later keys are read while earlier keys are looked up.
+//!
+//! The index says where the record of an evicted row is, so that a key lacks one read at most. The
+//! keys behind the next get are looked up in the index, and their records are read side by side. A
+//! record that has arrived is held until its get takes it ([`crate::log_reads`]). The results come
+//! from ordinary gets: a record that could not be read, or that was pushed out again, is read by
+//! the get that needs it.
+//!
+//! # Guarantees
+//! - **AHEAD-1 (the gets' results).** Results and errors of gets are as without reading ahead; gets
+//!   only wait less.
+//! - **AHEAD-2 (ahead).** When a get is next, the reads of the keys behind it are in flight or over,
+//!   up to [`KEYS_AHEAD`] keys and [`HELD_PART`] of what held records may take, or one read. A
+//!   quarter of the keys may have been passed without being replaced.
+//! - **AHEAD-3 (alone).** A read that only one of the keys needs is left to its get.
+//!
+//! A record that the system has in memory is held at once, and counts as no wait for a device. A
+//! scan reads the evicted rows before it in the same way (`cursor`).
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use spillway_base::Csn;
+use spillway_base::budget::Charge;
+use spillway_base::engine::GetsAhead;
+use spillway_storage::async_reads::AsyncRead;
+use spillway_storage::{ALIGN, AlignedBuffer, Cache, IoQueue, QueueSettings};
+
+use super::Inner;
+use crate::log_reads::RowRead;
+use crate::table::Table;
+
+/// Keys whose reads are begun before the get that is next is done.
+pub(super) const KEYS_AHEAD: usize = 64;
+/// Reads in flight at most.
+const DEPTH: usize = KEYS_AHEAD;
+/// One part in so many of what held records may take is for one reader of several gets.
+const HELD_PART: usize = 2;
+/// Queues that are kept for the next readers.
+const IDLE_MAX: usize = 8;
+/// Buffers that a reader keeps for its next reads, of at most so many bytes each.
+const SPARE_MAX: usize = 16;
+const SPARE_BYTES: usize = 64 << 10;
+/// A read is widened by this to whole pages of its file.
+const WIDENED_BYTES: usize = 2 * ALIGN;
+
+/// What gets of some keys lack, read ahead of them. Dropping it waits for the reads in flight.
+pub(super) struct Ahead<'k> {
+    engine: &'k Inner,
+    table: Arc<Table>,
+    snapshot: Csn,
+    keys: &'k [&'k [u8]],
+    /// Bytes that were read for each of the keys that were looked at, the first of `keys`.
+    begun: Vec<usize>,
+    /// From the first read on.
+    queue: Option<Box<dyn IoQueue>>,
+    /// In flight, by the places of their keys, with the charges for their buffers.
+    reads: FxHashMap<usize, (RowRead, Charge)>,
+    spare: Vec<AlignedBuffer>,
+    /// Keys whose gets would have waited.
+    lacked: usize,
+    of_scan: bool,
+}
+
+impl<'k> Ahead<'k> {
+    /// Begins nothing yet.
+    pub(super) fn new(
+        engine: &'k Inner,
+        table: Arc<Table>,
+        keys: &'k [&'k [u8]],
+        snapshot: Csn,
+    ) -> Ahead<'k> {
+        Ahead {
+            engine,
+            table,
+            snapshot,
+            keys,
+            begun: Vec::with_capacity(keys.len()),
+            queue: None,
+            reads: FxHashMap::default(),
+            spare: Vec::new(),
+            lacked: 0,
+            of_scan: false,
+        }
+    }
+
+    /// Of a scan, for whoever counts.
+    pub(super) fn of_scan(mut self) -> Ahead<'k> {
+        self.of_scan = true;
+        self
+    }
+
+    /// Goes through the keys, as far as their records fit together, and answers how many gets would
+    /// have waited.
+    pub(super) fn all(mut self) -> usize {
+        for at in 0..self.keys.len() {
+            self.wait_for(at);
+            if self.begun.iter().sum::<usize>() >= self.engine.log.held_max() {
+                break;
+            }
+        }
+        self.lacked
+    }
+
+    /// What the get of a key lacks that is neither held nor being read.
+    fn lacks(&self, key: &[u8], lacking: &[(usize, RowRead)]) -> Option<RowRead> {
+        let read = self.engine.lacks(&self.table, key, self.snapshot)?;
+        let mut others = self.reads.values().map(|(other, _)| other);
+        let is_read =
+            others.any(|other| other.is(&read)) || lacking.iter().any(|(_, other)| other.is(&read));
+        (!is_read).then_some(read)
+    }
+
+    /// Begins to read for the keys behind the one whose get is next, as far as there is room.
+    fn begin_ahead_of(&mut self, at: usize) {
+        let upto = self.keys.len().min(at + KEYS_AHEAD);
+        let room = self.engine.log.held_max() / HELD_PART;
+        // Keys that were passed over need nothing.
+        self.begun.resize(self.begun.len().max(at), 0);
+        let mut bytes: usize = self.begun[at..].iter().sum();
+        let ahead = self.begun.len() - at;
+        if ahead > KEYS_AHEAD * 3 / 4 || bytes > room * 3 / 4 {
+            return;
+        }
+        let mut lacking = Vec::new();
+        while self.begun.len() < upto && (bytes == 0 || bytes < room) {
+            let number = self.begun.len();
+            let lacks = self.lacks(self.keys[number], &lacking);
+            let more = lacks.as_ref().map_or(0, RowRead::bytes);
+            if bytes > 0 && bytes + more > room {
+                break;
+            }
+            self.begun.push(more);
+            bytes += more;
+            let waits = lacks.filter(|read| !self.engine.log.hold_at_hand(read));
+            lacking.extend(waits.map(|read| (number, read)));
+        }
+        self.lacked += lacking.len();
+        if lacking.len() > 1 || !self.reads.is_empty() {
+            lacking.into_iter().for_each(|(number, read)| self.begin(number, read));
+        }
+        if let Some(queue) = &mut self.queue {
+            queue.submit();
+        }
+    }
+
+    fn begin(&mut self, number: usize, read: RowRead) {
+        let engine = self.engine;
+        let open = || {
+            let settings = QueueSettings { depth: DEPTH, cache: Cache::Through };
+            let mut queue = engine.disk.queue(settings).ok()?;
+            queue.gather(true);
+            Some(queue)
+        };
+        if self.queue.is_none() {
+            self.queue = engine.idle_queues.take(open);
+        }
+        while self.queue.as_ref().is_some_and(|queue| queue.is_full()) && self.take_one() {}
+        let Some(queue) = &mut self.queue else { return };
+        let Some((file, offset, len)) = read.place() else { return };
+        let buffer = self.spare.pop();
+        let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
+        let charge = engine.log.charge(len + WIDENED_BYTES);
+        queue.read(number as u64, &file, offset, len, buffer);
+        self.reads.insert(number, (read, charge));
+    }
+
+    /// Waits for one of the reads, whichever is over first, and holds what it has brought. `false`
+    /// with nothing in flight.
+    fn take_one(&mut self) -> bool {
+        let Some(done) = self.queue.as_mut().and_then(|queue| queue.wait()) else { return false };
+        let Some((read, _charge)) = self.reads.remove(&(done.tag as usize)) else { return true };
+        // The get that needs it meets the failure.
+        if done.outcome.and_then(|()| read.take(&done.buffer)).is_ok() {
+            self.engine.log.note_read_at_once(self.of_scan);
+        }
+        if self.spare.len() < SPARE_MAX && done.buffer.capacity() <= SPARE_BYTES {
+            self.spare.push(done.buffer);
+        }
+        true
+    }
+}
+
+impl GetsAhead for Ahead<'_> {
+    fn wait_for(&mut self, at: usize) {
+        if at >= self.keys.len() {
+            return;
+        }
+        self.begin_ahead_of(at);
+        while self.reads.contains_key(&at) && self.take_one() {}
+    }
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        while self.take_one() {}
+        if let Some(queue) = self.queue.take() {
+            self.engine.idle_queues.keep(queue, IDLE_MAX);
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! Reads of evicted rows beside statements, and of several at once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use spillway_base::budget::Use;
+
+use super::*;
+use crate::engine::read::Seen;
+use crate::version::Place;
+
+/// Counts its calls.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// One who wants something, and how often it was called.
+fn caller() -> (Waker, impl Fn() -> usize) {
+    let calls = Arc::new(Calls::default());
+    (Waker::from(calls.clone()), move || calls.0.load(Ordering::SeqCst))
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("row{number:05}").into_bytes()
+}
+
+impl World {
+    /// A world whose engine reads beside statements, with a table of so many rows, all evicted.
+    fn evicted(seed: u64, rows: usize, bytes: usize) -> (World, TableId) {
+        let mut world = World::new(seed);
+        assert_eq!(world.engine.overlap_reads().len(), 1);
+        let table = world.tables()[0];
+        for number in 0..rows {
+            world.put(table, &key(number), &vec![number as u8; bytes]);
+        }
+        world.evict_all();
+        (world, table)
+    }
+
+    fn put(&mut self, table: TableId, key: &[u8], value: &[u8]) {
+        let mut batch = WriteBatch::new();
+        batch.push(Op::Put { table, key, value });
+        self.commit(batch);
+    }
+
+    fn evict_all(&mut self) {
+        self.tell();
+        while self.engine.run_background_job().unwrap() {}
+        self.engine.0.evict(usize::MAX);
+    }
+
+    /// Takes the memory that rows could come back into.
+    fn without_room(&self) -> spillway_base::budget::Charge {
+        let charge = self.budget.charge(Use::Other, self.budget.limit() - self.budget.used());
+        assert!(!self.engine.0.has_room_for(1));
+        charge
+    }
+
+    fn look(&self, table: TableId, key: &[u8], access: Access) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        let found = self.engine.get(table, key, self.csn, access, &mut value)?;
+        Ok(found.is_value().then_some(value))
+    }
+
+    fn begin(&self, table: TableId, key: &[u8], waker: &Waker) -> bool {
+        self.engine.begin_read(table, key, self.csn, waker)
+    }
+
+    fn place_of(&self, table: TableId, key: &[u8]) -> Place {
+        let inner = &self.engine.0;
+        let (pin, tables) = (inner.store.pin(), inner.tables.load());
+        let rid = tables[&table].index.get(key, &pin).unwrap();
+        match inner.see(&tables[&table], rid, Csn::MAX, &pin) {
+            Seen::Place(place) => place,
+            _ => panic!("the row is in memory"),
+        }
+    }
+
+    fn log_files(&self) -> Vec<PathBuf> {
+        self.disk.files().into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// Something that may become of a row, or of where it is, while it is read.
+    fn disturb(&mut self) {
+        match self.rng.below(9) {
+            0..2 => self.write(),
+            2 => self.delete_range(),
+            3 => _ = self.engine.0.evict(usize::MAX),
+            4 => _ = self.engine.run_background_job().unwrap(),
+            5 => {
+                self.tell();
+                self.engine.compact_all().unwrap();
+            }
+            6 => {
+                self.tell();
+                self.engine.persist_all().unwrap();
+                self.cut();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// MEMORY-6, E12, LOG-ROW-1 to LOG-ROW-5: whatever becomes of a row while it is read, and whatever
+/// fails, its reader is called and comes to what its snapshot sees, or to the failure.
+#[test]
+fn memory_5_who_begins_a_read_comes_to_its_row() {
+    let (mut left, mut failed, mut stale) = (0, 0, 0);
+    for seed in 0..12 {
+        let mut world = World::new(seed);
+        assert_eq!(world.engine.overlap_reads().len(), 1);
+        let room = seed % 3 != 0;
+        for _ in 0..150 {
+            world.write();
+        }
+        let _full = (!room).then(|| {
+            world.evict_all();
+            world.without_room()
+        });
+        for _ in 0..150 {
+            world.tell();
+            let snapshot = world.csn;
+            world.horizon.0.lock().1.push(snapshot);
+            if world.rng.chance(1, 2) {
+                world.disturb();
+            }
+            world.tell();
+            world.engine.0.evict(usize::MAX);
+            let (tables, key) = (world.tables(), world.key());
+            let table = tables[world.rng.below(tables.len() as u64) as usize];
+            let newest = world.rng.chance(1, 3);
+            for time in 0.. {
+                assert!(time < 20, "it comes for ever");
+                let failing = world.rng.chance(1, 10);
+                if failing {
+                    world.log_files().iter().for_each(|path| world.disk.fail_reads(path));
+                }
+                let mut value = Vec::new();
+                let mut look = |access| match newest {
+                    true => world.engine.newest(table, &key, access, &mut value),
+                    false => world.engine.get(table, &key, snapshot, access, &mut value),
+                };
+                let mut found = look(Access::AtHand);
+                if found.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+                    let (waker, called) = caller();
+                    let at = if newest { Csn::MAX } else { snapshot };
+                    if world.engine.begin_read(table, &key, at, &waker) {
+                        world.engine.submit_reads();
+                        if !failing {
+                            let before = world.csn;
+                            world.disturb();
+                            stale += usize::from(world.csn > before);
+                        }
+                        world.engine.end_reads();
+                        assert_eq!(called(), 1);
+                        left += 1;
+                        world.disk.heal();
+                        continue;
+                    }
+                    found = look(Access::Blocking);
+                }
+                world.disk.heal();
+                match found {
+                    Ok(found) => {
+                        let at = if newest { Csn::MAX } else { snapshot };
+                        let wanted = world.model.get(table, &key, at);
+                        assert_eq!(found.is_value().then_some(&value), wanted, "{key:?}");
+                        break;
+                    }
+                    Err(error) => {
+                        assert!(failing && error.kind() == ErrorKind::Io, "{error}");
+                        failed += 1;
+                    }
+                }
+            }
+            world.horizon.0.lock().1.retain(|csn| *csn != snapshot);
+        }
+        world.check_live();
+        world.engine.close();
+    }
+    assert!(left > 500 && failed > 5 && stale > 50, "{left} left, {failed} failed, {stale} stale");
+}
+
+/// E9, LOG-ROW-3: a read from memory touches no device, also of a row whose record is held because
+/// there is no room for the row.
+#[test]
+fn e9_a_read_from_memory_touches_no_device() {
+    let (world, table) = World::evicted(1, 50, 100);
+    let _full = world.without_room();
+    for number in 0..50 {
+        let before = world.disk.operations();
+        let missed = world.look(table, &key(number), Access::MemoryOnly).unwrap_err();
+        assert_eq!(missed.kind(), ErrorKind::WouldBlock);
+        let mut range = world
+            .engine
+            .scan(table, KeyRange::ALL, Direction::Forward, world.csn, Access::MemoryOnly)
+            .unwrap();
+        assert_eq!(number == 0, range.next(Access::MemoryOnly).is_err());
+        assert_eq!(world.disk.operations(), before);
+        assert!(world.begin(table, &key(number), Waker::noop()));
+        world.engine.end_reads();
+        let before = world.disk.operations();
+        assert!(!world.begin(table, &key(number), Waker::noop()), "it is held");
+        let found = world.look(table, &key(number), Access::MemoryOnly).unwrap();
+        assert_eq!(found.unwrap(), vec![number as u8; 100]);
+        assert_eq!(world.disk.operations(), before);
+    }
+}
+
+/// MEMORY-6, LOG-ROW-3: a statement that needs several rows comes again once for each, with no
+/// memory that rows could come back into, and with all of it evicted in between.
+#[test]
+fn log_row_3_a_statement_comes_again_once_for_each_of_its_rows() {
+    for full in [true, false] {
+        let (world, table) = World::evicted(2, 400, 100);
+        let _full = full.then(|| world.without_room());
+        for numbers in (0..400).collect::<Vec<_>>().chunks(8) {
+            let mut attempts = 0;
+            'again: loop {
+                attempts += 1;
+                for number in numbers {
+                    match world.look(table, &key(*number), Access::AtHand) {
+                        Ok(found) => assert!(found.is_some()),
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                            assert!(world.begin(table, &key(*number), Waker::noop()));
+                            world.engine.end_reads();
+                            if full {
+                                world.engine.0.evict(usize::MAX);
+                            }
+                            continue 'again;
+                        }
+                    }
+                }
+                break;
+            }
+            assert_eq!(attempts, 9);
+        }
+    }
+}
+
+/// LOG-ROW-4: records that nobody comes for make room for later ones.
+#[test]
+fn log_row_4_held_records_are_bounded_and_charged() {
+    let (mut world, table) = World::evicted(3, 2000, 500);
+    let log = world.engine.0.log.clone();
+    let _full = world.without_room();
+    let charged = world.budget.used();
+    for number in 0..2000 {
+        assert!(world.begin(table, &key(number), Waker::noop()));
+        if number % 5 == 0 {
+            world.engine.end_reads();
+            assert!(log.held_bytes() <= log.held_max());
+        }
+    }
+    world.engine.end_reads();
+    let held = log.held_bytes();
+    assert!(held > log.held_max() / 2 && held <= log.held_max());
+    assert!(world.budget.used() >= charged + held);
+    assert!(log.holds(world.place_of(table, &key(1999))));
+    assert!(!log.holds(world.place_of(table, &key(0))));
+    // One that is larger than all of it comes to its reader all the same.
+    drop(_full);
+    world.put(table, b"large", &vec![7; 2 * log.held_max()]);
+    world.evict_all();
+    let _full = world.without_room();
+    assert!(world.begin(table, b"large", Waker::noop()));
+    world.engine.end_reads();
+    assert!(world.look(table, b"large", Access::MemoryOnly).unwrap().is_some());
+    assert!(world.begin(table, &key(1), Waker::noop()));
+    world.engine.end_reads();
+    assert!(log.held_bytes() < 1000, "the small one stays");
+    drop(_full);
+    // With room the row is in memory again, and its record is held no longer.
+    assert!(world.look(table, &key(1), Access::MemoryOnly).unwrap().is_some());
+    assert_eq!(log.held_bytes(), 0);
+    assert!(world.look(table, &key(1), Access::MemoryOnly).unwrap().is_some());
+}
+
+/// LOG-ROW-5, E8: failures reach their readers, and nobody else waits for them.
+#[test]
+fn log_row_5_failures_are_their_readers() {
+    let (world, table) = World::evicted(4, 60, 100);
+    let files = world.log_files();
+    let begin = |number: usize| {
+        let (waker, called) = caller();
+        let begun = world.begin(table, &key(number), &waker);
+        world.engine.end_reads();
+        assert_eq!(called(), usize::from(begun));
+        begun
+    };
+    files.iter().for_each(|path| world.disk.fail_reads(path));
+    assert!(begin(7));
+    assert!(!begin(7), "who comes again reads it");
+    let failed = world.look(table, &key(7), Access::Blocking).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Io);
+    world.disk.heal();
+    assert!(begin(7), "what failed may be tried again later");
+    assert!(world.look(table, &key(7), Access::MemoryOnly).unwrap().is_some());
+    let place = world.place_of(table, &key(8));
+    let path = segment_path(1, "plog");
+    world.disk.rot(&path, u64::from(place.offset) + 30, 0x10);
+    for round in 0..3 {
+        assert!(begin(8) && !begin(8));
+        let damaged = world.look(table, &key(8), Access::Blocking).unwrap_err();
+        assert_eq!(damaged.kind(), ErrorKind::Corruption);
+        // The third one is held since the first round.
+        let keys = [8, 9, 10].map(key);
+        let keys = keys.each_ref().map(Vec::as_slice);
+        assert_eq!(world.engine.prefetch(table, &keys, world.csn), if round == 0 { 3 } else { 2 });
+        assert!(world.look(table, &key(9), Access::MemoryOnly).unwrap().is_some());
+        world.engine.0.evict(usize::MAX);
+        world.engine.0.evict(usize::MAX);
+    }
+    for number in (0..60).filter(|number| *number != 8) {
+        assert!(world.look(table, &key(number), Access::Blocking).unwrap().is_some());
+    }
+    assert!(world.engine.health().is_ok());
+}
+
+/// ASYNC-READ-2, ASYNC-READ-5: one read is for all who want a row, and none outlives the engine.
+#[test]
+fn z2_one_read_is_for_all_who_want_a_row() {
+    let (world, table) = World::evicted(5, 60, 100);
+    let held = world.disk.hold_reads();
+    let callers: Vec<_> = (0..20).map(|_| caller()).collect();
+    callers.iter().for_each(|(waker, _)| assert!(world.begin(table, &key(3), waker)));
+    let reads = &world.engine.0.async_reads;
+    assert_eq!(reads.begun_and_shared(), (1, 19));
+    world.engine.end_reads();
+    assert!(callers.iter().all(|(_, called)| called() == 0));
+    drop(held);
+    world.engine.end_reads();
+    assert!(callers.iter().all(|(_, called)| called() == 1));
+    assert!(world.look(table, &key(3), Access::MemoryOnly).unwrap().is_some());
+    let held = world.disk.hold_reads();
+    assert!(world.begin(table, &key(4), &callers[0].0));
+    let under_way = Arc::downgrade(&world.engine.0.log);
+    drop(held);
+    world.engine.close();
+    assert_eq!(callers[0].1(), 2, "whoever waits is called at the end");
+    assert!(!world.begin(table, &key(5), Waker::noop()));
+    drop(world);
+    assert!(under_way.upgrade().is_none());
+}
+
+/// SEGMENT-4: a read in progress when its segment is released brings nothing, although its bytes
+/// are a record of its row: the file was used again.
+#[test]
+fn segment_4_a_read_of_a_released_segment_brings_nothing() {
+    let (mut world, table) = World::evicted(6, 1, 100);
+    let place = world.place_of(table, &key(0));
+    let snapshot = world.csn;
+    let held = world.disk.hold_reads();
+    let (waker, called) = caller();
+    assert!(world.begin(table, &key(0), &waker));
+    world.engine.submit_reads();
+    while world.segment == 1 {
+        world.put(table, b"other", &[1; 3000]);
+    }
+    world.put(table, &key(0), b"new");
+    world.put(table, b"other", b"");
+    world.evict_all();
+    world.engine.persist_all().unwrap();
+    world.put(table, b"other", b"other");
+    world.tell();
+    world.engine.persist_all().unwrap();
+    assert!(!world.engine.keeps_segment(0, 1), "no row is there");
+    let path = segment_path(1, "plog");
+    let file = world.disk.open(&path, OpenMode::Write).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.push(Op::Put { table, key: &key(0), value: &[9; 100] });
+    let mut bytes = batch.as_bytes().to_vec();
+    let record = placed_ops(&bytes).next().unwrap().unwrap().offset;
+    seal_rows(&mut bytes, Csn(1));
+    file.write_at(u64::from(place.offset) - record as u64, &bytes).unwrap();
+    drop(held);
+    world.engine.end_reads();
+    assert_eq!(called(), 1);
+    assert!(!world.engine.0.log.holds(place));
+    assert!(snapshot < world.csn);
+    assert_eq!(world.look(table, &key(0), Access::Blocking).unwrap().unwrap(), b"new");
+}
+
+/// AHEAD-1 to AHEAD-3: gets of many evicted rows find what they need, read side by side, whatever
+/// fails.
+#[test]
+fn ahead_rows_of_several_gets_are_read_side_by_side() {
+    for bytes in [100, 3000, 100_000] {
+        let rows = if bytes > 10_000 { 12 } else { 500 };
+        let (mut world, table) = World::evicted(7, rows, bytes);
+        let keys: Vec<Vec<u8>> = (0..rows).map(|at| key(at * 7919 % (rows + 3))).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let wanted = |world: &World, key: &[u8]| world.model.get(table, key, world.csn).cloned();
+        let prefetched = |world: &World| world.engine.0.log.counts()[1];
+        // What fails is read by its get.
+        world.log_files().iter().for_each(|path| world.disk.fail_reads(path));
+        world.engine.prefetch(table, &keys[..5], world.csn);
+        world.disk.heal();
+        let missed = world.look(table, keys[0], Access::MemoryOnly).unwrap_err();
+        assert_eq!(missed.kind(), ErrorKind::WouldBlock);
+        assert_eq!(prefetched(&world), 0);
+        let _ = world.disk.take_in_flight_most();
+        let engine = world.engine.clone();
+        let mut ahead = engine.gets_ahead(table, &keys, world.csn).unwrap();
+        for (at, key) in keys.iter().enumerate() {
+            ahead.wait_for(at);
+            let access = if bytes > 10_000 { Access::Blocking } else { Access::MemoryOnly };
+            assert_eq!(world.look(table, key, access).unwrap(), wanted(&world, key));
+        }
+        drop(ahead);
+        let most = world.disk.take_in_flight_most();
+        match bytes {
+            100 => assert!(most > 48, "{most}"),
+            3000 => assert!(most > 10 && most < 64, "{most}: AHEAD-2, by bytes"),
+            _ => assert!(most <= 1, "{most}"),
+        }
+        assert!(prefetched(&world) > 450 || bytes > 10_000);
+        world.engine.0.evict(usize::MAX);
+        world.engine.0.evict(usize::MAX);
+        let before = prefetched(&world);
+        assert_eq!(world.engine.prefetch(table, &keys[..1], world.csn), 1, "AHEAD-3");
+        assert_eq!(prefetched(&world), before);
+        if bytes == 100 {
+            assert_eq!(world.engine.prefetch(table, &keys[..9], world.csn), 9);
+            assert_eq!(prefetched(&world), before + 9);
+        }
+        assert!(engine.gets_ahead(table, &keys[..1], world.csn).is_none());
+        assert!(
+            engine.gets_ahead(TableId::new(EngineKind::Memory, 99), &keys, world.csn).is_none()
+        );
+        world.tell();
+    }
+}
+
+/// A scan of evicted rows reads them side by side, gives what the model has, and brings them back.
+#[test]
+fn a_scan_reads_evicted_rows_side_by_side() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        for full in [true, false] {
+            let (world, table) = World::evicted(8, 1500, 100);
+            let _full = full.then(|| world.without_room());
+            let _ = world.disk.take_in_flight_most();
+            let mut wanted = world.model.scan(table, KeyRange::ALL, world.csn);
+            if direction == Direction::Backward {
+                wanted.reverse();
+            }
+            let scan =
+                world.engine.scan(table, KeyRange::ALL, direction, world.csn, Access::Blocking);
+            let (mut scan, mut got, mut steps) = (scan.unwrap(), Vec::new(), 0);
+            while scan.next_rows(Access::Blocking, 1000).unwrap() > 0 {
+                scan.rows(&mut |key, value| {
+                    got.push((key.to_vec(), value.to_vec()));
+                    true
+                });
+                steps += 1;
+            }
+            assert!(got == wanted);
+            let [read, prefetched, read_ahead] = world.engine.0.log.counts();
+            assert_eq!((read, prefetched, read_ahead > 1400), (1500, 0, true), "{read_ahead}");
+            assert_eq!(world.disk.take_in_flight_most(), 64);
+            assert!(steps < 150, "{steps}");
+            let held = world.engine.0.log.held_bytes();
+            assert_eq!(held > 0, full, "{held}");
+            if !full {
+                assert!(world.look(table, &key(777), Access::MemoryOnly).unwrap().is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Reads of rows' records in the log: by the thread that needs one, beside it, and of several at
+//! once.
+//!
+//! A record that was read beside its readers is held here. The get that comes again takes the value
+//! from here and puts the row back into memory as after any read of the log. So the thread that
+//! learns of a finished read looks no key up and takes no memory from rows. One lock guards the
+//! held records. Only readers of evicted rows take it, before the system call that they would make.
+//!
+//! - **LOG-ROW-1 (no answer from other bytes).** A record that is read or held is verified, and
+//!   belongs to the table and the key that were asked for. Its segment was not released before its
+//!   bytes had been read (SEGMENT-4).
+//! - **LOG-ROW-2 (by place).** A held record answers reads of its place, and of no other. A place
+//!   names one record as long as the engine is open, so that what happens to the row meanwhile
+//!   leaves the record right: whoever finds another place in the row's chain does not find the
+//!   record.
+//! - **LOG-ROW-3 (held for its reader).** A held record stays until its row is in memory again, or
+//!   until the records that came after it take more than a [`HELD_SHARE`]th of the budget. It needs
+//!   no free memory beside that. So a statement whose read is over finds the row, unless so much
+//!   was read meanwhile, the row was moved by log compaction, or it came back and was evicted
+//!   again.
+//! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or one
+//!   record. They are charged to it.
+//! - **LOG-ROW-5 (failures).** A read beside its readers that fails holds nothing. The get that
+//!   comes again reads the record itself and meets the failure (ASYNC-READ-3 of
+//!   [`spillway_storage::async_reads`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use spillway_base::batch::RowRecord;
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::engine::Access;
+use spillway_base::lock::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
+use spillway_storage::File;
+use spillway_storage::async_reads::AsyncRead;
+
+use crate::segments::Segments;
+use crate::version::Place;
+
+/// The part of the budget that held records may take at most.
+const HELD_SHARE: usize = 64;
+
+/// A row whose record is read.
+#[derive(Clone, Copy)]
+pub(crate) struct RowKey<'k> {
+    pub(crate) table: TableId,
+    pub(crate) key: &'k [u8],
+}
+
+struct HeldRecord {
+    table: TableId,
+    key: Box<[u8]>,
+    value: Box<[u8]>,
+    csn: Csn,
+    charge: Charge,
+    /// When it came.
+    number: u64,
+}
+
+#[derive(Default)]
+struct HeldRecords {
+    by_place: FxHashMap<Place, HeldRecord>,
+    /// Places by the numbers of their records.
+    order: BTreeMap<u64, Place>,
+    next: u64,
+    bytes: usize,
+}
+
+impl HeldRecords {
+    fn remove(&mut self, place: Place) -> Option<HeldRecord> {
+        let record = self.by_place.remove(&place)?;
+        self.order.remove(&record.number);
+        self.bytes -= record.charge.bytes();
+        Some(record)
+    }
+}
+
+/// Reads of records. The module's page says what it guarantees.
+pub(crate) struct LogReads {
+    segments: Arc<Segments>,
+    budget: Budget,
+    held: Mutex<HeldRecords>,
+    /// How many are held, for readers that then need no lock.
+    count: AtomicUsize,
+    /// Records that were read, and those of them that were read at once for several gets and for
+    /// scans.
+    read: AtomicU64,
+    prefetched: AtomicU64,
+    read_ahead: AtomicU64,
+}
+
+impl LogReads {
+    pub(crate) fn new(segments: &Arc<Segments>, budget: &Budget) -> LogReads {
+        LogReads {
+            segments: segments.clone(),
+            budget: budget.clone(),
+            held: Mutex::default(),
+            count: AtomicUsize::new(0),
+            read: AtomicU64::new(0),
+            prefetched: AtomicU64::new(0),
+            read_ahead: AtomicU64::new(0),
+        }
+    }
+
+    /// Reads the value of a row's record into `value`: a held one, or as far as `access` allows
+    /// from the log (LOG-ROW-1).
+    pub(crate) fn read(
+        &self,
+        row: RowKey<'_>,
+        place: Place,
+        access: Access,
+        value: &mut Vec<u8>,
+    ) -> Result<Csn> {
+        if let Some(csn) = self.read_held(row, place, value) {
+            return Ok(csn);
+        }
+        let would_block =
+            || Error::new(ErrorKind::WouldBlock, "the row is only in the log, on a device");
+        if access == Access::MemoryOnly {
+            return Err(would_block());
+        }
+        let mut buffer = Vec::new();
+        let record = self
+            .segments
+            .read(place, access == Access::Blocking, &mut buffer)?
+            .ok_or_else(would_block)?;
+        let bytes = self.value_of(row, place, &record)?;
+        value.clear();
+        value.extend_from_slice(bytes);
+        self.read.fetch_add(1, Ordering::Relaxed);
+        Ok(record.csn)
+    }
+
+    /// Copies the value of a record that is held (LOG-ROW-2).
+    pub(crate) fn read_held(
+        &self,
+        row: RowKey<'_>,
+        place: Place,
+        value: &mut Vec<u8>,
+    ) -> Option<Csn> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let held = self.held.lock();
+        let record = held.by_place.get(&place)?;
+        if record.table != row.table || *record.key != *row.key {
+            return None;
+        }
+        value.clear();
+        value.extend_from_slice(&record.value);
+        Some(record.csn)
+    }
+
+    /// Whether the record of a place is held.
+    pub(crate) fn holds(&self, place: Place) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.held.lock().by_place.contains_key(&place)
+    }
+
+    /// Holds the record of a row if the system has it in memory. Whether it has: otherwise a read of
+    /// it waits for a device, or fails.
+    pub(crate) fn hold_at_hand(&self, read: &RowRead) -> bool {
+        let mut buffer = Vec::new();
+        match self.segments.read(read.place, false, &mut buffer) {
+            Ok(Some(record)) => self.hold(read.row(), read.place, &record).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Lets go of the record of a row that is in memory again.
+    pub(crate) fn forget(&self, place: Place) {
+        if self.count.load(Ordering::Acquire) > 0 {
+            let mut held = self.held.lock();
+            let gone = held.remove(place);
+            self.count.store(held.by_place.len(), Ordering::Release);
+            drop(held);
+            drop(gone);
+        }
+    }
+
+    /// Bytes that held records may take, and take.
+    pub(crate) fn held_max(&self) -> usize {
+        self.budget.limit() / HELD_SHARE
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.lock().bytes
+    }
+
+    /// Records that were read, and those of them that were read at once for several gets and for
+    /// scans.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        [&self.read, &self.prefetched, &self.read_ahead].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Counts one that was read for several gets, or for a scan.
+    pub(crate) fn note_read_at_once(&self, of_scan: bool) {
+        let count = if of_scan { &self.read_ahead } else { &self.prefetched };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A charge that asks nobody to give way: eviction may wait, and the charger may have the lock
+    /// of a queue, which waiting threads submit.
+    pub(crate) fn charge(&self, bytes: usize) -> Charge {
+        self.budget.charge(Use::Caches, bytes)
+    }
+
+    /// The value of a record, if it is the row's (LOG-ROW-1).
+    fn value_of<'r>(
+        &self,
+        row: RowKey<'_>,
+        place: Place,
+        record: &RowRecord<'r>,
+    ) -> Result<&'r [u8]> {
+        record.value.filter(|_| record.table == row.table && record.key == row.key).ok_or_else(
+            || {
+                let what = "another row's record is where a row's ought to be";
+                self.segments.at(place, &Error::corruption(what))
+            },
+        )
+    }
+
+    /// Holds the record that was read at a place, if it is the row's.
+    fn hold(&self, row: RowKey<'_>, place: Place, record: &RowRecord<'_>) -> Result<()> {
+        let value = self.value_of(row, place, record)?;
+        let charge = self.charge(record.bytes);
+        self.read.fetch_add(1, Ordering::Relaxed);
+        let (key, value) = (row.key.into(), value.into());
+        let mut gone = Vec::new();
+        let mut held = self.held.lock();
+        gone.extend(held.remove(place));
+        let number = held.next;
+        held.next += 1;
+        held.bytes += charge.bytes();
+        held.order.insert(number, place);
+        let record = HeldRecord { table: row.table, key, value, csn: record.csn, charge, number };
+        held.by_place.insert(place, record);
+        while held.bytes > self.held_max() && held.by_place.len() > 1 {
+            let (_, oldest) = held.order.pop_first().expect("each record has its number");
+            gone.extend(held.remove(oldest));
+        }
+        self.count.store(held.by_place.len(), Ordering::Release);
+        drop(held);
+        drop(gone);
+        Ok(())
+    }
+}
+
+/// The read of a row's record, beside who needs it. It keeps the segment's file open.
+pub(crate) struct RowRead {
+    log: Arc<LogReads>,
+    table: TableId,
+    key: Box<[u8]>,
+    place: Place,
+    file: Arc<dyn File>,
+    bytes: usize,
+}
+
+impl RowRead {
+    /// `None` if the segment cannot be opened: the get that reads it itself meets the failure. It
+    /// opens a file that no read has opened before.
+    pub(crate) fn new(log: &Arc<LogReads>, row: RowKey<'_>, place: Place) -> Option<RowRead> {
+        let (file, bytes) = log.segments.file_and_len(place).ok().filter(|(_, len)| *len > 0)?;
+        let (table, key) = (row.table, row.key.into());
+        Some(RowRead { log: log.clone(), table, key, place, file, bytes })
+    }
+
+    fn row(&self) -> RowKey<'_> {
+        RowKey { table: self.table, key: &self.key }
+    }
+
+    /// Bytes that it reads.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl AsyncRead for RowRead {
+    type Name = Place;
+
+    fn name(&self) -> Place {
+        self.place
+    }
+
+    fn place(&self) -> Option<(Arc<dyn File>, u64, usize)> {
+        Some((self.file.clone(), u64::from(self.place.offset), self.bytes))
+    }
+
+    fn charge(&self, bytes: usize) -> Charge {
+        self.log.charge(bytes)
+    }
+
+    fn take(&self, bytes: &[u8]) -> Result<()> {
+        let record = self.log.segments.verify(self.place, bytes)?;
+        self.log.hold(self.row(), self.place, &record)
+    }
+}

@@ -1,0 +1,38 @@
+//! Queues that nobody uses now.
+
+use spillway_base::lock::Mutex;
+
+use super::IoQueue;
+
+/// Queues that nobody uses now. To open one takes several system calls.
+#[derive(Default)]
+pub struct IdleQueues(Mutex<Vec<Box<dyn IoQueue>>>);
+
+impl IdleQueues {
+    /// One of them, with nothing in flight, or a new one.
+    pub fn take(
+        &self,
+        open: impl FnOnce() -> Option<Box<dyn IoQueue>>,
+    ) -> Option<Box<dyn IoQueue>> {
+        let known = self.0.lock().pop();
+        match known {
+            Some(mut queue) => {
+                while queue.wait().is_some() {}
+                Some(queue)
+            }
+            None => open(),
+        }
+    }
+
+    /// Keeps a queue, where there are fewer than so many, or somebody has to wait for what it has
+    /// in flight.
+    pub fn keep(&self, queue: Box<dyn IoQueue>, most: usize) {
+        let mut queues = self.0.lock();
+        if queues.len() < most || !queue.is_idle() {
+            queues.push(queue);
+        } else {
+            drop(queues);
+            drop(queue);
+        }
+    }
+}
