@@ -33,8 +33,8 @@
 //!   opened by its lane and number until the engine removes it. Segments leave the redo log in
 //!   order, so that no crash leaves a gap. A segment may also hold commits that an opening has
 //!   discarded, and rows of other engines: only places that the engine has learned count.
-//! - **LOG-READ-6 (released).** An engine that does not keep a segment begins no read of it again, and
-//!   uses nothing that a read in progress brings: the file may be overwritten at once.
+//! - **LOG-READ-6 (released).** An engine that does not keep a segment begins no read of it again,
+//!   and uses nothing that a read in progress brings: the file may be overwritten at once.
 //! - **LOG-READ-7 (numbers).** A new segment has a larger number than every kept segment of its
 //!   lane, so that a place names one record as long as its segment is kept.
 //! - **LOG-READ-8 (damage).** Recovery does not read kept segments. One that is missing or damaged

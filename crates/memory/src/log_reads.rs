@@ -10,9 +10,8 @@
 //!   belongs to the table and the key that were asked for. Its segment was not released before its
 //!   bytes had been read (SEGMENT-4).
 //! - **LOG-ROW-2 (by place).** A held record answers reads of its place, and of no other. A place
-//!   names one record as long as the engine is open, so that what happens to the row meanwhile
-//!   leaves the record right: whoever finds another place in the row's chain does not find the
-//!   record.
+//!   names one record as long as the engine is open. So the record stays right whatever happens to
+//!   the row meanwhile. A reader that finds a newer version, or another place, does not use it.
 //! - **LOG-ROW-3 (held for its reader).** A held record stays until its row is in memory again, or
 //!   until the records that came after it take more than a [`HELD_SHARE`]th of the budget. It needs
 //!   no free memory beside that. So a statement whose read is over finds the row, unless so much
@@ -159,8 +158,8 @@ impl LogReads {
         self.count.load(Ordering::Acquire) > 0 && self.held.lock().by_place.contains_key(&place)
     }
 
-    /// Holds the record of a row if the system has it in memory. Whether it has: otherwise a read of
-    /// it waits for a device, or fails.
+    /// Holds the record of a row if the system has it in memory. Whether it has: otherwise a read
+    /// of it waits for a device, or fails.
     pub(crate) fn hold_at_hand(&self, read: &RowRead) -> bool {
         let mut buffer = Vec::new();
         match self.segments.read(read.place, false, &mut buffer) {

@@ -9,7 +9,7 @@
 //!   the table and the key that were asked for.
 //! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
 //!   released fails: the redo log may have overwritten the file. No row is there any more, so that
-//!   whoever looks its row up again finds it elsewhere.
+//!   the next lookup finds the row elsewhere.
 
 use std::sync::{Arc, OnceLock};
 

@@ -91,7 +91,7 @@ pub trait AsyncRead: Send {
 }
 
 /// A read that is under way.
-struct Flight<R> {
+struct AsyncFlight<R> {
     read: R,
     wanted_by: Vec<Waker>,
     _charge: Charge,
@@ -103,7 +103,7 @@ struct Lane<R: AsyncRead> {
     /// Whether reads are handed over several at once, and how many were not yet.
     gathers: bool,
     kept: usize,
-    flights: Vec<Option<Flight<R>>>,
+    flights: Vec<Option<AsyncFlight<R>>>,
     free: Vec<usize>,
     spare: Vec<(AlignedBuffer, Charge)>,
     failed: Vec<R::Name>,
@@ -126,7 +126,7 @@ impl<R: AsyncRead> Lane<R> {
         }
     }
 
-    fn land(&mut self, done: &Completion) -> Option<Flight<R>> {
+    fn land(&mut self, done: &Completion) -> Option<AsyncFlight<R>> {
         let at = done.tag as usize;
         self.free.push(at);
         self.flights[at].take()
@@ -227,7 +227,7 @@ impl<R: AsyncRead> AsyncReads<R> {
         let buffer = lane.spare.pop().map(|(buffer, _)| buffer);
         let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
         let _charge = read.charge(len);
-        lane.flights[at] = Some(Flight { read, wanted_by: vec![waker.clone()], _charge });
+        lane.flights[at] = Some(AsyncFlight { read, wanted_by: vec![waker.clone()], _charge });
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
         lane.queue.read(at as u64, &file, offset, len, buffer);
@@ -335,8 +335,8 @@ impl<R: AsyncRead> AsyncReads<R> {
     }
 
     /// Sees to a read that is over, with its queue free for others.
-    fn land(&self, lane: &Mutex<Lane<R>>, flight: Option<Flight<R>>, done: Completion) {
-        let Some(Flight { read, wanted_by, _charge }) = flight else { return };
+    fn land(&self, lane: &Mutex<Lane<R>>, flight: Option<AsyncFlight<R>>, done: Completion) {
+        let Some(AsyncFlight { read, wanted_by, _charge }) = flight else { return };
         self.count.fetch_sub(1, Ordering::Relaxed);
         let wanted = ReadWaiters(wanted_by);
         let kept = done.outcome.and_then(|()| read.take(&done.buffer));

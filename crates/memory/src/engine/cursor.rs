@@ -3,8 +3,8 @@
 //! A cursor collects some entries of the index at a time, and copies the rows that its snapshot
 //! sees. So it holds nothing of the engine between two steps but its snapshot (PINS-2). After a row
 //! was read from the log it looks at the index again, as its pin was gone meanwhile. A scan that
-//! may wait reads the evicted rows among its entries at once ([`super::prefetch`]); it then finds
-//! their records held, and needs no pin to go.
+//! may wait reads evicted rows among its entries at once ([`super::prefetch`]), twice as many each
+//! time, as it may end at any row. It then finds their records held, and keeps its pin.
 
 use std::ops::Bound;
 use std::ops::Range;
@@ -57,6 +57,8 @@ pub(super) struct MemoryCursor {
     /// The table's, from before the entries were looked at.
     ranges: Option<Arc<Vec<DeletedRange>>>,
     most: usize,
+    /// Evicted rows that are read at once the next time.
+    at_once: usize,
     ended: bool,
     value: Vec<u8>,
 }
@@ -87,6 +89,7 @@ impl MemoryCursor {
             entries: Entries::default(),
             ranges: None,
             most: FIRST,
+            at_once: 1,
             ended: range.is_empty(),
             value: Vec::new(),
         }
@@ -138,6 +141,7 @@ impl MemoryCursor {
                     // By its key: entries are not to be used once the pin was gone.
                     let mut value = std::mem::take(&mut self.value);
                     let lacking = self.lacking(&entries, done - 1, access, &pin);
+                    self.at_once = (2 * self.at_once).min(KEYS_AHEAD);
                     let read = pin.outside(|| {
                         if lacking.len() > 1 {
                             let table = self.table.clone();
@@ -176,8 +180,8 @@ impl MemoryCursor {
         outcome
     }
 
-    /// The keys of evicted rows among some entries, from this one on, that are to be read together;
-    /// none for who may not wait.
+    /// The keys of evicted rows among some entries, from this one on, that are to be read at once;
+    /// none if the scan may not wait.
     fn lacking<'e>(
         &self,
         entries: &'e Entries,
@@ -194,7 +198,7 @@ impl MemoryCursor {
             let seen = self.engine.see(&self.table, entries.rid(at), self.snapshot, pin);
             if let Seen::Place(place) = seen {
                 let bytes = class_bytes(place.class);
-                if bytes > room || keys.len() == KEYS_AHEAD {
+                if bytes > room || keys.len() == self.at_once {
                     break;
                 }
                 room -= bytes;

@@ -9,9 +9,9 @@
 //! # Guarantees
 //! - **AHEAD-1 (the gets' results).** Results and errors of gets are as without reading ahead; gets
 //!   only wait less.
-//! - **AHEAD-2 (ahead).** When a get is next, the reads of the keys behind it are in flight or over,
-//!   up to [`KEYS_AHEAD`] keys and [`HELD_PART`] of what held records may take, or one read. A
-//!   quarter of the keys may have been passed without being replaced.
+//! - **AHEAD-2 (ahead).** When a get is next, the reads of the keys behind it are in flight or
+//!   over: of [`KEYS_AHEAD`] keys, or of as many as take half of what held records may take, or one
+//!   read. A quarter of that may have been used without being replaced.
 //! - **AHEAD-3 (alone).** A read that only one of the keys needs is left to its get.
 //!
 //! A record that the system has in memory is held at once, and counts as no wait for a device. A
@@ -34,7 +34,7 @@ use crate::table::Table;
 pub(super) const KEYS_AHEAD: usize = 64;
 /// Reads in flight at most.
 const DEPTH: usize = KEYS_AHEAD;
-/// One part in so many of what held records may take is for one reader of several gets.
+/// A reader of several gets may have one part in so many of what held records may take.
 const HELD_PART: usize = 2;
 /// Queues that are kept for the next readers.
 const IDLE_MAX: usize = 8;

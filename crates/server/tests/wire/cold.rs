@@ -95,7 +95,7 @@ fn left(server: &TestServer) -> u64 {
         .sum()
 }
 
-/// A worker that reads an evicted row of the memory engine goes on with other statements.
+/// A worker that needs an evicted row of the memory engine runs other statements meanwhile.
 #[test]
 fn a_read_of_an_evicted_row_that_hangs_keeps_nobody_else_waiting() {
     for overlaps in [false, true] {

@@ -30,7 +30,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 impl World {
-    /// A world whose engine reads beside statements, with a table of so many rows, all evicted.
+    /// A world whose engine reads beside statements, with a table of `rows` rows, all evicted.
     fn evicted(seed: u64, rows: usize, bytes: usize) -> (World, TableId) {
         let mut world = World::new(seed);
         assert_eq!(world.engine.overlap_reads().len(), 1);
@@ -223,6 +223,7 @@ fn log_row_3_a_statement_comes_again_once_for_each_of_its_rows() {
             let mut attempts = 0;
             'again: loop {
                 attempts += 1;
+                assert!(attempts < 20, "it comes for ever");
                 for number in numbers {
                     match world.look(table, &key(*number), Access::AtHand) {
                         Ok(found) => assert!(found.is_some()),
@@ -435,6 +436,23 @@ fn ahead_rows_of_several_gets_are_read_side_by_side() {
             engine.gets_ahead(TableId::new(EngineKind::Memory, 99), &keys, world.csn).is_none()
         );
         world.tell();
+    }
+}
+
+/// A scan that ends soon reads few rows that it does not need.
+#[test]
+fn a_short_scan_reads_few_rows_ahead() {
+    let (world, table) = World::evicted(9, 300, 100);
+    for (steps, most) in [(1, 1), (2, 3), (4, 7)] {
+        let read = world.engine.0.log.counts()[0];
+        let range = KeyRange::new(b"row00100", None);
+        let scan = world.engine.scan(table, range, Direction::Forward, world.csn, Access::Blocking);
+        let mut scan = scan.unwrap();
+        (0..steps).for_each(|_| assert!(scan.next(Access::Blocking).unwrap()));
+        let read = world.engine.0.log.counts()[0] - read;
+        assert!(read >= steps && read <= most, "{read} for {steps}");
+        world.engine.0.evict(usize::MAX);
+        world.engine.0.evict(usize::MAX);
     }
 }
 
