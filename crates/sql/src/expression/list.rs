@@ -27,7 +27,7 @@ use spillway_types::convert::{number_prefix, to_datetime, to_double, to_time};
 use spillway_types::{Collation, DateTime, ValueRef};
 
 use super::Expr;
-use super::eval::Context;
+use super::context::Context;
 use crate::errors::Result;
 
 /// Lists of no more items than this are walked.
@@ -105,7 +105,7 @@ impl Class {
     }
 }
 
-/// As what values of two classes are compared ([`super::eval::compare`]).
+/// As what values of two classes are compared ([`super::operands::compare`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComparedAs {
     /// One of them is NULL, so the answer is unknown.

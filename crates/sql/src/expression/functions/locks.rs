@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use spillway_types::Value;
 
-use super::Scalar;
-use super::strings::bytes_of;
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{bytes_of, whole};
 use crate::variables::Patience;
 
 /// The longest name of a lock, in characters.

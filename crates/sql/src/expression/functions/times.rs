@@ -4,12 +4,13 @@ use spillway_types::convert::{time_prefix, to_datetime, to_decimal, to_i128, to_
 use spillway_types::temporal::days_in_month;
 use spillway_types::{Date, DateTime, Decimal, Time, Value};
 
-use super::Scalar;
 use super::calendar::{
     DAYS, EPOCH_DAYS, MONTHS, Weeks, day_number, extract, format_moment, parse_moment,
 };
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, text, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{text, whole};
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;

@@ -3,7 +3,7 @@
 use spillway_types::{Collation, ColumnType, Value};
 
 use super::json::nested;
-use super::{Kind, Scalar};
+use super::scalar::{Kind, Scalar};
 use crate::errors::{Result, SqlError};
 use crate::expression::shape::{common_collation, comparable, merge_types, merged};
 use crate::expression::{Expr, Typed};
@@ -147,7 +147,7 @@ impl Scalar {
         use Scalar as S;
         let digits = match args.get(1).map(|arg| &arg.expr) {
             None => Some(0),
-            Some(Expr::Const(value)) => Some(crate::expression::eval::whole(value)),
+            Some(Expr::Const(value)) => Some(crate::expression::operands::whole(value)),
             Some(_) => None,
         };
         match (&args[0].ty, self) {
