@@ -37,7 +37,7 @@ fn types() -> Vec<ColumnType> {
 const INITIAL: [&str; 4] = ["", "1", "2024-02-30", "a,b"];
 
 fn table(reader: &mut Reader<'_>) -> Result<TableDef> {
-    let mut table = TableDef::empty(1, "d".to_owned(), "t".to_owned(), &Catalog::default());
+    let mut table = TableDef::empty(1, "d".to_owned(), "t".to_owned(), Collation::default());
     let types = types();
     for _ in 0..reader.u8()? % 8 {
         let [id, ty, initial] = [reader.u8()?, reader.u8()?, reader.u8()?];

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Expr};
 
-use super::Terms;
+use super::terms::Terms;
 use crate::catalog::{CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::parser::{check_kept, parse_expr};

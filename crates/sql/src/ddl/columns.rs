@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
-use super::Terms;
 use super::checks::NewCheck;
+use super::terms::Terms;
 use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef, collation_named, column_type};
 use crate::errors::{Result, SqlError};
 use crate::parser::check_kept;

@@ -11,13 +11,14 @@ use sqlparser::ast::{
 
 use super::access::available;
 use super::aggregate::Aggregate;
-use super::bind::{Binder, FULL_GROUP_BY, INDEX_ONLY, Names};
+use super::bind::Binder;
 use super::from::{From, check_dual};
 use super::full_group::Grouped;
 use super::join_order::{arrange, find_needed, use_index_order};
-use super::project::{group_by, order_by, project};
+use super::project::{expression_column, group_by, order_by, project};
 use super::pushdown;
 use super::query_plan::{Body, QueryPlan, SelectPlan, SetOp};
+use super::scope::{FULL_GROUP_BY, INDEX_ONLY, Names};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Typed, refuse_charset};
@@ -307,19 +308,6 @@ fn order_by_result(
             Ok((Expr::Column(at), by.options.asc.unwrap_or(true), columns[at].collation))
         })
         .collect()
-}
-
-pub(crate) fn expression_column(name: &str, typed: &Typed) -> ResultColumn {
-    ResultColumn {
-        schema: "".into(),
-        table: "".into(),
-        org_table: "".into(),
-        name: name.into(),
-        org_name: "".into(),
-        column_type: typed.ty.clone(),
-        collation: if typed.ty.is_text() { typed.collation } else { Collation::Binary },
-        flags: ColumnFlags { not_null: !typed.nullable, ..ColumnFlags::default() },
-    }
 }
 
 #[allow(clippy::too_many_arguments)] // The context of a query, and its clauses.

@@ -16,8 +16,9 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Expr, FunctionArguments, Visit, Visitor};
 
-use super::bind::{Binder, Names, is_variable};
+use super::bind::{Binder, is_variable};
 use super::from::table_scope;
+use super::scope::Names;
 use crate::catalog::{Catalog, CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expression;

@@ -11,19 +11,11 @@
 use spillway_types::Collation;
 use sqlparser::ast;
 
-use super::{Binder, literal};
+use super::{AggregateArgument, Binder};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Typed};
 use crate::planner::aggregate::{Aggregate, AggregateKind};
-
-/// The levels met in the argument of an aggregate, each the innermost of its kind.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Argument {
-    /// Of columns, as far as their queries enclose the aggregate.
-    column: Option<usize>,
-    /// Of queries that aggregates within belong to.
-    aggregate: Option<usize>,
-}
+use crate::planner::literals::literal;
 
 /// An aggregate as it is written.
 #[derive(Clone, Copy)]
@@ -91,7 +83,7 @@ impl Binder<'_> {
 
     /// Binds an aggregate, and gives it to the query that it belongs to.
     pub(super) fn aggregate(&mut self, written: Written<'_>) -> Result<Typed> {
-        let around = self.argument.replace(Some(Argument::default()));
+        let around = self.argument.replace(Some(AggregateArgument::default()));
         let bound = self.aggregate_here(written);
         let argument = self.argument.replace(around).unwrap_or_default();
         let (mut aggregate, nullable) = bound?;

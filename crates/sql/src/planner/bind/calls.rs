@@ -6,13 +6,14 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::aggregates::Written;
-use super::{Binder, boxed, fraction_digits};
+use super::{Binder, boxed};
 use crate::errors::{Result, SqlError};
 use crate::expression::{
     Ask, Expr, Op, Scalar, Typed, beside_column, common_collation, typed_value,
 };
 use crate::parser::unit_named;
 use crate::planner::aggregate::AggregateKind;
+use crate::planner::literals::fraction_digits;
 use crate::planner::plan;
 use crate::planner::query_plan::{Body, QueryPlan};
 
