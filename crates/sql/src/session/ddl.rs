@@ -235,7 +235,7 @@ impl Session {
             },
             |(restarted, renumbered), csn| {
                 instance.note_built(built, csn);
-                instance.forget_numbers(&restarted, &renumbered);
+                instance.0.counters.forget(&restarted, &renumbered);
             },
         );
         warnings.into_iter().for_each(|warning| self.warn(warning));

@@ -26,9 +26,8 @@ use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::thread::blocking;
 
 use crate::errors::{Result, SqlError};
+use crate::privilege::{Need, tables_of};
 use crate::process::Stop;
-
-pub(super) use table_use::{locks_of, modes_of};
 
 /// Database and name of a table; the name is empty for the database itself.
 pub(super) type Name = (String, String);
@@ -418,6 +417,17 @@ impl Held {
                 && (*has == mode || (mode, *has) == (Mode::Read, Mode::Write))
         })
     }
+}
+
+/// How the tables are held that a statement needs, in their order (NEED-5).
+pub(super) fn modes_of(needs: &[Need]) -> Vec<(Name, Mode)> {
+    let mode = |writes: bool| if writes { Mode::Write } else { Mode::Read };
+    tables_of(needs).into_iter().map(|(name, writes)| (name, mode(writes))).collect()
+}
+
+/// The locks that a statement takes, in order.
+pub(super) fn locks_of(locks: &MetadataLocks, needs: &[Need]) -> Vec<(Arc<TableLock>, Mode)> {
+    modes_of(needs).into_iter().map(|(name, mode)| (locks.of(&name), mode)).collect()
 }
 
 #[cfg(test)]

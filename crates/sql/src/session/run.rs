@@ -10,7 +10,7 @@ use sqlparser::ast;
 
 use super::Session;
 use super::catalog_cache::AtHand;
-use super::compiled::{Body, Compiled, Given, Slot, is_rows};
+use super::compiled::{Body, Compiled, Given, Left, Slot, is_rows};
 use super::metadata::{Name, modes_of};
 use crate::api::{PlanId, ResultSink};
 use crate::catalog::Catalog;
@@ -31,17 +31,6 @@ const LEAVES: usize = 8;
 /// How often it leaves its thread for either, while it may do so for a device: for where its row
 /// is, for the row, and once for where a newer one might be.
 const LEAVES_FOR_READS: usize = 3;
-
-/// A statement that was left while it stands in line for a row.
-pub(super) struct Left {
-    pub(super) slot: Slot,
-    pub(super) params: Vec<Value>,
-    /// Whether its transaction began with it.
-    pub(super) opened: bool,
-    times: usize,
-    /// When it must have ended, which does not move while it waits.
-    deadline: Option<Duration>,
-}
 
 /// A statement that can run now, and the catalog it was made for.
 struct Ready {

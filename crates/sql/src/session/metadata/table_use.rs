@@ -6,26 +6,11 @@ use std::time::Duration;
 
 use sqlparser::tokenizer::Token;
 
-use super::{Held, MetadataLocks, Mode, Name, Patience, TableLock, definition_of};
+use super::{Held, Mode, Name, Patience, TableLock, definition_of};
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{parts_of, path_of, solid, split_commas, word};
-use crate::privilege::{Need, tables_of};
 use crate::session::Session;
-
-/// How the tables are held that a statement needs, in their order (NEED-5).
-pub(in crate::session) fn modes_of(needs: &[Need]) -> Vec<(Name, Mode)> {
-    let mode = |writes: bool| if writes { Mode::Write } else { Mode::Read };
-    tables_of(needs).into_iter().map(|(name, writes)| (name, mode(writes))).collect()
-}
-
-/// The locks that a statement takes, in order.
-pub(in crate::session) fn locks_of(
-    locks: &MetadataLocks,
-    needs: &[Need],
-) -> Vec<(Arc<TableLock>, Mode)> {
-    modes_of(needs).into_iter().map(|(name, mode)| (locks.of(&name), mode)).collect()
-}
 
 impl Session {
     /// Takes names. The session has those that its transaction uses, and `before`.
