@@ -18,10 +18,10 @@
 
 use spillway_types::Value;
 
-use super::index_ranges;
-use super::index_ranges::Places;
+use super::index_ranges::choose;
 use super::lookups::Together;
 use super::sort::Held;
+use super::spans::Places;
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Access, Row, Source, SourceKind};
@@ -136,7 +136,7 @@ impl Waiting {
         let SourceKind::Table(table) = &inner.kind else { return Ok(rows) };
         let mut keys = Vec::with_capacity(rows.len());
         for row in &rows {
-            if let (_, Places::Row(key)) = index_ranges::choose(context, inner, table, row)? {
+            if let (_, Places::Row(key)) = choose(context, inner, table, row)? {
                 keys.push(key);
             }
         }

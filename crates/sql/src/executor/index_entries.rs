@@ -1,7 +1,7 @@
 //! Reads entries of an index that covers a query in place of rows.
 
-use super::index_ranges::Span;
-use super::scan;
+use super::span_scan::each_together;
+use super::spans::Span;
 use crate::catalog::{Cover, Entry, Stored, TableDef};
 use crate::errors::Result;
 use crate::expression::Context;
@@ -25,7 +25,7 @@ pub(super) fn each_entry(
     mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
 ) -> Result<()> {
     let mut entry = Entry::new();
-    scan::each_together(context, table, access, spans, |key, _| {
+    each_together(context, table, access, spans, |key, _| {
         if *is_read {
             entry.read(cover, table, key)?;
         }

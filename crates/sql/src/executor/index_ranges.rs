@@ -3,78 +3,15 @@
 use smallvec::SmallVec;
 use spillway::KeyRange;
 use spillway_base::TableId;
-use spillway_base::range::raise_prefix;
 use spillway_types::key::{self, Lookup};
 use spillway_types::{ColumnType, Value};
 
-use super::scan;
+use super::span_scan::is_readable;
+use super::spans::{Key, Places, Span, Spans, end_of};
 use crate::catalog::{IndexPart, TableDef, moved};
 use crate::errors::Result;
 use crate::expression::{Buffer, Context, Expr, List, row_parts};
 use crate::planner::{Access, Interval, Source, WHOLE};
-
-/// A key; one that is not long takes no memory of its own.
-pub(super) type Key = SmallVec<[u8; 24]>;
-
-/// A range of an index's keys.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Span {
-    pub(super) start: Key,
-    pub(super) end: Option<Key>,
-}
-
-/// Where an access reads.
-pub(super) enum Places<'c> {
-    /// At the one row with this primary key, all of it, if that is there.
-    Row(Buffer<'c>),
-    /// In these ranges.
-    Spans(Spans),
-}
-
-/// The ranges that an access reads: in order, and apart from each other.
-pub(crate) struct Spans {
-    pub(super) all: SmallVec<[Span; 1]>,
-    /// Whether they have exactly what the access's equalities and intervals say, as far as those
-    /// are about whole numbers.
-    pub(super) exact: bool,
-}
-
-impl Spans {
-    fn wide(span: Span) -> Spans {
-        Spans { exact: false, ..Spans::exactly(span) }
-    }
-
-    fn exactly(span: Span) -> Spans {
-        let mut all = SmallVec::new();
-        all.push(span);
-        Spans { all, exact: true }
-    }
-
-    fn none() -> Spans {
-        Spans { all: SmallVec::new(), exact: true }
-    }
-}
-
-impl Span {
-    fn of(prefix: &[u8]) -> Span {
-        Span { end: end_of(Key::from_slice(prefix)), start: Key::from_slice(prefix) }
-    }
-
-    /// Whether it is the keys that begin with its first one.
-    pub(super) fn is_of_start(&self) -> bool {
-        match &self.end {
-            Some(end) => end_of(self.start.clone()).as_ref() == Some(end),
-            None => false,
-        }
-    }
-}
-
-/// The end of the keys that begin with a prefix, for a range.
-fn end_of(mut prefix: Key) -> Option<Key> {
-    let left = raise_prefix(&mut prefix)?;
-    prefix.truncate(left);
-    Some(prefix)
-}
 
 /// Spans that an estimate looks at; of more, the rest is assumed like them.
 const SAMPLE: usize = 8;
@@ -143,7 +80,7 @@ fn choose_spans<'s>(
     let mut least = cost(context, table, best.0, &best.1.all);
     for access in &source.others {
         let access = match access {
-            access if scan::is_readable(context, table, access) => access,
+            access if is_readable(context, table, access) => access,
             access if access.is_full() => &WHOLE,
             _ => continue,
         };
@@ -160,7 +97,7 @@ fn choose_spans<'s>(
 /// The query has asked for the rows, and not for that index: they are read as they lie, and sorted
 /// where its order was counted on.
 pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
-    access.is_full() && access.cover.is_some() && !scan::is_readable(context, table, access)
+    access.is_full() && access.cover.is_some() && !is_readable(context, table, access)
 }
 
 /// Whether spans are all keys, or all but those that begin with NULL.

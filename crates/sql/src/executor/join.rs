@@ -4,12 +4,14 @@
 use std::rc::Rc;
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, Value};
+use spillway_types::Value;
 
 use super::batched_join::{Outer, Waiting};
-use super::run::Emit;
-use super::scan::read_source;
-use super::sort::{Held, KeyMap, group_key};
+use super::row_reads::Reading;
+use super::row_sink::Emit;
+use super::scan::{Take, scan_table};
+use super::sort::{Held, KeyMap, hash_class, hash_key};
+use super::subquery::derived;
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, SelectPlan, Source, SourceKind};
@@ -227,30 +229,41 @@ impl<'c, 'p> Rows<'c, 'p> {
     }
 }
 
-/// Classes of values; within one, values are equal where their [`group_key`] is.
-pub(super) fn hash_class(value: &Value) -> u8 {
-    match value {
-        Value::Null => 0,
-        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
-        Value::Float(_) | Value::Double(_) => 2,
-        Value::Text(_) => 4,
-        Value::Bytes(_) => 8,
-        Value::Date(_) | Value::DateTime(_) => 16,
-        Value::Time(_) => 32,
+/// Reads a source's rows into its slots.
+fn read_source(
+    context: &Context<'_>,
+    source: &Source,
+    row: &mut Row,
+    lock: Option<(LockMode, LockWait)>,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    match &source.kind {
+        SourceKind::Table(table) => {
+            scan_table(context, source, table, row, Reading::of(lock), take)
+        }
+        SourceKind::Derived(plan) => {
+            let answer = derived(context, plan)?;
+            for values in answer.rows() {
+                row[source.offset..source.offset + values.len()].clone_from_slice(values);
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        SourceKind::Virtual(name) => {
+            let rows = context.server.virtual_rows(context.catalog, context.variables, name);
+            for values in rows {
+                for (slot, value) in values.into_iter().enumerate() {
+                    row[source.offset + slot] = value;
+                }
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
     }
-}
-
-/// The bytes by which rows are found again: a date is the same as its midnight.
-pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
-    let plain: Vec<Value> = values
-        .iter()
-        .map(|value| match value {
-            Value::Date(_) => spillway_types::convert::to_datetime(&value.as_ref())
-                .map_or(Value::Null, Value::DateTime),
-            other => other.clone(),
-        })
-        .collect();
-    group_key(&plain, collations)
 }
 
 fn passes(context: &Context<'_>, filters: &[Expr], row: &[Value]) -> Result<bool> {

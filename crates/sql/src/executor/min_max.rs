@@ -3,9 +3,10 @@
 use spillway_types::Value;
 
 use super::aggregate::State;
-use super::index_ranges::{Places, finds_equal, spans};
+use super::index_ranges::{finds_equal, spans};
 use super::pushdown;
-use super::scan::is_readable;
+use super::span_scan::is_readable;
+use super::spans::Places;
 use crate::catalog::{Stored, TableDef};
 use crate::errors::Result;
 use crate::expression::Context;

@@ -8,11 +8,12 @@ use spillway_types::{Collation, Value, ValueRef};
 
 use super::aggregate::State;
 use super::index_entries::{Entries, each_entry};
-use super::index_ranges::Places;
+use super::index_ranges::choose;
 use super::row_buffer::Gatherer;
+use super::row_reads::{Reading, each_row};
 use super::row_sink::{Onward, Projection, TakeRow, TakeStored};
-use super::run::is_never;
-use super::{index_ranges, scan};
+use super::span_scan::{check_readable, count_in, each_together, in_order, is_row};
+use super::spans::Places;
 use crate::catalog::{Stored, TableDef};
 use crate::errors::Result;
 use crate::expression::{Context, Expr, Fit, List, Op, Parts, is_clean};
@@ -154,9 +155,9 @@ pub(super) fn scan_stored(
         (None, Places::Spans(spans))
             if is_bare
                 && access.index.is_none()
-                && !spans.all.iter().any(|span| scan::is_row(table, span)) =>
+                && !spans.all.iter().any(|span| is_row(table, span)) =>
         {
-            return scan::each_together(context, table, access, &spans.all, |key, bytes| {
+            return each_together(context, table, access, &spans.all, |key, bytes| {
                 take.take(&Stored::new(bytes, &source.versions)?, key)
             });
         }
@@ -173,8 +174,8 @@ pub(super) fn scan_stored(
     if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
         return each_entry(context, table, &entries(cover), &spans.all, |entry| take(entry, &[]));
     }
-    let reading = (scan::Reading::Plain, None);
-    scan::each_row(context, table, access, places, reading, |bytes, key, _| {
+    let reading = (Reading::Plain, None);
+    each_row(context, table, access, places, reading, |bytes, key, _| {
         take(&Stored::new(bytes, &source.versions)?, key)
     })
 }
@@ -195,11 +196,11 @@ fn count_stored(
     if !asked_of(context, source, (access, places))?.is_empty() {
         return Ok(None);
     }
-    scan::check_readable(context, table, access)?;
+    check_readable(context, table, access)?;
     context.txn.leave_reads(false);
     let mut count = 0;
-    for span in scan::in_order(access, &spans.all) {
-        count += scan::count_in(context, table, access, span)?;
+    for span in in_order(access, &spans.all) {
+        count += count_in(context, table, access, span)?;
     }
     Ok(Some(count))
 }
@@ -214,6 +215,17 @@ impl Direct {
             _ => Ok(true),
         }
     }
+}
+
+/// Whether a condition that needs no table keeps all rows out. The first that does not hold ends
+/// the search, so a condition after it is not evaluated.
+pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
+    for condition in &plan.constant {
+        if !context.holds(condition, &[])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Runs a query by its steps. No more than `most` rows are wanted.
@@ -232,7 +244,7 @@ pub(super) fn run_direct(
         let states = ends.find(context, source, table, never)?;
         return emit_totals(context, plan, states, emit);
     }
-    let (access, places) = index_ranges::choose(context, source, table, &[])?;
+    let (access, places) = choose(context, source, table, &[])?;
     let way = (access, &places);
     let fields = context.server.hands_fields_on();
     match direct {

@@ -13,10 +13,13 @@
 //! - **ROW-SINK-2.** A row that cannot be read is handed on to nobody: all its columns are read
 //!   first.
 
-use spillway_types::{Field, ValueRef};
+use spillway_types::{Field, Value, ValueRef};
 
 use crate::catalog::Stored;
 use crate::errors::Result;
+
+/// What takes rows; `false` when it wants no more.
+pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
 
 /// Takes rows, and answers `false` when it wants no more.
 pub(crate) trait TakeRow {

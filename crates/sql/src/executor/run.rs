@@ -6,17 +6,15 @@ use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Field, Value, ValueRef};
 
 use super::aggregate::State;
+use super::index_ranges::{finds_equal, is_too_new};
 use super::join::Rows;
-use super::row_sink::TakeRow;
+use super::pushdown::{is_never, run_direct};
+use super::row_sink::{Emit, TakeRow};
 use super::sort::{Held, KeyMap, Keys, Sorter, group_key, group_key_into, order_of};
-use super::{index_ranges, pushdown};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Expr, reshape};
 use crate::parser::on_enough_stack;
 use crate::planner::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, note_columns};
-
-/// What takes rows; `false` when it wants no more.
-pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
 
 /// The number of a LIMIT; `None` where there is none.
 pub(crate) fn count(context: &Context<'_>, expr: Option<&Expr>) -> Result<Option<u64>> {
@@ -109,11 +107,11 @@ pub(crate) fn run_refs(
             return Ok(());
         }
         if (left, skip) == (u64::MAX, 0) {
-            return pushdown::run_direct(context, select, direct, left, emit);
+            return run_direct(context, select, direct, left, emit);
         }
         let most = left.saturating_add(skip);
         let mut limited = Limited { skip, left, emit };
-        return pushdown::run_direct(context, select, direct, most, &mut limited);
+        return run_direct(context, select, direct, most, &mut limited);
     }
     run_query(context, plan, &mut |row| {
         if let [one] = row {
@@ -230,20 +228,7 @@ fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     let [Source { kind: SourceKind::Table(table), access, .. }] = plan.sources.as_slice() else {
         return Ok(plan.ordered);
     };
-    Ok(plan.ordered
-        && !index_ranges::is_too_new(context, table, access)
-        && index_ranges::finds_equal(context, access, table)?)
-}
-
-/// Whether a condition that needs no table keeps all rows out. The first that does not hold ends
-/// the search, so a condition after it is not evaluated.
-pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
-    for condition in &plan.constant {
-        if !context.holds(condition, &[])? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(plan.ordered && !is_too_new(context, table, access) && finds_equal(context, access, table)?)
 }
 
 fn run_select(

@@ -6,11 +6,11 @@ use std::collections::{HashMap, HashSet};
 use foldhash::quality::RandomState;
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};
-use spillway_types::convert::to_decimal;
+use spillway_types::convert::{to_datetime, to_decimal};
 use spillway_types::value::write_text;
 use spillway_types::{Collation, Value, ValueRef};
 
-use super::run::Emit;
+use super::row_sink::Emit;
 use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Expr, compare};
 use crate::planner::Row;
@@ -79,6 +79,31 @@ fn number_key(number: impl itoa::Integer, out: &mut Vec<u8>) {
 fn double_key(number: f64, out: &mut Vec<u8>) {
     out.push(3);
     out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
+}
+
+/// Classes of values; within one, values are equal where their [`group_key`] is.
+pub(super) fn hash_class(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
+        Value::Float(_) | Value::Double(_) => 2,
+        Value::Text(_) => 4,
+        Value::Bytes(_) => 8,
+        Value::Date(_) | Value::DateTime(_) => 16,
+        Value::Time(_) => 32,
+    }
+}
+
+/// The bytes by which rows are found again: a date is the same as its midnight.
+pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let plain: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Date(_) => to_datetime(&value.as_ref()).map_or(Value::Null, Value::DateTime),
+            other => other.clone(),
+        })
+        .collect();
+    group_key(&plain, collations)
 }
 
 /// A map by keys that clients choose: a client that does not know its seed cannot make them

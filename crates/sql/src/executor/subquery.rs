@@ -8,9 +8,8 @@ use std::rc::Rc;
 use foldhash::quality::RandomState;
 use spillway_types::{Collation, Value};
 
-use super::join::{hash_class, hash_key};
 use super::run::collect;
-use super::sort::Held;
+use super::sort::{Held, hash_class, hash_key};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Ask, Context, Expr, Fit, Op, Question, Subplan};
 use crate::planner::{QueryPlan, Row};
