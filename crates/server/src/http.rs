@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spillway_base::thread::JoinHandle;
 use spillway_base::{clock, thread};
 
-use crate::listener::{ACCEPT_PAUSE, gone_again, pause};
+use crate::accept::{ACCEPT_PAUSE, gone_again, pause};
 pub(crate) use outlet::{Outlet, PIECE, PIECES};
 
 /// Clients at once.

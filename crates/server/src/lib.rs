@@ -2,7 +2,7 @@
 //!
 //! Modules in the order in which a client passes them:
 //!
-//! - `listener`: listening and graceful shutdown; `admission`: how many connections there may be;
+//! - `listener`: listening and graceful shutdown; `accept`: what follows where that fails; `admission`: how many connections there may be;
 //!   `server`: counters and settings that connections share;
 //! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: packets, each response
 //!   written at once;
@@ -20,6 +20,7 @@
 //! run each statement to its end, and wait neither for clients nor for commits. `pool` explains how
 //! and why.
 
+mod accept;
 mod admission;
 mod auth;
 mod batched_send;

@@ -376,7 +376,7 @@ fn r3_a_pass_gives_up_its_turn() {
 /// REWRITE-THREAD-3: what a pass that panics leaves is for the next thread, its own table as well.
 #[test]
 fn r3_a_pass_that_panics_ends_no_other() {
-    let refreshes = Refreshes::default();
+    let refreshes = RefreshPasses::default();
     {
         let mut state = refreshes.state.lock();
         state.tables.extend([7, 8]);
