@@ -43,20 +43,20 @@ pub(crate) struct Caching {
     /// By name and host: what was stored when the password was seen, and what checks fast answers.
     seen: Mutex<HashMap<(String, String), (Vec<u8>, Twice)>>,
     /// Made when the first client asks for it; none where it could not be made.
-    key: OnceLock<Option<Key>>,
+    key: OnceLock<Option<PasswordKey>>,
 }
 
 /// A key, and its public half as the server sends it to clients.
-struct Key {
+struct PasswordKey {
     private: PrivateKey,
     public: String,
 }
 
-impl Key {
-    fn make() -> Option<Key> {
+impl PasswordKey {
+    fn make() -> Option<PasswordKey> {
         let private = PrivateKey::new(&mut SystemRandom, KEY_BITS).ok()?;
         let public = private.to_public_key().to_public_key_pem(LineEnding::LF).ok()?;
-        Some(Key { private, public })
+        Some(PasswordKey { private, public })
     }
 }
 
@@ -106,8 +106,8 @@ impl Caching {
         seen.insert(account(user), (user.stored.clone(), twice));
     }
 
-    fn key(&self) -> Option<&Key> {
-        self.key.get_or_init(|| blocking(Key::make)).as_ref()
+    fn key(&self) -> Option<&PasswordKey> {
+        self.key.get_or_init(|| blocking(PasswordKey::make)).as_ref()
     }
 }
 

@@ -7,7 +7,7 @@ use spillway_base::codec::Reader;
 use spillway_types::{Collation, ColumnType, Value};
 
 use crate::catalog::{
-    Catalog, ColumnDef, DefaultValue, IndexPart, Layout, Stored, TableDef, is_newest, write,
+    Catalog, ColumnDef, DefaultValue, IndexPart, Layout, StoredRow, TableDef, is_newest, write,
 };
 use crate::errors::Result;
 
@@ -106,7 +106,7 @@ pub fn stored_row(bytes: &[u8]) {
     let Ok(table) = table(&mut reader) else { return };
     let Some(table) = taken(&text_of(&table)) else { return };
     let read = |row: &[u8]| -> Result<Vec<Value>> {
-        let row = Stored::new(row, &table.versions)?;
+        let row = StoredRow::new(row, &table.versions)?;
         (0..table.columns.len()).map(|column| Ok(row.get(column)?.to_owned())).collect()
     };
     let row = reader.rest();

@@ -201,6 +201,8 @@ impl DedicatedWorkers {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn connections(count: usize) -> Vec<Calm> {

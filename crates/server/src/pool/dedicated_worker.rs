@@ -18,17 +18,17 @@
 //! - **DEDICATED-WORKER-1.** A connection with a dedicated worker is busy and held by that worker
 //!   alone. The worker sees what the client sends, and its end. Its timeouts are late by at most
 //!   [`QUIET`].
-//! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after [`AFTER`](super::dedicated_clients) responses in a row
-//!   without a wait, and after more if the last one lasted for fewer than [`WORTH`](super::dedicated_clients). It loses it
-//!   when it is silent for [`QUIET`]. Only local clients over TCP without TLS get one, because the
-//!   cores of others are not known.
+//! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after `AFTER` responses in a row
+//!   without a wait, and after more if the last one lasted for fewer than `WORTH`. It loses it when
+//!   it is silent for [`QUIET`]. Only local clients over TCP without TLS get one, because the cores
+//!   of others are not known. [`super::dedicated_clients`] counts responses.
 //! - **DEDICATED-WORKER-3.** There are at most [`PLACES`] dedicated workers for each worker. There
 //!   are none soon after more clients than that ask for anything, because these few would get more
 //!   of the cores than the others. There are none either while more clients than there are workers
-//!   wait or ask for something long, or if no worker would be left to listen; nor, for
-//!   [`PILED_FOR`](super::dedicated_clients) windows and more, when the clients are together on few cores: one thread with
-//!   many connections asks for several things at once, and is served better by one worker that
-//!   responds to them together.
+//!   wait or ask for something long, or if no worker would be left to listen; nor, for `PILED_FOR`
+//!   windows and more, when the clients are together on few cores: one thread with many connections
+//!   asks for several things at once, and is served better by one worker that responds to them
+//!   together.
 //! - **DEDICATED-WORKER-4.** A dedicated worker counts as running again before it does anything
 //!   that is known to take long, and leaves its client after that.
 //!

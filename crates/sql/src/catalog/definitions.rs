@@ -10,7 +10,7 @@ use spillway_base::TableId;
 use spillway_types::{Collation, ColumnType, DateTime, Value};
 
 use super::storage_engines::{DEFAULT_ENGINE, by_name};
-use super::stored_rows::{Stored, Versions, same_stored};
+use super::stored_rows::{StoredRow, Versions, same_stored};
 use crate::errors::Result;
 
 /// What a column holds when an INSERT does not say.
@@ -271,7 +271,7 @@ impl TableDef {
 
     /// The values of a stored row.
     pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
-        let row = Stored::new(bytes, &self.versions)?;
+        let row = StoredRow::new(bytes, &self.versions)?;
         for at in 0..self.columns.len() {
             out.push(row.get(at)?.to_owned());
         }

@@ -2,7 +2,7 @@
 
 use super::span_scan::each_together;
 use super::spans::Span;
-use crate::catalog::{Cover, Entry, Stored, TableDef};
+use crate::catalog::{Cover, Entry, StoredRow, TableDef};
 use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
@@ -22,13 +22,13 @@ pub(super) fn each_entry(
     table: &TableDef,
     Entries { access, cover, is_read }: &Entries<'_>,
     spans: &[Span],
-    mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
+    mut take: impl FnMut(&StoredRow<'_>) -> Result<bool>,
 ) -> Result<()> {
     let mut entry = Entry::new();
     each_together(context, table, access, spans, |key, _| {
         if *is_read {
             entry.read(cover, table, key)?;
         }
-        take(&Stored::Entry(&entry))
+        take(&StoredRow::Entry(&entry))
     })
 }

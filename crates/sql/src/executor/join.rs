@@ -10,26 +10,26 @@ use super::batched_join::{Outer, Waiting};
 use super::row_reads::Reading;
 use super::row_sink::Emit;
 use super::scan::{Take, scan_table};
-use super::sort::{Held, KeyMap, hash_class, hash_key};
+use super::sort::{HeldMemory, KeyMap, hash_class, hash_key};
 use super::subquery::derived;
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, SelectPlan, Source, SourceKind};
 
 /// Rows of a source that was read whole, found again by the sides of its equalities.
-pub(super) struct Kept {
+pub(super) struct SourceRows {
     rows: Vec<Row>,
     by_hash: KeyMap<Vec<usize>>,
     /// For each equality, the classes of the values that its side has here.
     classes: Vec<u8>,
     /// What all of it is charged to.
-    _held: Held,
+    _held: HeldMemory,
 }
 
-pub(super) struct Rows<'c, 'p> {
+pub(super) struct JoinedRows<'c, 'p> {
     context: &'c Context<'c>,
     plan: &'p SelectPlan,
-    kept: Vec<Option<Rc<Kept>>>,
+    kept: Vec<Option<Rc<SourceRows>>>,
     /// The state of each source whose rows are looked up for those of the one before it.
     inner: Vec<Outer>,
     /// Of each source, rows that wait for what the next one has for them. While rows of one are
@@ -39,10 +39,10 @@ pub(super) struct Rows<'c, 'p> {
     lock: Option<(LockMode, LockWait)>,
 }
 
-impl<'c, 'p> Rows<'c, 'p> {
-    pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> Rows<'c, 'p> {
+impl<'c, 'p> JoinedRows<'c, 'p> {
+    pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> JoinedRows<'c, 'p> {
         let sources = || plan.sources.iter();
-        Rows {
+        JoinedRows {
             context,
             plan,
             kept: sources().map(|_| None).collect(),
@@ -196,13 +196,13 @@ impl<'c, 'p> Rows<'c, 'p> {
     }
 
     /// Reads a source whole, once.
-    fn keep(&mut self, level: usize) -> Result<Rc<Kept>> {
+    fn keep(&mut self, level: usize) -> Result<Rc<SourceRows>> {
         if let Some(kept) = &self.kept[level] {
             return Ok(kept.clone());
         }
         let source = &self.plan.sources[level];
         let own = source.offset..source.offset + source.width;
-        let mut held = Held::new(self.context);
+        let mut held = HeldMemory::new(self.context);
         let (mut rows, mut by_hash) = (Vec::new(), KeyMap::<Vec<usize>>::default());
         let mut classes = vec![0; source.hash.len()];
         let mut row = vec![Value::Null; self.plan.width];
@@ -223,7 +223,7 @@ impl<'c, 'p> Rows<'c, 'p> {
             rows.push(row[own.clone()].to_vec());
             Ok(true)
         })?;
-        let kept = Rc::new(Kept { rows, by_hash, classes, _held: held });
+        let kept = Rc::new(SourceRows { rows, by_hash, classes, _held: held });
         self.kept[level] = Some(kept.clone());
         Ok(kept)
     }

@@ -32,7 +32,7 @@ pub(crate) use row_reads::Reading;
 pub(crate) use row_sink::TakeRow;
 pub(crate) use run::{count, run_query, run_refs};
 pub(crate) use scan::{delete_rows, scan_table};
-pub(crate) use sort::{Held, order_of};
+pub(crate) use sort::{HeldMemory, order_of};
 pub(crate) use spool::{KeySet, Spool};
 pub(crate) use to_lock::{STARTS_MAX, note_moved, turns};
 pub(crate) use verify::check_table;

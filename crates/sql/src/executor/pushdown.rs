@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use spillway_types::{Collation, Value, ValueRef};
 
-use super::aggregate::State;
+use super::aggregate::AggregateState;
 use super::index_entries::{Entries, each_entry};
 use super::index_ranges::choose;
 use super::row_buffer::Gatherer;
@@ -14,13 +14,13 @@ use super::row_reads::{Reading, each_row};
 use super::row_sink::{Onward, Projection, TakeRow, TakeStored};
 use super::span_scan::{check_readable, count_in, each_together, in_order, is_row};
 use super::spans::Places;
-use crate::catalog::{Stored, TableDef};
+use crate::catalog::{StoredRow, TableDef};
 use crate::errors::Result;
-use crate::expression::{Context, Expr, Fit, List, Op, Parts, is_clean};
+use crate::expression::{Context, Expr, Fit, List, Op, RowParts, is_clean};
 use crate::planner::{Access, Direct, SelectPlan, Source, SourceKind, Test, note_columns};
 
 /// A test with its values known.
-enum Ready<'t> {
+enum ReadyTest<'t> {
     Compare {
         column: usize,
         op: Op,
@@ -33,13 +33,13 @@ enum Ready<'t> {
         columns: &'t [usize],
         list: &'t Arc<List>,
     },
-    Not(Box<Ready<'t>>),
+    Not(Box<ReadyTest<'t>>),
     Null {
         column: usize,
         is: bool,
     },
-    All(Vec<Ready<'t>>),
-    Any(Vec<Ready<'t>>),
+    All(Vec<ReadyTest<'t>>),
+    Any(Vec<ReadyTest<'t>>),
 }
 
 /// Tests that are made ready without asking for memory.
@@ -47,14 +47,14 @@ const FEW: usize = 2;
 
 fn all_ready<'t, A>(context: &'t Context<'_>, tests: &'t [Test]) -> Result<A>
 where
-    A: FromIterator<Ready<'t>>,
+    A: FromIterator<ReadyTest<'t>>,
 {
     tests.iter().map(|test| ready(context, test)).collect()
 }
 
-fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
+fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<ReadyTest<'t>> {
     Ok(match test {
-        Test::Compare { column, op, value, collation } => Ready::Compare {
+        Test::Compare { column, op, value, collation } => ReadyTest::Compare {
             column: *column,
             op: *op,
             value: context.sought(value, &[])?,
@@ -66,32 +66,32 @@ fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
             },
             collation: *collation,
         },
-        Test::In { columns, list } => Ready::In { columns, list },
-        Test::Not(test) => Ready::Not(Box::new(ready(context, test)?)),
-        Test::Null { column, is } => Ready::Null { column: *column, is: *is },
-        Test::All(tests) => Ready::All(all_ready(context, tests)?),
-        Test::Any(tests) => Ready::Any(all_ready(context, tests)?),
+        Test::In { columns, list } => ReadyTest::In { columns, list },
+        Test::Not(test) => ReadyTest::Not(Box::new(ready(context, test)?)),
+        Test::Null { column, is } => ReadyTest::Null { column: *column, is: *is },
+        Test::All(tests) => ReadyTest::All(all_ready(context, tests)?),
+        Test::Any(tests) => ReadyTest::Any(all_ready(context, tests)?),
     })
 }
 
-impl Ready<'_> {
+impl ReadyTest<'_> {
     /// Whether it holds for a row; `None` where that is not known, which counts as not.
-    fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
+    fn holds(&self, context: &Context<'_>, row: &StoredRow<'_>) -> Result<Option<bool>> {
         match self {
-            Ready::Compare { column, op, value, doubtful, collation } => {
+            ReadyTest::Compare { column, op, value, doubtful, collation } => {
                 if let Some(text) = doubtful {
                     context.as_number(text, "DECIMAL")?;
                 }
                 let order = context.compare_stored(row.get(*column)?, value, *collation)?;
                 Ok(order.map(|order| op.accepts(order)))
             }
-            Ready::In { columns, list } => {
+            ReadyTest::In { columns, list } => {
                 let left = columns.iter().map(|column| row.get(*column));
-                context.is_in(list, &left.collect::<Result<Parts<'_>>>()?, &[])
+                context.is_in(list, &left.collect::<Result<RowParts<'_>>>()?, &[])
             }
-            Ready::Not(test) => Ok(test.holds(context, row)?.map(|is| !is)),
-            Ready::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
-            Ready::All(tests) => {
+            ReadyTest::Not(test) => Ok(test.holds(context, row)?.map(|is| !is)),
+            ReadyTest::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
+            ReadyTest::All(tests) => {
                 let mut all = Some(true);
                 for test in tests {
                     match test.holds(context, row)? {
@@ -102,7 +102,7 @@ impl Ready<'_> {
                 }
                 Ok(all)
             }
-            Ready::Any(tests) => {
+            ReadyTest::Any(tests) => {
                 let mut any = Some(false);
                 for test in tests {
                     match test.holds(context, row)? {
@@ -123,7 +123,7 @@ fn asked_of<'t>(
     context: &'t Context<'_>,
     source: &'t Source,
     (access, places): (&Access, &Places<'_>),
-) -> Result<SmallVec<[Ready<'t>; FEW]>> {
+) -> Result<SmallVec<[ReadyTest<'t>; FEW]>> {
     let answered = match places {
         Places::Spans(spans) if spans.exact => access.answered.as_slice(),
         _ => &[],
@@ -158,12 +158,12 @@ pub(super) fn scan_stored(
                 && !spans.all.iter().any(|span| is_row(table, span)) =>
         {
             return each_together(context, table, access, &spans.all, |key, bytes| {
-                take.take(&Stored::new(bytes, &source.versions)?, key)
+                take.take(&StoredRow::new(bytes, &source.versions)?, key)
             });
         }
         _ => {}
     }
-    let mut take = |stored: &Stored<'_>, key: &[u8]| {
+    let mut take = |stored: &StoredRow<'_>, key: &[u8]| {
         for test in &tests {
             if test.holds(context, stored)? != Some(true) {
                 return Ok(true);
@@ -176,7 +176,7 @@ pub(super) fn scan_stored(
     }
     let reading = (Reading::Plain, None);
     each_row(context, table, access, places, reading, |bytes, key, _| {
-        take(&Stored::new(bytes, &source.versions)?, key)
+        take(&StoredRow::new(bytes, &source.versions)?, key)
     })
 }
 
@@ -262,8 +262,8 @@ pub(super) fn run_direct(
             gatherer.finish(emit)
         }
         Direct::Totals(totals) => {
-            let states = totals.iter().map(|_| State::default());
-            let mut states: SmallVec<[State; 1]> = states.collect();
+            let states = totals.iter().map(|_| AggregateState::default());
+            let mut states: SmallVec<[AggregateState; 1]> = states.collect();
             let asks = totals.iter().any(Option::is_some);
             let counted = match asks || never {
                 true => None,
@@ -283,13 +283,13 @@ pub(super) fn run_direct(
 /// Totals of columns, while their rows come; `None` counts rows.
 pub(crate) struct Totals<'t> {
     columns: &'t [Option<usize>],
-    states: &'t mut [State],
+    states: &'t mut [AggregateState],
     fields: bool,
 }
 
 impl TakeStored for Totals<'_> {
     #[inline(always)]
-    fn take(&mut self, row: &Stored<'_>, _: &[u8]) -> Result<bool> {
+    fn take(&mut self, row: &StoredRow<'_>, _: &[u8]) -> Result<bool> {
         for (state, column) in self.states.iter_mut().zip(self.columns) {
             let Some(column) = column else {
                 state.add_rows(1);
@@ -313,7 +313,7 @@ impl TakeStored for Totals<'_> {
 fn emit_totals(
     context: &Context<'_>,
     plan: &SelectPlan,
-    states: impl IntoIterator<Item = State>,
+    states: impl IntoIterator<Item = AggregateState>,
     emit: &mut dyn TakeRow,
 ) -> Result<()> {
     let mut row: SmallVec<[Value; 8]> = smallvec![Value::Null; plan.width];

@@ -8,7 +8,7 @@ use super::span_scan::is_row;
 use super::spans::Places;
 use super::to_lock::Moves;
 use super::{index_ranges, pushdown, to_lock};
-use crate::catalog::{Stored, TableDef, shift_timestamps};
+use crate::catalog::{StoredRow, TableDef, shift_timestamps};
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, Source};
@@ -45,7 +45,7 @@ pub(crate) fn scan_table(
             table,
             (access, &places),
             true,
-            |stored: &Stored<'_>, key: &[u8]| {
+            |stored: &StoredRow<'_>, key: &[u8]| {
                 fetched.read(stored, key, row)?;
                 take(row)
             },
@@ -54,7 +54,7 @@ pub(crate) fn scan_table(
     let moves = Moves::of(context, access);
     fetched.moves = moves.as_ref();
     each_row(context, table, access, &places, (reading, moves.as_ref()), |bytes, key, locked| {
-        fetched.read(&Stored::new(bytes, &source.versions)?, key, row)?;
+        fetched.read(&StoredRow::new(bytes, &source.versions)?, key, row)?;
         if !locked && !fetched.lock(key, row)? {
             return Ok(true);
         }
@@ -101,7 +101,7 @@ pub(crate) fn delete_rows(
                 return Ok(true);
             }
             if met != Met::Locked {
-                fetched.read(&Stored::new(bytes, &source.versions)?, key, &mut row)?;
+                fetched.read(&StoredRow::new(bytes, &source.versions)?, key, &mut row)?;
                 for filter in &source.filters {
                     if !context.holds(filter, &row)? {
                         return Ok(false);
@@ -135,7 +135,7 @@ struct Fetched<'a> {
 
 impl Fetched<'_> {
     /// Copies the columns that are asked for into the source's slots.
-    fn read(&mut self, stored: &Stored<'_>, key: &[u8], row: &mut Row) -> Result<()> {
+    fn read(&mut self, stored: &StoredRow<'_>, key: &[u8], row: &mut Row) -> Result<()> {
         let offset = self.source.offset;
         if row.len() < offset + self.source.width {
             // The receiver of the row before has kept it.
@@ -187,7 +187,7 @@ impl Fetched<'_> {
         if !there {
             return Ok(false);
         }
-        self.read(&Stored::new(&newest, &self.source.versions)?, key, row)?;
+        self.read(&StoredRow::new(&newest, &self.source.versions)?, key, row)?;
         Ok(true)
     }
 }

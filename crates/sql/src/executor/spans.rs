@@ -6,13 +6,13 @@ use spillway_base::range::raise_prefix;
 use crate::expression::Buffer;
 
 /// A key; one that is not long takes no memory of its own.
-pub(super) type Key = SmallVec<[u8; 24]>;
+pub(super) type SpanKey = SmallVec<[u8; 24]>;
 
 /// A range of an index's keys.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Span {
-    pub(super) start: Key,
-    pub(super) end: Option<Key>,
+    pub(super) start: SpanKey,
+    pub(super) end: Option<SpanKey>,
 }
 
 /// Where an access reads.
@@ -49,7 +49,7 @@ impl Spans {
 
 impl Span {
     pub(super) fn of(prefix: &[u8]) -> Span {
-        Span { end: end_of(Key::from_slice(prefix)), start: Key::from_slice(prefix) }
+        Span { end: end_of(SpanKey::from_slice(prefix)), start: SpanKey::from_slice(prefix) }
     }
 
     /// Whether it is the keys that begin with its first one.
@@ -62,7 +62,7 @@ impl Span {
 }
 
 /// The end of the keys that begin with a prefix, for a range.
-pub(super) fn end_of(mut prefix: Key) -> Option<Key> {
+pub(super) fn end_of(mut prefix: SpanKey) -> Option<SpanKey> {
     let left = raise_prefix(&mut prefix)?;
     prefix.truncate(left);
     Some(prefix)

@@ -9,7 +9,7 @@ use spillway_types::{Collation, Value};
 
 use super::arithmetic::arithmetic;
 use super::context::Context;
-use super::list::{List, Parts, row_parts};
+use super::list::{List, RowParts, row_parts};
 use super::operands::{bits_of_value, member};
 use super::shape::{Fit, show};
 use super::{Expr, Op, Question, functions};
@@ -155,7 +155,7 @@ impl Context<'_> {
     fn in_list(&self, e: &Expr, list: &Arc<List>, row: &[Value]) -> Result<Value> {
         let left = row_parts(e).iter().map(|part| self.value(part, row));
         let left = left.collect::<Result<SmallVec<[_; 2]>>>()?;
-        let left: Parts<'_> = left.iter().map(|part| part.as_ref().as_ref()).collect();
+        let left: RowParts<'_> = left.iter().map(|part| part.as_ref().as_ref()).collect();
         Ok(self.is_in(list, &left, row)?.map_or(Value::Null, Value::from))
     }
 

@@ -30,14 +30,14 @@ pub(crate) const FULL_GROUP_BY: &str = "full group by";
 pub(crate) const INDEX_ONLY: &str = "index only";
 
 /// Looks up the value of a variable or parameter for a binder.
-pub(crate) type Variables<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
+pub(crate) type VariableLookup<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
 
 /// The catalog by which a binder resolves names, and the list that it adds each need to.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) database: Option<&'a str>,
-    pub(crate) variables: Variables<'a>,
+    pub(crate) variables: VariableLookup<'a>,
     pub(crate) needs: &'a Needs<'a>,
 }
 

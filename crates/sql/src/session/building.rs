@@ -12,7 +12,7 @@ use spillway::{Csn, Transaction};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
-use super::metadata::{Held, Mode, Name, Patience, definition_of};
+use super::metadata::{HeldLocks, MetadataLockMode, Name, WaitLimits, definition_of};
 use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
 use crate::ddl::{Pass, online};
 use crate::errors::Result;
@@ -41,27 +41,27 @@ pub(super) struct Build {
     table: Name,
     id: u32,
     last: Vec<u8>,
-    _definition: Held,
+    _definition: HeldLocks,
 }
 
 impl Build {
     /// The build of a table that the catalog says becomes another, by who has its definition.
-    pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: Held) -> Build {
+    pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: HeldLocks) -> Build {
         let name = (table.db.clone(), table.name.clone());
         Build { table: name, id: table.id, last, _definition: definition }
     }
 
-    fn alone(&self, instance: &Instance, owner: &Owner<'_>) -> Result<Held> {
+    fn alone(&self, instance: &Instance, owner: &Owner<'_>) -> Result<HeldLocks> {
         if owner.has_table {
-            return Ok(Held::default());
+            return Ok(HeldLocks::default());
         }
         let metadata = &instance.0.metadata;
         let Some(wait) = owner.wait else {
             return metadata.take_gently(&self.table, owner.stripe, owner.stop);
         };
-        let patience = Patience { wait, stop: owner.stop, gone: owner.gone };
-        let names = vec![(self.table.clone(), Mode::Alone)];
-        metadata.take(names, owner.stripe, &patience, |_| None)
+        let limits = WaitLimits { wait, stop: owner.stop, gone: owner.gone };
+        let names = vec![(self.table.clone(), MetadataLockMode::Alone)];
+        metadata.take(names, owner.stripe, &limits, |_| None)
     }
 
     /// Changes the table's entry in the catalog. The caller has the table alone.
@@ -131,7 +131,7 @@ impl Build {
         }
         let _ = self.doom(instance);
         let alone = match owner.has_table {
-            true => Ok(Held::default()),
+            true => Ok(HeldLocks::default()),
             false => instance.0.metadata.take_briefly(&self.table, owner.stripe, closing),
         };
         if alone.is_ok() {
@@ -176,8 +176,8 @@ impl Instance {
                 Change::new(&txn)?.progress(table.id)?
             };
             let name = (table.db.clone(), table.name.clone());
-            let patience = Patience::new(LONG, &closing);
-            let definition = self.0.metadata.take(definition_of(&name), 0, &patience, |_| None)?;
+            let limits = WaitLimits::new(LONG, &closing);
+            let definition = self.0.metadata.take(definition_of(&name), 0, &limits, |_| None)?;
             let build = Build::new(table, progress.last, definition);
             if progress.doomed {
                 build.abandon(self, &owner)?;

@@ -25,7 +25,7 @@ use crate::dml::{ChangePlan, InsertPlan, JoinedPlan};
 use crate::errors::{Result, SqlError};
 use crate::executor::Point;
 use crate::expression::Fit;
-use crate::parser::{Deep, Depth, Mode, RowSource, Shape, Statement};
+use crate::parser::{Deep, Depth, RowSource, Shape, Statement, TextMode};
 use crate::planner::{self, Names, QueryPlan};
 use crate::privilege::Need;
 use crate::variables::Variables;
@@ -49,33 +49,33 @@ const COMPILED_BYTES: usize = 16 << 10;
 
 /// A statement about rows, bound.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum RowStatement {
     Query(QueryPlan),
     Insert(InsertPlan),
     Change(Box<ChangePlan>),
     Joined(Box<JoinedPlan>),
 }
 
-impl Body {
+impl RowStatement {
     /// Whether it locks rows, and tells its client nothing before it has all of them.
     pub(super) fn locks(&self) -> bool {
         match self {
-            Body::Query(plan) => plan.is_locking(),
-            Body::Insert(_) | Body::Change(_) | Body::Joined(_) => true,
+            RowStatement::Query(plan) => plan.is_locking(),
+            RowStatement::Insert(_) | RowStatement::Change(_) | RowStatement::Joined(_) => true,
         }
     }
 
     /// What it is as one look-up, where it is no more than that.
     fn point(&self) -> Option<Point> {
         match self {
-            Body::Query(plan) => Point::of(plan),
-            Body::Insert(_) | Body::Change(_) | Body::Joined(_) => None,
+            RowStatement::Query(plan) => Point::of(plan),
+            RowStatement::Insert(_) | RowStatement::Change(_) | RowStatement::Joined(_) => None,
         }
     }
 
     /// Whether it is over at once: it does no more than to look a row up.
     pub(super) fn is_brief(&self) -> bool {
-        matches!(self, Body::Query(plan) if plan.is_brief())
+        matches!(self, RowStatement::Query(plan) if plan.is_brief())
     }
 
     /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing
@@ -83,9 +83,9 @@ impl Body {
     /// what it does from then on, such as to take a lock by its name, nothing undoes.
     pub(super) fn looks_up(&self) -> bool {
         match self {
-            Body::Query(plan) => plan.looks_up(),
-            Body::Change(plan) => plan.looks_up(),
-            Body::Insert(_) | Body::Joined(_) => false,
+            RowStatement::Query(plan) => plan.looks_up(),
+            RowStatement::Change(plan) => plan.looks_up(),
+            RowStatement::Insert(_) | RowStatement::Joined(_) => false,
         }
     }
 }
@@ -98,7 +98,7 @@ pub(super) struct MadeFor {
     /// Of texts.
     collation: u16,
     full_group_by: bool,
-    mode: Mode,
+    mode: TextMode,
 }
 
 /// A statement that is ready to run.
@@ -107,8 +107,8 @@ pub(super) struct Compiled {
     statement: Arc<Deep<Statement>>,
     pub(super) made_for: MadeFor,
     pub(super) needs: Vec<Need>,
-    pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
-    pub(super) body: Deep<Body>,
+    pub(super) tables: Vec<(Arc<TableLock>, metadata::MetadataLockMode)>,
+    pub(super) body: Deep<RowStatement>,
     /// What it is as one look-up, where it is no more than that.
     pub(super) point: Option<Point>,
     /// Whether it is over at once.
@@ -172,19 +172,19 @@ pub(super) fn is_rows(statement: &ast::Statement) -> bool {
 }
 
 /// Binds a statement about rows.
-fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<Body> {
+fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<RowStatement> {
     use ast::Statement as S;
     Ok(match sql {
-        S::Query(query) => Body::Query(planner::plan_query(names, query, None, &[])?),
-        S::Insert(insert) => Body::Insert(InsertPlan::new(names, insert)?),
+        S::Query(query) => RowStatement::Query(planner::plan_query(names, query, None, &[])?),
+        S::Insert(insert) => RowStatement::Insert(InsertPlan::new(names, insert)?),
         S::Update(update) if !update.table.joins.is_empty() => {
-            Body::Joined(Box::new(JoinedPlan::update(names, update)?))
+            RowStatement::Joined(Box::new(JoinedPlan::update(names, update)?))
         }
         S::Delete(delete) if !delete.tables.is_empty() || delete.using.is_some() => {
-            Body::Joined(Box::new(JoinedPlan::delete(names, delete)?))
+            RowStatement::Joined(Box::new(JoinedPlan::delete(names, delete)?))
         }
-        S::Update(update) => Body::Change(Box::new(ChangePlan::update(names, update)?)),
-        S::Delete(delete) => Body::Change(Box::new(ChangePlan::delete(names, delete)?)),
+        S::Update(update) => RowStatement::Change(Box::new(ChangePlan::update(names, update)?)),
+        S::Delete(delete) => RowStatement::Change(Box::new(ChangePlan::delete(names, delete)?)),
         other => return Err(SqlError::unsupported(other)),
     })
 }
@@ -233,14 +233,14 @@ impl Slot {
 
 /// What text a shape was compiled for.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct ShapeKey {
     text: Box<str>,
     made_for: MadeFor,
 }
 
 /// What sessions made of shapes, for those that come later.
 pub(super) struct CommonShapes {
-    parts: [Mutex<FxHashMap<Key, Arc<Compiled>>>; PARTS],
+    parts: [Mutex<FxHashMap<ShapeKey, Arc<Compiled>>>; PARTS],
     /// What one part keeps, at the most.
     most: usize,
 }
@@ -252,17 +252,17 @@ impl CommonShapes {
         CommonShapes { parts: Default::default(), most: most.clamp(1, COMMON_MAX) }
     }
 
-    fn part(&self, key: &Key) -> &Mutex<FxHashMap<Key, Arc<Compiled>>> {
+    fn part(&self, key: &ShapeKey) -> &Mutex<FxHashMap<ShapeKey, Arc<Compiled>>> {
         let mut hasher = FxBuildHasher.build_hasher();
         hasher.write(key.text.as_bytes());
         &self.parts[(hasher.finish() >> 32) as usize % PARTS]
     }
 
-    fn get(&self, key: &Key) -> Option<Arc<Compiled>> {
+    fn get(&self, key: &ShapeKey) -> Option<Arc<Compiled>> {
         self.part(key).lock().get(key).cloned()
     }
 
-    fn put(&self, key: Key, compiled: &Arc<Compiled>) {
+    fn put(&self, key: ShapeKey, compiled: &Arc<Compiled>) {
         let mut part = self.part(&key).lock();
         if part.len() >= self.most {
             // Which go hardly matters: a session keeps its own.
@@ -282,7 +282,7 @@ impl CommonShapes {
 #[derive(Default)]
 pub(super) struct Shapes {
     known: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
-    mode: Mode,
+    mode: TextMode,
     pub(super) buffer: Shape,
 }
 
@@ -323,7 +323,7 @@ impl Compiled {
 }
 
 /// Parameters, and rows after the first where there are any.
-pub(super) struct Given<'a, 'r> {
+pub(super) struct StatementInput<'a, 'r> {
     pub(super) params: &'a [Value],
     pub(super) rows: Option<&'r mut (dyn RowSource + 'r)>,
 }

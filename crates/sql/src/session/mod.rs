@@ -48,12 +48,12 @@ use crate::dml::Changed;
 use crate::errors::{Result, SqlError, Warning};
 use crate::expression::Room;
 use crate::information_schema::Labels;
-use crate::parser::{self, Mode, RowSource, Statement};
+use crate::parser::{self, RowSource, Statement, TextMode};
 use crate::privilege::Connected;
 use crate::process::{Called, Process};
 use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
-use compiled::{Body, Given, Left, Shapes, Slot, is_rows};
-use metadata::Held;
+use compiled::{Left, RowStatement, Shapes, Slot, StatementInput, is_rows};
+use metadata::HeldLocks;
 use prepared::PreparedStatement;
 
 pub use instance::Instance;
@@ -73,9 +73,9 @@ pub struct Session {
     spare: Option<Spare>,
     savepoints: Vec<(String, Savepoint)>,
     /// Tables that the transaction uses.
-    held: Held,
+    held: HeldLocks,
     /// Tables that LOCK TABLES has locked.
-    locked: Option<Held>,
+    locked: Option<HeldLocks>,
     autocommit: bool,
     next_isolation: Option<Isolation>,
     next_read_only: Option<bool>,
@@ -173,7 +173,7 @@ impl Instance {
             found_rows_flag: false,
             locks: OwnLocks::new(&self.0.named, &process, connection_id, self.0.db.budget()),
             sql_mode: String::new(),
-            mode: Mode::default(),
+            mode: TextMode::default(),
             collation: Collation::default(),
             time_offset_micros: 0,
             transactions: TransactionOptions::new(),
@@ -187,7 +187,7 @@ impl Instance {
             txn: None,
             spare: None,
             savepoints: Vec::new(),
-            held: Held::default(),
+            held: HeldLocks::default(),
             locked: None,
             autocommit,
             next_isolation: None,
@@ -319,7 +319,7 @@ impl Session {
         let mut slot = left.slot.take();
         let depth = slot.depth;
         depth.run(|| {
-            let given = Given { params: &params, rows: None };
+            let given = StatementInput { params: &params, rows: None };
             self.run_begun(&mut slot, given, Some(left), false, sink)
         })
     }
@@ -387,12 +387,12 @@ impl Session {
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
         let mut memory = parser::TextMemory::of(&sql, self.instance.database().budget());
-        let tokens = parser::split(&sql, parser::Mode::default(), &mut memory)?.pop();
+        let tokens = parser::split(&sql, parser::TextMode::default(), &mut memory)?.pop();
         let parsed = parser::parse(tokens.unwrap_or_default(), &mut memory)?;
         let parser::Parsed { statement, depth, .. } = parsed;
         let catalog = self.instance.0.catalog.load_full();
         match &*self.compile(&Slot::new(statement, depth), &[], &catalog)?.body {
-            Body::Query(plan) => Ok(plan.columns.clone()),
+            RowStatement::Query(plan) => Ok(plan.columns.clone()),
             _ => Ok(Vec::new()),
         }
     }
@@ -422,7 +422,7 @@ impl Session {
     }
 
     /// How its text is read.
-    fn mode(&self) -> parser::Mode {
+    fn mode(&self) -> parser::TextMode {
         self.variables.borrow().mode
     }
 
@@ -469,7 +469,7 @@ impl Session {
         if !only_shows(&slot.statement) {
             process.stalls.waits_into(&mut self.stalls_before);
         }
-        self.run_begun(slot, Given { params, rows }, None, more, sink)
+        self.run_begun(slot, StatementInput { params, rows }, None, more, sink)
     }
 
     /// Whether a statement is known to be over at once.
@@ -482,7 +482,7 @@ impl Session {
     fn run_begun(
         &mut self,
         slot: &mut Slot,
-        given: Given<'_, '_>,
+        given: StatementInput<'_, '_>,
         left: Option<Left>,
         more: bool,
         sink: &mut dyn ResultSink,

@@ -5,7 +5,7 @@ mod statement;
 use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
-use super::compiled::{Body, Slot, is_rows};
+use super::compiled::{RowStatement, Slot, is_rows};
 use super::{Session, large_values};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
@@ -66,7 +66,7 @@ impl Session {
         if slot.sql().is_some_and(is_rows) {
             let catalog = self.instance.0.catalog.load_full();
             let compiled = self.compile(&slot, &[], &catalog)?;
-            if let Body::Query(plan) = &*compiled.body {
+            if let RowStatement::Query(plan) = &*compiled.body {
                 columns.clone_from(&plan.columns);
             }
             slot.compiled = Some(compiled);

@@ -37,7 +37,7 @@ use spillway::{Mechanism, Transaction};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
-use super::metadata::{Mode, Patience, definition_of};
+use super::metadata::{MetadataLockMode, WaitLimits, definition_of};
 use crate::catalog::{Catalog, Change, LAYOUTS_MAX, TableDef};
 use crate::ddl::{Pass, refresh};
 use crate::errors::Result;
@@ -64,11 +64,11 @@ impl Refreshing {
     /// is gone or its rows are others now.
     fn step(&mut self, instance: &Instance) -> Result<bool> {
         let stop = &instance.0.closing;
-        let patience = Patience::new(WAIT, stop);
+        let limits = WaitLimits::new(WAIT, stop);
         let Some(table) = self.table(instance) else { return Ok(false) };
         self.name = name_of(&table);
-        let names = vec![(self.name.clone(), Mode::Write)];
-        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &patience, |_| None)?));
+        let names = vec![(self.name.clone(), MetadataLockMode::Write)];
+        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &limits, |_| None)?));
         let give_back = || drop(share.take());
         let Some(table) = self.table(instance).filter(|table| name_of(table) == self.name) else {
             // It went, or has another name, before it was shared.
@@ -90,17 +90,17 @@ impl Refreshing {
         }
         give_back();
         pass.persist()?;
-        self.finish(instance, &patience)
+        self.finish(instance, &limits)
     }
 
     /// Notes that all rows are through. `true` when it has to be tried again.
-    fn finish(&self, instance: &Instance, patience: &Patience<'_>) -> Result<bool> {
+    fn finish(&self, instance: &Instance, limits: &WaitLimits<'_>) -> Result<bool> {
         let definition = definition_of(&self.name);
-        let _definition = instance.0.metadata.take(definition, 0, patience, |_| None)?;
+        let _definition = instance.0.metadata.take(definition, 0, limits, |_| None)?;
         if self.table(instance).is_some_and(|table| name_of(&table) != self.name) {
             return Ok(true);
         }
-        instance.finish_refresh(&self.written, patience.wait)?;
+        instance.finish_refresh(&self.written, limits.wait)?;
         Ok(false)
     }
 }

@@ -21,8 +21,8 @@ macro_rules! scalars {
                 match self { $(Scalar::$variant => ($min, $max)),* }
             }
 
-            pub(super) fn result(self) -> Kind {
-                match self { $(Scalar::$variant => Kind::$result),* }
+            pub(super) fn result(self) -> ResultKind {
+                match self { $(Scalar::$variant => ResultKind::$result),* }
             }
 
             /// How it takes each argument: as `t`ext, as a `n`umber, or as it is (`r`). The last
@@ -37,7 +37,7 @@ macro_rules! scalars {
 
 /// The kind of a function's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResultKind {
     Int,
     UInt,
     Double,

@@ -19,7 +19,7 @@ use crate::planner::literals::literal;
 
 /// An aggregate as it is written.
 #[derive(Clone, Copy)]
-pub(super) struct Written<'e> {
+pub(super) struct WrittenAggregate<'e> {
     pub(super) kind: AggregateKind,
     pub(super) args: &'e [&'e ast::Expr],
     pub(super) distinct: bool,
@@ -82,7 +82,7 @@ impl Binder<'_> {
     }
 
     /// Binds an aggregate, and gives it to the query that it belongs to.
-    pub(super) fn aggregate(&mut self, written: Written<'_>) -> Result<Typed> {
+    pub(super) fn aggregate(&mut self, written: WrittenAggregate<'_>) -> Result<Typed> {
         let around = self.argument.replace(Some(AggregateArgument::default()));
         let bound = self.aggregate_here(written);
         let argument = self.argument.replace(around).unwrap_or_default();
@@ -129,8 +129,8 @@ impl Binder<'_> {
     }
 
     /// An aggregate with its argument bound here, and whether it may be NULL.
-    fn aggregate_here(&mut self, written: Written<'_>) -> Result<(Aggregate, bool)> {
-        let Written { kind, args, distinct, clauses } = written;
+    fn aggregate_here(&mut self, written: WrittenAggregate<'_>) -> Result<(Aggregate, bool)> {
+        let WrittenAggregate { kind, args, distinct, clauses } = written;
         let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };
         let numbered = |arg: Typed| if kind.is_arithmetic() { arg.numbered() } else { arg };
         let args = args.iter().map(|e| Ok(numbered(shown(self.bind(e)?))));

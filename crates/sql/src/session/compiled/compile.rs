@@ -8,14 +8,14 @@ use spillway_base::thread;
 use spillway_types::Value;
 
 use super::{
-    COMPILED_BYTES, Compiled, KEPT_BYTES, Key, SESSION_SHARE, SHAPES_MAX, Sample, Shapes, Slot,
-    bind, is_rows, made_for,
+    COMPILED_BYTES, Compiled, KEPT_BYTES, SESSION_SHARE, SHAPES_MAX, Sample, ShapeKey, Shapes,
+    Slot, bind, is_rows, made_for,
 };
 use crate::api::ResultSink;
 use crate::catalog::Catalog;
 use crate::errors::{Result, SqlError};
 use crate::expression::Fit;
-use crate::parser::{self, Deep, Depth, Mode, RowSource, Shape};
+use crate::parser::{self, Deep, Depth, RowSource, Shape, TextMode};
 use crate::planner::{DAYS, MOMENTS, Names, PARAMETERS};
 use crate::privilege::{May, Needs};
 use crate::process::Called;
@@ -162,10 +162,10 @@ impl Session {
     }
 
     /// Compiles a shape. `None` where that fails: the statement itself then tells better why.
-    fn learn(&self, shape: &Shape, mode: Mode) -> Option<Slot> {
+    fn learn(&self, shape: &Shape, mode: TextMode) -> Option<Slot> {
         let catalog = self.instance.0.catalog.load_full();
         let made_for = made_for(&self.variables.borrow(), catalog.version);
-        let key = Key { text: shape.key().into(), made_for };
+        let key = ShapeKey { text: shape.key().into(), made_for };
         let common = &self.instance.0.shapes;
         if let Some(compiled) = common.get(&key) {
             let (depth, statement) = (compiled.depth, compiled.statement.clone());

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use spillway_base::budget::{Charge, Use};
 
 use crate::errors::{Result, SqlError};
-use crate::process::Kept;
+use crate::process::PreparedText;
 use crate::session::compiled::Slot;
 use crate::session::instance::Instance;
 
@@ -18,11 +18,12 @@ pub(in crate::session) struct PreparedStatement {
     /// For its tree, where that is large.
     pub(super) _memory: Option<Charge>,
     /// For the list of processes.
-    pub(super) _kept: Kept,
+    pub(super) _kept: PreparedText,
 }
 
-/// What a prepared statement takes beside its text and its plan ([`crate::session::compiled`]): measured, of
-/// a point select. The tree of a long text has a charge of its own ([`parser::TextMemory::kept`]).
+/// What a prepared statement takes beside its text and its plan ([`crate::session::compiled`]):
+/// measured, of a point select. The tree of a long text has a charge of its own
+/// ([`crate::parser::TextMemory::kept`]).
 const STATEMENT_BYTES: usize = 8 << 10;
 
 /// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees

@@ -281,9 +281,9 @@ fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
             while pass.step(&instance).unwrap() {}
         });
         wait_until(|| rows(&instance)[1].1);
-        let patience = Patience::new(Duration::from_secs(30), &stop);
-        let names = vec![(name_of(&table), Mode::Alone)];
-        let alone = instance.0.metadata.take(names, 7, &patience, |_| None).map(drop);
+        let limits = WaitLimits::new(Duration::from_secs(30), &stop);
+        let names = vec![(name_of(&table), MetadataLockMode::Alone)];
+        let alone = instance.0.metadata.take(names, 7, &limits, |_| None).map(drop);
         drop(locked);
         pass.join().unwrap();
         alone.unwrap();
