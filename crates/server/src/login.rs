@@ -206,9 +206,13 @@ fn authenticate<T: Transport>(
         packets.read(&mut answer)?;
     }
     let known = match plugin {
-        auth::CACHING if !no_password => {
-            caching::prove(packets, shared, user.as_ref(), &nonce, &answer)?
-        }
+        auth::CACHING if !no_password => caching::prove(
+            packets,
+            (&shared.caching, &shared.instance),
+            user.as_ref(),
+            &nonce,
+            &answer,
+        )?,
         _ => auth::verify(plugin, stored, &nonce, &answer),
     };
     let known = known && !(no_password && hello.user == "root" && !near(peer));

@@ -14,7 +14,6 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
 
 use crate::batched_send::PendingSend;
-use crate::rows::Short;
 use crate::transport::Transport;
 
 /// The longest payload of one packet.
@@ -77,6 +76,19 @@ struct Unsure {
 pub(crate) struct Undo {
     at: usize,
     sequence: u8,
+}
+
+/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put
+/// behind others as one.
+pub(crate) struct ShortPacket {
+    pub(crate) bytes: [u8; HEAD + 2 + 8 * ShortPacket::NUMBERS_MAX],
+    /// How many of them it has.
+    pub(crate) len: usize,
+}
+
+impl ShortPacket {
+    /// The most whole numbers that it has: with more of them the bitmap before them is longer.
+    pub(crate) const NUMBERS_MAX: usize = 6;
 }
 
 /// A connection's packets.
@@ -329,7 +341,7 @@ impl<T: Transport> Packets<T> {
 
     /// Appends a packet, which has room for its head in front.
     #[inline]
-    pub(crate) fn short(&mut self, short: &Short) -> io::Result<()> {
+    pub(crate) fn short(&mut self, short: &ShortPacket) -> io::Result<()> {
         let start = self.output.len();
         // All of it, as many bytes each time, is copied faster than what is asked for.
         self.output.extend_from_slice(&short.bytes);

@@ -187,3 +187,16 @@ pub(crate) fn text(value: impl Into<String>) -> Value {
 pub(crate) fn int(value: impl TryInto<i64>) -> Value {
     Value::Int(value.try_into().unwrap_or(i64::MAX))
 }
+
+/// A server in front of an instance.
+pub trait Front: Send + Sync {
+    /// Its counters, as SHOW STATUS lists them.
+    fn status(&self) -> Vec<(String, String)>;
+
+    /// A connection was killed: it is not to wait for its client any longer.
+    fn wake(&self, connection_id: u64);
+
+    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is
+    /// not known.
+    fn is_gone(&self, connection_id: u64) -> bool;
+}

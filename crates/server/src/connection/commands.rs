@@ -6,7 +6,7 @@ use spillway_base::thread;
 use spillway_sql::{ResultColumn, Session, SqlError};
 use spillway_types::{Collation, ColumnType};
 
-use super::{Connection, Next, Statement, no_memory, tell};
+use super::{AfterCommand, Connection, Statement, no_memory, tell};
 use crate::auth::{self, NATIVE};
 use crate::capabilities as can;
 use crate::codec::Take;
@@ -51,10 +51,10 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    pub(super) fn command(&mut self, payload: &[u8]) -> io::Result<Next> {
+    pub(super) fn command(&mut self, payload: &[u8]) -> io::Result<AfterCommand> {
         let Some((&command, rest)) = payload.split_first() else {
             self.error(&malformed())?;
-            return Ok(Next::Command);
+            return Ok(AfterCommand::Command);
         };
         // The session says so itself of statements.
         if !matches!(command, 0x01 | 0x03 | 0x0E | 0x17..=0x1A) || payload.len() > BRIEF {
@@ -62,7 +62,7 @@ impl<T: Transport> Connection<T> {
         }
         match command {
             // COM_QUIT
-            0x01 => return Ok(Next::End),
+            0x01 => return Ok(AfterCommand::End),
             // COM_INIT_DB
             0x02 => {
                 let used = self.session.use_database(&String::from_utf8_lossy(rest));
@@ -129,7 +129,7 @@ impl<T: Transport> Connection<T> {
             }
             _ => self.error(&unknown_command())?,
         }
-        Ok(Next::Command)
+        Ok(AfterCommand::Command)
     }
 
     fn query(&mut self, sql: &[u8]) -> io::Result<()> {
@@ -227,10 +227,10 @@ impl<T: Transport> Connection<T> {
         self.end()
     }
 
-    fn change_user(&mut self, rest: &[u8]) -> io::Result<Next> {
+    fn change_user(&mut self, rest: &[u8]) -> io::Result<AfterCommand> {
         let Some(mut hello) = auth::read_change_user(rest, self.capabilities) else {
             self.error(&malformed())?;
-            return Ok(Next::End);
+            return Ok(AfterCommand::End);
         };
         // It answers the greeting's nonce, which is long known: where it can be asked anew it is.
         let able = self.capabilities & can::PLUGIN_AUTH != 0;
@@ -251,12 +251,12 @@ impl<T: Transport> Connection<T> {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => {
                 self.error(&error)?;
-                return Ok(Next::End);
+                return Ok(AfterCommand::End);
             }
             Err(ReadError::Io(error)) => return Err(error),
             Err(why) => {
                 tell(&mut self.packets, &why)?;
-                return Ok(Next::End);
+                return Ok(AfterCommand::End);
             }
         };
         self.session = session;
@@ -264,7 +264,7 @@ impl<T: Transport> Connection<T> {
         self.statements.clear();
         self.prepare_session()?;
         let welcome = self.welcome(hello.database.as_deref(), hello.collation)?;
-        Ok(if welcome { Next::Command } else { Next::End })
+        Ok(if welcome { AfterCommand::Command } else { AfterCommand::End })
     }
 }
 /// Prepared statements.

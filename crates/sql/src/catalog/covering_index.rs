@@ -2,7 +2,7 @@
 //! entries instead of the rows.
 //!
 //! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
-//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::Stored`] rows;
+//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::StoredRow`] rows;
 //! conditions, projections and totals do not know the difference.
 //!
 //! # Guarantees
@@ -26,7 +26,7 @@
 //! - **COVERING-INDEX-6.** However many ranges a query joins by OR, an entry is read once: the
 //!   query reads disjoint spans (`executor/index_ranges`).
 
-use spillway_types::key::{self, Part};
+use spillway_types::key::{self, KeyPart};
 use spillway_types::{ColumnType, Field, ValueRef};
 
 use super::definitions::{ColumnDef, IndexPart, TableDef};
@@ -36,12 +36,12 @@ use crate::errors::Result;
 #[derive(Clone, Debug)]
 pub(crate) struct Cover {
     /// From the front of the key on, up to the last that is needed.
-    pieces: Vec<Piece>,
+    pieces: Vec<CoverPart>,
 }
 
 /// A part of an index's keys.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct CoverPart {
     column: usize,
     /// Whether the column is read from it.
     is_read: bool,
@@ -58,7 +58,7 @@ impl Cover {
             let column = &table.columns[part.column];
             key::is_exact(&column.ty, column.collation, part.prefix)
         };
-        let piece = |part: &IndexPart| Piece {
+        let piece = |part: &IndexPart| CoverPart {
             column: part.column,
             is_read: false,
             unsigned: match table.columns[part.column].ty {
@@ -66,7 +66,7 @@ impl Cover {
                 _ => None,
             },
         };
-        let mut pieces: Vec<Piece> = key().map(piece).collect();
+        let mut pieces: Vec<CoverPart> = key().map(piece).collect();
         let mut len = 0;
         for column in columns {
             let at = key().position(|part| part.column == *column && tells(part))?;
@@ -116,7 +116,7 @@ pub(crate) struct Entry<'t> {
     wholes_len: usize,
     /// The other columns. Values of an earlier entry may remain here; their columns are in `wholes`
     /// now, which is searched first.
-    values: Vec<(usize, Part<'t>)>,
+    values: Vec<(usize, KeyPart<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,
 }
@@ -147,7 +147,7 @@ impl<'t> Entry<'t> {
     /// Reads a part of whole numbers, if this is one and there is a place, and answers what is
     /// behind it.
     #[inline(always)]
-    fn read_whole<'k>(&mut self, piece: &Piece, rest: &'k [u8]) -> Option<&'k [u8]> {
+    fn read_whole<'k>(&mut self, piece: &CoverPart, rest: &'k [u8]) -> Option<&'k [u8]> {
         let place = self.wholes.get_mut(self.wholes_len)?;
         let (field, behind) = key::read_whole(rest, piece.unsigned?)?;
         if piece.is_read {
@@ -159,7 +159,7 @@ impl<'t> Entry<'t> {
 
     /// Reads what is left of a key, of whatever parts.
     #[inline(never)]
-    fn read_on(&mut self, pieces: &[Piece], table: &'t TableDef, key: &[u8]) -> Result<()> {
+    fn read_on(&mut self, pieces: &[CoverPart], table: &'t TableDef, key: &[u8]) -> Result<()> {
         const WRONG: &str = "an index key makes no sense";
         self.values.clear();
         self.room.clear();

@@ -9,9 +9,8 @@ use spillway::{Csn, EngineKind, Table};
 use spillway_base::TableId;
 use spillway_types::{Collation, ColumnType, DateTime, Value};
 
-use super::Catalog;
 use super::storage_engines::{DEFAULT_ENGINE, by_name};
-use super::stored_rows::{Stored, Versions, same_stored};
+use super::stored_rows::{StoredRow, Versions, same_stored};
 use crate::errors::Result;
 
 /// What a column holds when an INSERT does not say.
@@ -144,10 +143,8 @@ pub(crate) struct TableDef {
 }
 
 impl TableDef {
-    /// A table of the default engine without columns, with its database's collation.
-    pub(crate) fn empty(id: u32, db: String, name: String, catalog: &Catalog) -> TableDef {
-        let collation =
-            catalog.databases.get(&db).map_or_else(Collation::default, |db| db.collation);
+    /// A table of the default engine without columns.
+    pub(crate) fn empty(id: u32, db: String, name: String, collation: Collation) -> TableDef {
         TableDef {
             id,
             db,
@@ -274,7 +271,7 @@ impl TableDef {
 
     /// The values of a stored row.
     pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
-        let row = Stored::new(bytes, &self.versions)?;
+        let row = StoredRow::new(bytes, &self.versions)?;
         for at in 0..self.columns.len() {
             out.push(row.get(at)?.to_owned());
         }

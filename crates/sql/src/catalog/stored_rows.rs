@@ -92,7 +92,7 @@ impl Versions {
 }
 
 /// A row as it is stored, read in place.
-pub(crate) enum Stored<'r> {
+pub(crate) enum StoredRow<'r> {
     /// At its primary key, under the newest version.
     Row(RowReader<'r>, &'r Versions),
     /// The same, under an earlier one.
@@ -101,13 +101,13 @@ pub(crate) enum Stored<'r> {
     Entry(&'r Entry<'r>),
 }
 
-impl<'r> Stored<'r> {
+impl<'r> StoredRow<'r> {
     #[inline(always)]
-    pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<Stored<'r>> {
+    pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<StoredRow<'r>> {
         let reader = RowReader::new(bytes)?;
         Ok(match reader.schema() {
-            newest if newest == versions.newest => Stored::Row(reader, versions),
-            schema => Stored::Older(reader, versions, versions.older(schema)?),
+            newest if newest == versions.newest => StoredRow::Row(reader, versions),
+            schema => StoredRow::Older(reader, versions, versions.older(schema)?),
         })
     }
 
@@ -115,32 +115,32 @@ impl<'r> Stored<'r> {
     #[inline]
     pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
         match self {
-            Stored::Row(reader, versions) => Ok(match reader.get(column)? {
+            StoredRow::Row(reader, versions) => Ok(match reader.get(column)? {
                 Some(value) => value,
                 None => versions.initial(column),
             }),
-            Stored::Entry(entry) => entry.get(column),
-            Stored::Older(reader, versions, older) => {
-                Stored::get_older(reader, versions, older, column)
+            StoredRow::Entry(entry) => entry.get(column),
+            StoredRow::Older(reader, versions, older) => {
+                StoredRow::get_older(reader, versions, older, column)
             }
         }
     }
 
-    /// As [`Stored::get`], as a field; `None` for a decimal.
+    /// As [`StoredRow::get`], as a field; `None` for a decimal.
     #[inline(always)]
     pub(crate) fn field(&self, column: usize) -> Result<Option<Field<'r>>> {
         match self {
-            Stored::Row(reader, _) => {
+            StoredRow::Row(reader, _) => {
                 if let Some(field) = reader.field(column)? {
                     return Ok(Some(field));
                 }
             }
-            Stored::Entry(entry) => {
+            StoredRow::Entry(entry) => {
                 if let Some(field) = entry.field(column) {
                     return Ok(Some(field));
                 }
             }
-            Stored::Older(..) => {}
+            StoredRow::Older(..) => {}
         }
         self.rare_field(column)
     }
@@ -180,8 +180,8 @@ impl Newest {
 
 impl Rewrite for Newest {
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
-        let Ok(row) = Stored::new(value, &self.0) else { return false };
-        if !matches!(row, Stored::Older(..)) {
+        let Ok(row) = StoredRow::new(value, &self.0) else { return false };
+        if !matches!(row, StoredRow::Older(..)) {
             return false;
         }
         let columns = (0..self.0.initial.len()).map(|column| row.get(column));

@@ -35,7 +35,7 @@ use crate::planner::bind_default;
 
 /// What a change of a column's definition leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Kept {
+pub(super) struct ColumnChange {
     /// Whether rows hold values that are to be read as wider ones.
     pub(super) widens: bool,
     /// Whether entries of indexes stay what they are.
@@ -43,9 +43,9 @@ pub(super) struct Kept {
 }
 
 /// Whether rows can stay as they are when a column's definition changes.
-pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
+pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     use ColumnType as T;
-    const AS_IS: Kept = Kept { widens: false, keys: true };
+    const AS_IS: ColumnChange = ColumnChange { widens: false, keys: true };
     if old.collation != new.collation || old.nullable && !new.nullable {
         return None;
     }
@@ -64,9 +64,9 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
             if !a && *b || *old as u8 > *new as u8 || a != b && old == new {
                 return None;
             }
-            return Some(Kept { widens: a != b, keys: a == b });
+            return Some(ColumnChange { widens: a != b, keys: a == b });
         }
-        (T::Float, T::Double) => return Some(Kept { widens: true, keys: true }),
+        (T::Float, T::Double) => return Some(ColumnChange { widens: true, keys: true }),
         (
             T::Decimal { precision: old, scale: a, unsigned: u },
             T::Decimal { precision: new, scale: b, unsigned: v },
@@ -74,7 +74,7 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
             if a > b || old - a > new - b || !u && *v {
                 return None;
             }
-            return Some(Kept { widens: a != b, keys: a == b });
+            return Some(ColumnChange { widens: a != b, keys: a == b });
         }
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::executor::{Held, store};
+use crate::executor::{HeldMemory, store};
 use crate::expression::{Context, Expr};
 use crate::planner::{Binder, Hints, Names, Row, Source};
 use crate::{executor, planner};
@@ -36,7 +36,7 @@ const CHOICES_MAX: usize = 10;
 type Targets = SmallVec<[Row; 1]>;
 
 /// The rows that a statement changes, locked.
-enum Found {
+enum FoundRows {
     Rows(Targets),
     /// Their keys, in the order that they are changed in.
     Keys(Scratch),
@@ -151,15 +151,15 @@ impl ChangePlan {
         if changer.in_place(context)? {
             return Ok(changer.changed(context));
         }
-        let mut held = Held::new(context);
+        let mut held = HeldMemory::new(context);
         // The first row is in it, and is given back to it.
         let mut room = context.room.values();
         match self.targets(context, &mut room, &mut held)? {
-            Found::Rows(mut rows) => {
+            FoundRows::Rows(mut rows) => {
                 rows.iter_mut().try_for_each(|row| changer.change(row))?;
                 give_back(rows, &mut room);
             }
-            Found::Keys(mut keys) => changer.each_of(&mut keys)?,
+            FoundRows::Keys(mut keys) => changer.each_of(&mut keys)?,
         }
         Ok(changer.changed(context))
     }
@@ -182,11 +182,16 @@ impl ChangePlan {
     /// The rows that are changed, locked, with their keys; the first has the memory of `row`. Where
     /// they are more than memory holds, and their order is that in which they are found, their keys
     /// alone, on disk.
-    fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Found> {
+    fn targets(
+        &self,
+        context: &Context<'_>,
+        row: &mut Row,
+        held: &mut HeldMemory,
+    ) -> Result<FoundRows> {
         let limit = executor::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
-            return Ok(Found::Rows(Targets::new()));
+            return Ok(FoundRows::Rows(Targets::new()));
         }
         row.resize(self.source.width, Value::Null);
         let mut tries = 0;
@@ -210,8 +215,8 @@ impl ChangePlan {
         context: &Context<'_>,
         limit: usize,
         row: &mut Row,
-        held: &mut Held,
-    ) -> Result<Found> {
+        held: &mut HeldMemory,
+    ) -> Result<FoundRows> {
         let (source, order) = (&self.source, &self.order);
         let mut found: SmallVec<[(Row, Row); 1]> = SmallVec::new();
         let mut spilled: Option<Scratch> = None;
@@ -236,7 +241,7 @@ impl ChangePlan {
                     found.drain(..).try_for_each(|(_, row)| keys.push(key_of(&row)))?;
                     keys.push(key_of(row))?;
                     spilled = Some(keys);
-                    *held = Held::new(context);
+                    *held = HeldMemory::new(context);
                     return Ok(true);
                 }
                 fits => fits?,
@@ -245,7 +250,7 @@ impl ChangePlan {
             Ok(sorted || found.len() < limit)
         })?;
         if let Some(keys) = spilled {
-            return Ok(Found::Keys(keys));
+            return Ok(FoundRows::Keys(keys));
         }
         if sorted {
             found.sort_by(|(a, _), (b, _)| {
@@ -257,7 +262,7 @@ impl ChangePlan {
         }
         let rows = found.into_iter().map(|(_, row)| row);
         let rows = if late { self.lock(context, rows, limit)? } else { rows.collect() };
-        Ok(Found::Rows(rows))
+        Ok(FoundRows::Rows(rows))
     }
 
     pub(super) fn fits(&self, context: &Context<'_>, row: &[Value]) -> Result<bool> {

@@ -18,16 +18,16 @@
 
 use spillway_types::Value;
 
-use super::index_ranges;
-use super::index_ranges::Places;
+use super::index_ranges::choose;
 use super::lookups::Together;
-use super::sort::Held;
+use super::sort::HeldMemory;
+use super::spans::Places;
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Access, Row, Source, SourceKind};
 
 /// Bytes of rows that are kept, more or less.
-const KEPT_BYTES: usize = Held::FREE;
+const KEPT_BYTES: usize = HeldMemory::FREE;
 
 /// The state of a source whose rows are looked up.
 #[derive(Default)]
@@ -113,7 +113,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// Keeps a row; answers whether there are enough.
     pub(super) fn add(&mut self, context: &Context<'_>, row: &[Value], outer: &Outer) -> bool {
-        self.bytes += Held::size_of(row);
+        self.bytes += HeldMemory::size_of(row);
         self.rows.push(row.to_vec());
         self.rows.len() >= outer.together.count()
             || self.bytes >= KEPT_BYTES
@@ -136,7 +136,7 @@ impl Waiting {
         let SourceKind::Table(table) = &inner.kind else { return Ok(rows) };
         let mut keys = Vec::with_capacity(rows.len());
         for row in &rows {
-            if let (_, Places::Row(key)) = index_ranges::choose(context, inner, table, row)? {
+            if let (_, Places::Row(key)) = choose(context, inner, table, row)? {
                 keys.push(key);
             }
         }

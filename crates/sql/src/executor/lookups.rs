@@ -127,7 +127,7 @@ pub(super) struct Lookups<'c> {
     context: &'c Context<'c>,
     table: TableId,
     together: Together,
-    keys: Keys,
+    keys: KeyList,
     value: Buffer<'c>,
     /// Whether the rows are to be locked: they are looked up as `Transaction::get_to_lock` says.
     to_lock: bool,
@@ -135,12 +135,12 @@ pub(super) struct Lookups<'c> {
 
 /// Keys one after the other, and where each ends.
 #[derive(Default)]
-struct Keys {
+struct KeyList {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Keys {
+impl KeyList {
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
@@ -153,7 +153,7 @@ impl<'c> Lookups<'c> {
             context,
             table,
             together: Together::default(),
-            keys: Keys::default(),
+            keys: KeyList::default(),
             value: context.room.row(),
             to_lock: false,
         }

@@ -17,9 +17,9 @@ use std::collections::HashSet;
 use spillway::{Direction, KeyRange, LockMode, LockWait, Scan, successor};
 use spillway_base::{Csn, TableId};
 
-use super::index_ranges::Span;
 use super::lookups::Lookups;
-use super::scan::{check_now_and_then, in_order, is_row, row_key};
+use super::span_scan::{check_now_and_then, in_order, is_row, row_key};
+use super::spans::Span;
 use crate::catalog::TableDef;
 use crate::errors::{Result, SqlError};
 use crate::expression::Context;

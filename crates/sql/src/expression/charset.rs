@@ -8,7 +8,7 @@
 
 use spillway_types::{Collation, ColumnType, Value};
 
-use super::eval::Context;
+use super::context::Context;
 use super::functions::Scalar;
 use super::{Expr, Typed};
 use crate::errors::{Result, SqlError};

@@ -3,9 +3,11 @@
 mod arithmetic;
 mod casts;
 mod charset;
+mod context;
 mod eval;
 mod functions;
 mod list;
+mod operands;
 mod room;
 mod server;
 mod shape;
@@ -19,9 +21,10 @@ use spillway_types::{Collation, ColumnType, Value};
 use crate::errors::Result;
 
 pub(crate) use charset::{Charset, charset_of, in_bytes, refuse_charset};
-pub(crate) use eval::{Context, compare, truth_of};
-pub(crate) use functions::{Patterns, Scalar, bits_of_value};
-pub(crate) use list::{List, Parts, row_parts};
+pub(crate) use context::Context;
+pub(crate) use functions::{Patterns, Scalar};
+pub(crate) use list::{List, RowParts, row_parts};
+pub(crate) use operands::{bits_of_value, compare, truth_of};
 pub(crate) use room::{Buffer, Room};
 pub(crate) use server::{Server, Step};
 pub(crate) use shape::{

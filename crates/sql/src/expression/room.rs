@@ -54,7 +54,7 @@ impl Room {
 }
 
 /// What there is room for.
-pub(crate) trait Kept {
+pub(crate) trait Reusable {
     /// Whether those that were there are still there for who has the room next.
     const STAYS: bool;
 
@@ -62,7 +62,7 @@ pub(crate) trait Kept {
     fn memory(&self) -> usize;
 }
 
-impl Kept for u8 {
+impl Reusable for u8 {
     const STAYS: bool = false;
 
     #[inline]
@@ -71,7 +71,7 @@ impl Kept for u8 {
     }
 }
 
-impl Kept for Value {
+impl Reusable for Value {
     const STAYS: bool = true;
 
     fn memory(&self) -> usize {
@@ -84,12 +84,12 @@ impl Kept for Value {
 }
 
 /// A buffer that returns to its room when it is dropped.
-pub(crate) struct Buffer<'r, T: Kept = u8> {
+pub(crate) struct Buffer<'r, T: Reusable = u8> {
     content: Vec<T>,
     room: &'r Cell<Vec<T>>,
 }
 
-impl<'r, T: Kept> Buffer<'r, T> {
+impl<'r, T: Reusable> Buffer<'r, T> {
     fn of(room: &'r Cell<Vec<T>>) -> Buffer<'r, T> {
         let mut content = room.take();
         if !T::STAYS {
@@ -99,7 +99,7 @@ impl<'r, T: Kept> Buffer<'r, T> {
     }
 }
 
-impl<T: Kept> Drop for Buffer<'_, T> {
+impl<T: Reusable> Drop for Buffer<'_, T> {
     fn drop(&mut self) {
         let beside: usize = self.content.iter().map(T::memory).sum();
         if self.content.capacity() * size_of::<T>() + beside <= KEPT_BYTES {
@@ -108,7 +108,7 @@ impl<T: Kept> Drop for Buffer<'_, T> {
     }
 }
 
-impl<T: Kept> Deref for Buffer<'_, T> {
+impl<T: Reusable> Deref for Buffer<'_, T> {
     type Target = Vec<T>;
 
     fn deref(&self) -> &Vec<T> {
@@ -116,7 +116,7 @@ impl<T: Kept> Deref for Buffer<'_, T> {
     }
 }
 
-impl<T: Kept> DerefMut for Buffer<'_, T> {
+impl<T: Reusable> DerefMut for Buffer<'_, T> {
     fn deref_mut(&mut self) -> &mut Vec<T> {
         &mut self.content
     }

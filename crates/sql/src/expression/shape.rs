@@ -5,8 +5,8 @@ use spillway_types::column::{LobSize, type_of};
 use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};
 use spillway_types::{Collation, ColumnType, Value};
 
-use super::eval::member;
 use super::functions::Scalar;
+use super::operands::member;
 use super::{Ask, Expr, Op, Typed};
 use crate::errors::{Result, SqlError};
 

@@ -486,7 +486,7 @@ mod tests {
         let shown = |sql: &str| {
             let budget = spillway::Budget::new(usize::MAX);
             let mut memory = crate::parser::TextMemory::of(sql, &budget);
-            let mode = crate::parser::Mode::default();
+            let mode = crate::parser::TextMode::default();
             let tokens = crate::parser::split(sql, mode, &mut memory).unwrap().remove(0);
             super::shown(&tokens)
         };

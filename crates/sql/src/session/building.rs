@@ -12,10 +12,10 @@ use spillway::{Csn, Transaction};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
-use super::metadata::{Held, Mode, Name, Patience, definition_of};
+use super::metadata::{HeldLocks, MetadataLockMode, Name, WaitLimits, definition_of};
 use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
 use crate::ddl::{Pass, online};
-use crate::errors::{Result, SqlError};
+use crate::errors::Result;
 use crate::process::Stop;
 
 /// A wait for the catalog, which nobody has for long, that is not to fail.
@@ -41,27 +41,27 @@ pub(super) struct Build {
     table: Name,
     id: u32,
     last: Vec<u8>,
-    _definition: Held,
+    _definition: HeldLocks,
 }
 
 impl Build {
     /// The build of a table that the catalog says becomes another, by who has its definition.
-    pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: Held) -> Build {
+    pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: HeldLocks) -> Build {
         let name = (table.db.clone(), table.name.clone());
         Build { table: name, id: table.id, last, _definition: definition }
     }
 
-    fn alone(&self, instance: &Instance, owner: &Owner<'_>) -> Result<Held> {
+    fn alone(&self, instance: &Instance, owner: &Owner<'_>) -> Result<HeldLocks> {
         if owner.has_table {
-            return Ok(Held::default());
+            return Ok(HeldLocks::default());
         }
         let metadata = &instance.0.metadata;
         let Some(wait) = owner.wait else {
             return metadata.take_gently(&self.table, owner.stripe, owner.stop);
         };
-        let patience = Patience { wait, stop: owner.stop, gone: owner.gone };
-        let names = vec![(self.table.clone(), Mode::Alone)];
-        metadata.take(names, owner.stripe, &patience, |_| None)
+        let limits = WaitLimits { wait, stop: owner.stop, gone: owner.gone };
+        let names = vec![(self.table.clone(), MetadataLockMode::Alone)];
+        metadata.take(names, owner.stripe, &limits, |_| None)
     }
 
     /// Changes the table's entry in the catalog. The caller has the table alone.
@@ -131,7 +131,7 @@ impl Build {
         }
         let _ = self.doom(instance);
         let alone = match owner.has_table {
-            true => Ok(Held::default()),
+            true => Ok(HeldLocks::default()),
             false => instance.0.metadata.take_briefly(&self.table, owner.stripe, closing),
         };
         if alone.is_ok() {
@@ -154,43 +154,45 @@ impl Build {
     }
 }
 
-/// Resumes builds that were cut off, or drops those that were to be dropped: in a thread, or at
-/// once if the database has no threads of its own.
-pub(super) fn resume(instance: &Instance) -> Result<()> {
-    let catalog = instance.0.catalog.load_full();
-    let closing = instance.0.closing.clone();
-    let owner = Owner {
-        stop: &closing,
-        wait: None,
-        stripe: 0,
-        has_table: false,
-        gone: &|| false,
-        begun: &|_| {},
-        progress: &|_| {},
-    };
-    let mut builds = Vec::new();
-    for table in catalog.tables.values().filter(|table| table.becoming.is_some()) {
-        let progress = {
-            let txn = instance.database().begin(unawaited().read_only(true));
-            Change::new(&txn)?.progress(table.id)?
+impl Instance {
+    /// Resumes builds that were cut off, or drops those that were to be dropped: in a thread, or at
+    /// once if the database has no threads of its own.
+    pub(super) fn resume_builds(&self) -> Result<()> {
+        let catalog = self.0.catalog.load_full();
+        let closing = self.0.closing.clone();
+        let owner = Owner {
+            stop: &closing,
+            wait: None,
+            stripe: 0,
+            has_table: false,
+            gone: &|| false,
+            begun: &|_| {},
+            progress: &|_| {},
         };
-        let name = (table.db.clone(), table.name.clone());
-        let patience = Patience::new(LONG, &closing);
-        let definition = instance.0.metadata.take(definition_of(&name), 0, &patience, |_| None)?;
-        let build = Build::new(table, progress.last, definition);
-        if progress.doomed {
-            build.abandon(instance, &owner)?;
-        } else if instance.database().settings().background_threads {
-            builds.push((build, false));
-        } else {
-            match build.run(instance, &owner) {
-                // The build is dropped, and no client waits for its error.
-                Err(error) if error.code == 1062 => {}
-                other => other?,
+        let mut builds = Vec::new();
+        for table in catalog.tables.values().filter(|table| table.becoming.is_some()) {
+            let progress = {
+                let txn = self.database().begin(unawaited().read_only(true));
+                Change::new(&txn)?.progress(table.id)?
+            };
+            let name = (table.db.clone(), table.name.clone());
+            let limits = WaitLimits::new(LONG, &closing);
+            let definition = self.0.metadata.take(definition_of(&name), 0, &limits, |_| None)?;
+            let build = Build::new(table, progress.last, definition);
+            if progress.doomed {
+                build.abandon(self, &owner)?;
+            } else if self.database().settings().background_threads {
+                builds.push((build, false));
+            } else {
+                match build.run(self, &owner) {
+                    // The build is dropped, and no client waits for its error.
+                    Err(error) if error.code == 1062 => {}
+                    other => other?,
+                }
             }
         }
+        if builds.is_empty() { Ok(()) } else { spawn(self, builds) }
     }
-    if builds.is_empty() { Ok(()) } else { spawn(instance, builds) }
 }
 
 /// Has a thread go on with builds, or, of those of which it is said, drop what is there.
@@ -246,11 +248,6 @@ impl Instance {
             let _ = thread::blocking(|| thread.join());
         }
     }
-}
-
-/// 1205: the catalog is being changed.
-pub(super) fn catalog_is_busy() -> SqlError {
-    SqlError::new(1205, "Lock wait timeout exceeded; try restarting transaction")
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn filled() -> (Instance, Session, Build) {
     };
     instance.change_catalog(LONG, begin, |(), _| {}).unwrap();
     let table = instance.0.catalog.load().table(&name.0, &name.1).unwrap().clone();
-    let mut build = Build::new(&table, Vec::new(), Held::default());
+    let mut build = Build::new(&table, Vec::new(), HeldLocks::default());
     while !instance.0.catalog.load().tables[&name].becoming.as_ref().unwrap().filled {
         assert!(!step(&mut build, &instance).unwrap());
     }

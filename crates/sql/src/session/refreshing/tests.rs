@@ -281,9 +281,9 @@ fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
             while pass.step(&instance).unwrap() {}
         });
         wait_until(|| rows(&instance)[1].1);
-        let patience = Patience::new(Duration::from_secs(30), &stop);
-        let names = vec![(name_of(&table), Mode::Alone)];
-        let alone = instance.0.metadata.take(names, 7, &patience, |_| None).map(drop);
+        let limits = WaitLimits::new(Duration::from_secs(30), &stop);
+        let names = vec![(name_of(&table), MetadataLockMode::Alone)];
+        let alone = instance.0.metadata.take(names, 7, &limits, |_| None).map(drop);
         drop(locked);
         pass.join().unwrap();
         alone.unwrap();
@@ -376,7 +376,7 @@ fn r3_a_pass_gives_up_its_turn() {
 /// REWRITE-THREAD-3: what a pass that panics leaves is for the next thread, its own table as well.
 #[test]
 fn r3_a_pass_that_panics_ends_no_other() {
-    let refreshes = Refreshes::default();
+    let refreshes = RefreshPasses::default();
     {
         let mut state = refreshes.state.lock();
         state.tables.extend([7, 8]);
