@@ -10,7 +10,7 @@ fn part(value: ValueRef<'_>, column: &ColumnType, prefix: Option<u32>) -> Vec<u8
     let mut key = Vec::new();
     write_part(&value, column, Collation::Binary, prefix, &mut key);
     assert_eq!(part_len(&key, column), Some(key.len()), "{value:?}");
-    // Whatever follows a part, it ends where it ends.
+    // Bytes behind a part do not change where the part ends.
     key.extend_from_slice(&[9; 10]);
     assert_eq!(part_len(&key, column), Some(key.len() - 10));
     key.truncate(key.len() - 10);

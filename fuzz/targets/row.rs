@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if values.len() < row.columns() {
         return;
     }
-    // What was read is written and read again. NaN is not equal to itself, so texts are compared.
+    // The values are written and read again. NaN is not equal to itself, so texts are compared.
     let mut written = Vec::new();
     write_row(row.schema(), values.iter().copied(), &mut written);
     let again = RowReader::new(&written).expect("a row that was written");

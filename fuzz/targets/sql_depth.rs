@@ -46,7 +46,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let params = vec![spillway_types::Value::Int(1); prepared.params];
         let _ = session.execute(prepared.id, &params, &mut Ignored);
     }
-    // What was stored, a DEFAULT or a CHECK, is evaluated by what comes later.
+    // Later statements evaluate a DEFAULT or a CHECK that the text stored.
     let _ = session.query("INSERT INTO t (id) VALUES (3)", &mut Ignored);
     let _ = session.query("ROLLBACK", &mut Ignored);
     session.query("SELECT 1", &mut Ignored).expect("a session that goes on");

@@ -7,7 +7,7 @@ use rocksdb::{
     BottommostLevelCompaction, CompactOptions, DB, IteratorMode, Options, SstFileWriter,
     WriteBatch, WriteOptions,
 };
-use spillway_bench::compaction::{Put, Rows, RunsStore, RunsStores, Work};
+use spillway_bench::compaction::{Put, Rows, RunsStore, RunsStores, CompactionWork};
 
 use crate::rocks::{RocksStores, Way};
 
@@ -128,9 +128,9 @@ impl RunsStore for RocksRunsStore {
         self.check(0)
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> CompactionWork {
         let ticker = |ticker| self.options.get_ticker_count(ticker) as f64;
-        Work {
+        CompactionWork {
             read_bytes: ticker(Ticker::CompactReadBytes),
             written_bytes: ticker(Ticker::CompactWriteBytes),
             reuse: None,

@@ -5,24 +5,23 @@
 //! and [`Budget::charge`] is for memory that is already spent and must be seen (its owner then
 //! slows, flushes or evicts).
 //!
-//! # What gives way
+//! # Eviction on demand
 //!
-//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can do
-//! without registers itself ([`Budget::gives_way`]). It may hold whatever is left, and is asked for
-//! it back:
+//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can free,
+//! such as a cache, registers itself ([`Budget::gives_way`]). It may use all memory that is left.
+//! The budget asks it to free memory when others need some:
 //!
-//! - **Y1 (asked first).** [`Budget::try_charge`] fails only after all registered holders were
-//!   asked, and what they gave was not enough.
-//! - **Y2 (asked then, too).** A charge that is past the limit and is not refused asks them before
-//!   it returns.
-//! - **Y3 (not by itself).** [`Use::Caches`] is the use that gives way: a charge for it asks
-//!   nobody, nor does one for [`Use::FreePages`]. So a cache may be charged for what it takes in
-//!   while it holds its own locks.
-//! - **Y4 (no lock).** No lock of the budget is held while holders are asked. A charger may hold
-//!   any locks but those that giving way takes.
-//! - **Y5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for what
-//!   is still missing. A holder that can free memory only once its readers have left pledges that
-//!   memory. The budget waits for pledges once they cover what is missing, or all holders were
+//! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
+//!   were asked, and what they gave was not enough.
+//! - **BUDGET-2 (asked then, too).** A charge that is past the limit and is not refused asks them
+//!   before it returns.
+//! - **BUDGET-3 (not by itself).** A charge for [`Use::Caches`] or [`Use::FreePages`] asks no
+//!   holder. So a cache may charge an entry that it inserts while it holds its own locks.
+//! - **BUDGET-4 (no lock).** No lock of the budget is held while holders are asked. A charger may
+//!   hold any locks but those that [`GiveWay::give_way`] takes.
+//! - **BUDGET-5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for
+//!   what is still missing. A holder that can free memory only once its readers have left pledges
+//!   that memory. The budget waits for pledges once they cover what is missing, or all holders were
 //!   asked. If a pledge is not kept, it asks the holders behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,14 +69,13 @@ impl Use {
         Use::Rows,
     ];
 
-    /// Whether it is what gives way.
+    /// Whether a charge for it asks no holder to evict (BUDGET-3).
     fn gives_way(self) -> bool {
         matches!(self, Use::Caches | Use::FreePages)
     }
 }
 
-/// How often those who give way are asked for one charge: others may be faster to take what they
-/// give.
+/// How often one charge asks the holders: other charges may take the memory that the holders free.
 const ASKED_AT_MOST: usize = 8;
 
 /// How much is lost with memory that a holder gives back. The least is asked for first.
@@ -93,10 +91,10 @@ pub enum Worth {
 
 /// Holds memory that can be done without, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
-    /// What is lost with its memory.
+    /// How much is lost with its memory.
     fn worth(&self) -> Worth;
 
-    /// Gives back about so many bytes, or what it can. Answers how many of them it gives back only
+    /// Frees about this many bytes, or as many as it can. Returns how many of them it frees only
     /// later, in a bounded while: those are pledged, and still charged.
     fn give_way(&self, bytes: usize) -> usize;
 
@@ -125,7 +123,7 @@ impl Inner {
         self.total.load(Ordering::Relaxed).saturating_sub(self.limit)
     }
 
-    /// Asks the holders in turn for what is missing, as long as some is (Y4, Y5).
+    /// Asks the holders in turn for what is missing, as long as some is (BUDGET-4, BUDGET-5).
     fn ask(&self, missing: impl Fn() -> usize) {
         let giving = self.giving.read().unwrap_or_else(PoisonError::into_inner).clone();
         let giving: Vec<_> = giving.iter().filter_map(Weak::upgrade).collect();
@@ -171,7 +169,7 @@ impl Budget {
         }))
     }
 
-    /// From now on, until it is gone, somebody gives way to others.
+    /// Registers a holder, which is asked to evict from now on, until it is dropped.
     pub fn gives_way(&self, one: Weak<dyn GiveWay>) {
         let mut giving = self.0.giving.write().unwrap_or_else(PoisonError::into_inner);
         giving.retain(|one| one.strong_count() > 0);
@@ -287,7 +285,7 @@ impl Charge {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Changes the charge to `bytes` if that fits, or does once others gave way (Y1).
+    /// Changes the charge to `bytes` if that fits, or does once others gave way (BUDGET-1).
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when it does not. The charge is then as it was.
@@ -397,7 +395,7 @@ mod tests {
 
         fn give_way(&self, bytes: usize) -> usize {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            // Y3, Y4: neither the budget nor the charger holds it.
+            // BUDGET-3, BUDGET-4: neither the budget nor the charger holds it.
             let mut charge = self.charge.try_lock().unwrap();
             let left = charge.bytes().saturating_sub(bytes).max(self.floor);
             if self.worth == Worth::Evicted {
@@ -434,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn y1_a_charge_is_refused_only_after_caches_gave_way() {
+    fn budget_1_a_charge_is_refused_only_after_caches_gave_way() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 20);
         let fits = budget.try_charge(Use::Transactions, 10).unwrap();
@@ -452,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn y5_holders_are_asked_in_turn_for_what_is_missing() {
+    fn budget_5_holders_are_asked_in_turn_for_what_is_missing() {
         let budget = Budget::new(100);
         let evicted = worth(&budget, Worth::Evicted, 30, 0);
         let cache = worth(&budget, Worth::Cached, 30, 10);
@@ -472,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn y5_one_that_pledges_spares_those_behind_it() {
+    fn budget_5_one_that_pledges_spares_those_behind_it() {
         let budget = Budget::new(100);
         let first = worth(&budget, Worth::Evicted, 50, 0);
         let behind = worth(&budget, Worth::Evicted, 50, 0);
@@ -483,10 +481,10 @@ mod tests {
         drop(charge);
     }
 
-    /// Y1, Y2, Y5: a pledge that readers keep from being kept makes no charge fail, or stay over
-    /// the limit, as long as a holder behind has memory.
+    /// BUDGET-1, BUDGET-2, BUDGET-5: a pledge that readers keep from being kept makes no charge
+    /// fail, or stay over the limit, as long as a holder behind has memory.
     #[test]
-    fn y5_a_pledge_that_is_not_kept_is_asked_of_others() {
+    fn budget_5_a_pledge_that_is_not_kept_is_asked_of_others() {
         for refusable in [true, false] {
             let budget = Budget::new(100);
             let first = worth(&budget, Worth::Evicted, 50, 0);
@@ -503,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn y2_memory_that_is_spent_makes_caches_give_way() {
+    fn budget_2_memory_that_is_spent_makes_caches_give_way() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 0);
         let mut memtable = budget.charge(Use::Memtables, 30);
@@ -515,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn y1_a_charge_grows_only_as_far_as_others_give_way() {
+    fn budget_1_a_charge_grows_only_as_far_as_others_give_way() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 20);
         let mut held = budget.try_charge(Use::Connections, 10).unwrap();
@@ -530,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn y1_bytes_that_are_charged_in_steps_are_refused_as_a_whole() {
+    fn budget_1_bytes_that_are_charged_in_steps_are_refused_as_a_whole() {
         let budget = Budget::new(1 << 20);
         let mut held = Stepped::new(&budget, Use::Connections);
         held.try_set(Stepped::STEP).unwrap();
@@ -549,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn y3_a_cache_is_charged_with_its_own_lock_held() {
+    fn budget_3_a_cache_is_charged_with_its_own_lock_held() {
         let budget = Budget::new(100);
         let cache = cached(&budget, 90, 0);
         cache.charge.lock().unwrap().resize(120);

@@ -14,7 +14,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 #[inline]
 #[must_use]
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    // What is told is the state, all of its bits turned.
+    // The digest takes its state, which is the complement of the checksum.
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc));
     digest.update(bytes);
     digest.finalize() as u32

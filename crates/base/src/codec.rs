@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         self.offset
     }
 
-    /// What is left to read.
+    /// The bytes that are left to read.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.offset..]

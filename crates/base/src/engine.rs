@@ -72,6 +72,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use crate::batch::{Op, WriteBatch};
+use crate::budget::Charge;
 use crate::stall::Cause;
 use crate::{Csn, Direction, EngineKind, KeyRange, LogPlace, Result, TableId};
 
@@ -124,11 +125,11 @@ pub enum Access {
 
 /// What an engine may know of commits and snapshots; the transaction manager provides it.
 ///
-/// - **H1.** `stable` and `installed` never fall, and `stable <= installed`.
-/// - **H2.** Once `live_snapshots` has returned, no snapshot comes to life below the smallest
-///   number it gave.
-/// - **H3.** `low_watermark` never falls. No snapshot is live, or comes to life, below it. It may
-///   lag.
+/// - **HORIZON-1.** `stable` and `installed` never fall, and `stable <= installed`.
+/// - **HORIZON-2.** Once `live_snapshots` has returned, no snapshot comes to life below the
+///   smallest number it gave.
+/// - **HORIZON-3.** `low_watermark` never falls. No snapshot is live, or comes to life, below it.
+///   It may lag.
 pub trait Horizon: Send + Sync {
     /// The stable CSN: every commit up to it is installed and durable in the log.
     fn stable(&self) -> Csn;
@@ -140,8 +141,8 @@ pub trait Horizon: Send + Sync {
     /// stable CSN is always among them, for the snapshots yet to come.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
 
-    /// The oldest snapshot that may be live (H3): cheap enough for each update to ask which of a
-    /// row's versions no snapshot sees. [`Horizon::live_snapshots`] brings it up to date.
+    /// The oldest snapshot that may be live (HORIZON-3): cheap enough for each update to ask which
+    /// of a row's versions no snapshot sees. [`Horizon::live_snapshots`] brings it up to date.
     fn low_watermark(&self) -> Csn {
         let mut live = Vec::new();
         self.live_snapshots(&mut live);
@@ -189,7 +190,7 @@ impl Debt {
     }
 }
 
-/// What is known, cheaply, of a table or a range of it.
+/// An estimate of a table's size, or of a range of it, that is cheap to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RangeEstimate {
     /// Keys, estimated.
@@ -237,12 +238,13 @@ pub trait Engine: Send + Sync {
     fn kind(&self) -> EngineKind;
 
     /// Asks for room to install `bytes` more, of operations on the engine's own tables. It may wait
-    /// a bounded while for a flush.
+    /// a bounded while for a flush. What it returns, if anything, is memory that is kept for them:
+    /// the caller drops it when they are installed, or will not be.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when there will be none
     /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
-    fn admit(&self, bytes: usize) -> Result<()>;
+    fn admit(&self, bytes: usize) -> Result<Option<Charge>>;
 
     /// Waits for memory that the work in the background holds for a while, or that rows take until
     /// the log's flush, until `fits`: a bounded while, and only as long as there is any. Answers
@@ -271,7 +273,8 @@ pub trait Engine: Send + Sync {
     /// There may be no commits. A record's place is that of its batch plus its offset there
     /// ([`WriteBatch::iter_placed`]).
     ///
-    /// Threads that flush the log call it, one at a time. It must not wait for a commit.
+    /// Threads that flush the log or have installed a commit call it, one at a time. It must not
+    /// wait for a commit.
     fn place_commits(&self, commits: &[(Csn, LogPlace)], through: Csn) {
         let _ = (commits, through);
     }
@@ -298,7 +301,7 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
-    /// As [`Engine::get`], at a snapshot that nobody was told of, where the engine knows that what
+    /// As [`Engine::get`], at a snapshot that is not registered, where the engine knows that what
     /// it finds is right for it (E13); `None` where it does not, also of a table that does not
     /// exist then.
     ///
@@ -467,13 +470,13 @@ pub trait Engine: Send + Sync {
 /// A cursor gives one row at a time, or several that lie together, as its caller asks from one step
 /// to the next:
 ///
-/// - **C1 (the same rows).** Both ways give the same rows in the same order, each once.
-/// - **C2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the rows
-///   that it gave: the next step goes on behind it, whether they were looked at or not.
-/// - **C3 (lent).** The rows stay where they lie, and are read when they are asked for. Until the
-///   next step they may be asked for again.
-/// - **C4 (no wait for more).** Rows are given together only as far as nothing has to be read from
-///   a device for it: a step that fails has given none.
+/// - **CURSOR-1 (the same rows).** Both ways give the same rows in the same order, each once.
+/// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the
+///   rows that it gave: the next step goes on behind it, whether they were looked at or not.
+/// - **CURSOR-3 (lent).** The rows stay where they lie, and are read when they are asked for. Until
+///   the next step they may be asked for again.
+/// - **CURSOR-4 (no wait for more).** Rows are given together only as far as nothing has to be read
+///   from a device for it: a step that fails has given none.
 pub trait Cursor: Send {
     /// Moves to the next key in the scan's direction; `false` past the last.
     ///

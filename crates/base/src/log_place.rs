@@ -41,6 +41,9 @@
 //!   is not a gap of the redo log: the read that needs it reports it.
 //! - **LOG-READ-9 (beside the writer).** A place that the engine has learned can be read at once,
 //!   while the log's writer appends to the same segment.
+//! - **LOG-READ-10 (soon).** While no thread flushes the log or installs a commit, the engine has
+//!   learned the places of all stable commits that LOG-READ-2 owes it. That takes no later commit,
+//!   flush or cut.
 //!
 //! LOG-READ-6 binds the engine, and the others bind its callers.
 

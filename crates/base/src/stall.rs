@@ -214,7 +214,7 @@ impl Ledger {
         self.tallies.iter().map(Tally::time).sum()
     }
 
-    /// What is being waited for now.
+    /// The cause of the wait that is under way, if there is one.
     #[must_use]
     pub fn waiting(&self) -> Option<Cause> {
         Cause::ALL.get(usize::from(self.waiting.load(Ordering::Relaxed))).copied()

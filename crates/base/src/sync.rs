@@ -69,7 +69,7 @@ mod scheduled {
         }
     }
 
-    /// Gives way to other threads.
+    /// Yields to other threads.
     pub mod thread {
         /// As [`std::thread::yield_now`].
         #[track_caller]

@@ -84,8 +84,8 @@ pub trait Pool: Send + Sync {
     fn come_back(&self);
 
     /// Whether all of the pool's threads but the calling one have nothing to do, and one of them
-    /// would see what comes: to wait keeps nobody waiting then, and wakes nobody. It may be
-    /// otherwise by the time that it is answered.
+    /// would see what comes: to wait keeps nobody waiting then, and wakes nobody. The answer may be
+    /// out of date when the caller gets it.
     fn is_quiet(&self) -> bool {
         false
     }
@@ -125,8 +125,8 @@ pub fn long_ahead() {
 /// Runs `wait`, which may block for long for others than the processor. A wait within it is part of
 /// it.
 ///
-/// The caller may hold locks of its own, a queue's or a table's: its pool is told with them held
-/// ([`Pool::leave`]).
+/// The caller may hold locks of its own, a queue's or a table's. They are held when this calls the
+/// pool ([`Pool::leave`]).
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     /// Comes back however the wait ends.
     struct Back(Arc<dyn Pool>);

@@ -11,7 +11,7 @@ const BUDGET: usize = 48 << 20;
 /// the freed memory that the heap keeps for a while.
 const BASE: u64 = 32 << 20;
 /// The memory that several threads take at once before each has made other users evict (`Budget`,
-/// Y2).
+/// BUDGET-2).
 const AT_ONCE: u64 = BUDGET as u64 / 16;
 const ROWS: u64 = 300_000;
 const THREADS: usize = 6;

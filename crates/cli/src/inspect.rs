@@ -15,11 +15,11 @@ use crate::page::Address;
 
 #[derive(Args)]
 #[command(
-    after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and extents, and changes nothing. \
-                        Data that is in the log alone is in no level yet. How often extents were read, and what the last \
-                        compactions did, is as of when the database was closed, or about half a minute before a kill. \
-                        In the picture keys go from left to right and levels from top to bottom; hover over a box to see \
-                        what it is.
+    after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and extents, and the last \
+                        checkpoint of the memory engine. It changes nothing. Data that is in the log alone is not shown. How often \
+                        extents were read, and what the last compactions did, is as of when the database was closed, or about \
+                        half a minute before a kill. In the picture keys go from left to right and levels from top to bottom; \
+                        hover over a box to see what it is.
 
 A running server with --metrics-addr answers over its own machine's loopback. For other servers use SQL:
   mariadb -e 'SHOW ENGINE TIERED STATUS\\G'
@@ -27,7 +27,7 @@ A running server with --metrics-addr answers over its own machine's loopback. Fo
   mariadb -N -r -e 'SELECT PICTURE FROM information_schema.TIERED_PICTURE' > picture.html
 
 Examples:
-  spillway inspect ./data                                      a table of levels for each table
+  spillway inspect ./data                                      a table of levels for each table, and memory tables
   spillway inspect ./data --table shop.orders                  one table and its indexes
   spillway inspect ./data --format html --output data.html     a picture, for a browser
   spillway inspect ./data --format json | jq '.tables[].levels'
@@ -79,13 +79,16 @@ fn of_folder(args: &InspectArgs) -> Result<String, String> {
             _ => error.to_string(),
         }
     })?;
-    let mut inspection = folder.inspect();
+    let (mut inspection, mut memory) = (folder.inspect(), folder.inspect_memory());
     let names = names_of(&folder);
     if let Some(table) = &args.table {
-        keep_only(&mut inspection, &*names, table)?;
+        keep_only(&mut inspection, &mut memory, &*names, table)?;
     }
+    let memory = Some(memory).filter(|memory| !memory.is_empty());
     let title = args.of.display().to_string();
-    Ok(Report { inspection: &inspection, names: &*names, title: &title }.written(args.format))
+    let memory = memory.as_ref();
+    let report = Report { inspection: &inspection, memory, names: &*names, title: &title };
+    Ok(report.written(args.format))
 }
 fn of_server(address: &Address, args: &InspectArgs) -> Result<(), String> {
     let mut path = format!("/inspect?format={}", args.format);

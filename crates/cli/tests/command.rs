@@ -392,19 +392,65 @@ fn a_folder_is_inspected_without_opening_it() {
 }
 
 #[test]
+fn the_memory_engine_of_a_folder_is_inspected() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.to_str().unwrap();
+    let inspect = |more: &[&str]| spillway(&[&["inspect", path], more].concat());
+    let sql = "CREATE TABLE m (id INT PRIMARY KEY, word TEXT) ENGINE=MEMORY_OPTIMIZED;
+               CREATE TABLE t (id INT); INSERT INTO m VALUES (1, 'one'), (2, 'two');";
+    assert!(spillway(&["sql", "--data", path, "-e", sql]).status.success());
+    let db = spillway::Database::open(&data, spillway::Settings::default()).unwrap();
+    db.persist().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let before = files_of(&data);
+    let all = text(&inspect(&[]));
+    for part in
+        ["memory engine: 1 table with 2 keys in the last checkpoint", "test.m", "checkpoint 1"]
+    {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let one = text(&inspect(&["--table", "test.m"]));
+    assert!(one.contains("memory engine: 1 table") && !one.contains("test.t"), "{one}");
+    let other = text(&inspect(&["--table", "test.t"]));
+    assert!(!other.contains("memory engine") && !other.contains("test.m"), "{other}");
+    let json = text(&inspect(&["--format", "json"]));
+    assert!(json.contains("\"memory_engine\":{") && json.contains("\"test.m\""), "{json}");
+    assert!(text(&inspect(&["--format", "html"])).contains("Memory engine"));
+    assert!(files_of(&data) == before, "something was changed");
+
+    let checkpoint = data.join("memory/checkpoint");
+    let mut bytes = std::fs::read(&checkpoint).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&checkpoint, bytes).unwrap();
+    let damaged = inspect(&[]);
+    let told = text(&damaged);
+    assert!(damaged.status.success() && told.contains("test.t"), "{told}");
+    assert!(told.contains("damage: ") && told.contains("does not match its checksum"), "{told}");
+}
+
+#[test]
 fn a_server_is_inspected_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let server = Serving::start(&folder.path().join("data"), &["--metrics-addr", "127.0.0.1:0"]);
     let mut client = server.client();
     client.run("CREATE TABLE test.t (id INT PRIMARY KEY, word TEXT, KEY (word(9)))");
     client.run("CREATE TABLE test.u (id INT)");
+    client.run("CREATE TABLE test.m (id INT PRIMARY KEY) ENGINE=MEMORY_OPTIMIZED");
+    client.run("INSERT INTO test.m VALUES (7)");
     let address = format!("http://{}", server.metrics());
     assert!(server.said.contains(&format!("inspect with: spillway inspect {address}\n")));
     let inspect = |more: &[&str]| spillway(&[&["inspect", &address], more].concat());
     let all = text(&inspect(&[]));
-    for part in
-        ["the server at 127.0.0.1:", "test.t, index word", "recent compactions", "none since"]
-    {
+    for part in [
+        "the server at 127.0.0.1:",
+        "test.t, index word",
+        "recent compactions",
+        "none since",
+        "memory engine: 1 table with 1 key; in memory",
+        "test.m",
+    ] {
         assert!(all.contains(part), "{part}: {all}");
     }
     let one = text(&inspect(&["--table", "test.t"]));

@@ -6,8 +6,9 @@ use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
 use spillway::{
-    ClassSpace, CompactionRecord, LevelSpace, SliceInspection, SubTableInspection, Table,
-    TableInspection,
+    ClassSpace, CompactionRecord, LevelSpace, MemoryFigures, MemoryInspection,
+    MemoryTableInspection, SegmentHome, SegmentInspection, SliceInspection, SubTableInspection,
+    Table, TableInspection,
 };
 
 use crate::Report;
@@ -21,8 +22,24 @@ fn with_list<T>(
     list: impl Iterator<Item = T>,
     write: impl Fn(&mut dyn Write, T) -> fmt::Result,
 ) -> fmt::Result {
+    begin(out, object)?;
+    write_list(out, name, list, write)?;
+    out.write_char('}')
+}
+
+/// Writes the beginning of an object: all that is before a further member.
+fn begin(out: &mut dyn Write, object: &Value) -> fmt::Result {
     let object = object.to_string();
-    out.write_str(object.strip_suffix('}').expect("an object ends so"))?;
+    out.write_str(object.strip_suffix('}').expect("an object ends so"))
+}
+
+/// Writes a list as a further member of an object.
+fn write_list<T>(
+    out: &mut dyn Write,
+    name: &str,
+    list: impl Iterator<Item = T>,
+    write: impl Fn(&mut dyn Write, T) -> fmt::Result,
+) -> fmt::Result {
     write!(out, ",\"{name}\":[")?;
     for (at, member) in list.enumerate() {
         if at > 0 {
@@ -30,7 +47,7 @@ fn with_list<T>(
         }
         write(out, member)?;
     }
-    out.write_str("]}")
+    out.write_char(']')
 }
 
 fn hex(key: &[u8]) -> String {
@@ -55,7 +72,68 @@ impl Report<'_> {
             "compactions": compactions,
             "as_of_unix_s": of.as_of.map(|at| at.as_secs_f64()),
         });
-        with_list(out, &all, "tables", of.tables.iter(), |out, table| self.table_json(out, table))
+        begin(out, &all)?;
+        if let Some(memory) = self.memory {
+            out.write_str(",\"memory_engine\":")?;
+            self.memory_json(out, memory)?;
+        }
+        write_list(out, "tables", of.tables.iter(), |out, table| self.table_json(out, table))?;
+        out.write_char('}')
+    }
+
+    fn memory_json(&self, out: &mut dyn Write, of: &MemoryInspection) -> fmt::Result {
+        let checkpoint = of.checkpoint.as_ref().map(|checkpoint| {
+            json!({
+                "number": checkpoint.number,
+                "csn": checkpoint.csn.0,
+                "files": checkpoint.files,
+                "bytes": checkpoint.bytes,
+                "segments": checkpoint.segments,
+                "age_s": checkpoint.age.map(|age| age.as_secs_f64()),
+            })
+        });
+        let all = json!({
+            "checkpoint": checkpoint,
+            "figures": of.figures.as_ref().map(figures_json),
+            "damage": of.damage,
+        });
+        begin(out, &all)?;
+        write_list(out, "tables", of.tables.iter(), |out, table| {
+            write!(out, "{}", self.memory_table_json(table))
+        })?;
+        write_list(out, "segments", of.segments.iter(), |out, segment| {
+            write!(out, "{}", segment_json(segment))
+        })?;
+        out.write_char('}')
+    }
+
+    fn memory_table_json(&self, table: &MemoryTableInspection) -> Value {
+        let memory = table.memory.map(|memory| {
+            json!({
+                "rows": memory.rows,
+                "evicted_rows": memory.evicted_rows,
+                "version_bytes": memory.version_bytes,
+                "index_bytes": memory.index_bytes,
+                "array_bytes": memory.array_bytes,
+                "deleted_ranges": memory.deleted_ranges,
+            })
+        });
+        let stored = table.stored.map(|stored| {
+            json!({
+                "keys": stored.keys,
+                "page_files": stored.page_files,
+                "pages": stored.pages,
+                "bytes": stored.bytes,
+                "deleted_ranges": stored.deleted_ranges,
+            })
+        });
+        json!({
+            "table": self.names.table(table.table),
+            "key_space": table.table.ordinal(),
+            "keys": table.keys,
+            "memory": memory,
+            "checkpoint": stored,
+        })
     }
 
     fn table_json(&self, out: &mut dyn Write, table: &TableInspection) -> fmt::Result {
@@ -132,6 +210,35 @@ impl Report<'_> {
             "took_s": of.took.as_secs_f64(),
         })
     }
+}
+
+fn figures_json(figures: &MemoryFigures) -> Value {
+    json!({
+        "version_bytes": figures.version_bytes,
+        "index_bytes": figures.index_bytes,
+        "array_bytes": figures.array_bytes,
+        "stable_csn": figures.stable.0,
+        "watermark_csn": figures.watermark.0,
+        "uncollected_rows": figures.uncollected_rows,
+        "uncollected_bytes": figures.uncollected_bytes,
+        "unplaced_commits": figures.unplaced_commits,
+        "evicted_total": figures.evicted_total,
+        "log_reads_total": figures.log_reads_total,
+    })
+}
+
+fn segment_json(segment: &SegmentInspection) -> Value {
+    json!({
+        "lane": segment.lane,
+        "number": segment.number,
+        "home": match segment.home {
+            SegmentHome::Log => "log",
+            SegmentHome::Kept => "kept",
+            SegmentHome::Missing => "missing",
+        },
+        "bytes": segment.bytes,
+        "live_bytes": segment.live_bytes,
+    })
 }
 
 fn level_json(level: &LevelSpace) -> Value {

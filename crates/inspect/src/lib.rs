@@ -15,7 +15,7 @@ mod words;
 
 use std::fmt::{self, Write};
 
-use spillway::{Inspection, Table, TableInspection};
+use spillway::{Inspection, MemoryInspection, Table, TableInspection};
 
 pub use format::Format;
 pub use words::utc;
@@ -45,20 +45,24 @@ impl Names for Numbered {
 /// A report to render.
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
-    /// The contents of the database.
+    /// The contents of the tiered engine.
     pub inspection: &'a Inspection,
+    /// The contents of the memory engine; `None` if they are not shown.
+    pub memory: Option<&'a MemoryInspection>,
     /// The names of its tables and keys.
     pub names: &'a dyn Names,
     /// The source: a folder or a server.
     pub title: &'a str,
 }
 
-/// Keeps only one table, `DATABASE.TABLE`, with its indexes.
+/// Keeps only one table, `DATABASE.TABLE`, with its indexes. Of the memory engine, it keeps what
+/// belongs to a table, and the checkpoint.
 ///
 /// # Errors
-/// The list of existing tables, if that table has no data files.
+/// The list of existing tables, if there is nothing of that table.
 pub fn keep_only(
     inspection: &mut Inspection,
+    memory: &mut MemoryInspection,
     names: &dyn Names,
     wanted: &str,
 ) -> Result<(), String> {
@@ -68,14 +72,21 @@ pub fn keep_only(
         name == wanted || name.starts_with(&index_of)
     };
     let name = |table: &TableInspection| names.table(table.space.table);
-    let all: Vec<String> = inspection.tables.iter().map(name).collect();
+    let tiered = inspection.tables.iter().map(name);
+    let all: Vec<String> =
+        tiered.chain(memory.tables.iter().map(|table| names.table(table.table))).collect();
     inspection.tables.retain(|table| is_wanted(table.space.table));
+    memory.tables.retain(|table| is_wanted(table.table));
+    memory.segments.clear();
+    memory.figures = None;
     if let Some(compactions) = &mut inspection.compactions {
         compactions.retain(|record| is_wanted(record.table));
     }
-    if inspection.tables.is_empty() {
+    if inspection.tables.is_empty() && memory.tables.is_empty() {
         let there = if all.is_empty() { "none".to_owned() } else { all.join("; ") };
-        return Err(format!("nothing of a table {wanted} is in data files. There are: {there}"));
+        return Err(format!(
+            "nothing of a table {wanted} is in data files or in memory. There are: {there}"
+        ));
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use spillway::{
-    CODINGS, ClassSpace, CompactionKind, CompactionRecord, Csn, DeviceClass, EngineKind,
-    FilesInspection, LevelSpace, MemtableInspection, SliceInspection, SubTableInspection,
-    TableInspection, TableSpace,
+    CODINGS, CheckpointInspection, ClassSpace, CompactionKind, CompactionRecord, Csn, DeviceClass,
+    EngineKind, FilesInspection, LevelSpace, MemoryFigures, MemoryTableInspection,
+    MemtableInspection, SegmentHome, SegmentInspection, SliceInspection, StoredTable,
+    SubTableInspection, TableInspection, TableMemory, TableSpace,
 };
 
 use super::*;
@@ -127,6 +128,73 @@ fn inspection(slices: usize, parts: usize, compactions: Option<u64>) -> Inspecti
     }
 }
 
+/// A memory engine with this many kept segments, of which each has a little more alive than the one
+/// before.
+fn memory(segments: u64) -> MemoryInspection {
+    let segment = |at: u64| SegmentInspection {
+        lane: at.is_multiple_of(2).then_some(3),
+        number: 70 + at,
+        home: SegmentHome::Kept,
+        bytes: Some(1 << 20),
+        live_bytes: Some((1 << 20) * at / segments),
+    };
+    let memory = TableMemory {
+        rows: 900,
+        evicted_rows: 100,
+        version_bytes: 2 << 20,
+        index_bytes: 64 << 10,
+        array_bytes: 8 << 10,
+        deleted_ranges: 1,
+    };
+    let stored =
+        StoredTable { keys: 1000, page_files: 3, pages: 5, bytes: 30 << 10, deleted_ranges: 1 };
+    let table = MemoryTableInspection {
+        table: Table::new(EngineKind::Memory, 11),
+        keys: 1234,
+        memory: Some(memory),
+        stored: Some(stored),
+    };
+    let in_log =
+        SegmentInspection { number: 99, home: SegmentHome::Log, bytes: None, ..segment(0) };
+    MemoryInspection {
+        tables: vec![table],
+        segments: (0..segments).map(segment).chain([in_log]).collect(),
+        checkpoint: Some(CheckpointInspection {
+            number: 8,
+            csn: Csn(770),
+            files: 5,
+            bytes: 31 << 10,
+            segments,
+            age: Some(Duration::from_secs(12)),
+        }),
+        figures: Some(MemoryFigures {
+            version_bytes: 3 << 20,
+            index_bytes: 128 << 10,
+            array_bytes: 16 << 10,
+            stable: Csn(801),
+            watermark: Csn(800),
+            uncollected_rows: 6,
+            uncollected_bytes: 512,
+            unplaced_commits: 1,
+            evicted_total: 4321,
+            log_reads_total: 17,
+        }),
+        damage: Vec::new(),
+    }
+}
+
+/// The same after the database was closed, with damage.
+fn closed_memory() -> MemoryInspection {
+    let mut closed = memory(2);
+    closed.figures = None;
+    closed.tables[0].memory = None;
+    closed.checkpoint.as_mut().unwrap().age = None;
+    closed.segments.iter_mut().for_each(|segment| segment.live_bytes = None);
+    closed.segments[1].home = SegmentHome::Missing;
+    closed.damage.push(NASTY.to_owned());
+    closed
+}
+
 /// Panics unless every element is closed by its own name, and no text has markup in it. Returns the
 /// number of elements of each given name.
 fn elements(page: &str, names: &[&str]) -> Vec<usize> {
@@ -167,14 +235,14 @@ fn a_page_is_well_formed_whatever_things_are_called() {
         [(1, 1, None), (1, 1, Some(0)), (30, 3, Some(1)), (300, 40, Some(256))]
     {
         let inspection = inspection(slices, parts, compactions);
-        let report = Report { inspection: &inspection, names: &Nasty, title: NASTY };
+        let report = Report { inspection: &inspection, memory: None, names: &Nasty, title: NASTY };
         let page = report.written(Format::Html);
         let counts = elements(&page, &["svg", "script", "h2"]);
         let drawn = 1 + usize::from(compactions.is_some_and(|many| many > 0));
         assert_eq!(counts, [drawn, 0, 2], "{slices} {parts}");
     }
     let nothing = Inspection::default();
-    let report = Report { inspection: &nothing, names: &Numbered, title: "nothing" };
+    let report = Report { inspection: &nothing, memory: None, names: &Numbered, title: "nothing" };
     assert_eq!(elements(&report.written(Format::Html), &["svg", "section"]), [0, 1]);
 }
 
@@ -184,7 +252,7 @@ fn a_page_is_well_formed_whatever_things_are_called() {
 fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
     let told = |slices: usize| {
         let inspection = inspection(slices, 8, None);
-        let report = Report { inspection: &inspection, names: &Numbered, title: "t" };
+        let report = Report { inspection: &inspection, memory: None, names: &Numbered, title: "t" };
         let page = report.written(Format::Html);
         let level2 = page.split("<title>Level2: ").skip(1);
         let counted: usize = level2
@@ -205,7 +273,7 @@ fn a_picture_of_very_many_slices_is_as_large_as_one_of_many() {
 #[test]
 fn json_of_very_many_slices_lists_each() {
     let inspection = inspection(50_000, 8, None);
-    let report = Report { inspection: &inspection, names: &Nasty, title: NASTY };
+    let report = Report { inspection: &inspection, memory: None, names: &Nasty, title: NASTY };
     let json = report.written(Format::Json);
     let listed = inspection.tables.iter().flat_map(|table| &table.subtables);
     let slices: usize = listed.map(|part| part.slices.len()).sum();
@@ -220,7 +288,8 @@ fn json_of_very_many_slices_lists_each() {
 #[test]
 fn text_and_json_tell_the_same_figures() {
     let inspection = inspection(30, 3, Some(2));
-    let report = Report { inspection: &inspection, names: &Numbered, title: "./data" };
+    let report =
+        Report { inspection: &inspection, memory: None, names: &Numbered, title: "./data" };
     let text = report.written(Format::Text);
     for part in [
         "./data: 1 table in 3 sub-tables; 30 extents",
@@ -266,6 +335,112 @@ fn text_and_json_tell_the_same_figures() {
     assert_eq!(json["as_of_unix_s"], 1_700_000_000.0);
 }
 
+/// Each format shows the memory engine, open and closed.
+#[test]
+fn the_memory_engine_is_told_of() {
+    let (nothing, open) = (Inspection::default(), memory(4));
+    let report =
+        Report { inspection: &nothing, memory: Some(&open), names: &Numbered, title: "./data" };
+    let text = report.written(Format::Text);
+    for part in [
+        "memory engine: 1 table with 1,234 keys; in memory 3.0 MiB of versions, 128.0 KiB of indexes",
+        "4,321 rows have left memory since the opening, 17 rows were read from the log; 1 commit is not",
+        "up to commit 800 of 801 only the newest versions are kept; 6 rows wait with 512 B to collect",
+        "checkpoint 8: commit 770, 5 files of 31.0 KiB, names 4 segments, written 12.0 s ago",
+        "kept segments: 4 of 4.0 MiB, 1.5 MiB alive (38 %)",
+        "segments with rows in the redo log: 1, 0 B alive",
+        "1,234          900          100    2.0 MiB   64.0 KiB    8.0 KiB  (key space 11)",
+        "1,000            3            5          1   30.0 KiB  (key space 11)",
+        "compacted           71    1.0 MiB  256.0 KiB    25 %  kept",
+        "99  not known        0 B          in the redo log",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
+    let engine = &json["memory_engine"];
+    assert_eq!(engine["tables"][0]["memory"]["evicted_rows"], 100);
+    assert_eq!(engine["tables"][0]["checkpoint"]["page_files"], 3);
+    assert_eq!(
+        (&engine["checkpoint"]["csn"], &engine["checkpoint"]["age_s"]),
+        (&770.into(), &12.0.into())
+    );
+    assert_eq!(engine["figures"]["watermark_csn"], 800);
+    assert_eq!(
+        (&engine["segments"][2]["lane"], &engine["segments"][2]["live_bytes"]),
+        (&3.into(), &(1 << 19).into())
+    );
+    assert_eq!(engine["segments"][4]["home"], "log");
+    let page = report.written(Format::Html);
+    assert_eq!(elements(&page, &["svg", "rect", "table"]), [1, 8, 1]);
+    assert!(
+        page.contains("segment 72 of lane 3\n1.0 MiB, of them 512.0 KiB alive (50 %)"),
+        "{page}"
+    );
+
+    let closed = closed_memory();
+    let report = Report { memory: Some(&closed), names: &Nasty, ..report };
+    let text = report.written(Format::Text);
+    for part in [
+        "1 table with 1,234 keys in the last checkpoint; the rows that only the log has",
+        "names 2 segments\n",
+        "kept segments: 1 of 1.0 MiB\n",
+        "1 segment is missing that the checkpoint names",
+        "damage: </title>",
+        "70    1.0 MiB  not known          kept",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("evict") && !text.contains("collect"), "{text}");
+    assert_eq!(elements(&report.written(Format::Html), &["svg", "section"]), [0, 2]);
+    let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
+    let engine = &json["memory_engine"];
+    assert!(engine["figures"].is_null() && engine["tables"][0]["memory"].is_null());
+    assert_eq!(engine["damage"][0], NASTY);
+
+    // Without the engine, nothing of it is there.
+    let report = Report { memory: None, ..report };
+    for format in Format::ALL {
+        assert!(!report.written(format).to_lowercase().contains("memory engine"));
+    }
+}
+
+/// However many segments there are, the text lists some, the picture stays small, and JSON has all.
+#[test]
+fn very_many_segments_are_drawn_together() {
+    let inspection = Inspection::default();
+    let told = |segments: u64| {
+        let memory = memory(segments);
+        let report =
+            Report { inspection: &inspection, memory: Some(&memory), names: &Nasty, title: "t" };
+        let json: serde_json::Value = serde_json::from_str(&report.written(Format::Json)).unwrap();
+        let listed = json["memory_engine"]["segments"].as_array().unwrap().len() as u64;
+        assert_eq!(listed, segments + 1);
+        let (text, page) = (report.written(Format::Text), report.written(Format::Html));
+        assert!(elements(&page, &["rect"])[0] <= 400);
+        (text.len(), page.len(), text)
+    };
+    let (many, very_many) = (told(1000), told(50_000));
+    assert!(very_many.0 < many.0 + 100 && very_many.1 < 2 * many.1);
+    assert!(very_many.2.contains("and 49,981 more segments"), "{}", very_many.2);
+}
+
+/// One table can be shown alone, of either engine, and then without what is of the whole engine.
+#[test]
+fn one_table_is_kept_of_either_engine() {
+    let kept = |wanted: &str| {
+        let (mut tiered, mut memory) = (inspection(3, 1, Some(2)), memory(4));
+        let kept = keep_only(&mut tiered, &mut memory, &Numbered, wanted);
+        kept.map(|()| (tiered.tables.len(), memory))
+    };
+    let (tiered, memory) = kept("(key space 11)").unwrap();
+    assert_eq!((tiered, memory.tables.len(), memory.segments.len()), (0, 1, 0));
+    assert!(memory.figures.is_none() && memory.checkpoint.is_some());
+    let (tiered, memory) = kept("(key space 9)").unwrap();
+    assert!(tiered == 1 && memory.is_empty());
+    let told = kept("c.t").unwrap_err();
+    assert!(told.contains("There are: (key space 9); (key space 11)"), "{told}");
+}
+
 /// With any codings of a level, the columns after them are below their headings.
 #[test]
 fn columns_stand_beneath_their_headings() {
@@ -275,8 +450,8 @@ fn columns_stand_beneath_their_headings() {
             level.coded_bytes = coded_bytes;
             level.class_bytes[DeviceClass::Hdd as usize] = 1;
         }
-        let text =
-            Report { inspection: &inspection, names: &Numbered, title: "t" }.written(Format::Text);
+        let text = Report { inspection: &inspection, memory: None, names: &Numbered, title: "t" }
+            .written(Format::Text);
         let heading = text.lines().find(|line| line.ends_with("tiers")).unwrap();
         let (coding, tiers) = (heading.find("coding").unwrap(), heading.find("tiers").unwrap());
         let levels: Vec<_> =

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use spillway::{CompactionRecord, Inspection, LevelSpace, TableInspection};
+use spillway::{
+    CompactionRecord, Inspection, LevelSpace, MemoryInspection, SegmentHome, SegmentInspection,
+    TableInspection,
+};
 
 /// Bytes, in a suitable unit.
 pub(crate) fn bytes(bytes: u64) -> String {
@@ -144,4 +147,109 @@ pub(crate) fn warmth(level: &LevelSpace, is_known: bool) -> [String; 2] {
 pub(crate) fn knows_warmth(table: &TableInspection) -> bool {
     let mut slices = table.subtables.iter().flat_map(|part| &part.slices);
     slices.any(|slice| slice.temperature.is_some())
+}
+
+/// The memory engine in one sentence.
+pub(crate) fn memory_summary(of: &MemoryInspection) -> String {
+    let keys = of.tables.iter().map(|table| table.keys).sum();
+    let mut told = format!(
+        "{} with {}",
+        counted(of.tables.len() as u64, "table", "tables"),
+        counted(keys, "key", "keys")
+    );
+    if let Some(figures) = &of.figures {
+        told += &format!(
+            "; in memory {} of versions, {} of indexes, {} of arrays",
+            bytes(figures.version_bytes),
+            bytes(figures.index_bytes),
+            bytes(figures.array_bytes),
+        );
+    } else if of.tables.iter().all(|table| table.memory.is_none()) {
+        told += " in the last checkpoint; the rows that only the log has are not included";
+    }
+    told
+}
+
+/// The figures of the memory engine, a line each.
+pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Some(figures) = &of.figures {
+        told.push(format!(
+            "eviction: {} left memory since the opening, {} read from the log; {} not placed in the log yet",
+            counted(figures.evicted_total, "row has", "rows have"),
+            counted(figures.log_reads_total, "row was", "rows were"),
+            counted(figures.unplaced_commits, "commit is", "commits are"),
+        ));
+        told.push(format!(
+            "collection: up to commit {} of {} only the newest versions are kept; {} with {} to collect",
+            figures.watermark.0,
+            figures.stable.0,
+            counted(figures.uncollected_rows, "row waits", "rows wait"),
+            bytes(figures.uncollected_bytes),
+        ));
+    }
+    told.push(match &of.checkpoint {
+        None => "checkpoint: none".to_owned(),
+        Some(checkpoint) => {
+            let age = match checkpoint.age {
+                Some(age) => format!(", written {} ago", time(age)),
+                None if of.figures.is_some() => ", written before the opening".to_owned(),
+                None => String::new(),
+            };
+            format!(
+                "checkpoint {}: commit {}, {} of {}, names {}{age}",
+                checkpoint.number,
+                checkpoint.csn.0,
+                counted(checkpoint.files, "file", "files"),
+                bytes(checkpoint.bytes),
+                counted(checkpoint.segments, "segment", "segments"),
+            )
+        }
+    });
+    if !of.segments.is_empty() {
+        told.push(kept_line(of));
+        let in_log = || of.segments.iter().filter(|segment| segment.home == SegmentHome::Log);
+        if in_log().next().is_some() {
+            let live = in_log().map(|segment| segment.live_bytes).sum::<Option<u64>>();
+            let live = live.map_or_else(String::new, |live| format!(", {} alive", bytes(live)));
+            told.push(format!("segments with rows in the redo log: {}{live}", in_log().count()));
+        }
+        let missing = of.segments.iter().filter(|segment| segment.home == SegmentHome::Missing);
+        match missing.count() as u64 {
+            0 => {}
+            many => told.push(format!(
+                "{} that the checkpoint names and that had no rows, or were lost: ask spillway check",
+                counted(many, "segment is missing", "segments are missing")
+            )),
+        }
+    }
+    told.extend(of.damage.iter().map(|damage| format!("damage: {damage}")));
+    told
+}
+
+/// The kept segments together.
+fn kept_line(of: &MemoryInspection) -> String {
+    let all: u64 = of.kept().filter_map(|segment| segment.bytes).sum();
+    let live = of.kept().map(|segment| segment.live_bytes).sum::<Option<u64>>();
+    let live = live.map_or_else(String::new, |live| {
+        format!(", {} alive ({})", bytes(live), percent(share(live, all)))
+    });
+    format!("kept segments: {} of {}{live}", of.kept().count(), bytes(all))
+}
+
+/// Where a segment is.
+pub(crate) fn segment_home(segment: &SegmentInspection) -> &'static str {
+    match segment.home {
+        SegmentHome::Log => "in the redo log",
+        SegmentHome::Kept => "kept",
+        SegmentHome::Missing => "missing",
+    }
+}
+
+/// The share of a segment's bytes that a row needs; infinite if it is not known.
+pub(crate) fn live_share(segment: &SegmentInspection) -> f64 {
+    match (segment.live_bytes, segment.bytes) {
+        (Some(live), Some(all)) => share(live, all),
+        _ => f64::INFINITY,
+    }
 }

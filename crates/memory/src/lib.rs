@@ -12,11 +12,13 @@
 //! - `segments`: the log's segments that rows lie in; `log_reads`: reads of records there;
 //! - `table`: a table; `store`: versions and their readers; `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
+//! - `inspect`: what is in an engine or in a closed folder;
 //! - `engine`: the engine.
 
 mod chain;
 mod engine;
 pub mod index;
+mod inspect;
 mod log_reads;
 mod manifest;
 mod pins;
@@ -31,4 +33,8 @@ mod version;
 
 pub use engine::{
     MemoryEngine, MemoryPin, MemorySettings, MemoryVerified, PinnedFile, is_pinned_name, verify,
+};
+pub use inspect::{
+    CheckpointInspection, MemoryFigures, MemoryInspection, MemoryTableInspection, SegmentHome,
+    SegmentInspection, StoredTable, TableMemory, inspect_folder,
 };

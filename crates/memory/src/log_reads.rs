@@ -20,7 +20,7 @@
 //! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or one
 //!   record. They are charged to it.
 //! - **LOG-ROW-5 (failures).** A read beside its readers that fails holds nothing. The get that
-//!   comes again reads the record itself and meets the failure (Z3 of
+//!   comes again reads the record itself and meets the failure (ASYNC-READ-3 of
 //!   [`spillway_storage::async_reads`]).
 
 use std::collections::BTreeMap;

@@ -43,6 +43,16 @@ const FORMAT: u8 = b'1';
 pub(crate) const NAME: &str = "checkpoint";
 const NEW_NAME: &str = "checkpoint.tmp";
 
+/// The kinds of files that a checkpoint names: pages of an array, an index, compacted rows.
+pub(crate) const PAGES: &str = "pages";
+pub(crate) const INDEX: &str = "index";
+pub(crate) const ROWS: &str = "rows";
+
+/// The name of a file that a checkpoint names by its number.
+pub(crate) fn file_name(number: u64, kind: &str) -> String {
+    format!("{number:016x}.{kind}")
+}
+
 /// A file with pages of a table's array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PageFile {

@@ -1,8 +1,8 @@
 //! The exchange of `caching_sha2_password`.
 //!
-//! What is stored of a password does not prove a client's fast answer, which needs
-//! SHA256(SHA256(password)). The server keeps that in memory from the first login on in which it
-//! saw the password itself.
+//! The stored hash of a password cannot check a client's fast answer: that needs
+//! SHA256(SHA256(password)). The server keeps this hash in memory from the first login on in which
+//! it saw the password itself.
 //!
 //! # Guarantees
 //!
@@ -24,11 +24,10 @@ use rsa::rand_core::{TryCryptoRng, TryRng};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use spillway_base::thread::blocking;
-use spillway_sql::UserDef;
+use spillway_sql::{Instance, UserDef};
 
 use crate::auth::{self, CACHING, Nonce};
 use crate::packet::{Packets, ReadError};
-use crate::server::Shared;
 use crate::transport::{Security, Transport};
 
 const KEY_BITS: usize = 2_048;
@@ -38,26 +37,26 @@ const WANTS_KEY: &[u8] = &[2];
 /// SHA256(SHA256(password)).
 type Twice = [u8; 32];
 
-/// What is known of passwords since the start.
+/// The passwords that the server has seen since its start, as hashes, and its key.
 #[derive(Default)]
 pub(crate) struct Caching {
     /// By name and host: what was stored when the password was seen, and what checks fast answers.
     seen: Mutex<HashMap<(String, String), (Vec<u8>, Twice)>>,
     /// Made when the first client asks for it; none where it could not be made.
-    key: OnceLock<Option<Key>>,
+    key: OnceLock<Option<PasswordKey>>,
 }
 
-/// A key, and its public half as clients are told it.
-struct Key {
+/// A key, and its public half as the server sends it to clients.
+struct PasswordKey {
     private: PrivateKey,
     public: String,
 }
 
-impl Key {
-    fn make() -> Option<Key> {
+impl PasswordKey {
+    fn make() -> Option<PasswordKey> {
         let private = PrivateKey::new(&mut SystemRandom, KEY_BITS).ok()?;
         let public = private.to_public_key().to_public_key_pem(LineEnding::LF).ok()?;
-        Some(Key { private, public })
+        Some(PasswordKey { private, public })
     }
 }
 
@@ -96,9 +95,9 @@ impl Caching {
             .map(|(_, twice)| *twice)
     }
 
-    fn remember(&self, user: &UserDef, password: &[u8], shared: &Shared) {
+    fn remember(&self, user: &UserDef, password: &[u8], instance: &Instance) {
         let mut seen = self.seen.lock();
-        let (_, accounts) = shared.instance.accounts_with(CACHING);
+        let (_, accounts) = instance.accounts_with(CACHING);
         if seen.len() as u64 > accounts {
             // Some accounts are there no more.
             seen.clear();
@@ -107,8 +106,8 @@ impl Caching {
         seen.insert(account(user), (user.stored.clone(), twice));
     }
 
-    fn key(&self) -> Option<&Key> {
-        self.key.get_or_init(|| blocking(Key::make)).as_ref()
+    fn key(&self) -> Option<&PasswordKey> {
+        self.key.get_or_init(|| blocking(PasswordKey::make)).as_ref()
     }
 }
 
@@ -116,7 +115,7 @@ impl Caching {
 /// the password of a user, or of nobody.
 pub(crate) fn prove<T: Transport>(
     packets: &mut Packets<T>,
-    shared: &Shared,
+    (caching, instance): (&Caching, &Instance),
     user: Option<&UserDef>,
     nonce: &Nonce,
     answer: &[u8],
@@ -124,7 +123,7 @@ pub(crate) fn prove<T: Transport>(
     if answer.len() != 32 {
         return Ok(false);
     }
-    let twice = user.and_then(|user| shared.caching.twice(user));
+    let twice = user.and_then(|user| caching.twice(user));
     if twice.is_some_and(|twice| auth::verify(CACHING, &twice, nonce, answer)) {
         packets.packet(|out| out.extend_from_slice(&[1, 3]))?;
         return Ok(true);
@@ -135,7 +134,7 @@ pub(crate) fn prove<T: Transport>(
     packets.read(&mut sent)?;
     if packets.transport().security() == Security::Plain {
         if sent == WANTS_KEY {
-            let Some(key) = shared.caching.key() else { return Ok(false) };
+            let Some(key) = caching.key() else { return Ok(false) };
             packets.packet(|out| {
                 out.push(1);
                 out.extend_from_slice(key.public.as_bytes());
@@ -145,7 +144,7 @@ pub(crate) fn prove<T: Transport>(
         }
         // A password in clear is longer or shorter than what the key makes of one, or makes no
         // sense.
-        let key = shared.caching.key.get().and_then(Option::as_ref);
+        let key = caching.key.get().and_then(Option::as_ref);
         let opened = key.and_then(|key| {
             key.private.oaep_decrypt_with_rng::<Sha1, _>(&mut SystemRandom, &sent).ok()
         });
@@ -156,7 +155,7 @@ pub(crate) fn prove<T: Transport>(
     let password = sent.strip_suffix(&[0]).unwrap_or(&sent);
     let known = UserDef::has_password(user, password);
     if let Some(user) = user.filter(|_| known) {
-        shared.caching.remember(user, password, shared);
+        caching.remember(user, password, instance);
     }
     Ok(known)
 }

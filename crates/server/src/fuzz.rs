@@ -128,7 +128,7 @@ impl Fed {
             put_packet(&mut stream, 0, &after[..len]);
             rest = &after[len..];
         }
-        // What is left is half a packet.
+        // The rest is half a packet.
         stream.extend_from_slice(rest);
         self.serve(&stream);
     }

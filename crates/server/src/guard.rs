@@ -33,7 +33,7 @@ const KEPT_MAX: usize = 10_000;
 pub(crate) type GuardSource = (Entrance, Option<IpAddr>);
 
 /// A source, and the account's name.
-type Key = (GuardSource, Box<str>);
+type GuardKey = (GuardSource, Box<str>);
 
 #[derive(Default)]
 struct Tries {
@@ -46,12 +46,12 @@ struct Tries {
 
 /// The failed logins of a server.
 #[derive(Default)]
-pub(crate) struct Guard(Mutex<HashMap<Key, Tries>>);
+pub(crate) struct Guard(Mutex<HashMap<GuardKey, Tries>>);
 
 /// An attempt that was let in. It ends with [`Attempt::ended`], or as one that failed.
 pub(crate) struct Attempt<'g> {
     guard: &'g Guard,
-    key: Key,
+    key: GuardKey,
     /// How long to wait before the password is checked.
     pub(crate) wait: Duration,
     /// Whether it is among [`Tries::waiting`].
@@ -74,7 +74,7 @@ impl Guard {
         user: &str,
         now: Duration,
     ) -> Option<Attempt<'_>> {
-        let key: Key = (source, user.into());
+        let key: GuardKey = (source, user.into());
         let attempt =
             |key, wait, is_counted| Attempt { guard: self, key, wait, is_counted, ended: false };
         let mut all = self.0.lock();

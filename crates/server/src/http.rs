@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spillway_base::thread::JoinHandle;
 use spillway_base::{clock, thread};
 
-use crate::listener::{ACCEPT_PAUSE, gone_again, pause};
+use crate::accept::{ACCEPT_PAUSE, gone_again, pause};
 pub(crate) use outlet::{Outlet, PIECE, PIECES};
 
 /// Clients at once.
@@ -72,7 +72,7 @@ pub(crate) enum Reply {
 /// Makes a page.
 pub(crate) type Maker = Box<dyn FnOnce(Outlet) + Send>;
 
-/// What is asked for, and by whom.
+/// The target of a request, and its client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) path: &'a str,
@@ -146,7 +146,7 @@ struct Listener {
 
 impl Listener {
     fn answer_all(&mut self) {
-        let mut clients: Vec<Client> = Vec::new();
+        let mut clients: Vec<HttpClient> = Vec::new();
         loop {
             let now = clock::now();
             clients.retain(|client| now < client.deadline);
@@ -167,11 +167,11 @@ impl Listener {
     }
 
     /// Waits until something can go on, and says who can. `None` for the end.
-    fn wait(&self, clients: &[Client], now: Duration) -> Option<Vec<bool>> {
+    fn wait(&self, clients: &[HttpClient], now: Duration) -> Option<Vec<bool>> {
         let accepting = self.resume <= now;
         let mut waits =
             vec![PollFd::new(&self.woken, PollFlags::IN), PollFd::new(&self.news, PollFlags::IN)];
-        waits.extend(clients.iter().map(Client::waits_for));
+        waits.extend(clients.iter().map(HttpClient::waits_for));
         if accepting {
             waits.push(PollFd::new(&self.tcp, PollFlags::IN));
         }
@@ -198,7 +198,7 @@ impl Listener {
         Some(ready)
     }
 
-    fn accept(&mut self, clients: &mut Vec<Client>) {
+    fn accept(&mut self, clients: &mut Vec<HttpClient>) {
         let now = clock::now();
         match self.tcp.accept() {
             Ok((stream, from)) => {
@@ -212,8 +212,8 @@ impl Listener {
                     let oldest = clients.iter().position(|client| !client.is_kept_waiting());
                     clients.remove(oldest.unwrap_or(0));
                 }
-                let (stage, deadline) = (Stage::Asks(Vec::new()), now + self.within);
-                clients.push(Client { stream, from, to, stage, deadline });
+                let (stage, deadline) = (RequestStage::Asks(Vec::new()), now + self.within);
+                clients.push(HttpClient { stream, from, to, stage, deadline });
             }
             Err(error) if gone_again(&error) => {}
             Err(_) => self.resume = now + ACCEPT_PAUSE,
@@ -226,7 +226,7 @@ struct Desk {
     pages: Pages,
     /// Tells of pieces that have been made.
     made: UnixStream,
-    /// Who has the other one has its page made, and nobody else meanwhile.
+    /// The holder of the second reference has its page made. No other page is made meanwhile.
     permit: Arc<()>,
     /// The thread that made the last page.
     maker: Option<JoinHandle<()>>,
@@ -294,7 +294,7 @@ impl Drop for Desk {
     }
 }
 
-enum Stage {
+enum RequestStage {
     /// What it has asked so far.
     Asks(Vec<u8>),
     IsTold(Answer),
@@ -315,7 +315,7 @@ struct Answer {
     coming: Option<Receiver<Vec<u8>>>,
 }
 
-enum Next {
+enum NextPiece {
     /// There is something to send.
     Piece,
     /// It is being made.
@@ -338,41 +338,41 @@ impl Answer {
     }
 
     /// Turns to the next piece, once the last is sent.
-    fn turn(&mut self) -> Next {
+    fn turn(&mut self) -> NextPiece {
         let next = match (self.next.pop_front(), &self.coming) {
             (Some(next), _) => next,
-            (None, None) => return Next::End,
+            (None, None) => return NextPiece::End,
             (None, Some(coming)) => match coming.try_recv() {
                 Ok(piece) => piece,
-                Err(TryRecvError::Empty) => return Next::Waits,
-                Err(TryRecvError::Disconnected) => return Next::End,
+                Err(TryRecvError::Empty) => return NextPiece::Waits,
+                Err(TryRecvError::Disconnected) => return NextPiece::End,
             },
         };
         (self.piece, self.sent) = (next, 0);
-        Next::Piece
+        NextPiece::Piece
     }
 }
 
-struct Client {
+struct HttpClient {
     stream: TcpStream,
     from: SocketAddr,
     to: SocketAddr,
-    stage: Stage,
+    stage: RequestStage,
     deadline: Duration,
 }
 
-impl Client {
+impl HttpClient {
     /// Whether it is the server's turn, and nothing of its answer is there.
     fn is_kept_waiting(&self) -> bool {
-        matches!(&self.stage, Stage::IsTold(answer) if answer.is_sent())
+        matches!(&self.stage, RequestStage::IsTold(answer) if answer.is_sent())
     }
 
     fn waits_for(&self) -> PollFd<'_> {
         let flags = match self.stage {
             // It may go meanwhile.
-            Stage::IsTold(_) if self.is_kept_waiting() => PollFlags::empty(),
-            Stage::IsTold(_) => PollFlags::OUT,
-            Stage::Asks(_) | Stage::Leaves => PollFlags::IN,
+            RequestStage::IsTold(_) if self.is_kept_waiting() => PollFlags::empty(),
+            RequestStage::IsTold(_) => PollFlags::OUT,
+            RequestStage::Asks(_) | RequestStage::Leaves => PollFlags::IN,
         };
         PollFd::new(&self.stream, flags)
     }
@@ -381,8 +381,8 @@ impl Client {
     fn go_on(&mut self, desk: &mut Desk) -> io::Result<bool> {
         let mut part = [0; PART];
         let done = match &mut self.stage {
-            Stage::IsTold(answer) => self.stream.write(&answer.piece[answer.sent..]),
-            Stage::Asks(_) | Stage::Leaves => self.stream.read(&mut part),
+            RequestStage::IsTold(answer) => self.stream.write(&answer.piece[answer.sent..]),
+            RequestStage::Asks(_) | RequestStage::Leaves => self.stream.read(&mut part),
         };
         let done = match done {
             Ok(0) => return Ok(false),
@@ -395,14 +395,14 @@ impl Client {
             Err(error) => return Err(error),
         };
         match &mut self.stage {
-            Stage::Asks(request) => {
+            RequestStage::Asks(request) => {
                 request.extend_from_slice(&part[..done]);
                 if let Some(answer) = desk.answer(request, self.to, self.from) {
-                    self.stage = Stage::IsTold(answer);
+                    self.stage = RequestStage::IsTold(answer);
                 }
             }
-            Stage::IsTold(answer) => answer.sent += done,
-            Stage::Leaves => {}
+            RequestStage::IsTold(answer) => answer.sent += done,
+            RequestStage::Leaves => {}
         }
         Ok(true)
     }
@@ -410,16 +410,16 @@ impl Client {
     /// Turns to what comes next. A client has so long for each piece of its answer; what is being
     /// made is none of its own time.
     fn turn(&mut self, within: Duration) -> io::Result<()> {
-        let Stage::IsTold(answer) = &mut self.stage else { return Ok(()) };
+        let RequestStage::IsTold(answer) = &mut self.stage else { return Ok(()) };
         if !answer.is_sent() {
             return Ok(());
         }
         self.deadline = match answer.turn() {
-            Next::Waits => Duration::MAX,
-            Next::Piece => clock::now() + within,
-            Next::End => {
+            NextPiece::Waits => Duration::MAX,
+            NextPiece::Piece => clock::now() + within,
+            NextPiece::End => {
                 self.stream.shutdown(Shutdown::Write)?;
-                self.stage = Stage::Leaves;
+                self.stage = RequestStage::Leaves;
                 clock::now() + within
             }
         };
@@ -435,7 +435,7 @@ struct Request<'a> {
     takes_chunks: bool,
 }
 
-/// What is asked for; `None` where that is not said as it should be.
+/// Parses a request; `None` if it is malformed.
 fn asked(request: &[u8], server: SocketAddr, client: SocketAddr) -> Option<Request<'_>> {
     let mut lines = request.split(|byte| *byte == b'\n').map(|line| {
         let text = std::str::from_utf8(line).ok()?;
@@ -529,7 +529,7 @@ mod tests {
         }))
     }
 
-    /// What is in chunks, which end as they should.
+    /// The content of chunks. Checks that they end as they should.
     fn joined(chunks: &str) -> String {
         let mut rest = chunks;
         let mut whole = String::new();
@@ -552,7 +552,7 @@ mod tests {
         stream
     }
 
-    /// What is answered until the end, which has to come.
+    /// The response, up to its end, which has to come.
     fn ask(to: &Answering, request: &[u8]) -> String {
         let mut stream = connect(to);
         stream.write_all(request).unwrap();
@@ -640,7 +640,7 @@ mod tests {
         assert!(body == wanted && long.len() > wanted.len() + wanted.len() / PIECE * 10);
         let cut = ask(&page, b"GET /cut HTTP/1.1\r\n\r\n");
         assert!(cut.contains("chunked") && cut.ends_with("\r\n\r\n"), "no last chunk: {cut}");
-        // Who goes away in the midst of it has it made no longer.
+        // A page is made no longer once its client has gone.
         for _ in 0..3 {
             let mut gone = connect(&page);
             gone.write_all(b"GET /endless HTTP/1.1\r\n\r\n").unwrap();

@@ -4,10 +4,10 @@
 //! from another machine, and no browser that was led here by a name that somebody else has given
 //! this machine. SQL, which knows the user's rights, shows the same everywhere.
 //!
-//! The page is made from records in memory, of one moment for each sub-table. It delays no
-//! statement, and, as it has a thread of its own, no other page. Its memory is charged to the
-//! budget before it is taken (D7): a copy of the records, and a few pieces of output at a time. If
-//! the budget has no room, the page is refused.
+//! The page is made from records in memory, of one moment for each sub-table, and from the lengths
+//! of a checkpoint's files. It delays no statement, and, as it has a thread of its own, no other
+//! page. Its memory is charged to the budget before it is taken (D7): a copy of the records, and a
+//! few pieces of output at a time. If the budget has no room, the page is refused.
 
 use std::net::IpAddr;
 
@@ -68,18 +68,20 @@ fn tell(instance: &Instance, wanted: &Wanted, title: &str, mut outlet: Outlet) {
         }
     };
     let (mut inspection, names) = instance.inspect();
+    let mut memory = database.inspect_memory();
     if let Some(table) = &wanted.table
-        && let Err(why) = keep_only(&mut inspection, &names, table)
+        && let Err(why) = keep_only(&mut inspection, &mut memory, &names, table)
     {
-        drop((inspection, charge));
+        drop((inspection, memory, charge));
         return outlet.page(Page::text("404 Not Found", why + "\n"));
     }
-    charge.resize(ON_THEIR_WAY + bytes_of(&inspection, wanted.format));
+    charge.resize(ON_THEIR_WAY + memory.bytes() + bytes_of(&inspection, wanted.format));
     outlet.begin("200 OK", wanted.format.content_type());
-    let report = Report { inspection: &inspection, names: &names, title };
-    // Who takes no more has gone.
+    let memory = Some(memory).filter(|memory| !memory.is_empty());
+    let report = Report { inspection: &inspection, memory: memory.as_ref(), names: &names, title };
+    // A write fails if the client takes no more, which is no error.
     let _ = report.write(wanted.format, &mut outlet);
-    drop((inspection, names, charge));
+    drop((inspection, memory, names, charge));
     outlet.finish();
 }
 
@@ -165,7 +167,7 @@ mod tests {
         Inspections::of(Instance::open(database).unwrap())
     }
 
-    /// What is answered, head and body.
+    /// The response: head and body.
     fn told(reply: Reply) -> String {
         match reply {
             Reply::Page(page) => format!("HTTP/1.1 {}\r\n\r\n{}", page.status, page.body),

@@ -2,8 +2,9 @@
 //!
 //! Modules in the order in which a client passes them:
 //!
-//! - `listener`: listening and graceful shutdown; `admission`: how many connections there may be;
-//!   `server`: counters and settings that connections share;
+//! - `listener`: listening and graceful shutdown; `accept`: what follows when a client cannot be
+//!   accepted; `admission`: how many connections there may be; `server`: counters and settings that
+//!   connections share;
 //! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: packets, each response
 //!   written at once;
 //! - `capabilities`, `auth`, `login`: the handshake and the proof of the password; `guard`: delays
@@ -20,6 +21,7 @@
 //! run each statement to its end, and wait neither for clients nor for commits. `pool` explains how
 //! and why.
 
+mod accept;
 mod admission;
 mod auth;
 mod batched_send;

@@ -17,6 +17,7 @@ use spillway_base::thread::JoinHandle;
 use spillway_base::{clock, thread};
 use spillway_sql::{Front, Instance, SqlError};
 
+use crate::accept::{gone_again, pause};
 use crate::admission::{ADMIN_MAX, Entrance, unauthenticated_max};
 use crate::packet::Packets;
 use crate::pool::Pool;
@@ -38,9 +39,6 @@ pub struct Server {
 
 /// How long interrupted statements and their answers may take to end when the server stops.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How long nobody is accepted after that failed, for want of descriptors or memory.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 fn refused(kind: ErrorKind, text: String) -> io::Error {
     io::Error::new(kind, text)
 }
@@ -339,19 +337,4 @@ impl Listeners {
         // A client that does not receive it finds the connection closed.
         let _ = packets.packet(|out| put_early_error(out, error)).and_then(|()| packets.send());
     }
-}
-
-/// Waits a while; whether the other end of `woken` is closed by then.
-pub(crate) fn pause(woken: &UnixStream) -> bool {
-    let mut wait = [PollFd::new(woken, PollFlags::IN)];
-    let a_while = Timespec::try_from(ACCEPT_PAUSE).ok();
-    matches!(poll(&mut wait, a_while.as_ref()), Ok(ready) if ready > 0)
-}
-
-/// Whether an accept failed only because the client has gone again.
-pub(crate) fn gone_again(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-    )
 }

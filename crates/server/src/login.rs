@@ -180,8 +180,8 @@ fn authenticate<T: Transport>(
     nonce: &Nonce,
 ) -> Result<Result<Account, SqlError>, ReadError> {
     let user = shared.instance.user(&hello.user, host);
-    // Who is nobody is asked, checked and refused as if it were somebody: names of users are not to
-    // be guessed.
+    // The server asks, checks and refuses a client without an account as if it had one, so that
+    // nobody can guess the names of users.
     let plugin = user
         .as_ref()
         .map_or_else(|| shared.plugin_of_stranger(&hello.user), |user| user.plugin.as_str());
@@ -206,9 +206,13 @@ fn authenticate<T: Transport>(
         packets.read(&mut answer)?;
     }
     let known = match plugin {
-        auth::CACHING if !no_password => {
-            caching::prove(packets, shared, user.as_ref(), &nonce, &answer)?
-        }
+        auth::CACHING if !no_password => caching::prove(
+            packets,
+            (&shared.caching, &shared.instance),
+            user.as_ref(),
+            &nonce,
+            &answer,
+        )?,
         _ => auth::verify(plugin, stored, &nonce, &answer),
     };
     let known = known && !(no_password && hello.user == "root" && !near(peer));

@@ -7,11 +7,11 @@
 //!
 //! # Guarantees
 //!
-//! - **P1.** The answer is what a client over a Unix socket would be sent, byte for byte.
-//! - **P2.** When [`Loopback::command`] returns, the command is answered to its end: its commit is
-//!   acknowledged, its lock waits are over.
-//! - **P3.** Between commands the connection allocates no memory of its own that it did not have
-//!   before.
+//! - **LOOPBACK-1.** The answer is what a client over a Unix socket would be sent, byte for byte.
+//! - **LOOPBACK-2.** When [`Loopback::command`] returns, the command is answered to its end: its
+//!   commit is acknowledged, its lock waits are over.
+//! - **LOOPBACK-3.** Between commands the connection allocates no memory of its own that it did not
+//!   have before.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -188,7 +188,7 @@ mod tests {
         Instance::open(Database::open_in_memory(Settings::default()).unwrap()).unwrap()
     }
 
-    /// P1, P2.
+    /// LOOPBACK-1, LOOPBACK-2.
     #[test]
     fn a_command_is_answered_to_its_end() {
         let instance = instance();

@@ -14,7 +14,6 @@ use spillway_base::budget::{Budget, Charge, Use};
 use spillway_sql::Limits;
 
 use crate::batched_send::PendingSend;
-use crate::rows::Short;
 use crate::transport::Transport;
 
 /// The longest payload of one packet.
@@ -31,11 +30,11 @@ const FIRST: usize = 64 << 10;
 pub(crate) const LARGE: usize = 64 << 10;
 /// Responses that grow past this before they are sent are charged while they are.
 const LONG: usize = 256 << 10;
-/// What is larger is let go of when a command has ended: it is not part of what a connection is
-/// charged.
+/// Larger buffers are freed when a command has ended, because the charge of a connection does not
+/// cover them.
 pub(crate) const KEPT_BYTES: usize = 16 << 10;
-/// So much is kept of a command that does not fit the memory budget: enough to tell whether it is
-/// answered.
+/// Bytes that are kept of a command that does not fit the memory budget: enough to know whether the
+/// command has an answer.
 const KEPT: usize = 16;
 
 /// The bytes before a payload of this length.
@@ -77,6 +76,19 @@ struct Unsure {
 pub(crate) struct Undo {
     at: usize,
     sequence: u8,
+}
+
+/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put
+/// behind others as one.
+pub(crate) struct ShortPacket {
+    pub(crate) bytes: [u8; HEAD + 2 + 8 * ShortPacket::NUMBERS_MAX],
+    /// How many of them it has.
+    pub(crate) len: usize,
+}
+
+impl ShortPacket {
+    /// The most whole numbers that it has: with more of them the bitmap before them is longer.
+    pub(crate) const NUMBERS_MAX: usize = 6;
 }
 
 /// A connection's packets.
@@ -175,7 +187,7 @@ impl<T: Transport> Packets<T> {
     pub(crate) fn arrived(&mut self) -> Result<bool, ReadError> {
         loop {
             let need = 4 + self.announced().unwrap_or(0);
-            // What is longer is waited for while it comes.
+            // The worker waits for the rest of a longer command while it arrives.
             if self.filled - self.taken >= need.min(self.input.len()) {
                 return Ok(true);
             }
@@ -329,7 +341,7 @@ impl<T: Transport> Packets<T> {
 
     /// Appends a packet, which has room for its head in front.
     #[inline]
-    pub(crate) fn short(&mut self, short: &Short) -> io::Result<()> {
+    pub(crate) fn short(&mut self, short: &ShortPacket) -> io::Result<()> {
         let start = self.output.len();
         // All of it, as many bytes each time, is copied faster than what is asked for.
         self.output.extend_from_slice(&short.bytes);

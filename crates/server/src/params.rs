@@ -7,7 +7,7 @@ use spillway_types::{Date, DateTime, Time, Value};
 
 use crate::codec::Take;
 
-/// What is kept of a statement's parameters between its commands.
+/// The state of a statement's parameters between its commands.
 #[derive(Default)]
 pub(crate) struct Bound {
     /// The types of the last execution that said them: type, and whether unsigned.

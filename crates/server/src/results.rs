@@ -10,7 +10,7 @@ use crate::capabilities::DEPRECATE_EOF;
 use crate::codec::put_len;
 use crate::columns::{Columns, put_column};
 use crate::packet::Packets;
-use crate::rows::{Short, put_binary_fields, put_binary_row, put_text_fields, put_text_row};
+use crate::rows::{put_binary_fields, put_binary_row, put_text_fields, put_text_row, short_row};
 use crate::transport::Transport;
 
 fn status_bits(status: Status) -> u16 {
@@ -92,7 +92,7 @@ pub(crate) struct WireSink<'a, T> {
     /// Whether the client keeps columns: those it has are not sent again.
     pub(crate) cache_metadata: bool,
     pub(crate) status: Status,
-    /// Why the client could not be told.
+    /// Why the client could not be sent its answer.
     pub(crate) gone: Option<io::Error>,
 }
 
@@ -167,7 +167,7 @@ impl<T: Transport> ResultSink for WireSink<'_, T> {
 
     fn fields(&mut self, fields: &[Field<'_>]) -> Result<(), SqlError> {
         let (forms, binary) = (self.columns.forms(), self.binary);
-        if binary && let Some(short) = Short::of(fields, forms) {
+        if binary && let Some(short) = short_row(fields, forms) {
             let sent = self.packets.short(&short);
             return self.sent(sent);
         }

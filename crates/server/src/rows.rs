@@ -8,7 +8,7 @@ use spillway_types::{Date, DateTime, Field, ValueRef};
 
 use crate::codec::{put_bytes, put_short};
 use crate::columns::Form;
-use crate::packet;
+use crate::packet::{self, ShortPacket};
 
 /// Appends a row of a query's result.
 pub(crate) fn put_text_row(out: &mut Vec<u8>, values: &[ValueRef<'_>], forms: &[Form]) {
@@ -70,43 +70,30 @@ pub(crate) fn put_binary_fields(out: &mut Vec<u8>, fields: &[Field<'_>], forms: 
     }
 }
 
-/// The most whole numbers that are a [`Short`]: with more of them the bitmap is longer.
-const SHORT_MAX: usize = 6;
-
-/// A packet of a few whole numbers, with room for its head in front: made in one piece, and put
-/// behind others as one.
-pub(crate) struct Short {
-    pub(crate) bytes: [u8; packet::HEAD + 2 + 8 * SHORT_MAX],
-    /// How many of them it has.
-    pub(crate) len: usize,
-}
-
-impl Short {
-    /// What [`put_binary_fields`] makes of a row; `None` where that is not of a few whole numbers
-    /// alone.
-    #[inline]
-    pub(crate) fn of(fields: &[Field<'_>], forms: &[Form]) -> Option<Short> {
-        let begins_so = matches!(fields, [Field::Int(_) | Field::UInt(_), ..]);
-        if !begins_so || fields.len() > SHORT_MAX {
-            return None;
-        }
-        let mut short = Short { bytes: [0; _], len: packet::HEAD + 2 };
-        for (field, form) in fields.iter().zip(forms) {
-            let bits = match *field {
-                Field::Int(number) => number as u64,
-                Field::UInt(number) => number,
-                _ => return None,
-            };
-            // What of it is behind a shorter number is written over by the next.
-            short
-                .bytes
-                .get_mut(short.len..)?
-                .first_chunk_mut::<8>()?
-                .copy_from_slice(&bits.to_le_bytes());
-            short.len += form.whole_bytes()?;
-        }
-        Some(short)
+/// What [`put_binary_fields`] makes of a row; `None` where that is not of a few whole numbers
+/// alone.
+#[inline]
+pub(crate) fn short_row(fields: &[Field<'_>], forms: &[Form]) -> Option<ShortPacket> {
+    let begins_so = matches!(fields, [Field::Int(_) | Field::UInt(_), ..]);
+    if !begins_so || fields.len() > ShortPacket::NUMBERS_MAX {
+        return None;
     }
+    let mut short = ShortPacket { bytes: [0; _], len: packet::HEAD + 2 };
+    for (field, form) in fields.iter().zip(forms) {
+        let bits = match *field {
+            Field::Int(number) => number as u64,
+            Field::UInt(number) => number,
+            _ => return None,
+        };
+        // What of it is behind a shorter number is written over by the next.
+        short
+            .bytes
+            .get_mut(short.len..)?
+            .first_chunk_mut::<8>()?
+            .copy_from_slice(&bits.to_le_bytes());
+        short.len += form.whole_bytes()?;
+    }
+    Some(short)
 }
 
 fn put_text(out: &mut Vec<u8>, value: &ValueRef<'_>, form: Form) {
@@ -292,7 +279,8 @@ mod tests {
         let mut shorts = 0;
         for _ in 0..20_000 {
             let count = 1 + rng.below(8) as usize;
-            let (mut fields, mut given, mut plain) = (Vec::new(), Vec::new(), count <= SHORT_MAX);
+            let (mut fields, mut given, mut plain) =
+                (Vec::new(), Vec::new(), count <= ShortPacket::NUMBERS_MAX);
             for _ in 0..count {
                 let (field, is_whole) = match rng.below(20) {
                     0..11 => (Field::Int(rng.next_u64() as i64), true),
@@ -305,7 +293,7 @@ mod tests {
                 fields.push(field);
                 given.push(form);
             }
-            let Some(Short { bytes, len }) = Short::of(&fields, &given) else {
+            let Some(ShortPacket { bytes, len }) = short_row(&fields, &given) else {
                 assert!(!plain, "{fields:?} {given:?}");
                 continue;
             };

@@ -83,7 +83,7 @@ impl Counter {
     }
 }
 
-/// What is counted of connections.
+/// Counters of connections.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Connections accepted.

@@ -61,13 +61,14 @@ pub(crate) trait Transport: Read + Write {
 
     fn security(&self) -> Security;
 
-    /// Where bytes for the client can be sent as they are by whoever has them; what comes of it is
-    /// told to [`Transport::posted`].
+    /// The socket to which the caller may send bytes for the client directly. The caller reports
+    /// the result to [`Transport::posted`].
     fn direct(&self) -> Option<&Raw> {
         None
     }
 
-    /// So much was sent to [`Transport::direct`]; after an error nothing more is.
+    /// Takes the number of bytes that were sent to [`Transport::direct`]; after an error nothing
+    /// more is sent.
     fn posted(&mut self, _sent: Result<usize, Errno>) {}
 }
 
@@ -139,8 +140,8 @@ impl Raw {
         core.ok()?.try_into().ok()
     }
 
-    /// Ends a wait for the client: nothing more is read. What is still to be written is, unless the
-    /// client takes nothing.
+    /// Ends a wait for the client. The connection reads nothing more. It still writes its output,
+    /// unless a write waits for the client.
     pub(crate) fn wake(&self) {
         // A waiter that comes after this check finds it there.
         self.woken.store(true, Ordering::SeqCst);
@@ -228,8 +229,8 @@ pub(crate) struct Socket {
     sent: u64,
 }
 
-/// Whether [`Transport::try_read`] waits for something to come, and for how long at the most, which
-/// the system was told.
+/// Whether [`Transport::try_read`] waits for something to come, and the timeout for it that is set
+/// on the socket.
 #[derive(Clone, Copy)]
 enum Linger {
     Never,
@@ -560,7 +561,7 @@ fn cipher(tls: &ServerConnection) -> &'static str {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let (Some(tls), mut plain) = self.split() {
-            // A client that has gone need not be told.
+            // The notification may fail if the client has gone.
             tls.send_close_notify();
             let _ = tls.write_tls(&mut plain);
         }

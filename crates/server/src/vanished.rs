@@ -18,10 +18,10 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// What the last look saw.
 #[derive(Default)]
-pub(crate) struct Vanished(Mutex<State>);
+pub(crate) struct Vanished(Mutex<VanishedState>);
 
 #[derive(Default)]
-struct State {
+struct VanishedState {
     next: Duration,
     /// The phases of the sessions that ran a statement.
     running: HashMap<u64, u64>,

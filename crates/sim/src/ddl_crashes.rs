@@ -53,7 +53,7 @@ fn drive(disk: &SimDisk, from: usize) -> usize {
     drive_and(disk, from, &mut |_| {})
 }
 
-/// The same. `began` is told of each step before it is taken.
+/// The same. Calls `began` with each step before it takes it.
 fn drive_and(disk: &SimDisk, from: usize, began: &mut dyn FnMut(&str)) -> usize {
     let Ok((db, mut session)) = open(disk) else { return from };
     for (at, step) in STEPS.iter().enumerate().skip(from) {
@@ -75,7 +75,7 @@ fn state(session: &mut Session) -> Vec<String> {
     lines
 }
 
-/// What is there after each number of steps.
+/// The contents after each number of steps.
 fn states() -> Vec<Vec<String>> {
     let (_db, mut session) = open(&prepared(false)).unwrap();
     let mut states = vec![state(&mut session)];
@@ -91,7 +91,7 @@ fn states() -> Vec<Vec<String>> {
 enum Build {
     /// No row is known to have its entries.
     Begun,
-    /// So many rows are left to be given theirs.
+    /// This many rows do not have their entries yet.
     Partly(u64),
     /// All have them, and duplicates of what is unique are to be looked for.
     Filled,
@@ -182,7 +182,7 @@ fn check(disk: &SimDisk, told: usize, states: &[Vec<String>]) -> Found {
     let happened = happened.unwrap_or_else(|| panic!("after {told} steps: {}", found[0]));
     let resumed = build.filter(|build| *build != Build::Doomed);
     if let Some(build) = resumed {
-        // Nobody was told of it before.
+        // The statement of the build was not acknowledged before.
         let statement = STEPS[happened.checked_sub(1).unwrap()];
         assert!(statement.contains("INDEX"), "{at}: {build:?} was not ended");
         // It has done what was left, and nothing of what was done.
@@ -249,7 +249,7 @@ fn a_crash_at_operation_after_operation_leaves_statements_whole() {
                 let found = check(&disk, told, &states);
                 told = found.happened;
                 resumed.extend(found.resumed.map(|build| (told, build)));
-                // The opening that goes on with a build is cut off, too.
+                // The opening that resumes a build is cut off, too.
                 let next = disk.operations() + 1 + (crash_at * 7 + life) % 29;
                 disk.fail_operation(next, Fault::Crash);
                 told = drive(&disk, told);

@@ -35,9 +35,9 @@ pub(crate) fn looks_closely(operations: u64) -> bool {
     operations.is_multiple_of(5)
 }
 
-/// Brings the database to rest, and looks who has its space: of every device the slots in use are
-/// those of extents of tables that transactions see, and what is told of such tables on the disk is
-/// told of no others. `named` are the tables that have names.
+/// Brings the database to rest, and checks the owners of its space: on every device the slots in
+/// use are those of extents of tables that transactions see, and the manifest on disk names these
+/// tables and no others. `named` are the tables that have names.
 pub(crate) fn nothing_is_left_over(disk: &SimDisk, db: Database, named: usize, at: &str) {
     db.flush().unwrap();
     work(&db);

@@ -48,8 +48,8 @@ fn machine(seed: u64, has_tiers: bool) -> SimDisk {
     disk
 }
 
-/// A small database over all devices that there are, which does its background work when it is told
-/// to, and a session in it.
+/// A small database over all devices that there are, and a session in it. It does its background
+/// work only when the test asks for it.
 #[cfg(test)]
 fn open(disk: &SimDisk) -> Result<(Database, Session), SqlError> {
     let mut settings = settings(disk)?;

@@ -225,8 +225,8 @@ fn a_crash_at_operation_after_operation_keeps_what_clients_rely_on() {
     }
 }
 
-/// The disk fails or is full at operation after operation, and the process is killed. What is there
-/// when it is opened again stays there, also when the machine stops right after.
+/// The disk fails or is full at operation after operation, and the process is killed. The contents
+/// that the next opening finds stay, also when the machine stops right after it.
 #[test]
 fn a_fault_at_operation_after_operation_and_a_kill_keep_what_clients_rely_on() {
     for seed in seeds() {

@@ -131,7 +131,7 @@ fn drive(disk: &SimDisk, from: usize) -> usize {
         if ask(&mut session, step).is_err() {
             return at;
         }
-        // What is dropped is in files, too, and so is what comes after.
+        // So the files hold rows of tables that are dropped, and of those that come after.
         if at % 3 == 1 && db.flush().is_err() {
             return at + 1;
         }
@@ -231,8 +231,8 @@ fn a_crash_at_operation_after_operation_leaks_and_loses_no_extent() {
     }
 }
 
-/// The disk fails or is full once, the process is killed, and the next opening goes on with the
-/// steps that are left.
+/// The disk fails or is full once, the process is killed, and the next opening takes the remaining
+/// steps.
 #[test]
 fn a_fault_at_operation_after_operation_leaks_and_loses_no_extent() {
     let states = states();

@@ -11,7 +11,7 @@ use spillway_base::engine::{Access, Engine, Horizon, Metric, RangeEstimate, Rewr
 use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, thread};
-use spillway_memory::{MemoryEngine, MemorySettings};
+use spillway_memory::{MemoryEngine, MemoryInspection, MemorySettings};
 use spillway_storage::async_reads::AsyncReadSettings;
 use spillway_storage::plog::{KeptFiles, lanes_that_pay};
 use spillway_storage::sim::SimDisk;
@@ -37,10 +37,10 @@ const LOG_CARE: Duration = Duration::from_millis(500);
 /// How soon the folder of spilled writes looks again while readers, or the log, keep it from going
 /// on.
 const FOLD_NAP: Duration = Duration::from_millis(10);
-/// Who waits until commits are in data files looks so often.
+/// The pause between two looks of a thread that waits until commits are in data files.
 const PERSIST_NAP: Duration = Duration::from_millis(1);
-/// So many cores give one queue its reads: that is a system call for each, and those of one queue
-/// come one after another.
+/// The cores that share one read queue. Each read takes a system call, and those of one queue run
+/// one after another.
 const CORES_PER_READ_QUEUE: usize = 4;
 
 struct Running {
@@ -386,11 +386,17 @@ impl Database {
         self.0.tiered.inspect()
     }
 
-    /// The most memory that [`Database::inspect`] takes, in bytes; [`Inspection::bytes`] is what it
-    /// has taken.
+    /// Everything in the memory engine: tables, log segments with their rows, the last checkpoint.
+    #[must_use]
+    pub fn inspect_memory(&self) -> MemoryInspection {
+        self.0.memory.inspect()
+    }
+
+    /// The most memory that [`Database::inspect`] and [`Database::inspect_memory`] take, in bytes;
+    /// [`Inspection::bytes`] and [`MemoryInspection::bytes`] are what they have taken.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
-        self.0.tiered.inspection_bytes()
+        self.0.tiered.inspection_bytes() + self.0.memory.inspection_bytes()
     }
 
     /// The approximate number of rows and bytes of a table, from metadata in memory.

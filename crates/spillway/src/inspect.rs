@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use spillway_base::batch::Op;
 use spillway_base::{Csn, Error, Result};
-use spillway_storage::plog::{lanes_in, read_log};
+use spillway_memory::{MemoryInspection, inspect_folder};
+use spillway_storage::plog::{KeptFiles, lanes_in, read_log};
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::{Inspection, Offline};
 
-use crate::database::data_dir;
+use crate::database::{data_dir, memory_dir};
 use crate::directory::{self, DIRECTORY};
 use crate::log_home;
 use crate::transaction::Table;
@@ -22,6 +23,7 @@ type Newest = BTreeMap<Vec<u8>, (Csn, Option<Vec<u8>>)>;
 pub struct ClosedFolder {
     disk: Arc<dyn Disk>,
     offline: Option<Offline>,
+    memory: PathBuf,
     log: Result<PathBuf>,
     _lock: Box<dyn DiskLock>,
 }
@@ -46,13 +48,29 @@ impl ClosedFolder {
         let lock = disk.lock(path)?;
         let offline = Offline::open(&disk, &data)?;
         let log = log_home::find(&*disk, path);
-        Ok(ClosedFolder { disk, offline, log, _lock: lock })
+        Ok(ClosedFolder { disk, offline, memory: memory_dir(path), log, _lock: lock })
     }
 
     /// Describes its data files. Rows that only the log has are not included.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         self.offline.as_ref().map(Offline::inspect).unwrap_or_default()
+    }
+
+    /// Describes the memory engine's last checkpoint, and the log segments with its rows. Damage is
+    /// in the answer.
+    #[must_use]
+    pub fn inspect_memory(&self) -> MemoryInspection {
+        match &self.log {
+            Ok(log) => {
+                let log = KeptFiles::new(self.disk.clone(), log);
+                inspect_folder(&self.disk, &self.memory, &log)
+            }
+            Err(error) => {
+                let damage = vec![error.to_string()];
+                MemoryInspection { damage, ..MemoryInspection::default() }
+            }
+        }
     }
 
     /// The names of its tables, from data files and log.

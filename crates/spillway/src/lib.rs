@@ -66,6 +66,10 @@ pub use spillway_base::engine::{Metric, RangeEstimate, Rewrite};
 pub use spillway_base::managed::TableSize;
 pub use spillway_base::range::{prefix_end, successor};
 pub use spillway_base::{Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result};
+pub use spillway_memory::{
+    CheckpointInspection, MemoryFigures, MemoryInspection, MemoryTableInspection, SegmentHome,
+    SegmentInspection, StoredTable, TableMemory,
+};
 pub use spillway_tiered::{
     CODINGS, ClassSpace, CompactionKind, CompactionRecord, Compression, DeviceClass,
     FilesInspection, HOT_FROM, Inspection, LevelSpace, LevelStatus, MemtableInspection,

@@ -145,7 +145,7 @@ impl GiveWay for Watched {
     }
 
     fn give_way(&self, _: usize) -> usize {
-        // It is growing, or gives way already.
+        // The charge is growing, or another call releases memory already.
         let Some(mut charge) = self.charge.try_lock() else { return 0 };
         let mut released = self.released.lock();
         let lately = |at: Duration| clock::now().saturating_sub(at) < RELEASE_INTERVAL;

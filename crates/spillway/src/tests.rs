@@ -214,7 +214,7 @@ fn a_closed_database_does_no_work_on_its_folder() {
         txn.commit().wait().unwrap();
         db.close().unwrap();
         let before = disk.operations();
-        let room = db.0.tiered.admit(10 << 20);
+        let room = db.0.tiered.admit(10 << 20).map(drop);
         let asked = [room, db.flush(), db.compact(), db.run_background_job().map(drop)];
         for outcome in asked {
             assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Closed);

@@ -25,11 +25,11 @@ pub struct ResultColumn {
     pub column_type: ColumnType,
     /// The collation of text.
     pub collation: Collation,
-    /// What is known of it.
+    /// Its flags.
     pub flags: ColumnFlags,
 }
 
-/// What is known of a column.
+/// A column's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ColumnFlags {
     /// It is never NULL.
@@ -167,8 +167,8 @@ pub trait ResultSink {
     /// As [`ResultSink::columns`].
     fn ok(&mut self, outcome: &Outcome) -> Result<(), SqlError>;
 
-    /// A statement without a result set is done once its commit is known. Who can tell that later
-    /// need not wait; nothing else comes before the client's next command.
+    /// A statement without a result set is done once its commit is known. An implementation that
+    /// can send that later need not wait here; nothing else comes before the client's next command.
     ///
     /// # Errors
     /// As [`ResultSink::columns`], and the failure of the commit where it was waited for.
@@ -186,4 +186,17 @@ pub(crate) fn text(value: impl Into<String>) -> Value {
 
 pub(crate) fn int(value: impl TryInto<i64>) -> Value {
     Value::Int(value.try_into().unwrap_or(i64::MAX))
+}
+
+/// A server in front of an instance.
+pub trait Front: Send + Sync {
+    /// Its counters, as SHOW STATUS lists them.
+    fn status(&self) -> Vec<(String, String)>;
+
+    /// A connection was killed: it is not to wait for its client any longer.
+    fn wake(&self, connection_id: u64);
+
+    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is
+    /// not known.
+    fn is_gone(&self, connection_id: u64) -> bool;
 }

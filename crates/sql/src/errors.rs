@@ -225,6 +225,22 @@ impl From<&'static str> for SqlError {
     }
 }
 
+/// How much something said beside a result matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WarningLevel {
+    Note,
+    Warning,
+    /// What the statement failed of.
+    Error,
+}
+
+/// Something said beside a result.
+#[derive(Clone, Debug)]
+pub(crate) struct Warning {
+    pub(crate) level: WarningLevel,
+    pub(crate) error: SqlError,
+}
+
 /// A text with its control characters written out (`\\x1B`, `\\n`), for places where people read
 /// it: a terminal obeys them, and a log ends its line.
 #[must_use]

@@ -7,7 +7,7 @@ use spillway_base::codec::Reader;
 use spillway_types::{Collation, ColumnType, Value};
 
 use crate::catalog::{
-    Catalog, ColumnDef, DefaultValue, IndexPart, Layout, Stored, TableDef, is_newest, write,
+    Catalog, ColumnDef, DefaultValue, IndexPart, Layout, StoredRow, TableDef, is_newest, write,
 };
 use crate::errors::Result;
 
@@ -37,7 +37,7 @@ fn types() -> Vec<ColumnType> {
 const INITIAL: [&str; 4] = ["", "1", "2024-02-30", "a,b"];
 
 fn table(reader: &mut Reader<'_>) -> Result<TableDef> {
-    let mut table = TableDef::empty(1, "d".to_owned(), "t".to_owned(), &Catalog::default());
+    let mut table = TableDef::empty(1, "d".to_owned(), "t".to_owned(), Collation::default());
     let types = types();
     for _ in 0..reader.u8()? % 8 {
         let [id, ty, initial] = [reader.u8()?, reader.u8()?, reader.u8()?];
@@ -99,14 +99,14 @@ pub fn catalog_entry(bytes: &[u8]) {
     let _ = taken(&text);
 }
 
-/// A row, under a definition that was altered several times. What is read is written as a row of
-/// the newest version, and that reads as the same.
+/// A row, under a definition that was altered several times. Writes the values that it reads as a
+/// row of the newest version, which must read as the same.
 pub fn stored_row(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let Ok(table) = table(&mut reader) else { return };
     let Some(table) = taken(&text_of(&table)) else { return };
     let read = |row: &[u8]| -> Result<Vec<Value>> {
-        let row = Stored::new(row, &table.versions)?;
+        let row = StoredRow::new(row, &table.versions)?;
         (0..table.columns.len()).map(|column| Ok(row.get(column)?.to_owned())).collect()
     };
     let row = reader.rest();

@@ -33,9 +33,9 @@ mod session;
 mod tests;
 mod variables;
 
-pub use api::{ColumnFlags, Info, Outcome, PlanId, ResultColumn, ResultSink, Status};
+pub use api::{ColumnFlags, Front, Info, Outcome, PlanId, ResultColumn, ResultSink, Status};
 pub use catalog::{UserDef, parse_engine};
 pub use errors::{Result, SqlError, printable};
 pub use information_schema::Labels;
-pub use session::{Account, Front, Instance, Limits, Prepared, Session};
+pub use session::{Account, Instance, Limits, Prepared, Session};
 pub use variables::{VERSION, parse as parse_durability};

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_quoted_name_has_no_nul_and_no_wide_character() {
         let read = |sql: &str, ansi_quotes: bool| {
-            let mode = crate::parser::Mode { ansi_quotes, ..Default::default() };
+            let mode = crate::parser::TextMode { ansi_quotes, ..Default::default() };
             let budget = spillway::Budget::new(usize::MAX);
             let mut memory = crate::parser::TextMemory::of(sql, &budget);
             code(crate::parser::split(sql, mode, &mut memory).map(drop))

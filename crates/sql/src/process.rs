@@ -132,12 +132,12 @@ pub(crate) enum Called<'a> {
 }
 
 /// A prepared statement's text, kept for the list of processes until this is dropped.
-pub(crate) struct Kept {
+pub(crate) struct PreparedText {
     process: Arc<Process>,
     id: u32,
 }
 
-impl Drop for Kept {
+impl Drop for PreparedText {
     fn drop(&mut self) {
         self.process.doing.lock().prepared.remove(&self.id);
     }
@@ -169,13 +169,13 @@ impl Process {
     }
 
     /// Keeps the text of a prepared statement, whose number is not zero.
-    pub(crate) fn keep(self: &Arc<Process>, id: u32, text: Arc<str>) -> Kept {
+    pub(crate) fn keep(self: &Arc<Process>, id: u32, text: Arc<str>) -> PreparedText {
         self.doing.lock().prepared.insert(id, text);
-        Kept { process: self.clone(), id }
+        PreparedText { process: self.clone(), id }
     }
 
-    /// A statement begins. What was meant for one that had just ended does not meet it; what was
-    /// meant for one that runs it, as EXECUTE does, does.
+    /// A statement begins. A KILL QUERY that was meant for a statement that has ended does not stop
+    /// it. One that was meant for an enclosing statement, such as EXECUTE, does.
     pub(crate) fn begin(&self, called: Called<'_>) {
         match called {
             Called::Prepared(id) => self.called.store(id, Ordering::Relaxed),

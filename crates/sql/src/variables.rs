@@ -16,16 +16,16 @@ use spillway_types::Collation;
 
 use crate::catalog::{DEFAULT_ENGINE, StorageEngine};
 use crate::errors::{Result, SqlError};
-use crate::parser::Mode;
+use crate::parser::TextMode;
 
 pub use durability::parse;
 pub(crate) use system_variables::SystemVariables;
-pub(crate) use user_locks::{NamedLocks, OwnLocks, Patience};
+pub(crate) use user_locks::{NamedLocks, OwnLocks, UserLockWaitLimits};
 pub(crate) use user_variables::UserVariables;
 
 /// What a variable may be set to.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum VariableKind {
     /// Nothing: it says what the server is.
     Fixed,
     /// ON and OFF.
@@ -46,15 +46,15 @@ pub(crate) enum Kind {
     Other,
 }
 
-use Kind::{Charset, Engine, Fixed, Flag, Limit, Number, Only, Other};
+use VariableKind::{Charset, Engine, Fixed, Flag, Limit, Number, Only, Other};
 
-const OFF: Kind = Only(&["OFF"]);
-const ON: Kind = Only(&["ON"]);
-const ZERO: Kind = Only(&["0"]);
+const OFF: VariableKind = Only(&["OFF"]);
+const ON: VariableKind = Only(&["ON"]);
+const ZERO: VariableKind = Only(&["0"]);
 const SECONDS_MAX: u64 = 31_536_000;
 
 /// System variables, with their values at the start of an instance.
-pub(crate) const VARIABLES: &[(&str, &str, Kind)] = &[
+pub(crate) const VARIABLES: &[(&str, &str, VariableKind)] = &[
     ("admin_socket", "", Fixed),
     ("auto_increment_increment", "1", Number(1, 65_535)),
     ("auto_increment_offset", "1", Number(1, 65_535)),
@@ -67,7 +67,7 @@ pub(crate) const VARIABLES: &[(&str, &str, Kind)] = &[
     ("character_set_server", "utf8mb4", Only(&["utf8mb4"])),
     ("character_set_system", "utf8mb3", Fixed),
     ("character_sets_dir", "", Fixed),
-    ("collation_connection", "utf8mb4_general_ci", Kind::Collation),
+    ("collation_connection", "utf8mb4_general_ci", VariableKind::Collation),
     ("collation_database", "utf8mb4_general_ci", Only(&["utf8mb4_general_ci"])),
     ("collation_server", "utf8mb4_general_ci", Only(&["utf8mb4_general_ci"])),
     ("completion_type", "NO_CHAIN", Only(&["NO_CHAIN", "0"])),
@@ -197,7 +197,7 @@ pub(crate) fn canonical(name: &str) -> &str {
 }
 
 /// A variable's value at the start of an instance, and what it may be set to.
-pub(crate) fn variable(name: &str) -> Result<(&'static str, Kind)> {
+pub(crate) fn variable(name: &str) -> Result<(&'static str, VariableKind)> {
     let found = VARIABLES.iter().find(|(other, ..)| *other == name);
     let (_, value, kind) =
         found.ok_or_else(|| SqlError::new(1193, format!("Unknown system variable '{name}'")))?;
@@ -289,7 +289,7 @@ pub(crate) struct Variables {
     // What follows is read often, and kept beside its text in `system`.
     pub(crate) sql_mode: String,
     /// What `sql_mode` says of text.
-    pub(crate) mode: Mode,
+    pub(crate) mode: TextMode,
     /// How texts that stand in a statement compare: `collation_connection`.
     pub(crate) collation: Collation,
     pub(crate) time_offset_micros: i64,
@@ -350,7 +350,7 @@ impl Variables {
     pub(crate) fn refresh(&mut self) {
         let text = |name: &str| self.system.get(name).cloned().unwrap_or_default();
         self.sql_mode = text("sql_mode");
-        self.mode = Mode::of(&self.sql_mode);
+        self.mode = TextMode::of(&self.sql_mode);
         self.collation = Collation::from_name(&text("collation_connection")).unwrap_or_default();
         self.time_offset_micros = time_offset(&text("time_zone")).unwrap_or(0);
         let wait = self.number("innodb_lock_wait_timeout").unwrap_or(50);

@@ -6,26 +6,26 @@
 //! into memory ([`AsyncRead::take`]) and wakes the waiters.
 //!
 //! # Guarantees
-//! - **Z1 (every waiter is woken).** A waiter of a read in flight is woken once the read is over,
-//!   whatever its result, by the next call of [`AsyncReads::end`]. The queues' descriptors become
-//!   readable then.
-//! - **Z2 (one read for all).** At most one read of the same thing is in flight at a time, and all
-//!   lookups that need it wait for that one.
-//! - **Z3 (no failure is lost, none is made up).** A read that failed, or found damage, is not
-//!   started again before a lookup has returned for it and learned that nothing is in flight. That
-//!   lookup reads it itself and meets the failure, if there still is one. So no lookup returns for
-//!   ever.
-//! - **Z4 (bounded).** Each queue has at most `DEPTH` reads in flight, charged to the budget with
-//!   their memory. With a full queue, a lookup learns that nothing is in flight.
-//! - **Z5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything that reads
-//!   use. After [`AsyncReads::finish`] no read is in flight, and none begins.
-//! - **Z6 (together).** A read that was begun may be kept, at most `GATHERED_MAX` for each queue,
-//!   until [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together.
-//!   [`AsyncReads::keeps_some`] reports kept reads until the system has taken all of them, also the
-//!   rest of a read that its device did in part, and also after a panic.
-//! - **Z7 (alone).** If nothing is in flight, and the caller's threads have nothing else to do
-//!   ([`thread::is_quiet`]), nothing is begun, if the queues were opened so: waiting for the device
-//!   is then quicker.
+//! - **ASYNC-READ-1 (every waiter is woken).** A waiter of a read in flight is woken once the read
+//!   is over, whatever its result, by the next call of [`AsyncReads::end`]. The queues' descriptors
+//!   become readable then.
+//! - **ASYNC-READ-2 (one read for all).** At most one read of the same thing is in flight at a
+//!   time, and all lookups that need it wait for that one.
+//! - **ASYNC-READ-3 (no failure is lost, none is made up).** A read that failed, or found damage,
+//!   is not started again before a lookup has returned for it and learned that nothing is in
+//!   flight. That lookup reads it itself and meets the failure, if there still is one. So no lookup
+//!   returns for ever.
+//! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, charged to the
+//!   budget with their memory. With a full queue, a lookup learns that nothing is in flight.
+//! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything
+//!   that reads use. After [`AsyncReads::finish`] no read is in flight, and none begins.
+//! - **ASYNC-READ-6 (together).** A read that was begun may be kept, at most `GATHERED_MAX` for
+//!   each queue, until [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted
+//!   together. [`AsyncReads::keeps_some`] reports kept reads until the system has taken all of
+//!   them, also the rest of a read that its device did in part, and also after a panic.
+//! - **ASYNC-READ-7 (alone).** If nothing is in flight, and the caller's threads have nothing else
+//!   to do ([`thread::is_quiet`]), nothing is begun, if the queues were opened so: waiting for the
+//!   device is then quicker.
 //!
 //! One system call submits several reads to a device, which is much of a read's cost in a virtual
 //! machine. A thread that begins reads does other ready work first and then submits them. Without
@@ -66,13 +66,13 @@ const FAILED_MAX: usize = 64;
 
 /// Something that a lookup misses.
 pub trait AsyncRead: Send {
-    /// A read that failed is known by its name (Z3).
+    /// A read that failed is known by its name (ASYNC-READ-3).
     type Name: Eq + Hash + Send;
 
     /// The name.
     fn name(&self) -> Self::Name;
 
-    /// Whether another one misses the same, so that one read is for both (Z2).
+    /// Whether another one misses the same, so that one read is for both (ASYNC-READ-2).
     fn is(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
@@ -153,9 +153,9 @@ pub struct AsyncReadSettings {
     pub lanes: usize,
     /// Whether they go past the system's page cache.
     pub direct: bool,
-    /// Whether they are handed over several at once (Z6).
+    /// Whether they are handed over several at once (ASYNC-READ-6).
     pub gathers: bool,
-    /// Whether one that would be alone is not begun (Z7).
+    /// Whether one that would be alone is not begun (ASYNC-READ-7).
     pub waits_alone: bool,
 }
 
@@ -310,13 +310,13 @@ impl<R: AsyncRead> AsyncReads<R> {
         !self.kept.load(Ordering::SeqCst)
     }
 
-    /// Takes into memory what has been read, and calls those who want it (Z1).
+    /// Takes into memory what has been read, and calls those who want it (ASYNC-READ-1).
     pub fn end(&self) {
         self.submit();
         self.lanes.get().into_iter().flatten().for_each(|lane| self.end_of(lane));
     }
 
-    /// Waits for all that is under way, and has nothing begin any more (Z5).
+    /// Waits for all that is under way, and has nothing begin any more (ASYNC-READ-5).
     pub fn finish(&self) {
         // The pool learns of the wait before a queue is taken, which the pool may come to.
         thread::blocking(|| {
@@ -357,7 +357,7 @@ impl<R: AsyncRead> AsyncReads<R> {
     }
 }
 
-/// Calls those who want a read when it goes, also where that is by a panic (Z1).
+/// Calls those who want a read when it goes, also where that is by a panic (ASYNC-READ-1).
 struct ReadWaiters(Vec<Waker>);
 
 impl Drop for ReadWaiters {
@@ -382,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Z1, whatever becomes of who took the read into memory.
+    /// ASYNC-READ-1, whatever becomes of who took the read into memory.
     #[test]
     fn z1_a_panic_calls_those_who_want_a_read() {
         let called = Arc::new(Count(AtomicUsize::new(0)));

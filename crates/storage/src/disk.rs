@@ -3,36 +3,37 @@
 //! All durable data goes through [`Disk`] and [`File`], so that the simulated disk can replace the
 //! real one. Both keep these guarantees, and promise no more:
 //!
-//! - **K1.** Later reads return the bytes written to a file, whether synced or not, in this process
-//!   or in one started after it was killed. Only a crash of the machine or a failed sync (K5) loses
-//!   them.
-//! - **K2.** After [`File::sync`] returns, everything written to the file before the call, and the
-//!   length it needs, survives a crash. After [`File::write_and_sync`] so do the bytes of that
+//! - **DISK-1.** Later reads return the bytes written to a file, whether synced or not, in this
+//!   process or in one started after it was killed. Only a crash of the machine or a failed sync
+//!   (DISK-5) loses them.
+//! - **DISK-2.** After [`File::sync`] returns, everything written to the file before the call, and
+//!   the length it needs, survives a crash. After [`File::write_and_sync`] so do the bytes of that
 //!   call, and no others. The file's name survives only after [`Disk::sync_dir`].
-//! - **K3.** A write that was not synced may survive a crash in whole, in part, or not at all. A
-//!   part is any set of its 512-byte sectors; one sector is written whole or not at all.
-//! - **K4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may be
-//!   undone by a crash; those that survive are the earliest ones of their folder, whatever survives
-//!   in others. A rename, within a folder, survives whole or not at all.
-//! - **K5.** The call that meets a failure reports it, and no other call does: of several threads
-//!   that sync a file, only one learns that the writes of any of them are lost. After a failed
-//!   sync, nothing written since the last successful one is reliable. Until a crash, reads return
-//!   each page of it as written, or each of its sectors as written or as before; another successful
-//!   sync does not change that (DESIGN, D6). Only writing it again and syncing does.
-//! - **K6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
+//! - **DISK-3.** A write that was not synced may survive a crash in whole, in part, or not at all.
+//!   A part is any set of its 512-byte sectors; one sector is written whole or not at all.
+//! - **DISK-4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may
+//!   be undone by a crash; those that survive are the earliest ones of their folder, whatever
+//!   survives in others. A rename, within a folder, survives whole or not at all.
+//! - **DISK-5.** The call that meets a failure reports it, and no other call does: of several
+//!   threads that sync a file, only one learns that the writes of any of them are lost. After a
+//!   failed sync, nothing written since the last successful one is reliable. Until a crash, reads
+//!   return each page of it as written, or each of its sectors as written or as before; another
+//!   successful sync does not change that (DESIGN, D6). Only writing it again and syncing does.
+//! - **DISK-6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
 //!   [`File::allocate`] or an earlier write covered, and that [`File::punch`] has not released
 //!   since, never returns it.
-//! - **K7.** An open file stays readable and writable after its name is removed or given to another
-//!   file.
-//! - **K8.** [`File::read_now`] waits for no device. It returns the bytes that [`File::read_at`]
-//!   would have returned. It reports no failure, and may at any time report that the device is
-//!   needed.
-//! - **K9.** [`File::read_past`] returns the bytes that [`File::read_at`] would have returned, and
-//!   fails as that would have failed. It leaves the system's page cache unchanged, as far as the
-//!   file system can. A buffer with room for the bytes and two times [`crate::ALIGN`] keeps its
+//! - **DISK-7.** An open file stays readable and writable after its name is removed or given to
+//!   another file.
+//! - **DISK-8.** [`File::read_now`] waits for no device. It returns the bytes that
+//!   [`File::read_at`] would have returned. It reports no failure, and may at any time report that
+//!   the device is needed.
+//! - **DISK-9.** [`File::read_past`] returns the bytes that [`File::read_at`] would have returned,
+//!   and fails as that would have failed. It leaves the system's page cache unchanged, as far as
+//!   the file system can. A buffer with room for the bytes and two times [`crate::ALIGN`] keeps its
 //!   memory.
 //!
-//! [`crate::queue`] states the guarantees of asynchronous reads and writes (A1 to A10).
+//! [`crate::queue`] states the guarantees of asynchronous reads and writes (IO-QUEUE-1 to
+//! IO-QUEUE-10).
 
 use std::any::Any;
 use std::path::Path;
@@ -92,7 +93,7 @@ pub trait Disk: Send + Sync {
     /// As [`Disk::open`].
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
 
-    /// Makes the names in a folder durable (K4).
+    /// Makes the names in a folder durable (DISK-4).
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`].
@@ -138,15 +139,15 @@ pub trait File: Any + Send + Sync {
     /// [`spillway_base::ErrorKind::Io`], also when the file ends too early.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()>;
 
-    /// Fills `bytes` from `offset` if the system has them in memory (K8). Returns `false` if it has
-    /// not, or does not know; then any of the bytes may have changed.
+    /// Fills `bytes` from `offset` if the system has them in memory (DISK-8). Returns `false` if it
+    /// has not, or does not know; then any of the bytes may have changed.
     fn read_now(&self, offset: u64, bytes: &mut [u8]) -> bool {
         let _ = (offset, bytes);
         false
     }
 
     /// Reads `len` bytes from `offset` into a buffer, past the system's page cache if possible
-    /// (K9). It returns the buffer in either case; after a failure the buffer's bytes are
+    /// (DISK-9). It returns the buffer in either case; after a failure the buffer's bytes are
     /// arbitrary.
     ///
     /// # Errors
@@ -169,19 +170,19 @@ pub trait File: Any + Send + Sync {
     /// may have been written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Makes everything written so far durable (K2).
+    /// Makes everything written so far durable (DISK-2).
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`], and [`spillway_base::ErrorKind::DiskFull`] from a device
-    /// that allocates only when it writes; K5 holds after either.
+    /// that allocates only when it writes; DISK-5 holds after either.
     fn sync(&self) -> Result<()>;
 
     /// Writes `bytes` and makes them durable, in one call if the device has one. It does not make
-    /// earlier writes durable (K2).
+    /// earlier writes durable (DISK-2).
     ///
     /// # Errors
     /// As [`File::write_at`] and [`File::sync`]. If the sync meets a full disk, the error is also
-    /// [`spillway_base::ErrorKind::DiskFull`], and K5 holds as after any failed sync.
+    /// [`spillway_base::ErrorKind::DiskFull`], and DISK-5 holds as after any failed sync.
     fn write_and_sync(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// The file's length, in bytes.

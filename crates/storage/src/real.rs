@@ -144,7 +144,7 @@ impl Disk for RealDisk {
 }
 
 /// Opens a file again, for transfers past the page cache. It uses the descriptor, because the name
-/// may belong to another file by now (K7).
+/// may belong to another file by now (DISK-7).
 fn open_direct(file: &fs::File) -> Option<fs::File> {
     let access = fcntl_getfl(file).ok()? & OFlags::RWMODE;
     let again = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn k7_what_goes_past_the_cache_goes_to_the_open_file_whatever_has_its_name() {
+    fn disk_7_what_goes_past_the_cache_goes_to_the_open_file_whatever_has_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let open =

@@ -27,7 +27,7 @@ fn kind<T>(result: spillway_base::Result<T>) -> ErrorKind {
 }
 
 #[test]
-fn k1_files_keep_what_is_written() {
+fn disk_1_files_keep_what_is_written() {
     on_both(|disk, dir| {
         disk.create_dir_all(dir).unwrap();
         let file = disk.open(&dir.join("f"), OpenMode::Create).unwrap();
@@ -107,7 +107,7 @@ fn names_are_made_renamed_and_removed() {
 }
 
 #[test]
-fn k7_an_open_file_outlives_its_name() {
+fn disk_7_an_open_file_outlives_its_name() {
     on_both(|disk, dir| {
         disk.create_dir_all(dir).unwrap();
         let open: Vec<Arc<dyn File>> = ["f", "g"]
@@ -136,7 +136,7 @@ fn k7_an_open_file_outlives_its_name() {
 }
 
 #[test]
-fn k8_what_is_read_at_once_is_what_the_file_holds() {
+fn disk_8_what_is_read_at_once_is_what_the_file_holds() {
     on_both(|disk, dir| {
         disk.create_dir_all(dir).unwrap();
         let file = disk.open(&dir.join("f"), OpenMode::Create).unwrap();
@@ -156,9 +156,9 @@ fn k8_what_is_read_at_once_is_what_the_file_holds() {
     });
 }
 
-/// K9, and A3 for a blocking read.
+/// DISK-9, and IO-QUEUE-3 for a blocking read.
 #[test]
-fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
+fn disk_9_what_is_read_past_the_cache_is_what_the_file_holds() {
     on_both(|disk, dir| {
         disk.create_dir_all(dir).unwrap();
         let file = disk.open(&dir.join("f"), OpenMode::Create).unwrap();
@@ -181,9 +181,9 @@ fn k9_what_is_read_past_the_cache_is_what_the_file_holds() {
     });
 }
 
-/// K9, for the simulated disk's failures.
+/// DISK-9, for the simulated disk's failures.
 #[test]
-fn k9_a_read_past_the_cache_fails_as_any() {
+fn disk_9_a_read_past_the_cache_fails_as_any() {
     let disk = SimDisk::new(1);
     let file = disk.open(Path::new("/f"), OpenMode::Create).unwrap();
     file.write_at(0, &[3; 5000]).unwrap();

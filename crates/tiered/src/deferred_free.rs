@@ -1,20 +1,21 @@
 //! Deferred frees: memory that became unreachable, and that is too much for its last reader to free
 //! (X-Engine, section 3.1.3).
 //!
-//! G1. *Readers free little.* The last owner of a view's levels frees about [`FREED_AT_ONCE`] of
-//! their nodes and slices and leaves the others here, because everything in the view may have been
-//! replaced while it held it. It frees memtables whole: a memtable is a few dozen pieces of memory.
+//! DEFERRED-FREE-1. *Readers free little.* The last owner of a view's levels frees about
+//! [`FREED_AT_ONCE`] of their nodes and slices and leaves the others here, because everything in
+//! the view may have been replaced while it held it. It frees memtables whole: a memtable is a few
+//! dozen pieces of memory.
 //!
-//! G2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`] parts before
-//! each job, and does not sleep while it finds any. A sleeping thread checks again within a second,
-//! and on a full disk whenever it tries to write.
+//! DEFERRED-FREE-2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`]
+//! parts before each job, and does not sleep while it finds any. A sleeping thread checks again
+//! within a second, and on a full disk whenever it tries to write.
 //!
-//! G3. *Nothing that is read is freed, and nothing leaks.* A part that another owner shares stays,
-//! and its last owner frees it.
+//! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* A part that another owner
+//! shares stays, and its last owner frees it.
 //!
-//! G4. *Begin and end.* Parts are left here only while there is an engine that will free them. They
-//! are freed when the engine closes or its background threads end because of a failure. Earlier and
-//! later, the last owner frees everything itself.
+//! DEFERRED-FREE-4. *Begin and end.* Parts are left here only while there is an engine that will
+//! free them. They are freed when the engine closes or its background threads end because of a
+//! failure. Earlier and later, the last owner frees everything itself.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +47,7 @@ pub(crate) struct DeferredFree {
 }
 
 impl DeferredFree {
-    /// Frees a little of what was let go of, and the rest later (G1).
+    /// Frees a little of what was let go of, and the rest later (DEFERRED-FREE-1).
     pub(crate) fn let_go(&self, mut remains: impl Retired + 'static) {
         remains.free(FREED_AT_ONCE);
         if !remains.is_gone() {
@@ -63,7 +64,7 @@ impl DeferredFree {
         free_whole(&mut *remains);
     }
 
-    /// Frees a little of what is left. Answers whether there was anything (G2).
+    /// Frees a little of what is left. Answers whether there was anything (DEFERRED-FREE-2).
     pub(crate) fn free_some(&self) -> bool {
         let oldest = self.left.lock().as_mut().and_then(VecDeque::pop_front);
         let Some(mut oldest) = oldest else { return false };
@@ -74,7 +75,7 @@ impl DeferredFree {
         true
     }
 
-    /// Frees all that is left, and has others free what they let go of (G4).
+    /// Frees all that is left, and has others free what they let go of (DEFERRED-FREE-4).
     pub(crate) fn end(&self) {
         let left = self.left.lock().take();
         left.into_iter().flatten().for_each(|mut remains| free_whole(&mut *remains));
@@ -131,7 +132,7 @@ mod tests {
         (Parts { left, freed: freed.clone() }, move || freed.load(Ordering::Relaxed))
     }
 
-    /// G1, G2.
+    /// DEFERRED-FREE-1, DEFERRED-FREE-2.
     #[test]
     fn a_little_is_freed_at_once_and_the_rest_in_looks() {
         let garbage = DeferredFree::default();
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(freed(), FREED_AT_ONCE + 2 * FREED_A_LOOK + 1);
     }
 
-    /// G4.
+    /// DEFERRED-FREE-4.
     #[test]
     fn in_the_end_all_goes_and_before_the_begin_too() {
         let garbage = DeferredFree::default();

@@ -128,10 +128,10 @@ pub fn filter(bytes: &[u8]) {
     for place in bytes.windows(4).filter(|place| (first..=last).contains(&place)) {
         range.least_from(place, &mut bound);
         let next = keys.iter().find(|key| **key >= place);
-        assert!(place <= &*bound && next.is_some_and(|next| &*bound <= *next), "I6");
+        assert!(place <= &*bound && next.is_some_and(|next| &*bound <= *next), "FILTER-6");
         range.past_before(place, &mut bound);
         let before = keys.iter().rfind(|key| **key < place);
-        assert!(&*bound <= place && before.is_none_or(|before| *before < &*bound), "I6");
+        assert!(&*bound <= place && before.is_none_or(|before| *before < &*bound), "FILTER-6");
     }
 }
 

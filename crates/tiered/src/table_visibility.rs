@@ -6,10 +6,11 @@
 //! memory. A dropped table is freed when nothing needs it, however many sleeping threads have read
 //! it.
 //!
-//! - **Q1 (one).** A table of an engine has exactly one [`TableVisibility`], as long as anybody
-//!   holds it, and no other table ever has the same. All changes of it go through its methods.
-//! - **Q2 (dropped).** A reader at or above the CSN that drops the table finds it dropped, also in
-//!   a copy that its thread kept from before.
+//! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`], as
+//!   long as anybody holds it, and no other table ever has the same. All changes of it go through
+//!   its methods.
+//! - **TABLE-VISIBILITY-2 (dropped).** A reader at or above the CSN that drops the table finds it
+//!   dropped, also in a copy that its thread kept from before.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl TableVisibility {
     /// What its rows are marked with in the cache; `None` where they are not to be there.
     #[inline]
     pub(crate) fn era(&self, rows: &RowCache) -> Option<Tag> {
-        // Acquire: who reads in an era finds what began it (J3).
+        // Acquire: who reads in an era finds what began it (ROW-CACHE-3).
         let mut era = self.era.load(Ordering::Acquire);
         if era == 0 {
             let first = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
@@ -125,10 +126,10 @@ mod tests {
         TableVisibility::with(engine, table, || find.cloned(), |standing| standing.created)
     }
 
-    /// Q1: another table in the same place of the thread's, and another engine's of the same
-    /// number, are others.
+    /// TABLE-VISIBILITY-1: another table in the same place of the thread's, and another engine's of
+    /// the same number, are others.
     #[test]
-    fn q1_what_a_thread_keeps_is_of_that_table() {
+    fn table_visibility_1_what_a_thread_keeps_is_of_that_table() {
         let engines = [next_engine(), next_engine()];
         let other = TableId(TABLE.0 + KEPT as u32);
         let tables = [(engines[0], TABLE), (engines[1], TABLE), (engines[0], other)];
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn q2_what_was_kept_tells_that_the_table_was_dropped() {
+    fn table_visibility_2_what_was_kept_tells_that_the_table_was_dropped() {
         let engine = next_engine();
         let standing = TableVisibility::new(engine, TABLE, Csn(4));
         let exists = |csn| {

@@ -141,7 +141,7 @@ impl View {
         value: &mut Vec<u8>,
         mut fetch: impl Fetch,
     ) -> Result<Found> {
-        // A hidden version reads as deleted by the newest commit that hides it (R1).
+        // A hidden version reads as deleted by the newest commit that hides it (RANGE-TOMBSTONE-1).
         let cover = self.cover(key, snapshot);
         let mut best = cover.map_or(Found::Nothing, |mark| Found::Deleted(mark.upto));
         for memtable in self.memtables().filter(|memtable| !memtable.is_empty()) {

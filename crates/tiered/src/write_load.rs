@@ -2,13 +2,13 @@
 //! sub-tables by it (`engine/partition`).
 //!
 //! # Guarantees
-//! - **H1.** The halves of a split share the write load of the whole, each the part that was
-//!   written to its keys. A join has the sum. So sub-tables that were split because of their load
-//!   are not joined again before the load has decayed. Write loads are in memory alone, and an
+//! - **WRITE-LOAD-1.** The halves of a split share the write load of the whole, each the part that
+//!   was written to its keys. A join has the sum. So sub-tables that were split because of their
+//!   load are not joined again before the load has decayed. Write loads are in memory alone, and an
 //!   opening finds none: nothing counts as cold before a half-life has been flushed since the
 //!   opening.
-//! - **H2.** A middle key is one on both sides of which writes are likely to continue, as far as
-//!   the past tells. Appended rows lie beyond all earlier rows, and have no middle key.
+//! - **WRITE-LOAD-2.** A middle key is one on both sides of which writes are likely to continue, as
+//!   far as the past tells. Appended rows lie beyond all earlier rows, and have no middle key.
 
 use std::collections::VecDeque;
 
@@ -90,7 +90,7 @@ impl WriteLoad {
         self.0.lock().marks.len()
     }
 
-    /// A key by which what is written would go to two halves alike (H2).
+    /// A key by which what is written would go to two halves alike (WRITE-LOAD-2).
     pub(crate) fn middle(&self) -> Option<Box<[u8]>> {
         let warmth = self.0.lock();
         let marks = &warmth.marks;
@@ -105,7 +105,7 @@ impl WriteLoad {
         (flushes.len() >= FLUSHES_LEAST && spreads).then(|| middle.into())
     }
 
-    /// What each half has of a sub-table that is split at a key (H1).
+    /// What each half has of a sub-table that is split at a key (WRITE-LOAD-1).
     pub(crate) fn halves(&self, key: &[u8]) -> [WriteLoad; 2] {
         let whole = self.0.lock().clone();
         let (before, after): (VecDeque<_>, VecDeque<_>) =
@@ -118,7 +118,7 @@ impl WriteLoad {
         [half(share, before), half(1.0 - share, after)]
     }
 
-    /// What two that are joined have together (H1).
+    /// What two that are joined have together (WRITE-LOAD-1).
     pub(crate) fn joined(&self, next: &WriteLoad, half_life: u64) -> WriteLoad {
         let (one, other) = (self.0.lock().clone(), next.0.lock().clone());
         let at = one.at.max(other.at);
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(heat.after(2000, 500), 35.0);
     }
 
-    /// H1.
+    /// WRITE-LOAD-1.
     #[test]
     fn halves_have_what_was_written_to_them() {
         let whole = heat_of((0..4).map(|_| [10, 20, 30, 40]));
@@ -175,7 +175,7 @@ mod tests {
         assert!((joined.after(900, HALF_LIFE) - (all / 2.0 + 50.0)).abs() < 1e-9);
     }
 
-    /// H2.
+    /// WRITE-LOAD-2.
     #[test]
     fn the_middle_is_where_both_halves_go_on_to_be_written() {
         assert_eq!(heat_of((0..3).map(|_| [1, 2, 3, 4])).middle(), None, "too early to tell");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
@@ -111,6 +112,15 @@ pub(crate) struct Shared {
     pub(crate) log_holds: Mutex<usize>,
 }
 
+/// Memory that engines keep for a batch until it is installed.
+pub(crate) type EngineMemory = SmallVec<[Charge; EngineKind::COUNT]>;
+
+/// What a batch needs to be logged and installed.
+pub(crate) struct Admission<'l> {
+    pub(crate) room: Room<'l>,
+    pub(crate) memory: EngineMemory,
+}
+
 impl Shared {
     /// Whether look-ups may be left for a device.
     pub(crate) fn overlaps_reads(&self) -> bool {
@@ -189,7 +199,7 @@ impl Shared {
         &self,
         batch: &WriteBatch,
         options: &TransactionOptions,
-    ) -> Result<Room<'_>> {
+    ) -> Result<Admission<'_>> {
         let durability = options.durability.unwrap_or(self.settings.durability);
         self.check_open()?;
         if !self.reserve.is_full() {
@@ -209,7 +219,7 @@ impl Shared {
         batch: &WriteBatch,
         durability: Durability,
         frees: Frees,
-    ) -> Result<Room<'_>> {
+    ) -> Result<Admission<'_>> {
         loop {
             let mut outcome = Err(self.reserve.refusal());
             // What an engine is given to free space with is not taken back before it has.
@@ -244,7 +254,7 @@ impl Shared {
     /// Admits a batch that frees space: a refusal is answered with a part of the reserve. An engine
     /// that cannot write its memory out takes the batch above its limit, by no more in all than the
     /// reserve has (RESERVE-3).
-    fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Room<'_>> {
+    fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Admission<'_>> {
         let bytes = batch.as_bytes().len();
         let room = loop {
             let admitted = self.pipeline.admit(bytes);
@@ -252,14 +262,15 @@ impl Shared {
                 break admitted?;
             }
         };
+        let mut memory = EngineMemory::new();
         for engine in self.engines.in_set(batch.engines()) {
             let bytes = batch.bytes_of(engine.kind());
             let admitted = engine.admit(bytes);
             if !is_full(&admitted) || !self.reserve.lend(frees, bytes) {
-                admitted?;
+                memory.extend(admitted?);
             }
         }
-        Ok(room)
+        Ok(Admission { room, memory })
     }
 
     fn engines_meet_full_disk(&self) -> bool {
@@ -276,15 +287,16 @@ impl Shared {
         }
     }
 
-    fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Room<'_>> {
+    fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Admission<'_>> {
         // Most who asked for durability wait for it, and flush by that.
         let engines = batch.engines();
         self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let room = self.pipeline.admit(batch.as_bytes().len())?;
-        self.engines
-            .in_set(engines)
-            .try_for_each(|engine| engine.admit(batch.bytes_of(engine.kind())))?;
-        Ok(room)
+        let mut memory = EngineMemory::new();
+        for engine in self.engines.in_set(engines) {
+            memory.extend(engine.admit(batch.bytes_of(engine.kind()))?);
+        }
+        Ok(Admission { room, memory })
     }
 
     /// Waits for a commit to be acknowledged.
@@ -324,20 +336,22 @@ impl Shared {
         }
     }
 
-    /// Orders and installs a commit. Its locks may go when this returns. `numbered` is told its
-    /// number before anybody can see it.
+    /// Orders and installs a commit. Its locks may go when this returns. It calls `numbered` with
+    /// the commit's CSN before anybody can see the commit.
     pub(crate) fn commit(
         &self,
-        room: Room<'_>,
+        admission: Admission<'_>,
         batch: &WriteBatch,
         terms: Terms<'_, impl Iterator<Item = TableId>>,
         numbered: impl FnOnce(Csn),
     ) -> Result<Csn> {
         let drops = !terms.dropped.is_empty();
+        let Admission { room, memory } = admission;
         let csn = self.pipeline.enqueue(room, batch, terms, numbered)?;
         self.install(csn, batch);
+        drop(memory);
         if drops {
-            // Whoever meets a full disk before the space is back waits for it.
+            // A writer that meets a full disk before the space is back waits for it.
             self.reserve.hope(self.clock.now());
         }
         Ok(csn)
@@ -427,9 +441,9 @@ impl TransactionManager {
     /// Reads a key into `value` in a transaction of its own, with these options; answers whether it
     /// is there.
     ///
-    /// It is as [`Transaction::get`] in a transaction that ends then, and cheaper, as none is made,
-    /// and nobody is told of its snapshot ([`spillway_base::engine`], E13), unless versions were
-    /// forgotten just then that it may see.
+    /// The result is that of [`Transaction::get`] in a transaction that then ends. It is cheaper:
+    /// it makes no transaction, and does not register its snapshot ([`spillway_base::engine`],
+    /// E13), unless versions that it may see were dropped just then.
     ///
     /// # Errors
     /// As [`Transaction::get`].

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spillway_base::batch::{Op, WriteBatch};
+use spillway_base::budget::Charge;
 use spillway_base::engine::{Access, Cursor, Debt, Engine, Found, Metric, RangeEstimate, Replayed};
 use spillway_base::lock::Mutex;
 use spillway_base::{
@@ -259,8 +260,8 @@ impl Engine for ModelEngine {
         self.kind
     }
 
-    fn admit(&self, bytes: usize) -> Result<()> {
-        self.room.lock().as_mut().map_or(Ok(()), |asked| asked(bytes))
+    fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
+        self.room.lock().as_mut().map_or(Ok(()), |asked| asked(bytes)).map(|()| None)
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {

@@ -3,7 +3,7 @@
 //! # Registering without a lock
 //!
 //! A snapshot is a CSN at which a transaction reads. Flushes and compactions drop versions that no
-//! snapshot sees, so a snapshot must be registered before it is used (guarantee H2 of
+//! snapshot sees, so a snapshot must be registered before it is used (guarantee HORIZON-2 of
 //! [`spillway_base::engine::Horizon`]). A reader writes its CSN into its own slot and then loads
 //! the stable CSN again. If that has passed the CSN it wrote, the reader takes a newer one and
 //! repeats. A collector reads the stable CSN first, and the slots afterwards.
@@ -17,8 +17,8 @@
 //!
 //! An engine that asks at each update for the oldest live snapshot cannot look at every slot. The
 //! stable CSN is moved by one thread for many commits; each [`WATERMARK_COMMITS`] of its steps that
-//! thread looks at the slots and keeps the least number that it found (H3). By H2 that number
-//! stays a bound for ever, so readers need not look at the slots.
+//! thread looks at the slots and keeps the least number that it found (HORIZON-3). By HORIZON-2
+//! that number stays a bound for ever, so readers need not look at the slots.
 //!
 //! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
 //! only lock on the path of every read.
@@ -99,7 +99,7 @@ pub(crate) struct Snapshots {
     /// Every commit up to its prefix is installed.
     pub(crate) installed: Watermark,
     stable: AtomicU64,
-    /// No snapshot is live below (H3).
+    /// No snapshot is live below (HORIZON-3).
     low: AtomicU64,
     slots: Box<[Slot]>,
     /// Snapshots that found no free slot, with their counts.
@@ -122,7 +122,7 @@ impl Snapshots {
 
     /// Keeps the versions that a snapshot at `csn` sees, and all deletions above, until
     /// [`Snapshots::unpin`]. The caller knows that none of them was dropped yet: `csn` is above the
-    /// stable CSN, or pinned already, or nothing at or above it was dropped (H2).
+    /// stable CSN, or pinned already, or nothing at or above it was dropped (HORIZON-2).
     pub(crate) fn pin(&self, csn: Csn) -> Pin {
         *self.pins.lock().entry(csn).or_default() += 1;
         Pin(csn)
@@ -439,9 +439,9 @@ mod tests {
         assert_eq!(live(&snapshots), [9]);
     }
 
-    /// H3: it follows the commits by itself, and stops at the oldest snapshot and at pins.
+    /// HORIZON-3: it follows the commits by itself, and stops at the oldest snapshot and at pins.
     #[test]
-    fn h3_the_low_watermark_follows_the_oldest_snapshot() {
+    fn horizon_3_the_low_watermark_follows_the_oldest_snapshot() {
         let snapshots = Snapshots::new();
         snapshots.recovered(Csn(5));
         let advance = |csn| {
@@ -508,8 +508,8 @@ mod tests {
 mod loom_tests {
     use super::*;
 
-    /// H2: a CSN that a collector does not count as live does not become a snapshot below its
-    /// smallest.
+    /// HORIZON-2: a CSN that a collector does not count as live does not become a snapshot below
+    /// its smallest.
     #[test]
     fn loom_no_snapshot_escapes_the_collector() {
         loom::model(|| {
@@ -532,7 +532,7 @@ mod loom_tests {
             let csn = reader.join().unwrap();
             mover.join().unwrap();
             assert!(csn >= live[0], "{csn:?} came to life below {live:?}");
-            // H3, also once the mover has looked.
+            // HORIZON-3, also once the mover has looked.
             assert!(csn >= snapshots.low_watermark());
         });
     }

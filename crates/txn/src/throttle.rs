@@ -17,8 +17,8 @@
 //! apart. The simpler design, a controller that measures the rate of the background and follows it,
 //! was rejected: it measures the past of a thing that moves in steps of a memtable.
 //!
-//! Sleeping is for what was written, not for each commit: commits owe time, and whoever finds
-//! [`QUANTUM`] owed sleeps it off. What is owed is forgiven when the debt is gone. Writers sleep
+//! Sleeping is for what was written, not for each commit: commits owe time, and a writer that finds
+//! [`QUANTUM`] owed sleeps it off. The time owed is forgiven when the debt is gone. Writers sleep
 //! after their commit, when their locks are given back, so that nobody waits for a row because its
 //! holder sleeps. The engines' debt is the only input, and the compaction scheduler reads the same.
 
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(clock.now(), OWED_MAX + LOOK);
     }
 
-    /// Who writes a little when there is a debt again does not sleep for the load that went before.
+    /// A writer of a few bytes does not sleep for the load of an earlier debt.
     #[test]
     fn what_is_owed_is_forgiven_with_the_debt() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());

@@ -101,7 +101,7 @@ pub fn is_exact(column: &ColumnType, collation: Collation, prefix: Option<u32>) 
 
 /// The contents of a part of a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'c> {
+pub enum KeyPart<'c> {
     /// This value.
     Value(ValueRef<'c>),
     /// The text of `len` bytes at `at` in the buffer.
@@ -120,7 +120,7 @@ pub enum Part<'c> {
     },
 }
 
-impl<'c> Part<'c> {
+impl<'c> KeyPart<'c> {
     /// The value; `None` if the bytes in the buffer are not valid text.
     #[must_use]
     #[inline]
@@ -129,11 +129,11 @@ impl<'c> Part<'c> {
         'c: 'r,
     {
         Some(match *self {
-            Part::Value(value) => value,
-            Part::Text { at, len } => {
+            KeyPart::Value(value) => value,
+            KeyPart::Text { at, len } => {
                 ValueRef::Text(std::str::from_utf8(room.get(at..at + len)?).ok()?)
             }
-            Part::Bytes { at, len } => ValueRef::Bytes(room.get(at..at + len)?),
+            KeyPart::Bytes { at, len } => ValueRef::Bytes(room.get(at..at + len)?),
         })
     }
 }
@@ -161,15 +161,15 @@ pub fn read_part<'c>(
     key: &[u8],
     column: &'c ColumnType,
     room: &mut Vec<u8>,
-) -> Option<(Part<'c>, usize)> {
+) -> Option<(KeyPart<'c>, usize)> {
     if let ColumnType::Int { unsigned, .. } = column
         && let Some((field, _)) = read_whole(key, *unsigned)
     {
-        return Some((Part::Value(field.value()), 9));
+        return Some((KeyPart::Value(field.value()), 9));
     }
     let (kind, rest) = key.split_first()?;
     if *kind == 0 {
-        return Some((Part::Value(ValueRef::Null), 1));
+        return Some((KeyPart::Value(ValueRef::Null), 1));
     }
     let eight = || rest.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
     let (value, len) = match column {
@@ -204,13 +204,13 @@ pub fn read_part<'c>(
             let groups = read_groups(rest, room)?;
             let len = room.len() - at;
             let part = match text_or_bytes.is_text() {
-                true => Part::Text { at, len },
-                false => Part::Bytes { at, len },
+                true => KeyPart::Text { at, len },
+                false => KeyPart::Bytes { at, len },
             };
             return Some((part, 1 + groups));
         }
     };
-    Some((Part::Value(value), 1 + len))
+    Some((KeyPart::Value(value), 1 + len))
 }
 
 fn read_date(bytes: &[u8]) -> Option<Date> {

@@ -173,16 +173,41 @@ impl CrateGraph {
         edges
     }
 
-    /// The sizes of the cycles between files, largest first.
-    pub(crate) fn file_cycles(&self) -> Vec<usize> {
+    /// The files of each cycle between files, the largest cycle first.
+    pub(crate) fn file_cycles(&self) -> Vec<Vec<String>> {
         let edges: BTreeSet<(String, String)> = self
             .imports
             .iter()
             .map(|import| (import.from_file.clone(), import.to_file.clone()))
             .collect();
-        let mut sizes: Vec<_> = components(&edges).iter().map(Vec::len).collect();
-        sizes.sort_unstable_by(|left, right| right.cmp(left));
-        sizes
+        let mut cycles = components(&edges);
+        for cycle in &mut cycles {
+            cycle.sort_unstable();
+        }
+        cycles.sort_unstable_by(|left, right| right.len().cmp(&left.len()).then(left.cmp(right)));
+        cycles
+    }
+
+    /// The cycles between files as text: which files import which of their cycle, and what.
+    pub(crate) fn cycles(&self) -> String {
+        let source = format!("crates/{}/src/", self.name);
+        let short = |file: &str| file.strip_prefix(&source).unwrap_or(file).to_owned();
+        let mut text = String::new();
+        for cycle in self.file_cycles() {
+            let mut items: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+            for import in &self.imports {
+                if cycle.contains(&import.from_file) && cycle.contains(&import.to_file) {
+                    let edge = (import.from_file.as_str(), import.to_file.as_str());
+                    items.entry(edge).or_default().insert(&import.item);
+                }
+            }
+            let _ = writeln!(text, "a cycle of {} files", cycle.len());
+            for ((from, to), items) in items {
+                let items: Vec<_> = items.into_iter().collect();
+                let _ = writeln!(text, "  {} -> {}: {}", short(from), short(to), items.join(", "));
+            }
+        }
+        text
     }
 
     /// The graph of top-level modules as DOT. Modules of one cycle share a colour.
@@ -332,7 +357,15 @@ mod tests {
         let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
         assert_eq!(edges, [pair("a", "c"), pair("b", "a"), pair("c", "b")]);
         assert_eq!(graph.imports.iter().filter(|import| import.item == "b::part::P").count(), 1);
-        assert_eq!(graph.file_cycles(), [3]);
+        let cycle = ["a.rs", "b/part.rs", "c/inner.rs"].map(|file| format!("crates/c/src/{file}"));
+        assert_eq!(graph.file_cycles(), [cycle]);
+        let lines = [
+            "a cycle of 3 files",
+            "  a.rs -> c/inner.rs: c::inner::Thing",
+            "  b/part.rs -> a.rs: a::g",
+            "  c/inner.rs -> b/part.rs: b::part::P",
+        ];
+        assert_eq!(graph.cycles().lines().collect::<Vec<_>>(), lines);
         assert!(graph.dot().contains("\"a\" -> \"c\" [label=1];"));
     }
 

@@ -3,6 +3,7 @@
 //! - `tidy [--write [--allow-more]]` runs the checks against `allowed.txt`, or lowers it.
 //! - `graph CRATE` prints the import graph of a crate's top-level modules as DOT.
 //! - `order CRATE` prints an order of them, for `layers.txt`.
+//! - `cycles CRATE` prints the imports that tie files of a crate into cycles.
 
 mod baseline;
 mod checks;
@@ -20,7 +21,8 @@ use repo::Repo;
 const USAGE: &str = "\
 usage: cargo xtask tidy [--write [--allow-more]]   check how code and pages are written
        cargo xtask graph CRATE                     the imports between its modules, as DOT
-       cargo xtask order CRATE                     an order of its modules, for layers.txt";
+       cargo xtask order CRATE                     an order of its modules, for layers.txt
+       cargo xtask cycles CRATE                    the imports that tie its files into cycles";
 
 /// How many places of one kind are shown.
 const SITES_SHOWN: usize = 8;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         ["tidy", "--write", "--allow-more"] => tidy(Some(true)),
         ["graph", name] => show(name, |graph| graph.dot()),
         ["order", name] => show(name, order),
+        ["cycles", name] => show(name, |graph| graph.cycles()),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -129,7 +132,7 @@ fn summary(repo: &Repo, findings: &[Finding]) -> String {
     for name in checks::crates(repo) {
         let cycles = graph::of_crate(repo, &name).file_cycles();
         if !cycles.is_empty() {
-            let sizes: Vec<String> = cycles.iter().map(usize::to_string).collect();
+            let sizes: Vec<String> = cycles.iter().map(|cycle| cycle.len().to_string()).collect();
             text += &format!("tidy: cycles between files of {name}: {}\n", sizes.join(" "));
         }
     }

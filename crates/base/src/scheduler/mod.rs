@@ -14,8 +14,8 @@
 //!   Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
 //!   ASPLOS 2010; the distance is itself redrawn, as no one fits all faults).
 //! - **SCHED-3 (time).** Time moves only when no task is runnable, to the earliest deadline of
-//!   those that sleep. A task that spins counts as one that sleeps for a microsecond. What is to
-//!   happen in the midst of others' steps waits for a number of them ([`wait_steps`]).
+//!   those that sleep. A task that spins counts as one that sleeps for a microsecond. An event
+//!   that is to happen between other tasks' steps waits for a number of steps ([`wait_steps`]).
 //! - **SCHED-4 (no task waits for ever).** When every task waits and none has a deadline, the
 //!   history fails and names what each waits for. So it does past a number of steps or of seconds.
 //! - **SCHED-5 (panics).** A panic of any task fails the history.

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Plan, Ran, mix_of, run};
+use super::work::{AmplificationPlan, AmplificationResults, mix_of, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::{progress, rows_of};
@@ -109,8 +109,8 @@ impl AmplificationArgs {
         self.common.output.give(&report)
     }
 
-    pub(super) fn plan(&self, sync_every: u64) -> Result<Plan, String> {
-        Plan {
+    pub(super) fn plan(&self, sync_every: u64) -> Result<AmplificationPlan, String> {
+        AmplificationPlan {
             rows: rows_of(self.memory_mib, self.data_times, self.value_bytes),
             value_bytes: self.value_bytes,
             memory_bytes: self.memory_mib << 20,
@@ -125,7 +125,7 @@ impl AmplificationArgs {
         .checked()
     }
 
-    fn describe(&self, plan: &Plan) -> String {
+    fn describe(&self, plan: &AmplificationPlan) -> String {
         let [get, range, update, insert] = plan.mix;
         format!(
             "{} rows of 16 + {} bytes in the bottom level, {} MiB of memory each; then {} operations by {} threads: {get} gets, \
@@ -143,7 +143,7 @@ impl AmplificationArgs {
         )
     }
 
-    pub(super) fn row(&self, sync: u64, subject: String, ran: &Ran) -> Row {
+    pub(super) fn row(&self, sync: u64, subject: String, ran: &AmplificationResults) -> Row {
         let each = |bytes: f64| bytes / self.operations as f64;
         let traffic = &ran.traffic;
         let written = traffic.written_bytes();

@@ -13,7 +13,7 @@ use crate::store::{Store, Stores, Traffic, by_threads, load};
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct AmplificationPlan {
     pub(crate) rows: u64,
     pub(crate) value_bytes: usize,
     pub(crate) memory_bytes: usize,
@@ -29,9 +29,9 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-impl Plan {
+impl AmplificationPlan {
     /// Checks the plan.
-    pub(crate) fn checked(self) -> Result<Plan, String> {
+    pub(crate) fn checked(self) -> Result<AmplificationPlan, String> {
         let all: u64 = self.mix.iter().sum();
         if self.rows < 2 || self.threads == 0 || self.operations == 0 || all == 0 {
             return Err("rows, threads, operations and the mix are more than nothing".to_owned());
@@ -50,7 +50,7 @@ pub(crate) fn mix_of(shares: &[u64]) -> Result<[u64; 4], String> {
 
 /// The results of a run on one store.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub(super) struct AmplificationResults {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     /// Bytes of keys and values that were updated and inserted.
@@ -67,7 +67,11 @@ const RECENT_ROWS: u64 = 100_000;
 const TOLD: u64 = 256;
 
 /// Runs the plan on a store in a fresh folder, which is removed.
-pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Ran, String> {
+pub(super) fn run(
+    stores: &dyn Stores,
+    plan: &AmplificationPlan,
+    dir: &Path,
+) -> Result<AmplificationResults, String> {
     let folder = dir.join(stores.name());
     fresh_folder(&folder)?;
     let store = stores.open(&folder, plan.memory_bytes)?;
@@ -79,7 +83,7 @@ pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Ran, S
     Ok(ran)
 }
 
-fn measure(mix: &Mix<'_>) -> Result<Ran, String> {
+fn measure(mix: &Mix<'_>) -> Result<AmplificationResults, String> {
     let Mix { store, plan, .. } = *mix;
     let traffic = || store.traffic().ok_or("this store does not tell what it writes");
     let (before, io, cpu, begin) = (traffic()?, Io::own(), machine::own_time(), clock::now());
@@ -89,7 +93,7 @@ fn measure(mix: &Mix<'_>) -> Result<Ran, String> {
     bar.finish_and_clear();
     store.settle()?;
     let traffic = traffic()?.since(before);
-    Ok(Ran {
+    Ok(AmplificationResults {
         seconds,
         cpu_seconds: (machine::own_time() - cpu).as_secs_f64(),
         asked_bytes: writes as f64 * (key(0).len() + plan.value_bytes) as f64,
@@ -101,14 +105,14 @@ fn measure(mix: &Mix<'_>) -> Result<Ran, String> {
 /// The mix of a plan, on a store.
 pub(crate) struct Mix<'a> {
     store: &'a dyn Store,
-    plan: &'a Plan,
+    plan: &'a AmplificationPlan,
     hot: Keys,
     recent: Keys,
     values: Values,
 }
 
 impl<'a> Mix<'a> {
-    pub(crate) fn new(store: &'a dyn Store, plan: &'a Plan) -> Mix<'a> {
+    pub(crate) fn new(store: &'a dyn Store, plan: &'a AmplificationPlan) -> Mix<'a> {
         Mix {
             store,
             plan,

@@ -6,8 +6,8 @@ use clap::Args;
 use spillway_base::rng::Rng;
 
 use super::heads::compared;
-use super::rows::Keys;
-use super::subject::{AnyBlocks, Coded, OwnRow, Subject, cuts};
+use super::rows::KeyKind;
+use super::subject::{AnyBlocks, BlockFormat, Coded, OwnRow, cuts};
 use crate::machine;
 use crate::measure::{Values, progress};
 use crate::report::{Figure, OutputArgs, Report, Row};
@@ -17,7 +17,7 @@ use crate::report::{Figure, OutputArgs, Report, Row};
 pub struct BlocksArgs {
     /// Kinds of keys [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
-    pub keys: Vec<Keys>,
+    pub keys: Vec<KeyKind>,
     /// Bytes of each value
     #[arg(long, value_delimiter = ',', default_values_t = [8, 100, 500])]
     pub value_bytes: Vec<usize>,
@@ -51,22 +51,22 @@ const COMMIT_ROWS: usize = 100;
 
 /// The rows of one kind in the format of one subject.
 struct Laid {
-    subject: Subject,
+    subject: BlockFormat,
     frames: [Vec<Vec<u8>>; Coded::ALL.len()],
     near: AnyBlocks,
     far: AnyBlocks,
 }
 
 /// Rows, and the number of rows in each block.
-struct Case {
-    keys: Keys,
+struct BlockCase {
+    keys: KeyKind,
     value_bytes: usize,
     rows: Vec<OwnRow>,
     cuts: Vec<usize>,
 }
 
-impl Case {
-    fn new(keys: Keys, value_bytes: usize, blocks: usize, seed: u64) -> Case {
+impl BlockCase {
+    fn new(keys: KeyKind, value_bytes: usize, blocks: usize, seed: u64) -> BlockCase {
         let values = Values::new(seed, value_bytes);
         let key_bytes = keys.keys(1, seed)[0].len();
         let count = blocks * BLOCK_BYTES / (key_bytes + value_bytes);
@@ -80,7 +80,7 @@ impl Case {
             })
             .collect();
         let cuts = cuts(&rows);
-        Case { keys, value_bytes, rows, cuts }
+        BlockCase { keys, value_bytes, rows, cuts }
     }
 
     /// Random keys of the first `blocks` blocks, with their blocks.
@@ -125,12 +125,12 @@ impl BlocksArgs {
         if counts.contains(&0) || self.far < self.near {
             return Err("a run needs a round, seeks, and no more near blocks than far".to_owned());
         }
-        let kinds = if self.keys.is_empty() { Keys::ALL.to_vec() } else { self.keys.clone() };
-        let named = |subject: &Subject| {
+        let kinds = if self.keys.is_empty() { KeyKind::ALL.to_vec() } else { self.keys.clone() };
+        let named = |subject: &BlockFormat| {
             let name = subject.name();
             self.only.is_empty() || self.only.iter().any(|only| name.starts_with(only.as_str()))
         };
-        let subjects: Vec<Subject> = Subject::ALL.into_iter().filter(named).collect();
+        let subjects: Vec<BlockFormat> = BlockFormat::ALL.into_iter().filter(named).collect();
         let figure = |name, decimals| Figure { name, decimals };
         let mut report = Report::new(
             &["task", "keys", "value B"],
@@ -140,7 +140,7 @@ impl BlocksArgs {
         let bar = progress((kinds.len() * self.value_bytes.len() * self.rounds) as u64);
         for keys in kinds {
             for value_bytes in &self.value_bytes {
-                let case = Case::new(keys, *value_bytes, self.far, self.seed);
+                let case = BlockCase::new(keys, *value_bytes, self.far, self.seed);
                 report.note(compared_note(&case));
                 let laid = subjects.iter().map(|subject| self.lay(&case, *subject, &mut report));
                 let laid = laid.collect::<Result<Vec<Laid>, String>>()?;
@@ -164,7 +164,12 @@ impl BlocksArgs {
     }
 
     /// Builds the blocks of a subject, and reports their sizes.
-    fn lay(&self, case: &Case, subject: Subject, report: &mut Report) -> Result<Laid, String> {
+    fn lay(
+        &self,
+        case: &BlockCase,
+        subject: BlockFormat,
+        report: &mut Report,
+    ) -> Result<Laid, String> {
         let frames = Coded::ALL.map(|coded| subject.frames(&case.rows, &case.cuts, coded));
         let mut opener = subject.opener(&case.rows);
         let stored = &frames[0];
@@ -181,7 +186,7 @@ impl BlocksArgs {
     /// Runs each task on each subject, in rotating order.
     fn round(
         &self,
-        case: &Case,
+        case: &BlockCase,
         laid: &[Laid],
         round: usize,
         report: &mut Report,
@@ -248,7 +253,7 @@ impl BlocksArgs {
 }
 
 /// Describes how much of keys a search compares.
-fn compared_note(case: &Case) -> String {
+fn compared_note(case: &BlockCase) -> String {
     let (mut rest, mut counts) = (&case.rows[..], [0, 0]);
     for cut in &case.cuts[..case.cuts.len().min(256)] {
         let (block, behind) = rest.split_at(*cut);

@@ -5,7 +5,7 @@ use spillway_base::rng::Rng;
 
 /// The kind of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Keys {
+pub enum KeyKind {
     /// Sixteen random bytes
     Random,
     /// An eight-byte counter
@@ -22,18 +22,18 @@ pub enum Keys {
 /// Rows with the same value in the index.
 const TOGETHER: u64 = 100;
 
-impl Keys {
+impl KeyKind {
     /// All of them.
-    pub(super) const ALL: [Keys; 5] =
-        [Keys::Random, Keys::Counters, Keys::Table, Keys::Texts, Keys::Index];
+    pub(super) const ALL: [KeyKind; 5] =
+        [KeyKind::Random, KeyKind::Counters, KeyKind::Table, KeyKind::Texts, KeyKind::Index];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Keys::Random => "random",
-            Keys::Counters => "counters",
-            Keys::Table => "table",
-            Keys::Texts => "texts",
-            Keys::Index => "index",
+            KeyKind::Random => "random",
+            KeyKind::Counters => "counters",
+            KeyKind::Table => "table",
+            KeyKind::Texts => "texts",
+            KeyKind::Index => "index",
         }
     }
 
@@ -45,18 +45,20 @@ impl Keys {
             .map(|at| {
                 number += 1 + rng.below(3);
                 match self {
-                    Keys::Random => {
+                    KeyKind::Random => {
                         let mut key = vec![0; 16];
                         rng.fill(&mut key);
                         key
                     }
-                    Keys::Counters => (1_000_000 + at).to_be_bytes().to_vec(),
-                    Keys::Table => [260_u32.to_be_bytes(), (number as u32).to_be_bytes()].concat(),
-                    Keys::Texts => {
+                    KeyKind::Counters => (1_000_000 + at).to_be_bytes().to_vec(),
+                    KeyKind::Table => {
+                        [260_u32.to_be_bytes(), (number as u32).to_be_bytes()].concat()
+                    }
+                    KeyKind::Texts => {
                         let path = "https://shop.example.com/catalogue/garden/tools/item-";
                         format!("{path}{number:012}").into_bytes()
                     }
-                    Keys::Index => {
+                    KeyKind::Index => {
                         let value = (at / TOGETHER) as u32;
                         [&value.to_be_bytes()[..], &rng.next_u64().to_be_bytes()].concat()
                     }

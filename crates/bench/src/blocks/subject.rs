@@ -28,7 +28,7 @@ impl Coded {
 
 /// A way to build, open and search blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Subject {
+pub(super) enum BlockFormat {
     Spillway(Search),
     /// Prefixes and restarts, with CSNs of this many bytes; `None` for as few as Spillway needs.
     Restarts(Option<usize>),
@@ -52,22 +52,22 @@ pub(super) fn cuts(rows: &[OwnRow]) -> Vec<usize> {
     bodies(rows.iter().map(OwnRow::lent)).into_iter().map(|(_, rows)| rows).collect()
 }
 
-impl Subject {
-    pub(super) const ALL: [Subject; 5] = [
-        Subject::Spillway(Search::Simd),
-        Subject::Spillway(Search::Nodes),
-        Subject::Spillway(Search::Halving),
-        Subject::Restarts(None),
-        Subject::Restarts(Some(8)),
+impl BlockFormat {
+    pub(super) const ALL: [BlockFormat; 5] = [
+        BlockFormat::Spillway(Search::Simd),
+        BlockFormat::Spillway(Search::Nodes),
+        BlockFormat::Spillway(Search::Halving),
+        BlockFormat::Restarts(None),
+        BlockFormat::Restarts(Some(8)),
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Subject::Spillway(Search::Simd) => "spillway",
-            Subject::Spillway(Search::Nodes) => "without simd",
-            Subject::Spillway(Search::Halving) => "without block-nodes",
-            Subject::Restarts(None) => "restarts",
-            Subject::Restarts(Some(_)) => "restarts, 8-byte CSNs",
+            BlockFormat::Spillway(Search::Simd) => "spillway",
+            BlockFormat::Spillway(Search::Nodes) => "without simd",
+            BlockFormat::Spillway(Search::Halving) => "without block-nodes",
+            BlockFormat::Restarts(None) => "restarts",
+            BlockFormat::Restarts(Some(_)) => "restarts, 8-byte CSNs",
         }
     }
 
@@ -79,7 +79,7 @@ impl Subject {
     /// The frames of blocks with these numbers of rows.
     pub(super) fn frames(self, rows: &[OwnRow], cuts: &[usize], coded: Coded) -> Vec<Vec<u8>> {
         match self {
-            Subject::Spillway(_) => {
+            BlockFormat::Spillway(_) => {
                 let bodies = bodies(rows.iter().map(OwnRow::lent));
                 let bodies: Vec<&[u8]> = bodies.iter().map(|(body, _)| &body[..]).collect();
                 let compression = match coded {
@@ -89,13 +89,13 @@ impl Subject {
                 };
                 frames(&bodies, compression)
             }
-            Subject::Restarts(wide) => {
+            BlockFormat::Restarts(wide) => {
                 let coding = match coded {
                     Coded::Stored => Coding::Stored,
                     Coded::Lz4 => Coding::Lz4,
                     Coded::Zstd => Coding::Zstd,
                 };
-                let csn_bytes = wide.unwrap_or(Subject::csn_bytes(rows));
+                let csn_bytes = wide.unwrap_or(BlockFormat::csn_bytes(rows));
                 let mut rest = rows;
                 let frame = |cut: &usize| {
                     let (block, behind) = rest.split_at(*cut);
@@ -111,9 +111,9 @@ impl Subject {
     /// The opener for this subject.
     pub(super) fn opener(self, rows: &[OwnRow]) -> AnyOpener {
         match self {
-            Subject::Spillway(search) => AnyOpener::Spillway(Opener::new(search)),
-            Subject::Restarts(wide) => AnyOpener::Restarts {
-                csn_bytes: wide.unwrap_or(Subject::csn_bytes(rows)),
+            BlockFormat::Spillway(search) => AnyOpener::Spillway(Opener::new(search)),
+            BlockFormat::Restarts(wide) => AnyOpener::Restarts {
+                csn_bytes: wide.unwrap_or(BlockFormat::csn_bytes(rows)),
                 zstd: DCtx::create(),
             },
         }

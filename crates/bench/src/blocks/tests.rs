@@ -4,7 +4,7 @@ use zstd_safe::DCtx;
 
 use super::heads::compared;
 use super::restarts::{Coding, RestartBlock, RestartCursor, Room, body, frame};
-use super::rows::Keys;
+use super::rows::KeyKind;
 use super::*;
 
 #[derive(Parser)]
@@ -43,7 +43,7 @@ fn a_tiny_run_has_all_read_the_same() {
 #[test]
 fn restarts_give_what_went_in() {
     let mut rng = Rng::new(3);
-    for keys in Keys::ALL {
+    for keys in KeyKind::ALL {
         for count in [1, 2, 15, 16, 17, 33, 100] {
             let keys = keys.keys(count, 7);
             let value = |number: usize| vec![number as u8; number * 3 % 200];

@@ -13,7 +13,7 @@ use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_base::thread;
 
-use crate::connections::{Client, Figures, Measured, TurnsArgs};
+use crate::connections::{Client, ConnectionsResults, Figures, TurnsArgs};
 use crate::machine;
 use crate::measure::{files_below, progress};
 use crate::report::{Figure, Report, Row};
@@ -31,7 +31,7 @@ const FIGURES: Figures = Figures {
 
 /// What a statement reads.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ReadKind {
     /// One random row.
     Row,
     /// Several rows, by a list of their primary keys.
@@ -54,8 +54,8 @@ pub struct ColdArgs {
     pub rows: u64,
     /// What a statement reads; lists and ranges use the same table, single rows one without an
     /// index
-    #[arg(long, value_enum, default_value_t = Kind::Row)]
-    pub kind: Kind,
+    #[arg(long, value_enum, default_value_t = ReadKind::Row)]
+    pub kind: ReadKind,
     /// Rows of a list, or of a range on average
     #[arg(long, default_value_t = 50)]
     pub many: u64,
@@ -113,12 +113,12 @@ impl ColdArgs {
         let bar = progress(self.rows);
         let mut rng = Rng::new(self.turns.seed);
         let bytes = self.value_bytes;
-        let more = if self.kind == Kind::Row { "" } else { ", k INT NOT NULL, KEY k_1 (k)" };
+        let more = if self.kind == ReadKind::Row { "" } else { ", k INT NOT NULL, KEY k_1 (k)" };
         let columns =
             format!("id INT PRIMARY KEY, v VARCHAR({bytes}) CHARACTER SET utf8mb4 NOT NULL{more}");
         let row = |out: &mut String, id| {
             _ = write!(out, "{id},'{}'", value(&mut rng, bytes));
-            if self.kind != Kind::Row {
+            if self.kind != ReadKind::Row {
                 _ = write!(out, ",{}", rng.below(self.rows));
             }
         };
@@ -141,9 +141,9 @@ impl ColdArgs {
                 "one SELECT of {} of {} rows of {} bytes in flight on each connection, {extent} a cell, {} rounds in turn, seed {}; \
                  the page cache of the data files dropped every {} ms; processor time for each, and what the device read for it",
                 match self.kind {
-                    Kind::Row => "one".to_owned(),
-                    Kind::List => format!("a list of {}", self.many),
-                    Kind::Range => format!("a range of an index, of {} on the average,", self.many),
+                    ReadKind::Row => "one".to_owned(),
+                    ReadKind::List => format!("a list of {}", self.many),
+                    ReadKind::Range => format!("a range of an index, of {} on the average,", self.many),
                 },
                 self.rows,
                 self.value_bytes,
@@ -158,16 +158,16 @@ impl ColdArgs {
 
 /// The statement for a row, or for several: the list or the index range begins with that row's
 /// number.
-pub(super) fn statement(kind: Kind, id: u64, many: u64, rows: u64) -> String {
+pub(super) fn statement(kind: ReadKind, id: u64, many: u64, rows: u64) -> String {
     match kind {
-        Kind::Row => format!("SELECT v FROM bench.cold WHERE id = {id}"),
-        Kind::List => {
+        ReadKind::Row => format!("SELECT v FROM bench.cold WHERE id = {id}"),
+        ReadKind::List => {
             let mut rng = Rng::new(id);
             let mut list = id.to_string();
             (1..many).for_each(|_| _ = write!(list, ",{}", rng.below(rows)));
             format!("SELECT v FROM bench.cold WHERE id IN ({list})")
         }
-        Kind::Range => {
+        ReadKind::Range => {
             let to = id + many.saturating_sub(1);
             format!("SELECT v FROM bench.cold WHERE k BETWEEN {id} AND {to}")
         }
@@ -202,7 +202,7 @@ fn drop_cached(files: &[File]) {
     }
 }
 
-fn row(name: &str, connections: usize, measured: &Measured) -> Row {
+fn row(name: &str, connections: usize, measured: &ConnectionsResults) -> Row {
     let reads = measured.latency_ns.len().max(1) as f64;
     let mut figures = FIGURES.of(measured);
     figures.push(measured.read_bytes as f64 / 1024.0 / reads);

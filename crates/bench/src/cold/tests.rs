@@ -1,6 +1,6 @@
 use spillway_base::rng::Rng;
 
-use super::command::{Kind, data_files, statement, value};
+use super::command::{ReadKind, data_files, statement, value};
 
 #[test]
 fn values_are_as_long_as_asked_for_and_can_be_quoted() {
@@ -25,15 +25,15 @@ fn data_files_are_found_below_their_folders() {
 
 #[test]
 fn lists_and_ranges_are_of_as_many_rows_as_were_asked_for() {
-    let row = statement(Kind::Row, 7, 50, 1000);
+    let row = statement(ReadKind::Row, 7, 50, 1000);
     assert_eq!(row, "SELECT v FROM bench.cold WHERE id = 7");
-    let list = statement(Kind::List, 7, 50, 1000);
+    let list = statement(ReadKind::List, 7, 50, 1000);
     let (_, ids) = list.split_once("id IN (7,").unwrap();
     let ids: Vec<u64> =
         ids.trim_end_matches(')').split(',').map(|id| id.parse().unwrap()).collect();
     assert_eq!(ids.len(), 49);
     assert!(ids.iter().all(|id| *id < 1000));
-    assert_ne!(list, statement(Kind::List, 8, 50, 1000).replace("(8,", "(7,"));
-    let range = statement(Kind::Range, 7, 50, 1000);
+    assert_ne!(list, statement(ReadKind::List, 8, 50, 1000).replace("(8,", "(7,"));
+    let range = statement(ReadKind::Range, 7, 50, 1000);
     assert_eq!(range, "SELECT v FROM bench.cold WHERE k BETWEEN 7 AND 56");
 }

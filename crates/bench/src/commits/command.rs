@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Extent, Plan, ROWS_MAX, Subject, measure, notes};
+use super::{CommitsPlan, Extent, ROWS_MAX, Subject, measure, notes};
 use crate::machine;
 use crate::measure::{progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -74,7 +74,7 @@ impl CommitsArgs {
         std::iter::once(usual).chain(others).collect()
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, String> {
+    pub(super) fn plan(&self) -> Result<CommitsPlan, String> {
         if self.keys == 0
             || self.rounds == 0
             || self.threads.contains(&0)
@@ -86,7 +86,7 @@ impl CommitsArgs {
             return Err(format!("a transaction has 1 to {ROWS_MAX} rows"));
         }
         let time = Duration::try_from_secs_f64(self.seconds).map_err(|error| error.to_string())?;
-        Ok(Plan {
+        Ok(CommitsPlan {
             keys: self.keys,
             value_bytes: self.value_bytes,
             memory_bytes: self.memory_mib << 20,

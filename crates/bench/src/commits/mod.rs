@@ -22,7 +22,7 @@ use hdrhistogram::Histogram;
 use spillway_base::clock;
 
 pub use self::command::CommitsArgs;
-pub(crate) use self::work::{Extent, ROWS_MAX, Work};
+pub(crate) use self::work::{CommitsWork, Extent, ROWS_MAX};
 use crate::machine::own_time;
 use crate::measure::{Values, fresh_folder, histogram, remove_folder};
 use crate::store::{Completions, SpillwayStores, Store, Stores};
@@ -83,7 +83,7 @@ impl Subject<'_> {
 }
 
 /// The results of one cell.
-pub(crate) struct Measured {
+pub(crate) struct CommitsResults {
     pub(crate) latency_ns: Histogram<u64>,
     pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
@@ -93,7 +93,7 @@ pub(crate) struct Measured {
 }
 
 /// The parameters that all cells share.
-pub(crate) struct Plan {
+pub(crate) struct CommitsPlan {
     pub(crate) keys: u64,
     pub(crate) value_bytes: usize,
     pub(crate) memory_bytes: usize,
@@ -104,11 +104,11 @@ pub(crate) struct Plan {
 /// Runs one cell on a fresh store.
 pub(crate) fn measure(
     subject: &Subject<'_>,
-    plan: &Plan,
+    plan: &CommitsPlan,
     in_flight: usize,
     rows: usize,
     dir: &Path,
-) -> Result<Measured, String> {
+) -> Result<CommitsResults, String> {
     let folder = dir.join(subject.stores.name());
     fresh_folder(&folder)?;
     let store = subject.stores.open(&folder, plan.memory_bytes)?;
@@ -123,7 +123,8 @@ pub(crate) fn measure(
     let (tallies, cpu) = std::thread::scope(|scope| {
         let (store, values) = (&*store, &values);
         let work = |thread: usize| {
-            let work = Work::new(values, plan.keys, plan.seed.wrapping_add(thread as u64), rows);
+            let work =
+                CommitsWork::new(values, plan.keys, plan.seed.wrapping_add(thread as u64), rows);
             // N commits are in flight over all threads.
             let own = in_flight / threads + usize::from(thread < in_flight % threads);
             (work.bounded(measure_from, until, plan.extent.share(thread, threads)), own)
@@ -156,14 +157,14 @@ pub(crate) fn measure(
     let syncs = (after.0 - before.1.0, after.1 - before.1.1);
     drop(store);
     remove_folder(&folder)?;
-    Ok(Measured { latency_ns, elapsed, cpu, threads, syncs })
+    Ok(CommitsResults { latency_ns, elapsed, cpu, threads, syncs })
 }
 
 /// Keeps commits of `work` in flight until there are no more, and returns their latencies.
 pub(crate) fn drive(
     store: &dyn Store,
     style: Style,
-    work: &mut Work<'_>,
+    work: &mut CommitsWork<'_>,
     in_flight: usize,
 ) -> Result<Histogram<u64>, String> {
     match style {

@@ -43,12 +43,12 @@ impl Extent {
 pub(crate) const ROWS_MAX: usize = 8;
 
 /// The rows of one transaction.
-pub(crate) struct Rows<'a> {
+pub(crate) struct TransactionRows<'a> {
     pairs: [Pair<'a>; ROWS_MAX],
     count: usize,
 }
 
-impl<'a> Deref for Rows<'a> {
+impl<'a> Deref for TransactionRows<'a> {
     type Target = [Pair<'a>];
 
     fn deref(&self) -> &[Pair<'a>] {
@@ -57,7 +57,7 @@ impl<'a> Deref for Rows<'a> {
 }
 
 /// Transactions of one thread, one after the other, over random keys.
-pub(crate) struct Work<'a> {
+pub(crate) struct CommitsWork<'a> {
     /// Commits that began earlier are not measured.
     pub(super) measure_from: Duration,
     until: Duration,
@@ -72,10 +72,10 @@ pub(crate) struct Work<'a> {
     begun: bool,
 }
 
-impl<'a> Work<'a> {
-    pub(crate) fn new(values: &'a Values, keys: u64, seed: u64, rows: usize) -> Work<'a> {
+impl<'a> CommitsWork<'a> {
+    pub(crate) fn new(values: &'a Values, keys: u64, seed: u64, rows: usize) -> CommitsWork<'a> {
         assert!((1..=ROWS_MAX).contains(&rows), "a transaction has 1 to {ROWS_MAX} rows");
-        Work {
+        CommitsWork {
             measure_from: Duration::ZERO,
             until: Duration::MAX,
             left: u64::MAX,
@@ -96,7 +96,7 @@ impl<'a> Work<'a> {
     }
 
     /// The next transaction, and the time at which it begins.
-    pub(crate) fn next(&mut self) -> Option<(Duration, Rows<'_>)> {
+    pub(crate) fn next(&mut self) -> Option<(Duration, TransactionRows<'_>)> {
         let now = clock::now();
         if self.left == 0 || now >= self.until {
             return None;
@@ -113,12 +113,12 @@ impl<'a> Work<'a> {
         Some((now, self.last()))
     }
 
-    fn last(&self) -> Rows<'_> {
+    fn last(&self) -> TransactionRows<'_> {
         let mut pairs: [Pair<'_>; ROWS_MAX] = [(&[], &[]); ROWS_MAX];
         for (place, pair) in pairs[..self.count].iter_mut().enumerate() {
             *pair = (&self.encoded[place], self.values.of(self.numbers[place]));
         }
-        Rows { pairs, count: self.count }
+        TransactionRows { pairs, count: self.count }
     }
 
     /// Reads the last transaction back.

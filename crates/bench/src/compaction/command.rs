@@ -7,7 +7,7 @@ use spillway_base::clock;
 use spillway_base::rng::Rng;
 
 use super::groups::Runs;
-use super::{RunsStores, Work};
+use super::{CompactionWork, RunsStores};
 use crate::machine;
 use crate::measure::{Values, fresh_folder, key, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -52,7 +52,7 @@ pub struct CompactionArgs {
 struct Compacted {
     seconds: f64,
     cpu_seconds: f64,
-    work: Work,
+    work: CompactionWork,
 }
 
 impl CompactionArgs {

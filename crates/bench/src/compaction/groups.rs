@@ -21,7 +21,7 @@ pub(super) struct Runs {
 
 /// A row of one or both runs, by the number of its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Row {
+pub(super) struct GroupedRow {
     pub(super) number: u64,
     pub(super) lower: bool,
     pub(super) upper: bool,
@@ -58,7 +58,7 @@ impl Runs {
     /// Every row in key order. The distances between groups are those of uniformly random points,
     /// which needs no memory for the points. The run of each group is drawn on the way, such that
     /// the counts come out exactly.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Row> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = GroupedRow> {
         let (mut lower, mut new, mut again) = (self.lower, self.new, self.again);
         let mut rng = Rng::new(self.seed);
         let apart = SPACE as f64 / (lower + new) as f64 - self.keys as f64;
@@ -70,7 +70,7 @@ impl Runs {
             begin += (-(1.0 - rng.unit()).ln() * apart) as u64;
             let is_new = rng.chance(new, lower + new);
             let is_again = !is_new && rng.chance(again, lower);
-            let group = Row { number: begin, lower: !is_new, upper: is_new || is_again };
+            let group = GroupedRow { number: begin, lower: !is_new, upper: is_new || is_again };
             new -= u64::from(is_new);
             lower -= u64::from(!is_new);
             again -= u64::from(is_again);
@@ -78,7 +78,7 @@ impl Runs {
             Some(group)
         });
         groups.flat_map(move |group| {
-            (0..keys).map(move |place| Row { number: group.number + place, ..group })
+            (0..keys).map(move |place| GroupedRow { number: group.number + place, ..group })
         })
     }
 }

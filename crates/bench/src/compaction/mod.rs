@@ -62,7 +62,7 @@ pub trait RunsStore {
     fn compact(&mut self) -> Result<(), String>;
 
     /// The work of compactions since the store was opened.
-    fn work(&self) -> Work;
+    fn work(&self) -> CompactionWork;
 
     /// Reads `key` into `value`; returns whether it exists.
     ///
@@ -79,7 +79,7 @@ pub trait RunsStore {
 
 /// The work of compactions.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Work {
+pub struct CompactionWork {
     /// Bytes that they read.
     pub read_bytes: f64,
     /// Bytes that they wrote.
@@ -105,10 +105,10 @@ pub struct Reuse {
     pub merged_bytes: f64,
 }
 
-impl Work {
-    fn since(self, earlier: Work) -> Work {
+impl CompactionWork {
+    fn since(self, earlier: CompactionWork) -> CompactionWork {
         let reuse = self.reuse.map(|reuse| reuse.since(earlier.reuse.unwrap_or_default()));
-        Work {
+        CompactionWork {
             read_bytes: self.read_bytes - earlier.read_bytes,
             written_bytes: self.written_bytes - earlier.written_bytes,
             reuse,

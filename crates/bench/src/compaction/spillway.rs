@@ -11,7 +11,7 @@ use spillway_base::{Csn, Direction, EngineKind, KeyRange, TableId};
 use spillway_storage::RealDisk;
 use spillway_tiered::{Compression, TieredEngine, TieredSettings};
 
-use super::{Put, Reuse, Rows, RunsStore, RunsStores, Work};
+use super::{CompactionWork, Put, Reuse, Rows, RunsStore, RunsStores};
 use crate::store::metrics_sum;
 
 /// Opens the tiered engine without a log.
@@ -202,10 +202,10 @@ impl RunsStore for SpillwayRunsStore {
         self.check(0)
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> CompactionWork {
         let metrics = self.engine.metrics();
         let value = |name: &str| metrics_sum(&metrics, &[name]);
-        Work {
+        CompactionWork {
             read_bytes: value("tiered_compaction_read_bytes_total"),
             written_bytes: value("tiered_compaction_written_bytes_total"),
             reuse: Some(Reuse {

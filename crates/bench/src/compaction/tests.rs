@@ -87,8 +87,8 @@ impl RunsStore for LosingStore {
         Ok(())
     }
 
-    fn work(&self) -> Work {
-        Work { read_bytes: 0.0, written_bytes: 0.0, reuse: None }
+    fn work(&self) -> CompactionWork {
+        CompactionWork { read_bytes: 0.0, written_bytes: 0.0, reuse: None }
     }
 
     fn get(&self, _: &[u8], _: &mut Vec<u8>) -> Result<bool, String> {

@@ -13,7 +13,7 @@ use crate::machine::Cpu;
 use crate::measure::histogram;
 
 /// The parameters of a cell.
-pub(crate) struct Plan<'a> {
+pub(crate) struct ConnectionsPlan<'a> {
     /// Where the server listens.
     pub(crate) socket: &'a Path,
     /// Whether the measured connections use TCP, to the port that the server reports.
@@ -31,7 +31,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// The results of a cell.
-pub(crate) struct Measured {
+pub(crate) struct ConnectionsResults {
     pub(crate) latency_ns: Histogram<u64>,
     pub(crate) elapsed: Duration,
     pub(crate) server: Cpu,
@@ -43,8 +43,8 @@ pub(crate) struct Measured {
 }
 
 /// Runs a plan.
-pub(crate) fn run(plan: &Plan<'_>) -> Result<Measured, String> {
-    Cell::open(plan)?.run()
+pub(crate) fn run(plan: &ConnectionsPlan<'_>) -> Result<ConnectionsResults, String> {
+    ConnectionsCell::open(plan)?.run()
 }
 
 /// Bytes that a process has read from devices; 0 if the system does not report them.
@@ -55,8 +55,8 @@ fn read_bytes(process: u32) -> u64 {
 }
 
 /// Connections to one server, and their statements in flight.
-struct Cell<'a> {
-    plan: &'a Plan<'a>,
+struct ConnectionsCell<'a> {
+    plan: &'a ConnectionsPlan<'a>,
     /// The server's process.
     server: u32,
     clients: Vec<Client>,
@@ -68,8 +68,8 @@ struct Cell<'a> {
     told: u64,
 }
 
-impl Cell<'_> {
-    fn open<'a>(plan: &'a Plan<'a>) -> Result<Cell<'a>, String> {
+impl ConnectionsCell<'_> {
+    fn open<'a>(plan: &'a ConnectionsPlan<'a>) -> Result<ConnectionsCell<'a>, String> {
         let mut first = Client::connect(plan.socket)?;
         let server = first.server().ok_or("the server's process is not known")?;
         let port = plan.tcp.then(|| first.number("SELECT @@port")).transpose()?;
@@ -82,7 +82,7 @@ impl Cell<'_> {
             };
             client.set_nonblocking().map(|()| client)
         };
-        Ok(Cell {
+        Ok(ConnectionsCell {
             plan,
             server,
             clients: (0..plan.connections).map(open).collect::<Result<_, String>>()?,
@@ -93,7 +93,7 @@ impl Cell<'_> {
         })
     }
 
-    fn run(mut self) -> Result<Measured, String> {
+    fn run(mut self) -> Result<ConnectionsResults, String> {
         let server = self.server;
         let queue = epoll::create(CreateFlags::CLOEXEC).map_err(|error| error.to_string())?;
         for (place, client) in self.clients.iter().enumerate() {
@@ -139,7 +139,7 @@ impl Cell<'_> {
                 }
             }
         }
-        Ok(Measured {
+        Ok(ConnectionsResults {
             latency_ns,
             elapsed: clock::now() - measure_from,
             server: Cpu::of(server).since(before.0),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::cell::Measured;
+use super::cell::ConnectionsResults;
 use super::client::Client;
 use super::turns::{Figures, TurnsArgs};
 use crate::machine;
@@ -95,7 +95,7 @@ impl ConnectionsArgs {
     }
 }
 
-fn row(name: &str, connections: usize, measured: &Measured) -> Row {
+fn row(name: &str, connections: usize, measured: &ConnectionsResults) -> Row {
     let case = vec![connections.to_string()];
     Row { case, subject: name.to_owned(), figures: FIGURES.of(measured) }
 }

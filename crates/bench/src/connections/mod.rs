@@ -13,7 +13,7 @@ mod client;
 mod command;
 mod turns;
 
-pub(crate) use self::cell::Measured;
+pub(crate) use self::cell::ConnectionsResults;
 pub(crate) use self::client::Client;
 pub use self::command::ConnectionsArgs;
 pub use self::turns::TurnsArgs;

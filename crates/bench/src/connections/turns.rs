@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::cell::{Measured, Plan, run};
+use super::cell::{ConnectionsPlan, ConnectionsResults, run};
 use crate::measure::{in_turns, progress, quantile_us};
 use crate::report::{Figure, OutputArgs};
 
@@ -56,7 +56,8 @@ impl TurnsArgs {
         }
     }
 
-    /// Measures a server with statements for random ones of these rows, as [`Plan`] describes.
+    /// Measures a server with statements for random ones of these rows, as [`ConnectionsPlan`]
+    /// describes.
     pub(crate) fn measure(
         &self,
         (_, socket): &(String, PathBuf),
@@ -64,9 +65,9 @@ impl TurnsArgs {
         seed: u64,
         rows: u64,
         statement: &dyn Fn(usize, u64) -> String,
-    ) -> Result<Measured, String> {
+    ) -> Result<ConnectionsResults, String> {
         let (time, statements, tcp) = (self.time()?, self.statements, self.tcp);
-        run(&Plan { socket, tcp, connections, rows, time, statements, seed, statement })
+        run(&ConnectionsPlan { socket, tcp, connections, rows, time, statements, seed, statement })
     }
 
     /// Measures each server with each number of connections, in turns. `cell` receives a server, a
@@ -74,8 +75,8 @@ impl TurnsArgs {
     pub(crate) fn run(
         &self,
         connections: &[usize],
-        mut cell: impl FnMut(&(String, PathBuf), usize, u64) -> Result<Measured, String>,
-        mut measured: impl FnMut(&(String, PathBuf), usize, &Measured),
+        mut cell: impl FnMut(&(String, PathBuf), usize, u64) -> Result<ConnectionsResults, String>,
+        mut measured: impl FnMut(&(String, PathBuf), usize, &ConnectionsResults),
     ) -> Result<(), String> {
         if self.rounds == 0 || connections.contains(&0) {
             return Err("a run needs a round and a connection".to_owned());
@@ -120,7 +121,7 @@ impl Figures {
     }
 
     /// The figures, in the order of the columns.
-    pub(crate) fn of(&self, measured: &Measured) -> Vec<f64> {
+    pub(crate) fn of(&self, measured: &ConnectionsResults) -> Vec<f64> {
         let statements = measured.latency_ns.len() as f64;
         let ms = |(_, quantile): &(_, f64)| quantile_us(&measured.latency_ns, *quantile) / 1e3;
         let us = |time: Duration| time.as_secs_f64() * 1e6 / statements.max(1.0);

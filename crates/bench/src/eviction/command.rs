@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::policies::{ALL, Policy};
-use super::traces::{Kind, each};
+use super::traces::{TraceKind, each};
 use crate::machine;
 use crate::measure::progress;
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -42,7 +42,7 @@ impl EvictionArgs {
         if !self.fit_percent.iter().all(fits) || self.reads == 0 || self.skew.contains(&1.0) {
             return Err("ten blocks fit, at least, and a skew is not 1".to_owned());
         }
-        let kinds = Kind::all(&self.skew);
+        let kinds = TraceKind::all(&self.skew);
         let figure = |name| Figure { name, decimals: 2 };
         let mut report = Report::new(&["fit %", "trace"], &[figure("hits %")]);
         report.set("machine", machine::describe(&self.common.dir));
@@ -64,7 +64,7 @@ impl EvictionArgs {
         Ok(report)
     }
 
-    fn trace(&self, percent: u64, kind: Kind, report: &mut Report) {
+    fn trace(&self, percent: u64, kind: TraceKind, report: &mut Report) {
         let capacity = self.blocks * percent / 100;
         let mut caches: Vec<Box<dyn Policy>> =
             ALL.iter().map(|(_, make)| make(capacity, self.blocks)).collect();

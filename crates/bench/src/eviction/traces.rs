@@ -9,7 +9,7 @@ const JUMPS: u64 = 10;
 
 /// A kind of trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TraceKind {
     /// A distribution with this skew; with `scan`, one read in four belongs to a scan.
     Zipf { skew: f64, scan: bool },
     /// Ninety-nine reads in a hundred are of a hundredth of the blocks, which changes after each
@@ -17,19 +17,19 @@ pub(super) enum Kind {
     Moving,
 }
 
-impl Kind {
-    pub(super) fn all(skews: &[f64]) -> Vec<Kind> {
-        let zipf = |scan| skews.iter().map(move |skew| Kind::Zipf { skew: *skew, scan });
-        zipf(false).chain(zipf(true)).chain([Kind::Moving]).collect()
+impl TraceKind {
+    pub(super) fn all(skews: &[f64]) -> Vec<TraceKind> {
+        let zipf = |scan| skews.iter().map(move |skew| TraceKind::Zipf { skew: *skew, scan });
+        zipf(false).chain(zipf(true)).chain([TraceKind::Moving]).collect()
     }
 
     pub(super) fn name(self) -> String {
         match self {
-            Kind::Zipf { skew: 0.0, scan: false } => "uniform".to_owned(),
-            Kind::Zipf { skew: 0.0, scan: true } => "uniform, scan".to_owned(),
-            Kind::Zipf { skew, scan: false } => format!("zipf {skew}"),
-            Kind::Zipf { skew, scan: true } => format!("zipf {skew}, scan"),
-            Kind::Moving => "moving hot set".to_owned(),
+            TraceKind::Zipf { skew: 0.0, scan: false } => "uniform".to_owned(),
+            TraceKind::Zipf { skew: 0.0, scan: true } => "uniform, scan".to_owned(),
+            TraceKind::Zipf { skew, scan: false } => format!("zipf {skew}"),
+            TraceKind::Zipf { skew, scan: true } => format!("zipf {skew}, scan"),
+            TraceKind::Moving => "moving hot set".to_owned(),
         }
     }
 }
@@ -41,10 +41,16 @@ pub(super) struct Read {
 }
 
 /// Visits each read of a trace.
-pub(super) fn each(kind: Kind, blocks: u64, reads: u64, seed: u64, visit: &mut dyn FnMut(Read)) {
+pub(super) fn each(
+    kind: TraceKind,
+    blocks: u64,
+    reads: u64,
+    seed: u64,
+    visit: &mut dyn FnMut(Read),
+) {
     let mut rng = Rng::new(seed);
     match kind {
-        Kind::Zipf { skew, scan } => {
+        TraceKind::Zipf { skew, scan } => {
             let keys = Keys::new(blocks, skew);
             let mut at = 0;
             for _ in 0..reads {
@@ -56,7 +62,7 @@ pub(super) fn each(kind: Kind, blocks: u64, reads: u64, seed: u64, visit: &mut d
                 }
             }
         }
-        Kind::Moving => {
+        TraceKind::Moving => {
             let hot = (blocks / 100).max(1);
             for number in 0..reads {
                 let first = Rng::new(seed ^ (number * JUMPS / reads)).below(blocks - hot + 1);

@@ -3,7 +3,7 @@
 use clap::Args;
 use spillway_base::clock;
 
-use super::movers::{EXTENT_BYTES, Movers, Task, Way};
+use super::movers::{EXTENT_BYTES, ExtentTask, Movers, Way};
 use crate::machine;
 use crate::measure::{fresh_folder, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -47,9 +47,9 @@ impl ExtentsArgs {
             .map_err(|error| error.to_string())?;
         let ways = Way::all(&self.depths);
         let mut report = self.empty();
-        let bar = progress((self.rounds * ways.len() * Task::ALL.len()) as u64);
+        let bar = progress((self.rounds * ways.len() * ExtentTask::ALL.len()) as u64);
         for round in 0..self.rounds {
-            for task in Task::ALL {
+            for task in ExtentTask::ALL {
                 let mut sums = Vec::new();
                 for place in 0..ways.len() {
                     // The order rotates each round, so that none is always first.
@@ -70,7 +70,7 @@ impl ExtentsArgs {
         Ok(report)
     }
 
-    fn turn(&self, movers: &Movers, task: Task, way: Way) -> Result<(u64, Row), String> {
+    fn turn(&self, movers: &Movers, task: ExtentTask, way: Way) -> Result<(u64, Row), String> {
         movers.drop_cache().map_err(|error| error.to_string())?;
         let (begin, cpu) = (clock::now(), machine::own_time());
         let sum = movers.run(task, way).map_err(|error| format!("{}: {error}", way.name()))?;

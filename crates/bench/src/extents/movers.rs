@@ -18,7 +18,7 @@ pub(super) const EXTENT_BYTES: usize = 2 << 20;
 
 /// The operation that a thread applies to the extents of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Task {
+pub(super) enum ExtentTask {
     /// Reads each.
     Read,
     /// Writes each, and syncs them all.
@@ -27,15 +27,15 @@ pub(super) enum Task {
     Copy,
 }
 
-impl Task {
-    pub(super) const ALL: [Task; 3] = [Task::Read, Task::Write, Task::Copy];
+impl ExtentTask {
+    pub(super) const ALL: [ExtentTask; 3] = [ExtentTask::Read, ExtentTask::Write, ExtentTask::Copy];
 
     /// The name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Task::Read => "read",
-            Task::Write => "write",
-            Task::Copy => "read, work, write",
+            ExtentTask::Read => "read",
+            ExtentTask::Write => "write",
+            ExtentTask::Copy => "read, work, write",
         }
     }
 }
@@ -121,7 +121,7 @@ impl Movers {
 
     /// Executes a task on all extents. Returns the sum of the checksums of the extents read, or of
     /// those in the target afterwards.
-    pub(super) fn run(&self, task: Task, way: Way) -> Result<u64> {
+    pub(super) fn run(&self, task: ExtentTask, way: Way) -> Result<u64> {
         match way {
             Way::Blocking => self.block(task),
             Way::Queue(means, settings) => {
@@ -131,43 +131,43 @@ impl Movers {
     }
 
     /// The work on an extent; a plain read only touches it.
-    fn work(&self, task: Task, bytes: &[u8]) -> u64 {
+    fn work(&self, task: ExtentTask, bytes: &[u8]) -> u64 {
         match task {
-            Task::Copy => (0..self.passes).fold(0, |_, _| u64::from(crc32c(bytes))),
-            Task::Read | Task::Write => u64::from(bytes[bytes.len() - 1]),
+            ExtentTask::Copy => (0..self.passes).fold(0, |_, _| u64::from(crc32c(bytes))),
+            ExtentTask::Read | ExtentTask::Write => u64::from(bytes[bytes.len() - 1]),
         }
     }
 
-    fn block(&self, task: Task) -> Result<u64> {
+    fn block(&self, task: ExtentTask) -> Result<u64> {
         let mut extent = vec![1; EXTENT_BYTES];
         let mut sum = 0;
         for place in 0..self.extents {
             let offset = place * EXTENT_BYTES as u64;
-            if task != Task::Write {
+            if task != ExtentTask::Write {
                 self.source.read_at(offset, &mut extent)?;
             }
             sum += self.work(task, &extent);
-            if task != Task::Read {
+            if task != ExtentTask::Read {
                 self.target.write_at(offset, &extent)?;
             }
         }
-        if task != Task::Read {
+        if task != ExtentTask::Read {
             self.target.sync()?;
         }
         Ok(sum)
     }
 
-    fn queue(&self, task: Task, queue: &mut dyn IoQueue) -> Result<u64> {
+    fn queue(&self, task: ExtentTask, queue: &mut dyn IoQueue) -> Result<u64> {
         let mut moving = Moving { queue, inputs: BTreeMap::new(), spare: Vec::new() };
         // Half of the queue is for writes.
         let ahead = match task {
-            Task::Read => moving.queue.depth(),
-            Task::Write | Task::Copy => (moving.queue.depth() / 2).max(1),
+            ExtentTask::Read => moving.queue.depth(),
+            ExtentTask::Write | ExtentTask::Copy => (moving.queue.depth() / 2).max(1),
         };
         let mut places = 0..self.extents;
         let mut sum = 0;
         for place in 0..self.extents {
-            let extent = if task == Task::Write {
+            let extent = if task == ExtentTask::Write {
                 moving.spare.pop().unwrap_or_else(|| {
                     let mut extent = AlignedBuffer::new(EXTENT_BYTES);
                     extent.fill(1);
@@ -177,7 +177,7 @@ impl Movers {
                 moving.input(place, &mut places, ahead, &self.source)?
             };
             sum += self.work(task, &extent);
-            if task == Task::Read {
+            if task == ExtentTask::Read {
                 moving.spare.push(extent);
             } else {
                 while moving.queue.is_full() {
@@ -190,7 +190,7 @@ impl Movers {
         while !moving.queue.is_idle() {
             moving.take()?;
         }
-        if task != Task::Read {
+        if task != ExtentTask::Read {
             self.target.sync()?;
         }
         Ok(sum)

@@ -1,6 +1,6 @@
 use clap::Parser;
 
-use super::movers::{EXTENT_BYTES, Movers, Task, Way};
+use super::movers::{EXTENT_BYTES, ExtentTask, Movers, Way};
 use super::*;
 
 #[derive(Parser)]
@@ -32,10 +32,10 @@ fn every_way_does_what_it_is_asked() {
     let source = content("source");
     assert_eq!(source.len(), 5 * EXTENT_BYTES);
     for way in Way::all(&[1, 2, 8]) {
-        movers.run(Task::Write, way).unwrap();
+        movers.run(ExtentTask::Write, way).unwrap();
         assert_eq!(content("target"), vec![1; 5 * EXTENT_BYTES], "{}", way.name());
-        movers.run(Task::Read, way).unwrap();
-        movers.run(Task::Copy, way).unwrap();
+        movers.run(ExtentTask::Read, way).unwrap();
+        movers.run(ExtentTask::Copy, way).unwrap();
         assert!(content("target") == source, "{}", way.name());
     }
 }

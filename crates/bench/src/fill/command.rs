@@ -3,7 +3,7 @@
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Plan, Ran, row_bytes, run};
+use super::work::{FillPlan, FillResults, row_bytes, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::{median, progress};
@@ -99,7 +99,8 @@ impl FillArgs {
                 for place in 0..stores.len() {
                     let name = stores[(place + round) % stores.len()].name();
                     bar.set_message(format!("{name}, {}", order.name()));
-                    let ran: Result<Ran, _> = apart::run(&self.common.dir, &[&name, order.name()]);
+                    let ran: Result<FillResults, _> =
+                        apart::run(&self.common.dir, &[&name, order.name()]);
                     let ran = ran.map_err(|error| format!("{name}: {error}"))?;
                     report.add(self.row(order, &name, &ran));
                     second_rows(round, order, &name, &ran).for_each(|row| seconds.add(row));
@@ -128,13 +129,13 @@ impl FillArgs {
         self.common.output.write(&seconds)
     }
 
-    pub(super) fn plan(&self, order: Order) -> Result<Plan, String> {
+    pub(super) fn plan(&self, order: Order) -> Result<FillPlan, String> {
         let bytes = self.gib * f64::from(1 << 30);
         let rows = (bytes / row_bytes(self.value_bytes) as f64) as u64;
         if !bytes.is_finite() || self.threads == 0 || rows < self.threads {
             return Err("each thread needs a row".to_owned());
         }
-        Ok(Plan {
+        Ok(FillPlan {
             rows,
             value_bytes: self.value_bytes,
             memory_bytes: self.memory_mib << 20,
@@ -145,7 +146,7 @@ impl FillArgs {
         })
     }
 
-    pub(super) fn row(&self, order: Order, subject: &str, ran: &Ran) -> Row {
+    pub(super) fn row(&self, order: Order, subject: &str, ran: &FillResults) -> Row {
         let bytes = self.gib * f64::from(1 << 30);
         let rows = bytes / row_bytes(self.value_bytes) as f64;
         let puts = || ran.seconds.iter().map(|second| second.puts as f64);
@@ -203,7 +204,7 @@ fn second_rows<'a>(
     round: usize,
     order: Order,
     subject: &'a str,
-    ran: &'a Ran,
+    ran: &'a FillResults,
 ) -> impl Iterator<Item = Row> + 'a {
     ran.seconds.iter().enumerate().map(move |(number, second)| Row {
         case: vec![(round + 1).to_string(), order.name().to_owned(), number.to_string()],

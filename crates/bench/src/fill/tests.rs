@@ -25,7 +25,7 @@ fn fills_in_both_orders_are_read_back() {
         // All of it went to the log and to extents.
         assert!(ran.written_bytes > 2.0 * 0.02 * f64::from(1 << 30), "{ran:?}");
         assert!(ran.p99_us > 0.0 && ran.cpu_seconds > 0.0);
-        ran.seconds = vec![super::work::Second { puts: 5, ..Default::default() }; 2];
+        ran.seconds = vec![super::work::FillSecond { puts: 5, ..Default::default() }; 2];
         report.add(args().row(order, "spillway", &ran));
     }
     assert_eq!(report.median(&["random".to_owned()], "spillway", 3), 1.0);

@@ -18,7 +18,7 @@ use crate::store::{Store, Stores};
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct FillPlan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 
 /// A second of a fill.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Second {
+pub(super) struct FillSecond {
     pub(super) puts: u64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
@@ -42,7 +42,7 @@ pub(super) struct Second {
 
 /// The results of one store's fill.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub(super) struct FillResults {
     pub(super) fill_seconds: f64,
     /// Seconds from the last put until no compaction was due.
     pub(super) settle_seconds: f64,
@@ -55,11 +55,11 @@ pub(super) struct Ran {
     /// Bytes written by the store, including its log, once it has settled.
     pub(super) written_bytes: f64,
     /// The complete seconds.
-    pub(super) seconds: Vec<Second>,
+    pub(super) seconds: Vec<FillSecond>,
 }
 
 /// Runs the plan on a store in a fresh folder, which is removed.
-pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Ran, String> {
+pub(super) fn run(stores: &dyn Stores, plan: &FillPlan, dir: &Path) -> Result<FillResults, String> {
     let folder = dir.join(stores.name());
     fresh_folder(&folder)?;
     let store = stores.open(&folder, plan.memory_bytes)?;
@@ -73,7 +73,7 @@ pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Ran, S
 
 struct Fill<'a> {
     store: &'a dyn Store,
-    plan: &'a Plan,
+    plan: &'a FillPlan,
     values: Values,
     /// The measurements of all threads, by second, and the memory when the first thread completed
     /// the second.
@@ -81,7 +81,7 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    fn run(&self, name: &str) -> Result<Ran, String> {
+    fn run(&self, name: &str) -> Result<FillResults, String> {
         let plan = self.plan;
         let bar = progress(plan.rows);
         bar.set_message(format!("rows into {name}"));
@@ -108,7 +108,7 @@ impl Fill<'_> {
         seconds.iter().for_each(|(latency_ns, _)| all += latency_ns);
         let whole = seconds.iter().take(fill_seconds as usize);
         let traffic = self.store.traffic();
-        Ok(Ran {
+        Ok(FillResults {
             fill_seconds,
             settle_seconds,
             cpu_seconds,
@@ -172,8 +172,8 @@ impl Fill<'_> {
     }
 }
 
-fn second((latency_ns, resident_bytes): &(Histogram<u64>, u64)) -> Second {
-    Second {
+fn second((latency_ns, resident_bytes): &(Histogram<u64>, u64)) -> FillSecond {
+    FillSecond {
         puts: latency_ns.len(),
         p50_us: quantile_us(latency_ns, 0.5),
         p99_us: quantile_us(latency_ns, 0.99),

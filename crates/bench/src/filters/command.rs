@@ -36,25 +36,25 @@ const INDEX_ENTRIES: u64 = 520;
 
 /// The keys of a filter, and the keys that are looked up.
 #[derive(Clone, Copy)]
-enum Case {
+enum FilterCase {
     Keys(u64),
     /// This many entries have the same value, which is looked up.
     Index(u64),
 }
 
-impl Case {
+impl FilterCase {
     fn name(self) -> String {
         match self {
-            Case::Keys(keys) => format!("{keys} keys"),
-            Case::Index(together) => format!("index, {together} rows a value"),
+            FilterCase::Keys(keys) => format!("{keys} keys"),
+            FilterCase::Index(together) => format!("index, {together} rows a value"),
         }
     }
 
     /// The number of keys of a filter.
     fn entries(self) -> u64 {
         match self {
-            Case::Keys(keys) => keys,
-            Case::Index(_) => INDEX_ENTRIES,
+            FilterCase::Keys(keys) => keys,
+            FilterCase::Index(_) => INDEX_ENTRIES,
         }
     }
 
@@ -63,8 +63,8 @@ impl Case {
     fn hashes(self, filter: u64) -> Vec<u64> {
         let entries = filter * self.entries()..(filter + 1) * self.entries();
         match self {
-            Case::Keys(_) => entries.map(|number| hash(&key(2 * number))).collect(),
-            Case::Index(together) => {
+            FilterCase::Keys(_) => entries.map(|number| hash(&key(2 * number))).collect(),
+            FilterCase::Index(together) => {
                 let values = entries.clone().step_by(together as usize);
                 let values = values.map(|number| hash(&key(2 * (number / together))));
                 let whole = entries
@@ -78,8 +78,8 @@ impl Case {
     fn asked(self, filter: u64, rng: &mut Rng) -> [u64; 2] {
         let number = filter * self.entries() + rng.below(self.entries());
         let number = match self {
-            Case::Keys(_) => number,
-            Case::Index(together) => number / together,
+            FilterCase::Keys(_) => number,
+            FilterCase::Index(together) => number / together,
         };
         [hash(&key(2 * number)), hash(&key(2 * number + 1))]
     }
@@ -118,9 +118,9 @@ impl FiltersArgs {
                 self.all, self.rounds, self.common.seed
             ),
         );
-        let keys = self.keys.iter().map(|keys| Case::Keys(*keys));
-        let cases: Vec<Case> =
-            keys.chain(self.together.iter().map(|together| Case::Index(*together))).collect();
+        let keys = self.keys.iter().map(|keys| FilterCase::Keys(*keys));
+        let cases: Vec<FilterCase> =
+            keys.chain(self.together.iter().map(|together| FilterCase::Index(*together))).collect();
         let bar = progress((self.rounds * cases.len()) as u64);
         for round in 0..self.rounds {
             for case in &cases {
@@ -135,7 +135,7 @@ impl FiltersArgs {
         Ok(report)
     }
 
-    fn turn(&self, case: Case, kind: FilterKind, round: u64) -> Result<Row, String> {
+    fn turn(&self, case: FilterCase, kind: FilterKind, round: u64) -> Result<Row, String> {
         let count = self.all / case.entries();
         let hashes: Vec<Vec<u64>> = (0..count).map(|filter| case.hashes(filter)).collect();
         let (filters, building) =
@@ -177,8 +177,8 @@ impl FiltersArgs {
             wrong as f64 * 100.0 / asked.len() as f64,
         ];
         let subject = match case {
-            Case::Keys(_) => kind.to_string(),
-            Case::Index(_) => format!("{kind} with prefixes"),
+            FilterCase::Keys(_) => kind.to_string(),
+            FilterCase::Index(_) => format!("{kind} with prefixes"),
         };
         Ok(Row { case: vec![case.name()], subject, figures })
     }

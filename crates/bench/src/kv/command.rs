@@ -3,7 +3,7 @@
 use clap::Args;
 use spillway::Mechanism;
 
-use super::{Plan, Workload, compare, report};
+use super::{KvPlan, Workload, compare, report};
 use crate::machine;
 use crate::report::CommonArgs;
 use crate::store::{SpillwayStores, Stores, mechanisms};
@@ -59,7 +59,7 @@ impl KvArgs {
         let mut stores = SpillwayStores::among(&without, stores);
         stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
         let all = || Workload::ALL.to_vec();
-        let plan = Plan {
+        let plan = KvPlan {
             workloads: if self.workloads.is_empty() { all() } else { self.workloads.clone() },
             keys: self.keys,
             operations: self.operations,

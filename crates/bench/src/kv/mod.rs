@@ -14,5 +14,5 @@ mod workload;
 mod tests;
 
 pub use command::KvArgs;
-pub use report::Row;
-pub use workload::{Plan, Workload, compare};
+pub use report::KvRow;
+pub use workload::{KvPlan, Workload, compare};

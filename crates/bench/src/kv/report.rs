@@ -5,7 +5,7 @@ use crate::report::{self, Figure};
 
 /// One workload on one store, once.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct KvRow {
     /// The store's name.
     pub store: String,
     /// The workload.
@@ -43,8 +43,8 @@ pub(super) fn empty() -> report::Report {
     )
 }
 
-impl From<&Row> for report::Row {
-    fn from(row: &Row) -> report::Row {
+impl From<&KvRow> for report::Row {
+    fn from(row: &KvRow) -> report::Row {
         let case =
             [row.workload.name().to_owned(), row.value_bytes.to_string(), row.threads.to_string()];
         report::Row {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::store::SpillwayStores;
 
-fn tiny() -> Plan {
-    Plan {
+fn tiny() -> KvPlan {
+    KvPlan {
         workloads: Workload::ALL.to_vec(),
         keys: 300,
         operations: 200,
@@ -22,9 +22,9 @@ fn every_workload_runs_and_equal_seeds_read_the_same() {
     let (first, second) = (run(), run());
     assert_eq!(first.len(), Workload::ALL.len() * 4);
     let checksums =
-        |rows: &[Row]| rows.iter().map(|row| (row.workload, row.checksum)).collect::<Vec<_>>();
+        |rows: &[KvRow]| rows.iter().map(|row| (row.workload, row.checksum)).collect::<Vec<_>>();
     assert_eq!(checksums(&first), checksums(&second));
-    let read = |row: &&Row| row.workload == Workload::ReadRandom;
+    let read = |row: &&KvRow| row.workload == Workload::ReadRandom;
     assert!(first.iter().filter(read).all(|row| row.checksum != 0));
 }
 

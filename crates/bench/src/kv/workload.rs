@@ -10,7 +10,7 @@ use spillway_base::checksum::crc32c_append;
 use spillway_base::clock;
 use spillway_base::rng::Rng;
 
-use super::Row;
+use super::KvRow;
 use crate::machine::Cpu;
 use crate::measure::{
     KEY_BYTES, Permutation, Values, fresh_folder, histogram, key, progress, remove_folder,
@@ -71,7 +71,7 @@ impl Workload {
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct KvPlan {
     /// The workloads, in order.
     pub workloads: Vec<Workload>,
     /// Distinct keys.
@@ -98,7 +98,7 @@ const SEEK_PAIRS: usize = 10;
 ///
 /// # Errors
 /// The first failure of a store, or two stores that read different data, as text.
-pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Vec<Row>, String> {
+pub fn compare(stores: &[&dyn Stores], plan: &KvPlan, dir: &Path) -> Result<Vec<KvRow>, String> {
     let mut rows = Vec::new();
     let cells = plan.value_bytes.len() * plan.threads.len() * plan.workloads.len();
     let bar = progress((plan.rounds * cells * stores.len()) as u64);
@@ -106,7 +106,7 @@ pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Vec<Ro
         for &value_bytes in &plan.value_bytes {
             for &threads in &plan.threads {
                 for &workload in &plan.workloads {
-                    let cell = Cell::new(plan, workload, value_bytes, threads);
+                    let cell = WorkloadCell::new(plan, workload, value_bytes, threads);
                     let mut checksum = None;
                     for kind in 0..stores.len() {
                         // The order rotates each round, so that none is always first.
@@ -131,8 +131,8 @@ pub fn compare(stores: &[&dyn Stores], plan: &Plan, dir: &Path) -> Result<Vec<Ro
     Ok(rows)
 }
 
-struct Cell<'a> {
-    plan: &'a Plan,
+struct WorkloadCell<'a> {
+    plan: &'a KvPlan,
     workload: Workload,
     value_bytes: usize,
     threads: usize,
@@ -146,14 +146,19 @@ struct Tally {
     checksum: u64,
 }
 
-impl<'a> Cell<'a> {
-    fn new(plan: &'a Plan, workload: Workload, value_bytes: usize, threads: usize) -> Cell<'a> {
+impl<'a> WorkloadCell<'a> {
+    fn new(
+        plan: &'a KvPlan,
+        workload: Workload,
+        value_bytes: usize,
+        threads: usize,
+    ) -> WorkloadCell<'a> {
         let order = Permutation::new(plan.keys, plan.seed);
         let values = Values::new(plan.seed, value_bytes);
-        Cell { plan, workload, value_bytes, threads, order, values }
+        WorkloadCell { plan, workload, value_bytes, threads, order, values }
     }
 
-    fn run(&self, kind: &dyn Stores, dir: &Path) -> Result<Row, String> {
+    fn run(&self, kind: &dyn Stores, dir: &Path) -> Result<KvRow, String> {
         let folder = dir.join(format!("{}-{}", kind.name(), self.workload.name()));
         fresh_folder(&folder)?;
         let store = kind.open(&folder, self.plan.memory_bytes)?;
@@ -168,7 +173,7 @@ impl<'a> Cell<'a> {
         let cpu = Cpu::own().since(before).total();
         drop(store);
         remove_folder(&folder)?;
-        Ok(Row {
+        Ok(KvRow {
             store: kind.name(),
             workload: self.workload,
             value_bytes: self.value_bytes,

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use spillway_base::clock;
 
 use super::raw::{self, RawLog, Sync};
-use crate::commits::{Style, Work, drive};
+use crate::commits::{CommitsWork, Style, drive};
 use crate::machine;
 use crate::measure::{Values, fresh_folder, histogram, progress, quantile_us, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -160,7 +160,7 @@ impl LoneArgs {
     ) -> Result<Histogram<u64>, String> {
         match writer {
             Writer::Store(store) => {
-                let work = Work::new(values, self.keys, seed, 1);
+                let work = CommitsWork::new(values, self.keys, seed, 1);
                 let mut work = work.bounded(clock::now(), std::time::Duration::MAX, self.commits);
                 drive(&**store, Style::Waiting, &mut work, 1)
             }

@@ -50,7 +50,7 @@ pub struct MetadataArgs {
 
 /// The results of an opening and of the changes after it.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Taken {
+pub(super) struct MetadataFigures {
     pub(super) slices: u64,
     pub(super) open_s: f64,
     pub(super) open_cpu_s: f64,
@@ -126,7 +126,7 @@ impl MetadataArgs {
 
     pub(super) fn compare(
         &self,
-        open: impl Fn(&Path, &Path) -> Result<Taken, String>,
+        open: impl Fn(&Path, &Path) -> Result<MetadataFigures, String>,
     ) -> Result<Report, String> {
         if self.rounds == 0 || self.edits == 0 || self.subtables.is_empty() {
             return Err("a run needs a case, an edit and a round".to_owned());
@@ -158,7 +158,7 @@ impl MetadataArgs {
     }
 
     /// Opens a folder, changes a slice's level several times, and rewrites the manifest.
-    pub(super) fn open(&self, folder: &Path) -> Result<Taken, String> {
+    pub(super) fn open(&self, folder: &Path) -> Result<MetadataFigures, String> {
         let before = machine::resident_bytes();
         let (begin, cpu) = (clock::now(), machine::own_time());
         let engine = Metadata::open(Arc::new(RealDisk), folder, self.memory_mib << 20);
@@ -177,7 +177,7 @@ impl MetadataArgs {
         let held = rewrite(&engine, false)?;
         let beside = rewrite(&engine, true)?;
         let levels = engine.space().into_iter().flat_map(|table| table.levels);
-        Ok(Taken {
+        Ok(MetadataFigures {
             slices: levels.map(|level| level.slices).sum(),
             open_s: open.as_secs_f64(),
             open_cpu_s: cpu.as_secs_f64(),
@@ -196,7 +196,7 @@ impl MetadataArgs {
         })
     }
 
-    fn row(subtables: u64, taken: &Taken) -> Row {
+    fn row(subtables: u64, taken: &MetadataFigures) -> Row {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let figures = vec![
             taken.slices as f64 / taken.open_s,

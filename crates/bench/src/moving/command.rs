@@ -8,8 +8,8 @@ use indicatif::ProgressBar;
 use spillway::Mechanism;
 
 use super::series::Series;
-use super::subject::{Server, Subject, Within};
-use super::work::{Plan, Where, run};
+use super::subject::{ReadTarget, Server, Within};
+use super::work::{MovingPlan, Where, run};
 use crate::connections::server;
 use crate::machine;
 use crate::measure::{
@@ -80,7 +80,7 @@ pub struct MovingArgs {
 }
 
 /// A run: its round, the place of the hot rows, the subject, and the results.
-type Ran = (usize, Where, String, Series);
+type MovingRun = (usize, Where, String, Series);
 
 impl MovingArgs {
     /// Runs the reads on each store, or server, and prints the report.
@@ -96,7 +96,10 @@ impl MovingArgs {
         self.common.output.give(&report)
     }
 
-    pub(super) fn measure(&self, stores: &[&dyn Stores]) -> Result<(Report, Vec<Ran>), String> {
+    pub(super) fn measure(
+        &self,
+        stores: &[&dyn Stores],
+    ) -> Result<(Report, Vec<MovingRun>), String> {
         let plan = self.plan()?;
         let load = machine::load_average();
         let mut runs = Vec::new();
@@ -142,9 +145,9 @@ impl MovingArgs {
     fn store(
         &self,
         stores: &dyn Stores,
-        plan: &Plan,
+        plan: &MovingPlan,
         bar: &ProgressBar,
-    ) -> Result<Vec<Ran>, String> {
+    ) -> Result<Vec<MovingRun>, String> {
         let folder = self.common.dir.join(stores.name());
         fresh_folder(&folder)?;
         let store = stores.open(&folder, self.memory_mib << 20)?;
@@ -162,11 +165,11 @@ impl MovingArgs {
     /// Runs all places of hot rows, one after another.
     fn places(
         &self,
-        subject: &dyn Subject,
+        subject: &dyn ReadTarget,
         name: &str,
-        plan: &Plan,
+        plan: &MovingPlan,
         bar: &ProgressBar,
-    ) -> Result<Vec<Ran>, String> {
+    ) -> Result<Vec<MovingRun>, String> {
         let ran = |place: &Where| {
             bar.set_message(format!("{place:?}, {name}"));
             let series = run(subject, plan, *place, bar)?;
@@ -175,7 +178,7 @@ impl MovingArgs {
         self.place.iter().map(ran).collect()
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self) -> Result<MovingPlan, String> {
         let rows = rows_of(self.memory_mib, self.data_times, self.value_bytes);
         let hot_rows = rows * self.hot_permille / 1000;
         let sets = self.jumps as u64 + 1;
@@ -190,7 +193,7 @@ impl MovingArgs {
         if window.is_zero() || every < window {
             return Err("a window is some time, and no longer than it is to a jump".to_owned());
         }
-        Ok(Plan {
+        Ok(MovingPlan {
             rows,
             hot_rows,
             hot_percent: self.hot_percent,
@@ -202,7 +205,7 @@ impl MovingArgs {
         })
     }
 
-    fn describe(&self, plan: &Plan) -> String {
+    fn describe(&self, plan: &MovingPlan) -> String {
         format!(
             "{} rows of {} bytes, {} times {} MiB of memory; {} threads, each with one read under way, {} % of reads of {} hot rows, which are \
              others every {} s, {} times; windows of {} ms; {} rounds in turn, seed {}",
@@ -221,7 +224,7 @@ impl MovingArgs {
         )
     }
 
-    pub(super) fn write(&self, runs: &[Ran]) -> Result<(), String> {
+    pub(super) fn write(&self, runs: &[MovingRun]) -> Result<(), String> {
         let text = || {
             let mut text = "round,place,of,set,seconds since jump,reads/s,hits %\n".to_owned();
             for (round, place, name, series) in runs {
@@ -240,7 +243,7 @@ impl MovingArgs {
         };
         let lines = || {
             let last = runs.iter().filter(|(round, ..)| *round + 1 == self.rounds);
-            let line = |(_, place, name, series): &Ran| {
+            let line = |(_, place, name, series): &MovingRun| {
                 let hits = series.0.iter().map(super::series::Window::hits).collect();
                 (format!("{name}, {}", word(*place)), hits)
             };
@@ -257,7 +260,7 @@ fn word(place: Where) -> String {
 }
 
 /// Numbers the rounds of runs: each round of a subject has `places` runs.
-fn number(mut runs: Vec<Ran>, places: usize) -> Vec<Ran> {
+fn number(mut runs: Vec<MovingRun>, places: usize) -> Vec<MovingRun> {
     let mut seen = std::collections::BTreeMap::new();
     for (round, _, name, _) in &mut runs {
         let before = seen.entry(name.clone()).or_insert(0_usize);

@@ -11,7 +11,7 @@ use crate::store::Store;
 pub(super) type Reader<'a> = Box<dyn FnMut(u64) -> Result<(), String> + 'a>;
 
 /// The target of the reads, already filled with rows.
-pub(super) trait Subject: Sync {
+pub(super) trait ReadTarget: Sync {
     /// The reader of one thread.
     fn reader(&self) -> Result<Reader<'_>, String>;
 
@@ -25,7 +25,7 @@ pub(super) struct Within<'a> {
     pub(super) value_bytes: usize,
 }
 
-impl Subject for Within<'_> {
+impl ReadTarget for Within<'_> {
     fn reader(&self) -> Result<Reader<'_>, String> {
         let mut value = Vec::new();
         Ok(Box::new(move |row| {
@@ -66,7 +66,7 @@ impl Server {
     }
 }
 
-impl Subject for Server {
+impl ReadTarget for Server {
     fn reader(&self) -> Result<Reader<'_>, String> {
         let mut client = Client::connect(&self.socket)?;
         Ok(Box::new(move |row| {

@@ -2,7 +2,7 @@ use clap::Parser;
 use spillway_base::rng::Rng;
 
 use super::series::{Series, Window};
-use super::work::{Plan, Where};
+use super::work::{MovingPlan, Where};
 use super::*;
 use crate::store::SpillwayStores;
 
@@ -38,7 +38,7 @@ fn a_jump_is_recovered_from_once_hits_are_as_usual_before_it() {
 
 #[test]
 fn hot_rows_are_others_after_a_jump_and_lie_where_they_should() {
-    let plan = Plan {
+    let plan = MovingPlan {
         rows: 10_000,
         hot_rows: 100,
         hot_percent: 100,
@@ -62,7 +62,7 @@ fn hot_rows_are_others_after_a_jump_and_lie_where_they_should() {
         }
         assert!(sets[0].intersection(&sets[1]).count() < 10);
     }
-    let cold = Plan { hot_percent: 0, ..plan };
+    let cold = MovingPlan { hot_percent: 0, ..plan };
     let most = (0..1000).map(|_| cold.draw(0, Where::Together, &mut rng)).max();
     assert!(most.unwrap() > 5000);
 }

@@ -8,7 +8,7 @@ use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 
 use super::series::{Series, Window};
-use super::subject::Subject;
+use super::subject::ReadTarget;
 use crate::store::by_threads;
 
 /// Where the hot rows are.
@@ -22,7 +22,7 @@ pub enum Where {
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct MovingPlan {
     pub(super) rows: u64,
     pub(super) hot_rows: u64,
     /// How many reads in a hundred are of hot rows.
@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
-impl Plan {
+impl MovingPlan {
     /// A row to read while a set is hot.
     pub(super) fn draw(&self, set: u64, place: Where, rng: &mut Rng) -> u64 {
         if rng.below(100) >= self.hot_percent {
@@ -54,8 +54,8 @@ impl Plan {
 
 /// Reads until the time of the last hot set is over; `bar` advances by one for each window.
 pub(super) fn run(
-    subject: &dyn Subject,
-    plan: &Plan,
+    subject: &dyn ReadTarget,
+    plan: &MovingPlan,
     place: Where,
     bar: &ProgressBar,
 ) -> Result<Series, String> {
@@ -81,8 +81,8 @@ pub(super) fn run(
 type Shared<'a> = (&'a AtomicU64, &'a AtomicU64, &'a AtomicBool);
 
 fn read(
-    subject: &dyn Subject,
-    plan: &Plan,
+    subject: &dyn ReadTarget,
+    plan: &MovingPlan,
     place: Where,
     thread: u64,
     (set, reads, ended): Shared<'_>,
@@ -100,8 +100,8 @@ fn read(
 
 /// Measures window by window, and moves the hot set.
 fn watch(
-    subject: &dyn Subject,
-    plan: &Plan,
+    subject: &dyn ReadTarget,
+    plan: &MovingPlan,
     (set, reads, ended): Shared<'_>,
     bar: &ProgressBar,
 ) -> Result<Series, String> {

@@ -6,7 +6,7 @@ use clap::Args;
 use spillway::Mechanism;
 
 use super::waits::Shares;
-use super::work::{Latency, Plan, run};
+use super::work::{Latency, PressurePlan, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::progress;
@@ -112,7 +112,7 @@ impl PressureArgs {
         self.common.output.give(&report)
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, String> {
+    pub(super) fn plan(&self) -> Result<PressurePlan, String> {
         let memory_bytes = self.memory_mib << 20;
         let row_bytes = self.value_bytes as f64 + 16.0;
         let rows = (memory_bytes as f64 * self.data_times / row_bytes) as u64;
@@ -124,7 +124,7 @@ impl PressureArgs {
                 "rates, rows, seconds, threads and windows are more than nothing".to_owned()
             );
         }
-        Ok(Plan {
+        Ok(PressurePlan {
             rows,
             value_bytes: self.value_bytes,
             memory_bytes,
@@ -139,7 +139,7 @@ impl PressureArgs {
         })
     }
 
-    fn describe(&self, plan: &Plan) -> String {
+    fn describe(&self, plan: &PressurePlan) -> String {
         format!(
             "{} rows of 16 + {} bytes, {} MiB of memory each; {} gets a second by {} threads and {} durable puts by {}, of rows all \
              alike; latency counts from the moment due; windows of {} s, {} of each kind in turn, {} rounds; the fill puts {} rows a \

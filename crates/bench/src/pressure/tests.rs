@@ -3,7 +3,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::command::{compare, empty, row};
-use super::waits::{Account, Shares, Spent, Taken, shares_of_slowest};
+use super::waits::{Account, EndedOperation, Shares, Spent, shares_of_slowest};
 use super::work::run;
 use super::*;
 use crate::store::SpillwayStores;
@@ -49,7 +49,7 @@ fn rates_are_more_than_nothing() {
 #[test]
 fn time_in_line_behind_another_operation_is_told_of_that_one_alone() {
     let millis = Duration::from_millis;
-    let taken = |latency, own, queued, ran| Taken {
+    let taken = |latency, own, queued, ran| EndedOperation {
         latency: millis(latency),
         own: millis(own),
         spent: Some(Spent { queued: millis(queued), ran: millis(ran) }),
@@ -59,7 +59,7 @@ fn time_in_line_behind_another_operation_is_told_of_that_one_alone() {
     let shares = |queued, ran| Some(Shares { queued, ran });
     assert_eq!(shares_of_slowest(&all, 0.5), shares(0.4, 0.2));
     assert_eq!(shares_of_slowest(&all, 0.01), shares(0.5, 0.125), "one at least");
-    let untold = [Taken { spent: None, ..all[0] }];
+    let untold = [EndedOperation { spent: None, ..all[0] }];
     assert_eq!((shares_of_slowest(&untold, 1.0), shares_of_slowest(&[], 1.0)), (None, None));
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Shares {
 
 /// An operation that has ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Taken {
+pub(super) struct EndedOperation {
     /// Since it was due.
     pub(super) latency: Duration,
     /// Since it was due and the one before it had ended.
@@ -78,8 +78,8 @@ impl Account {
 
 /// What the time of the slowest went into, which are a share of all, and one at least. `None` where
 /// the system does not tell.
-pub(super) fn shares_of_slowest(taken: &[Taken], share: f64) -> Option<Shares> {
-    let mut slow: Vec<&Taken> = taken.iter().collect();
+pub(super) fn shares_of_slowest(taken: &[EndedOperation], share: f64) -> Option<Shares> {
+    let mut slow: Vec<&EndedOperation> = taken.iter().collect();
     slow.sort_by_key(|one| std::cmp::Reverse(one.latency));
     slow.truncate((taken.len() as f64 * share).ceil().max(1.0) as usize);
     let (mut own, mut queued, mut ran) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);

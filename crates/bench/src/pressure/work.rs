@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use spillway_base::clock::{self, Clock};
 use spillway_base::rng::Rng;
 
-use super::waits::{Account, Shares, Taken, shares_of_slowest};
+use super::waits::{Account, EndedOperation, Shares, shares_of_slowest};
 use crate::measure::{Values, fresh_folder, histogram, key, progress, quantile_us, remove_folder};
 use crate::store::{Store, Stores};
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct PressurePlan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
@@ -76,12 +76,16 @@ const BATCH_ROWS: u64 = 100;
 const ANEW: u64 = 4;
 
 /// Runs the plan on a store in a fresh folder, which is removed.
-pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Vec<Latency>, String> {
+pub(super) fn run(
+    stores: &dyn Stores,
+    plan: &PressurePlan,
+    dir: &Path,
+) -> Result<Vec<Latency>, String> {
     let folder = dir.join(stores.name());
     fresh_folder(&folder)?;
     let store = stores.open(&folder, plan.memory_bytes)?;
     let values = Values::new(plan.seed, plan.value_bytes);
-    let work = Work { store: &*store, plan, values };
+    let work = PressureWork { store: &*store, plan, values };
     let bar = progress((2 + plan.windows * Beside::ALL.len()) as u64);
     bar.set_message(format!("rows loaded into {}", stores.name()));
     work.put_all(0..plan.rows, |number| number)?;
@@ -101,13 +105,13 @@ pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Vec<La
     Ok(all)
 }
 
-struct Work<'a> {
+struct PressureWork<'a> {
     store: &'a dyn Store,
-    plan: &'a Plan,
+    plan: &'a PressurePlan,
     values: Values,
 }
 
-impl Work<'_> {
+impl PressureWork<'_> {
     /// Puts rows in batches, without waiting for durability.
     fn put_all(
         &self,
@@ -169,7 +173,7 @@ impl Work<'_> {
             let join = |workers: Vec<std::thread::ScopedJoinHandle<'_, _>>| {
                 let mut all = Vec::new();
                 for worker in workers {
-                    let worked: Result<Vec<Taken>, String> =
+                    let worked: Result<Vec<EndedOperation>, String> =
                         worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()));
                     all.extend(worked?);
                 }
@@ -183,7 +187,7 @@ impl Work<'_> {
         if beside != Beside::Quiet {
             self.store.settle()?;
         }
-        let latency = |gets: bool, taken: &[Taken]| {
+        let latency = |gets: bool, taken: &[EndedOperation]| {
             let latency_ns = histogram_of(taken);
             let p99_us = quantile_us(&latency_ns, 0.99);
             let slow = shares_of_slowest(taken, 0.01);
@@ -231,7 +235,7 @@ impl Work<'_> {
         apart: Duration,
         seed: u64,
         over: &AtomicBool,
-    ) -> Result<Vec<Taken>, String> {
+    ) -> Result<Vec<EndedOperation>, String> {
         let (mut rng, mut taken) = (Rng::new(self.plan.seed ^ seed), Vec::new());
         let mut account = Account::of_this_thread();
         let (mut due, mut value) = (begin, Vec::new());
@@ -249,7 +253,7 @@ impl Work<'_> {
             }
             let end = clock::now();
             let (latency, own) = (end.saturating_sub(due), end.saturating_sub(due.max(free)));
-            taken.push(Taken { latency, own, spent: account.next() });
+            taken.push(EndedOperation { latency, own, spent: account.next() });
             due += apart;
             // The time to read the account counts for no operation.
             free = clock::now();
@@ -258,7 +262,7 @@ impl Work<'_> {
     }
 }
 
-fn histogram_of(taken: &[Taken]) -> Histogram<u64> {
+fn histogram_of(taken: &[EndedOperation]) -> Histogram<u64> {
     let mut latency_ns = histogram();
     taken.iter().for_each(|one| latency_ns.saturating_record(one.latency.as_nanos() as u64));
     latency_ns

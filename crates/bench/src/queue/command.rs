@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Plan, Polls, run};
+use super::work::{Polls, QueuePlan, run};
 use crate::machine;
 use crate::measure::{in_turns, progress, quantile_us};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -123,7 +123,7 @@ impl QueueArgs {
         Ok(report)
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self) -> Result<QueuePlan, String> {
         let counts = [self.length, self.batch, self.polls, self.pollers as u64];
         let ascending = self.after.windows(2).all(|pair| pair[0] < pair[1]);
         let some = self.after.first().is_some_and(|first| *first > 0);
@@ -132,7 +132,7 @@ impl QueueArgs {
                 "counts are more than nothing, and those to measure after ascend".to_owned()
             );
         }
-        Ok(Plan {
+        Ok(QueuePlan {
             after: self.after.clone(),
             length: self.length,
             batch: self.batch,

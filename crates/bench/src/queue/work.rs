@@ -13,7 +13,7 @@ use crate::store::{Store, Stores};
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct QueuePlan {
     /// Numbers of inserts, and of as many deletes, after which polls are measured: ascending.
     pub(super) after: Vec<u64>,
     /// Rows in the queue.
@@ -52,7 +52,7 @@ pub(super) struct Polls {
 /// have passed through the queue.
 pub(super) fn run(
     stores: &dyn Stores,
-    plan: &Plan,
+    plan: &QueuePlan,
     dir: &Path,
     bar: &ProgressBar,
 ) -> Result<Vec<Polls>, String> {
@@ -83,7 +83,7 @@ pub(super) fn run(
 
 struct Queue<'a> {
     store: &'a dyn Store,
-    plan: &'a Plan,
+    plan: &'a QueuePlan,
     values: Values,
     /// The first row, and the next to insert.
     head: u64,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Layout, Plan, Task, lay, run};
+use super::work::{Layout, ScanPlan, ScanTask, lay, run};
 use crate::machine;
 use crate::measure::{fresh_folder, progress, remove_folder};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -16,7 +16,7 @@ use crate::store::{SpillwayStores, Stores, mechanisms};
 pub struct ScanArgs {
     /// What to measure, in order [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<ScanTask>,
     /// Where rows lie
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["one", "layers"])]
     pub layouts: Vec<Layout>,
@@ -102,7 +102,7 @@ impl ScanArgs {
         }
         let mut stores = SpillwayStores::among(&without, stores);
         stores.retain(|stores| self.only.is_empty() || self.only.contains(&stores.name()));
-        let tasks = if self.tasks.is_empty() { Task::ALL.to_vec() } else { self.tasks.clone() };
+        let tasks = if self.tasks.is_empty() { ScanTask::ALL.to_vec() } else { self.tasks.clone() };
         let mut report = self.empty();
         let load = machine::load_average();
         let steps = self.rounds * self.value_bytes.len() * self.layouts.len() * stores.len();
@@ -143,7 +143,7 @@ impl ScanArgs {
         kind: &dyn Stores,
         layout: Layout,
         value_bytes: usize,
-        tasks: &[Task],
+        tasks: &[ScanTask],
     ) -> Result<Vec<((usize, u64, usize), Row, u64)>, String> {
         let mut plan = self.plan(value_bytes);
         let folder = self.common.dir.join("scan");
@@ -152,8 +152,8 @@ impl ScanArgs {
         lay(&*store, &kind.name(), layout, &plan)?;
         let mut rows = Vec::new();
         let runs = tasks.iter().enumerate().flat_map(|(at, &task)| {
-            let many = if task == Task::MultiGet { &self.at_once[..] } else { &[1] };
-            let share = matches!(task, Task::MultiGet | Task::Gets);
+            let many = if task == ScanTask::MultiGet { &self.at_once[..] } else { &[1] };
+            let share = matches!(task, ScanTask::MultiGet | ScanTask::Gets);
             let threads = if share { &self.threads[..] } else { &[1] };
             let each = threads.iter().flat_map(|threads| many.iter().map(|many| (*threads, *many)));
             each.map(move |(threads, many)| (at, task, threads, many))
@@ -170,7 +170,7 @@ impl ScanArgs {
             }
             let each = took.rows.max(1) as f64;
             let mut name = match task {
-                Task::MultiGet => format!("{} of {at_once}", task.name()),
+                ScanTask::MultiGet => format!("{} of {at_once}", task.name()),
                 _ => task.name().to_owned(),
             };
             if threads > 1 {
@@ -194,8 +194,8 @@ impl ScanArgs {
         Ok(rows)
     }
 
-    fn plan(&self, value_bytes: usize) -> Plan {
-        Plan {
+    fn plan(&self, value_bytes: usize) -> ScanPlan {
+        ScanPlan {
             rows: self.rows,
             value_bytes,
             seeks: self.seeks,

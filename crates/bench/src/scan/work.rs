@@ -17,7 +17,7 @@ use crate::store::{Store, load};
 /// The measured operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "kebab-case")]
-pub enum Task {
+pub enum ScanTask {
     /// Seeks to random keys, and steps forward from each
     Seek,
     /// Seeks to random keys, and steps backward from each
@@ -32,20 +32,26 @@ pub enum Task {
     Gets,
 }
 
-impl Task {
+impl ScanTask {
     /// All of them, in the order of a run.
-    pub const ALL: [Task; 6] =
-        [Task::Seek, Task::SeekBack, Task::All, Task::AllBack, Task::MultiGet, Task::Gets];
+    pub const ALL: [ScanTask; 6] = [
+        ScanTask::Seek,
+        ScanTask::SeekBack,
+        ScanTask::All,
+        ScanTask::AllBack,
+        ScanTask::MultiGet,
+        ScanTask::Gets,
+    ];
 
     /// Its name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Task::Seek => "seek",
-            Task::SeekBack => "seek back",
-            Task::All => "all",
-            Task::AllBack => "all back",
-            Task::MultiGet => "multi_get",
-            Task::Gets => "gets",
+            ScanTask::Seek => "seek",
+            ScanTask::SeekBack => "seek back",
+            ScanTask::All => "all",
+            ScanTask::AllBack => "all back",
+            ScanTask::MultiGet => "multi_get",
+            ScanTask::Gets => "gets",
         }
     }
 }
@@ -72,7 +78,7 @@ impl Layout {
 
 /// The parameters of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct ScanPlan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     /// Seeks of a turn, and rows read from each.
@@ -106,7 +112,7 @@ pub(super) fn lay(
     store: &dyn Store,
     name: &str,
     layout: Layout,
-    plan: &Plan,
+    plan: &ScanPlan,
 ) -> Result<(), String> {
     load(store, name, plan.rows, &Values::new(plan.seed, plan.value_bytes))?;
     store.compact()?;
@@ -144,8 +150,8 @@ pub(super) fn drop_cache(folder: &Path) -> Result<(), String> {
 pub(super) fn run(
     store: &dyn Store,
     folder: &Path,
-    task: Task,
-    plan: &Plan,
+    task: ScanTask,
+    plan: &ScanPlan,
 ) -> Result<Took, String> {
     if plan.cold {
         drop_cache(folder)?;
@@ -153,7 +159,7 @@ pub(super) fn run(
     let threads = plan.threads;
     let share = |thread: u64| -> Result<(Seen, Duration), String> {
         let cpu = machine::thread_time();
-        let own = Plan { gets: plan.gets / threads, seed: plan.seed + (thread << 8), ..*plan };
+        let own = ScanPlan { gets: plan.gets / threads, seed: plan.seed + (thread << 8), ..*plan };
         let seen = read(store, task, &own)?;
         Ok((seen, machine::thread_time() - cpu))
     };
@@ -195,13 +201,13 @@ impl Seen {
 /// Only the measured code: `valgrind --toggle-collect` uses its name
 /// (`scripts/bench-scan-instructions`).
 #[inline(never)]
-fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<Seen, String> {
+fn read(store: &dyn Store, task: ScanTask, plan: &ScanPlan) -> Result<Seen, String> {
     let mut rng = Rng::new(plan.seed ^ 0x5CA7);
     let mut seen = Seen { rows: 0, sum: 0 };
     match task {
-        Task::Seek | Task::SeekBack => {
+        ScanTask::Seek | ScanTask::SeekBack => {
             let direction = match task {
-                Task::Seek => Direction::Forward,
+                ScanTask::Seek => Direction::Forward,
                 _ => Direction::Backward,
             };
             for _ in 0..plan.seeks {
@@ -210,15 +216,15 @@ fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<Seen, String> {
                 store.scan(Some(&from), direction, plan.nexts, row)?;
             }
         }
-        Task::All | Task::AllBack => {
+        ScanTask::All | ScanTask::AllBack => {
             let direction = match task {
-                Task::All => Direction::Forward,
+                ScanTask::All => Direction::Forward,
                 _ => Direction::Backward,
             };
             let row = &mut |key: &[u8], value: &[u8]| seen.row(key, value);
             store.scan(None, direction, usize::MAX, row)?;
         }
-        Task::MultiGet => {
+        ScanTask::MultiGet => {
             let (mut left, mut keys) = (plan.gets, Vec::new());
             while left > 0 {
                 let count = left.min(plan.at_once as u64);
@@ -233,7 +239,7 @@ fn read(store: &dyn Store, task: Task, plan: &Plan) -> Result<Seen, String> {
                 left -= count;
             }
         }
-        Task::Gets => {
+        ScanTask::Gets => {
             let mut value = Vec::new();
             for _ in 0..plan.gets {
                 let key = key(rng.below(plan.rows));

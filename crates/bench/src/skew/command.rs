@@ -3,7 +3,7 @@
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Plan, Ran, run};
+use super::work::{SkewPlan, SkewResults, run};
 use crate::machine;
 use crate::measure::{in_turns, progress, rows_of};
 use crate::report::{CommonArgs, Figure, Report, Row};
@@ -106,7 +106,7 @@ impl SkewArgs {
         Ok(report)
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self) -> Result<SkewPlan, String> {
         let memory_bytes = self.memory_mib << 20;
         let rows = rows_of(self.memory_mib, self.data_times, self.value_bytes);
         let none = rows < 2 || self.threads == 0 || self.reads == 0 || self.skew.is_empty();
@@ -116,7 +116,7 @@ impl SkewArgs {
                     .into(),
             );
         }
-        Ok(Plan {
+        Ok(SkewPlan {
             rows,
             value_bytes: self.value_bytes,
             memory_bytes,
@@ -145,7 +145,7 @@ fn empty() -> Report {
     )
 }
 
-fn row(subject: String, ran: &Ran) -> Row {
+fn row(subject: String, ran: &SkewResults) -> Row {
     let percent = |share: Option<f64>| share.map_or(f64::NAN, |share| share * 100.0);
     Row {
         case: vec![ran.skew.to_string()],

@@ -18,7 +18,7 @@ const RECOVERED: f64 = 1.1;
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct SkewPlan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
@@ -31,7 +31,7 @@ pub(super) struct Plan {
 }
 
 /// Reads of one skew.
-pub(super) struct Ran {
+pub(super) struct SkewResults {
     pub(super) skew: f64,
     pub(super) reads_per_s: f64,
     pub(super) cpu_us: f64,
@@ -53,10 +53,10 @@ pub(super) struct Ran {
 /// read.
 pub(super) fn run(
     stores: &dyn Stores,
-    plan: &Plan,
+    plan: &SkewPlan,
     dir: &Path,
     bar: &ProgressBar,
-) -> Result<Vec<Ran>, String> {
+) -> Result<Vec<SkewResults>, String> {
     let folder = dir.join(stores.name());
     fresh_folder(&folder)?;
     let store = stores.open(&folder, plan.memory_bytes)?;
@@ -70,7 +70,12 @@ pub(super) fn run(
     Ok(all)
 }
 
-fn measure(store: &dyn Store, plan: &Plan, skew: f64, bar: &ProgressBar) -> Result<Ran, String> {
+fn measure(
+    store: &dyn Store,
+    plan: &SkewPlan,
+    skew: f64,
+    bar: &ProgressBar,
+) -> Result<SkewResults, String> {
     let keys = Keys::new(plan.rows, skew);
     let asked = |row| row;
     read(store, plan, (&keys, &asked), plan.warm, 1, bar)?;
@@ -88,7 +93,7 @@ fn measure(store: &dyn Store, plan: &Plan, skew: f64, bar: &ProgressBar) -> Resu
         Some(before) => Some(recover(store, plan, &keys, before, bar)?),
         None => None,
     };
-    Ok(Ran {
+    Ok(SkewResults {
         skew,
         reads_per_s: reads / seconds,
         cpu_us: cpu.as_secs_f64() * 1e6 / reads,
@@ -104,7 +109,7 @@ fn measure(store: &dyn Store, plan: &Plan, skew: f64, bar: &ProgressBar) -> Resu
 /// for each again.
 fn recover(
     store: &dyn Store,
-    plan: &Plan,
+    plan: &SkewPlan,
     keys: &Keys,
     before: f64,
     bar: &ProgressBar,
@@ -125,7 +130,7 @@ fn recover(
 /// This many reads, over all threads, of drawn rows that are then mapped to others.
 fn read(
     store: &dyn Store,
-    plan: &Plan,
+    plan: &SkewPlan,
     (keys, taken_for): (&Keys, &(dyn Fn(u64) -> u64 + Sync)),
     reads: u64,
     phase: u64,

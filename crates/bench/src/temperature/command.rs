@@ -3,7 +3,7 @@
 use clap::Args;
 use spillway::Mechanism;
 
-use super::work::{Plan, Ran, run};
+use super::work::{TemperaturePlan, TemperatureResults, run};
 use crate::apart;
 use crate::machine;
 use crate::measure::progress;
@@ -39,8 +39,8 @@ pub struct TemperatureArgs {
     #[arg(long, default_value_t = 10_000)]
     pub together: u64,
     /// Which cases to run
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Case::ALL)]
-    pub case: Vec<Case>,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = HotRows::ALL)]
+    pub case: Vec<HotRows>,
     /// Times to run everything; the report gives medians over them
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
@@ -57,7 +57,7 @@ pub struct TemperatureArgs {
 
 /// Where the hot rows lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Case {
+pub enum HotRows {
     /// Neighbours are hot together
     Together,
     /// Hot rows are random rows
@@ -66,19 +66,19 @@ pub enum Case {
     Tiers,
 }
 
-impl Case {
-    const ALL: [Case; 3] = [Case::Together, Case::Scattered, Case::Tiers];
+impl HotRows {
+    const ALL: [HotRows; 3] = [HotRows::Together, HotRows::Scattered, HotRows::Tiers];
 
     fn name(self) -> &'static str {
         match self {
-            Case::Together => "together",
-            Case::Scattered => "scattered",
-            Case::Tiers => "tiers",
+            HotRows::Together => "together",
+            HotRows::Scattered => "scattered",
+            HotRows::Tiers => "tiers",
         }
     }
 }
 
-impl std::fmt::Display for Case {
+impl std::fmt::Display for HotRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -100,7 +100,7 @@ impl TemperatureArgs {
         let subjects = subjects();
         if let [name, case, file] = &self.child[..] {
             let stores = subjects.iter().find(|stores| stores.name == *name);
-            let case = Case::ALL.into_iter().find(|of| of.name() == case);
+            let case = HotRows::ALL.into_iter().find(|of| of.name() == case);
             let plan = self.plan(case.ok_or("no such case")?)?;
             let ran = run(stores.ok_or("no such store")?, &plan, &self.common.dir)?;
             return apart::give(file, &ran);
@@ -131,7 +131,7 @@ impl TemperatureArgs {
         self.common.output.give(&report)
     }
 
-    pub(super) fn plan(&self, case: Case) -> Result<Plan, String> {
+    pub(super) fn plan(&self, case: HotRows) -> Result<TemperaturePlan, String> {
         let memory_bytes = self.memory_mib << 20;
         let row_bytes = self.value_bytes as f64 + 16.0;
         let rows = (memory_bytes as f64 * self.data_times / row_bytes) as u64;
@@ -143,7 +143,7 @@ impl TemperatureArgs {
                     .into(),
             );
         }
-        Ok(Plan {
+        Ok(TemperaturePlan {
             rows,
             value_bytes: self.value_bytes,
             memory_bytes,
@@ -151,8 +151,8 @@ impl TemperatureArgs {
             threads: self.threads,
             mix,
             skew: self.skew,
-            together: if case == Case::Scattered { 1 } else { self.together.min(rows) },
-            tiers: case == Case::Tiers,
+            together: if case == HotRows::Scattered { 1 } else { self.together.min(rows) },
+            tiers: case == HotRows::Tiers,
             seed: self.common.seed,
         })
     }
@@ -174,7 +174,7 @@ impl TemperatureArgs {
         )
     }
 
-    pub(super) fn row(&self, case: Case, subject: &str, ran: &Ran) -> Row {
+    pub(super) fn row(&self, case: HotRows, subject: &str, ran: &TemperatureResults) -> Row {
         let each = |sum: f64| sum / self.operations as f64;
         Row {
             case: vec![case.name().to_owned()],

@@ -1,6 +1,6 @@
 use clap::Parser;
 
-use super::command::{Case, empty, subjects};
+use super::command::{HotRows, empty, subjects};
 use super::work::run;
 use super::*;
 
@@ -19,7 +19,7 @@ fn args(more: &str) -> TemperatureArgs {
 fn blocks_are_hits_or_reads_and_reads_are_of_a_tier() {
     let dir = tempfile::tempdir().unwrap();
     let args = args("--threads 2");
-    let plan = args.plan(Case::Tiers).unwrap();
+    let plan = args.plan(HotRows::Tiers).unwrap();
     let mut report = empty();
     for stores in subjects() {
         let ran = run(&stores, &plan, dir.path()).unwrap();
@@ -29,7 +29,7 @@ fn blocks_are_hits_or_reads_and_reads_are_of_a_tier() {
         assert!(ran.reads > 0.0 && ran.fast_reads <= ran.reads, "{ran:?}");
         assert!(ran.written_bytes > 20_000.0 * 0.3 * 216.0, "{ran:?}");
         assert!((0.0..1.0).contains(&ran.fast_share), "{ran:?}");
-        report.add(args.row(Case::Tiers, &stores.name, &ran));
+        report.add(args.row(HotRows::Tiers, &stores.name, &ran));
     }
     assert_eq!(report.subjects().len(), 2);
 }
@@ -37,9 +37,9 @@ fn blocks_are_hits_or_reads_and_reads_are_of_a_tier() {
 #[test]
 fn hot_rows_are_neighbours_or_anywhere() {
     let args = args("");
-    assert_eq!(args.plan(Case::Scattered).unwrap().together, 1);
-    assert_eq!(args.plan(Case::Together).unwrap().together, 500);
+    assert_eq!(args.plan(HotRows::Scattered).unwrap().together, 1);
+    assert_eq!(args.plan(HotRows::Together).unwrap().together, 500);
     assert!(Command::try_parse_from(["test", "--case", "nowhere"]).is_err());
     let nothing = TemperatureArgs { mix: vec![0, 0, 0], ..args };
-    assert!(nothing.plan(Case::Tiers).is_err());
+    assert!(nothing.plan(HotRows::Tiers).is_err());
 }

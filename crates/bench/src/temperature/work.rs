@@ -14,7 +14,7 @@ use crate::store::{SpillwayStore, SpillwayStores, Store, by_threads, load, metri
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct TemperaturePlan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 
 /// The results of the second half of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub(super) struct TemperatureResults {
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) gets: f64,
@@ -49,7 +49,11 @@ pub(super) struct Ran {
 }
 
 /// Runs the plan on a database in a fresh folder, which is removed.
-pub(super) fn run(stores: &SpillwayStores, plan: &Plan, dir: &Path) -> Result<Ran, String> {
+pub(super) fn run(
+    stores: &SpillwayStores,
+    plan: &TemperaturePlan,
+    dir: &Path,
+) -> Result<TemperatureResults, String> {
     let folder = dir.join(&stores.name);
     fresh_folder(&folder)?;
     let mut settings = stores.database_settings(plan.memory_bytes);
@@ -60,7 +64,7 @@ pub(super) fn run(stores: &SpillwayStores, plan: &Plan, dir: &Path) -> Result<Ra
     }
     let store = stores.open_with(&folder.join("data"), settings)?;
     let groups = plan.rows.div_ceil(plan.together);
-    let work = Work {
+    let work = TemperatureWork {
         store: &store,
         plan,
         hot: Keys::new(groups, plan.skew),
@@ -74,14 +78,14 @@ pub(super) fn run(stores: &SpillwayStores, plan: &Plan, dir: &Path) -> Result<Ra
     ran
 }
 
-struct Work<'a> {
+struct TemperatureWork<'a> {
     store: &'a SpillwayStore,
-    plan: &'a Plan,
+    plan: &'a TemperaturePlan,
     hot: Keys,
     values: Values,
 }
 
-impl Work<'_> {
+impl TemperatureWork<'_> {
     fn load(&self, name: &str) -> Result<(), String> {
         load(self.store, name, self.plan.rows, &self.values)?;
         self.store.compact()
@@ -91,7 +95,7 @@ impl Work<'_> {
         metrics_sum(&self.store.db.metrics(), names)
     }
 
-    fn measure(&self) -> Result<Ran, String> {
+    fn measure(&self) -> Result<TemperatureResults, String> {
         // The data folder is the faster of the two.
         let fast_reads = ["tiered_ssd_reads_total"];
         let figures = || {
@@ -119,7 +123,7 @@ impl Work<'_> {
         };
         let slow = if self.plan.tiers { used("hdd") } else { 0.0 };
         let fast_share = used("ssd") / (used("ssd") + slow).max(1.0);
-        Ok(Ran {
+        Ok(TemperatureResults {
             seconds,
             cpu_seconds: (machine::own_time() - cpu).as_secs_f64(),
             gets: gets as f64,

@@ -205,7 +205,12 @@ impl TpccArgs {
                  cell, {} rounds in turn, {} MiB of memory, seed {}; tps/core is by the whole \
                  process's processor time, tps of commits only, all conditions checked after each \
                  cell",
-                self.items, self.customers, self.isolation, self.rounds, self.memory_mib, self.common.seed
+                self.items,
+                self.customers,
+                self.isolation,
+                self.rounds,
+                self.memory_mib,
+                self.common.seed
             ),
         );
         report

@@ -7,7 +7,7 @@ use clap::Args;
 use spillway::Mechanism;
 
 use super::plot;
-use super::run::{Plan, Rate, run};
+use super::run::{Rate, WavePlan, run};
 use super::series::Run;
 use crate::apart;
 use crate::machine;
@@ -121,7 +121,7 @@ impl WaveArgs {
         self.give(&runs)
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, String> {
+    pub(super) fn plan(&self) -> Result<WavePlan, String> {
         let memory_bytes = self.memory_mib << 20;
         let row_bytes = self.value_bytes as f64 + 16.0;
         let rows = self.rows.unwrap_or((memory_bytes as f64 * self.data_times / row_bytes) as u64);
@@ -135,7 +135,7 @@ impl WaveArgs {
             return Err("reads are at most 100 of a hundred, and the skew is below 1".to_owned());
         }
         let capacity = Duration::from_secs(self.capacity_seconds.max(2));
-        Ok(Plan {
+        Ok(WavePlan {
             rows,
             value_bytes: self.value_bytes,
             memory_bytes,

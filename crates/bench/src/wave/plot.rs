@@ -6,14 +6,14 @@ use std::path::Path;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::series::{Run, Second};
+use super::series::{Run, WaveSecond};
 
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 181), RGBColor(220, 50, 32), RGBColor(230, 159, 0), RGBColor(90, 90, 90)];
 
 /// A panel: its heading, the figure of a second that it shows, and whether its scale is
 /// logarithmic.
-type Panel = (&'static str, fn(&Second) -> f64, bool);
+type Panel = (&'static str, fn(&WaveSecond) -> f64, bool);
 
 const PANELS: [Panel; 4] = [
     ("operations ended per second", |second| second.ended as f64, false),
@@ -78,7 +78,7 @@ fn draw_panel(
             for run in runs {
                 let known = stores.iter().position(|store| *store == run.store);
                 let color = COLORS[known.unwrap_or(stores.len()) % COLORS.len()];
-                let point = |(at, second): (usize, &Second)| {
+                let point = |(at, second): (usize, &WaveSecond)| {
                     (at as f64 + 0.5, figure(second).max(if logarithmic { lowest } else { 0.0 }))
                 };
                 let points = run.seconds.iter().enumerate().map(point);

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use spillway_base::clock;
 
-use super::series::{Phase, Second};
+use super::series::{Phase, WaveSecond};
 use crate::measure::{histogram, quantile_us};
 use crate::store::Sink;
 
@@ -15,12 +15,12 @@ use crate::store::Sink;
 /// they should have begun.
 pub(super) struct Recorder {
     start: Duration,
-    seconds: Vec<Cell>,
+    seconds: Vec<RecorderCell>,
     in_flight: AtomicUsize,
     failure: Mutex<Option<String>>,
 }
 
-struct Cell {
+struct RecorderCell {
     ended: AtomicU64,
     latency_ns: Mutex<Histogram<u64>>,
 }
@@ -28,7 +28,8 @@ struct Cell {
 impl Recorder {
     /// For this many seconds from `start`.
     pub(super) fn new(start: Duration, seconds: usize) -> Recorder {
-        let cell = |_| Cell { ended: AtomicU64::new(0), latency_ns: Mutex::new(histogram()) };
+        let cell =
+            |_| RecorderCell { ended: AtomicU64::new(0), latency_ns: Mutex::new(histogram()) };
         Recorder {
             start,
             seconds: (0..seconds).map(cell).collect(),
@@ -37,7 +38,7 @@ impl Recorder {
         }
     }
 
-    fn cell(&self, moment: Duration) -> Option<&Cell> {
+    fn cell(&self, moment: Duration) -> Option<&RecorderCell> {
         self.seconds.get(moment.saturating_sub(self.start).as_secs() as usize)
     }
 
@@ -71,15 +72,15 @@ impl Recorder {
         self.failure.lock().clone()
     }
 
-    pub(super) fn second(&self, second: usize) -> Second {
+    pub(super) fn second(&self, second: usize) -> WaveSecond {
         let cell = &self.seconds[second];
         let latency_ns = cell.latency_ns.lock();
-        Second {
+        WaveSecond {
             ended: cell.ended.load(Ordering::Relaxed),
             p50_us: quantile_us(&latency_ns, 0.5),
             p99_us: quantile_us(&latency_ns, 0.99),
             p999_us: quantile_us(&latency_ns, 0.999),
-            ..Second::default()
+            ..WaveSecond::default()
         }
     }
 

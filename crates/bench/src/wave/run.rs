@@ -17,7 +17,7 @@ use crate::store::{Completions, Done, Pressure, Store, Stores, load};
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct WavePlan {
     pub(super) rows: u64,
     pub(super) value_bytes: usize,
     pub(super) memory_bytes: usize,
@@ -51,7 +51,7 @@ const IN_FLIGHT_MAX: usize = 1 << 16;
 const IDLE: Duration = Duration::from_micros(100);
 
 /// Runs the plan on a store in a fresh folder, which is removed.
-pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Run, String> {
+pub(super) fn run(stores: &dyn Stores, plan: &WavePlan, dir: &Path) -> Result<Run, String> {
     let folder = dir.join(stores.name());
     fresh_folder(&folder)?;
     let store = stores.open(&folder, plan.memory_bytes)?;
@@ -77,7 +77,7 @@ pub(super) fn run(stores: &dyn Stores, plan: &Plan, dir: &Path) -> Result<Run, S
 struct Wave<'a> {
     store: &'a dyn Store,
     asynchronous: bool,
-    plan: &'a Plan,
+    plan: &'a WavePlan,
     keys: Keys,
     values: Values,
 }

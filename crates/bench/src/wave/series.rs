@@ -6,7 +6,7 @@ use crate::measure::median;
 
 /// A second of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Second {
+pub(super) struct WaveSecond {
     /// Operations that ended in it.
     pub(super) ended: u64,
     /// Latency of those that should have begun in it.
@@ -45,11 +45,11 @@ pub(super) struct Run {
     pub(super) step: Phase,
     /// Operations that should have begun before the end and had not.
     pub(super) left: u64,
-    pub(super) seconds: Vec<Second>,
+    pub(super) seconds: Vec<WaveSecond>,
 }
 
 impl Run {
-    fn step_seconds(&self) -> &[Second] {
+    fn step_seconds(&self) -> &[WaveSecond] {
         &self.seconds[self.before_s.min(self.seconds.len())..]
     }
 
@@ -61,7 +61,7 @@ impl Run {
 
     /// The effect of the wave on the store, in lines of text.
     pub(super) fn verdict(&self) -> Vec<String> {
-        let most = |of: fn(&Second) -> u64| self.seconds.iter().map(of).max().unwrap_or(0);
+        let most = |of: fn(&WaveSecond) -> u64| self.seconds.iter().map(of).max().unwrap_or(0);
         let budget = self.budget_bytes as f64;
         let waited = self.step_seconds().iter().map(|second| second.waited_s);
         vec![

@@ -2,7 +2,7 @@ use clap::Parser;
 use spillway::Mechanism;
 
 use super::run::run;
-use super::series::{Run, Second};
+use super::series::{Run, WaveSecond};
 use super::{WaveArgs, plot};
 use crate::store::{Done, Pair, SpillwayStores, Store, Stores};
 
@@ -134,7 +134,7 @@ fn a_failure_ends_the_run() {
 
 #[test]
 fn the_verdict_is_about_the_step() {
-    let second = |ended| Second { ended, memory_bytes: ended, ..Second::default() };
+    let second = |ended| WaveSecond { ended, memory_bytes: ended, ..WaveSecond::default() };
     let run = Run {
         budget_bytes: 100,
         before_s: 1,

@@ -7,6 +7,7 @@
 
 mod lanes;
 mod measure;
+mod memory;
 mod timeline;
 
 use std::fmt::Write;
@@ -77,6 +78,7 @@ impl Report<'_> {
                 main.line("p", &[], format_args!("Nothing in data files yet: {names}."));
             }
             self.timeline(main);
+            self.memory_section(main);
         });
     }
 

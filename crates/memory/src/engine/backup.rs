@@ -8,7 +8,7 @@ use spillway_storage::{File, OpenMode};
 
 use super::recover::compacted_name;
 use super::{Inner, MemoryEngine};
-use crate::manifest::{Manifest, NAME};
+use crate::manifest::{INDEX, Manifest, NAME, PAGES, ROWS, file_name};
 use crate::segments::Origin;
 
 /// A file of a pin.
@@ -94,9 +94,9 @@ impl Inner {
             PinnedFile::of(file, false, name)
         };
         for table in &manifest.tables {
-            let pages = table.pages.iter().map(|file| (file.number, "pages"));
-            for (number, kind) in pages.chain([(table.index, "index")]) {
-                files.push(own(format!("{number:016x}.{kind}"))?);
+            let pages = table.pages.iter().map(|file| (file.number, PAGES));
+            for (number, kind) in pages.chain([(table.index, INDEX)]) {
+                files.push(own(file_name(number, kind))?);
             }
         }
         for (handle, origin) in &manifest.segments {
@@ -128,7 +128,7 @@ pub fn is_pinned_name(in_log: bool, name: &str) -> bool {
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     match name.split_once('.') {
         Some((number, "kept")) => in_log && of(number),
-        Some((number, "pages" | "index" | "rows")) => !in_log && of(number),
+        Some((number, PAGES | INDEX | ROWS)) => !in_log && of(number),
         _ => !in_log && name == NAME,
     }
 }

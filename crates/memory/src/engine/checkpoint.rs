@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway_base::clock::Clock;
+use spillway_base::clock::{self, Clock};
 use spillway_base::codec::put_varint;
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use spillway_base::{Csn, Direction, ErrorKind, Result, thread};
 
 use super::Inner;
 use crate::index::Entries;
-use crate::manifest::{Manifest, PageFile, TableFiles};
+use crate::manifest::{INDEX, Manifest, PAGES, PageFile, TableFiles, file_name};
 use crate::pins::Pinned;
 use crate::rows::PAGE_ENTRIES;
 use crate::segments::Home;
@@ -42,6 +42,9 @@ const PLACING_TRIES: usize = 2000;
 pub(super) struct Checkpoints {
     /// The one that an opening would read. Held by who writes the next.
     last: Mutex<Manifest>,
+    /// The same, for those who only look, and when it was written in this opening. Empty if there
+    /// is none.
+    shown: Mutex<Option<(Arc<Manifest>, Option<Duration>)>>,
     /// Its CSN.
     recorded: AtomicU64,
     /// The CSN of the one that this opening read.
@@ -59,6 +62,7 @@ impl Checkpoints {
             opened_at: last.csn,
             files: AtomicU64::new(last.files),
             requested: AtomicU64::new(0),
+            shown: Mutex::new((last.number > 0).then(|| (Arc::new(last.clone()), None))),
             last: Mutex::new(last),
         }
     }
@@ -74,6 +78,20 @@ impl Checkpoints {
     /// The one that an opening would read.
     pub(super) fn last(&self) -> Manifest {
         self.last.lock().clone()
+    }
+
+    /// The one that an opening would read, and its age if this opening wrote it. It does not wait
+    /// for a checkpoint that is being written.
+    pub(super) fn shown(&self) -> Option<(Arc<Manifest>, Option<Duration>)> {
+        let (manifest, written) = self.shown.lock().clone()?;
+        let age = written.map(|written| clock::now().saturating_sub(written));
+        Some((manifest, age))
+    }
+
+    /// Keeps the next checkpoint from being written.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn hold(&self) -> impl Drop + '_ {
+        self.last.lock()
     }
 
     pub(super) fn next_file(&self) -> u64 {
@@ -101,7 +119,7 @@ struct CheckpointSnapshot {
 
 impl Inner {
     pub(super) fn path_of(&self, number: u64, kind: &str) -> PathBuf {
-        self.dir.join(format!("{number:016x}.{kind}"))
+        self.dir.join(file_name(number, kind))
     }
 
     /// The snapshot of the next checkpoint: it is stable, and all commits up to it are placed.
@@ -134,6 +152,8 @@ impl Inner {
             Ok(manifest) => {
                 self.segments.end_checkpoint(manifest.number);
                 self.checkpoints.recorded.fetch_max(csn.0, Ordering::AcqRel);
+                let shown = (Arc::new(manifest.clone()), Some(clock::now()));
+                *self.checkpoints.shown.lock() = Some(shown);
                 *last = manifest;
                 self.counts.checkpoints.fetch_add(1, Ordering::Relaxed);
             }
@@ -227,7 +247,7 @@ impl Inner {
             }
             if file.is_none() {
                 let number = self.checkpoints.next_file();
-                let path = self.path_of(number, "pages");
+                let path = self.path_of(number, PAGES);
                 file = Some((number, Writer::create(&*self.disk, &path, number)?));
             }
             let (_, writer) = file.as_mut().expect("it was created");
@@ -274,7 +294,7 @@ impl Inner {
     /// Writes an index: each key after the bytes that it shares with the one before, with its RID.
     fn write_index(&self, table: &Table) -> Result<(u64, u64)> {
         let number = self.checkpoints.next_file();
-        let mut writer = Writer::create(&*self.disk, &self.path_of(number, "index"), number)?;
+        let mut writer = Writer::create(&*self.disk, &self.path_of(number, INDEX), number)?;
         let (mut entries, mut last, mut keys) = (Entries::default(), None::<Vec<u8>>, 0);
         loop {
             let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -326,7 +346,7 @@ impl Inner {
         for name in self.disk.list(&self.dir)? {
             let Some((number, kind)) = name.split_once('.') else { continue };
             let Ok(number) = u64::from_str_radix(number, 16) else { continue };
-            let of_checkpoint = matches!(kind, "pages" | "index");
+            let of_checkpoint = matches!(kind, PAGES | INDEX);
             // A later checkpoint may be writing files with larger numbers.
             if of_checkpoint && number < manifest.files && named.binary_search(&number).is_err() {
                 self.disk.remove(&self.dir.join(name))?;

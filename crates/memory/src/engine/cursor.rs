@@ -133,7 +133,7 @@ impl MemoryCursor {
                 Seen::Deleted(_) | Seen::Nothing => {}
                 Seen::Place(place) if self.push_held(key, place) => {}
                 Seen::Place(_) if !self.rows.is_empty() => {
-                    // The rows before it can be given without a wait (C4).
+                    // The rows before it can be given without a wait (CURSOR-4).
                     done -= 1;
                     break;
                 }
@@ -252,7 +252,7 @@ impl MemoryCursor {
         if self.given.end == self.rows.len() {
             match self.fill(access) {
                 Ok(()) => {}
-                // What it would wait for may be the row behind those that are gone (C4).
+                // What it would wait for may be the row behind those that are gone (CURSOR-4).
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
                 Err(error) => return Err(error),
             }

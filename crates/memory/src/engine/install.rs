@@ -1,4 +1,7 @@
 //! Installing commits, and learning where they are in the log.
+//!
+//! - **UNPLACED-1 (found).** The thread that learns the place of an installed commit finds all
+//!   versions of the commit, once, and no other commit's. No commit uses the slot in between.
 #![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;
@@ -35,11 +38,11 @@ const REFRESHES_EVERY: u64 = 32;
 /// A commit in so many thins a long chain.
 const THINS_EVERY: u64 = 16;
 
-type Versions = SmallVec<[VersionRef; 4]>;
+pub(super) type Versions = SmallVec<[VersionRef; 4]>;
 
 /// Commits that may be on their way to the log at the same time, before the slower map has to take
 /// them.
-const RING: usize = if cfg!(loom) {
+pub(super) const RING: usize = if cfg!(loom) {
     4
 } else if cfg!(test) {
     64
@@ -80,7 +83,7 @@ impl UnplacedCommits {
         &self.ring[csn.0 as usize % RING]
     }
 
-    fn put(&self, csn: Csn, versions: Versions) {
+    pub(super) fn put(&self, csn: Csn, versions: Versions) {
         let word = match versions.as_slice() {
             [] => return,
             [one] => one.0.as_ptr().expose_provenance() as u64,
@@ -99,7 +102,7 @@ impl UnplacedCommits {
     }
 
     /// Takes the versions of a commit. Only one thread at a time takes any.
-    fn take(&self, csn: Csn, pin: &Pin<'_>, store: &Store) -> Versions {
+    pub(super) fn take(&self, csn: Csn, pin: &Pin<'_>, store: &Store) -> Versions {
         let slot = self.slot(csn);
         let word = slot.load(Ordering::Acquire);
         if word != 0 && csn_in(word, pin, store) == csn {

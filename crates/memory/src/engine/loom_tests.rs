@@ -1,19 +1,22 @@
 //! An entry in every order of the steps of those who change it (ROWS-2, CHAIN-1 to CHAIN-3,
-//! MEMORY-1, MEMORY-2).
+//! MEMORY-1, MEMORY-2). The ring of commits without places beside those who add to it (UNPLACED-1).
 
 use std::path::Path;
 use std::sync::Arc;
 
 use spillway_base::budget::Budget;
 use spillway_base::engine::{Access, Found, Horizon};
+use spillway_base::sync::atomic::{AtomicBool, Ordering};
 use spillway_base::sync::{Arc as LoomArc, model, thread};
 use spillway_base::{Csn, EngineKind, TableId};
 use spillway_storage::plog::KeptFiles;
 use spillway_storage::sim::SimDisk;
 
+use super::install::{RING, Versions};
 use super::{Inner, MemoryEngine, MemorySettings};
+use crate::store::VersionRef;
 use crate::table::Table;
-use crate::version::{Content, Place, Target};
+use crate::version::{Content, Fields, InBatch, Place, Target, Word};
 
 /// All is stable, and nobody reads at less.
 struct AllStable;
@@ -171,5 +174,59 @@ fn loom_an_update_beside_collection_keeps_the_newest() {
             world.put(3, Some(b"3"));
         });
         assert_eq!(world.get(), Some((Found::Value(Csn(3)), b"3".to_vec())));
+    });
+}
+
+impl World {
+    /// Adds a commit with so many versions to the ring, as the end of its install does.
+    fn add_unplaced(&self, csn: Csn, versions: u32) {
+        let make = |offset| {
+            let place = Err(InBatch { offset, class: 40 });
+            let content = Content::Value(b"v");
+            let fields = Fields { csn, table: 1, slot: 0, place, content, next: Word::EMPTY };
+            VersionRef(self.inner.store.make(&fields))
+        };
+        let versions: Versions = (0..versions).map(make).collect();
+        self.inner.unplaced.put(csn, versions);
+    }
+
+    /// The CSNs of the versions that the engine finds when it learns the place of a commit.
+    fn take_unplaced(&self, csn: Csn) -> Vec<Csn> {
+        let pin = self.inner.store.pin();
+        let taken = self.inner.unplaced.take(csn, &pin, &self.inner.store);
+        taken.iter().map(|version| self.inner.store.version(version.0, &pin).csn()).collect()
+    }
+}
+
+/// Three commits share a slot of the ring. Two threads install two of them late, beside the thread
+/// that learns the places. That thread learns a place only after the commit is stable, and finds
+/// exactly the versions of the commit.
+#[test]
+fn loom_unplaced_1_a_slot_is_not_used_again_before_its_commit_was_told_of() {
+    model(3, || {
+        let world = world(false);
+        let commits = [(1, 1), (1 + RING as u64, 2), (1 + 2 * RING as u64, 1)];
+        let [first, late @ ..] = commits;
+        world.add_unplaced(Csn(first.0), first.1);
+        let stable = late.map(|_| LoomArc::new(AtomicBool::new(false)));
+        let mut threads = Vec::new();
+        for (number, ((csn, versions), stable)) in late.into_iter().zip(&stable).enumerate() {
+            let (world, stable) = (world.clone(), stable.clone());
+            threads.push(thread::spawn(move || {
+                spillway_reclaim::epochs::go_by(number + 1);
+                world.add_unplaced(Csn(csn), versions);
+                stable.store(true, Ordering::Release);
+            }));
+        }
+        let take = |(csn, versions): (u64, u32)| {
+            let found = world.take_unplaced(Csn(csn));
+            assert_eq!(found, vec![Csn(csn); versions as usize], "UNPLACED-1");
+        };
+        take(first);
+        let told = stable.map(|stable| stable.load(Ordering::Acquire));
+        late.into_iter().zip(told).filter(|(_, told)| *told).for_each(|(commit, _)| take(commit));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        late.into_iter().zip(told).filter(|(_, told)| !told).for_each(|(commit, _)| take(commit));
+        assert_eq!(world.inner.unplaced.len(), 0);
     });
 }

@@ -17,7 +17,9 @@
 //! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
 //!   are alive in them, and a fixed rest. Those without rows are released after the next
 //!   checkpoint, and take at most a quarter of that until then. It comes without commits, too.
-//! - **MEMORY-5 (reads beside statements).** A read of an evicted row that a statement begins (E12)
+//! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
+//!   that commits which are admitted beside each other fit together.
+//! - **MEMORY-6 (reads beside statements).** A read of an evicted row that a statement begins (E12)
 //!   ends in a record that the statement's next get finds (LOG-ROW-3), or in a failure that it
 //!   meets (LOG-ROW-5), whatever becomes of the row meanwhile. A statement comes again more than
 //!   once for one row only if the row was moved or evicted again in between.
@@ -28,6 +30,7 @@ mod collect;
 mod compact;
 mod cursor;
 mod evict;
+mod inspect;
 mod install;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -48,7 +51,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use spillway_base::batch::WriteBatch;
-use spillway_base::budget::{Budget, Use};
+use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
@@ -223,21 +226,17 @@ impl Engine for MemoryEngine {
         EngineKind::Memory
     }
 
-    fn admit(&self, bytes: usize) -> Result<()> {
+    fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
         self.0.health()?;
-        // Only that it fits now: the memory is charged as it is taken.
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
-        if budget.used() + bytes <= budget.limit() {
-            return Ok(());
-        }
         for _ in 0..ROOM_TRIES {
-            if budget.try_charge(Use::Rows, bytes).is_ok() {
-                return Ok(());
+            if let Ok(kept) = budget.try_charge(Use::Rows, bytes) {
+                return Ok(Some(kept));
             }
             // Commits that are on their way to the log cannot be evicted yet.
             thread::blocking(|| Clock::system().sleep(ROOM_NAP));
         }
-        budget.try_charge(Use::Rows, bytes).map(drop)
+        budget.try_charge(Use::Rows, bytes).map(Some)
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {

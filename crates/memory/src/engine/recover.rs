@@ -24,7 +24,7 @@ use super::work::Work;
 use super::{Counts, Inner, MemoryEngine, MemorySettings, Tables};
 use crate::index::NodeMemory;
 use crate::log_reads::LogReads;
-use crate::manifest::{Manifest, TableFiles};
+use crate::manifest::{Manifest, ROWS, TableFiles, file_name};
 use crate::pins::Pins;
 use crate::rid::Rid;
 use crate::rows::PAGE_ENTRIES;
@@ -43,7 +43,7 @@ struct Files {
 }
 
 pub(super) fn compacted_name(number: u64) -> String {
-    format!("{number:016x}.rows")
+    file_name(number, ROWS)
 }
 
 impl CompactedFiles for Files {

@@ -17,9 +17,10 @@ use spillway_storage::plog::KeptFiles;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
-use super::{MemoryEngine, MemorySettings};
+use super::{MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
+mod inspect;
 mod reads;
 
 const LOG: &str = "/log";
@@ -625,6 +626,20 @@ fn memory_is_waited_for_while_commits_are_not_placed() {
         fits
     });
     assert_eq!((waited, looks), (false, 4), "all is placed");
+}
+
+/// MEMORY-5: of two commits that fit, but not together, the second waits for the first one's room.
+#[test]
+fn memory_5_admitted_commits_fit_together() {
+    let world = World::new(7);
+    let (engine, budget) = (&world.engine, &world.engine.0.budget);
+    let bytes = (budget.limit() - budget.used()) / MEMORY_PER_BYTE / 2 + 1;
+    let first = engine.admit(bytes).unwrap();
+    let refused = engine.admit(bytes).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MemoryFull);
+    drop(first);
+    drop(engine.admit(bytes).unwrap());
+    assert!(budget.used() <= budget.limit() / 2);
 }
 
 /// PINS-3: while a checkpoint holds the watermark, a deletion that it has written keeps its key in

@@ -49,8 +49,8 @@ fn regions_that_are_free_are_kept_as_far_as_the_pool_may_spare() {
     drop(again);
 }
 
-/// What is free of one size becomes memory for the others as they need it, and what is held
-/// stays as it is.
+/// Free pages of one size become memory for the other sizes as those need it. Pages in use keep
+/// their contents.
 #[test]
 fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
     let budget = Budget::new(64 << 20);
@@ -148,8 +148,8 @@ fn pages_of_large_regions_are_as_all_others() {
     assert_eq!(budget.used(), 0);
 }
 
-/// Who takes one page of a size at a time, and gives it back, does not have the system clear a
-/// large page for each.
+/// A user that takes and returns one page at a time does not make the system clear a large page for
+/// each.
 #[test]
 fn a_large_region_that_is_free_serves_again() {
     let budget = Budget::new(usize::MAX);

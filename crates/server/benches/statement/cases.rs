@@ -10,7 +10,7 @@ use spillway_sql::Instance;
 /// A statement, prepared or as text.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// What is prepared; none for what has no statement.
+    /// The prepared statement; empty if the command has none.
     sql: &'static str,
     /// Writes the command for a key whose turn it is for so many times; of a prepared statement,
     /// what follows its number.
@@ -34,7 +34,7 @@ fn put_types(out: &mut Vec<u8>, types: &[[u8; 2]]) {
     types.iter().for_each(|ty| out.extend_from_slice(ty));
 }
 
-/// A text of so many digits that a number decides, as sysbench's are.
+/// Appends `len` digits that `seed` decides, like sysbench's texts.
 fn put_digits(out: &mut Vec<u8>, mut seed: u32, len: usize) {
     for at in 0..len {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

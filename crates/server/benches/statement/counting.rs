@@ -20,8 +20,8 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes to the system's allocator as it came, and so keeps its contract. What is
-// counted is a number in the thread's own memory, which has no destructor and asks for no memory.
+// SAFETY: every call goes to the system's allocator as it came, and so keeps its contract. The
+// counter is a number in the thread's own memory, which has no destructor and asks for no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();

@@ -99,8 +99,8 @@ fn bench(args: &Args) {
         .map(|case| (case, Prepared::new(&instance, case, args.rows), Vec::new()))
         .collect();
     for (_, prepared, _) in &mut clients {
-        // What is kept from one run to the next is there, all rows' blocks are, and those rows that
-        // come in by themselves.
+        // The warm-up leaves in memory what runs share, the blocks of all rows, and the rows that
+        // the row cache admits.
         warm(prepared, 3 * args.rows);
     }
     valgrind::begin();
@@ -163,6 +163,6 @@ fn test() {
 }
 
 fn main() {
-    // What a test run is told is for another harness.
+    // The arguments of a test run are for another harness.
     if std::env::args().any(|arg| arg == "--bench") { bench(&Args::parse()) } else { test() }
 }

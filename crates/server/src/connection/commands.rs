@@ -6,7 +6,7 @@ use spillway_base::thread;
 use spillway_sql::{ResultColumn, Session, SqlError};
 use spillway_types::{Collation, ColumnType};
 
-use super::{Connection, Next, Statement, no_memory, tell};
+use super::{AfterCommand, Connection, Statement, no_memory, tell};
 use crate::auth::{self, NATIVE};
 use crate::capabilities as can;
 use crate::codec::Take;
@@ -34,8 +34,9 @@ fn unknown_statement(id: u32, place: &str) -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Refuses a command of which only the first bytes are there. What is never answered must not
-    /// be now: the client would take that for the answer to its next command.
+    /// Refuses a command of which only the first bytes are there. A command that never has an
+    /// answer must have none here either: the client would take it for the answer to its next
+    /// command.
     pub(super) fn does_not_fit(&mut self, first: &[u8]) -> io::Result<()> {
         let id = Take(first.get(1..).unwrap_or_default()).u32();
         match (first.first(), id) {
@@ -50,10 +51,10 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    pub(super) fn command(&mut self, payload: &[u8]) -> io::Result<Next> {
+    pub(super) fn command(&mut self, payload: &[u8]) -> io::Result<AfterCommand> {
         let Some((&command, rest)) = payload.split_first() else {
             self.error(&malformed())?;
-            return Ok(Next::Command);
+            return Ok(AfterCommand::Command);
         };
         // The session says so itself of statements.
         if !matches!(command, 0x01 | 0x03 | 0x0E | 0x17..=0x1A) || payload.len() > BRIEF {
@@ -61,7 +62,7 @@ impl<T: Transport> Connection<T> {
         }
         match command {
             // COM_QUIT
-            0x01 => return Ok(Next::End),
+            0x01 => return Ok(AfterCommand::End),
             // COM_INIT_DB
             0x02 => {
                 let used = self.session.use_database(&String::from_utf8_lossy(rest));
@@ -128,7 +129,7 @@ impl<T: Transport> Connection<T> {
             }
             _ => self.error(&unknown_command())?,
         }
-        Ok(Next::Command)
+        Ok(AfterCommand::Command)
     }
 
     fn query(&mut self, sql: &[u8]) -> io::Result<()> {
@@ -146,7 +147,7 @@ impl<T: Transport> Connection<T> {
         self.run(None, |session, sink| session.query(sql, sink))
     }
 
-    /// Goes on with the statement that was left.
+    /// Resumes the statement that was left.
     pub(super) fn resume(&mut self) -> io::Result<()> {
         self.run(self.left, |session, sink| session.resume(sink))
     }
@@ -226,10 +227,10 @@ impl<T: Transport> Connection<T> {
         self.end()
     }
 
-    fn change_user(&mut self, rest: &[u8]) -> io::Result<Next> {
+    fn change_user(&mut self, rest: &[u8]) -> io::Result<AfterCommand> {
         let Some(mut hello) = auth::read_change_user(rest, self.capabilities) else {
             self.error(&malformed())?;
-            return Ok(Next::End);
+            return Ok(AfterCommand::End);
         };
         // It answers the greeting's nonce, which is long known: where it can be asked anew it is.
         let able = self.capabilities & can::PLUGIN_AUTH != 0;
@@ -242,19 +243,20 @@ impl<T: Transport> Connection<T> {
         {
             proved = Ok(Err(error));
         }
-        // Whichever account it becomes, the place that it has in this one's is free.
+        // The session gives up its place among its account's connections, whichever account it
+        // changes to.
         self.session.disconnect();
         let connect = |account| self.shared.instance.connect(&account, &host, self.peer.id);
         let session = match proved.map(|proved| proved.and_then(connect)) {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => {
                 self.error(&error)?;
-                return Ok(Next::End);
+                return Ok(AfterCommand::End);
             }
             Err(ReadError::Io(error)) => return Err(error),
             Err(why) => {
                 tell(&mut self.packets, &why)?;
-                return Ok(Next::End);
+                return Ok(AfterCommand::End);
             }
         };
         self.session = session;
@@ -262,7 +264,7 @@ impl<T: Transport> Connection<T> {
         self.statements.clear();
         self.prepare_session()?;
         let welcome = self.welcome(hello.database.as_deref(), hello.collation)?;
-        Ok(if welcome { Next::Command } else { Next::End })
+        Ok(if welcome { AfterCommand::Command } else { AfterCommand::End })
     }
 }
 /// Prepared statements.

@@ -24,7 +24,7 @@ use crate::results::{put_error, put_ok};
 use crate::server::Shared;
 use crate::transport::{Security, Transport};
 
-/// What is kept of a prepared statement.
+/// The state of a prepared statement.
 struct Statement {
     params: usize,
     bound: Bound,
@@ -66,18 +66,18 @@ struct Connection<T> {
 
 /// How a client's last command left it.
 #[derive(PartialEq, Eq)]
-enum Next {
+enum AfterCommand {
     Command,
     End,
 }
 
-/// What is to be done about a client next.
+/// A client's next step.
 pub(crate) enum Step {
     /// Its next command may be here.
     Again,
     /// Nothing, before something comes from it, or until this time of [`clock::now`].
     Waits(Duration),
-    /// It is to be told the outcome of its commit, before anything else: [`Client::committed`].
+    /// The worker first sends the client the outcome of its commit: [`Client::committed`].
     Commits(CommitFuture),
     /// Its statement waits for a row: it goes on once its waker was called, or this time has come.
     Locked(Duration),
@@ -88,7 +88,7 @@ pub(crate) enum Step {
 }
 
 /// How far a client has come.
-enum Stage<T> {
+enum ClientStage<T> {
     Greeted(Box<Packets<T>>, Nonce),
     Known(Box<Connection<T>>),
     Gone,
@@ -96,7 +96,7 @@ enum Stage<T> {
 
 /// A client, served step by step: the caller does not wait for it between its commands.
 pub(crate) struct Client<T> {
-    stage: Stage<T>,
+    stage: ClientStage<T>,
     shared: Arc<Shared>,
     peer: Peer,
     waker: Waker,
@@ -117,8 +117,8 @@ impl<T: Transport> Client<T> {
         let budget = shared.instance.database().budget().clone();
         let mut packets = Packets::new(transport, LOGIN_PACKET_MAX, budget);
         let stage = match greet(&mut packets, &shared, &peer) {
-            Ok(nonce) => Stage::Greeted(Box::new(packets), nonce),
-            Err(_) => Stage::Gone,
+            Ok(nonce) => ClientStage::Greeted(Box::new(packets), nonce),
+            Err(_) => ClientStage::Gone,
         };
         Client { stage, shared, peer, waker, deadline }
     }
@@ -131,15 +131,15 @@ impl<T: Transport> Client<T> {
     /// Its bytes; none once it has gone.
     pub(crate) fn transport(&mut self) -> Option<&mut T> {
         match &mut self.stage {
-            Stage::Greeted(packets, _) => Some(packets.transport()),
-            Stage::Known(connection) => Some(connection.packets.transport()),
-            Stage::Gone => None,
+            ClientStage::Greeted(packets, _) => Some(packets.transport()),
+            ClientStage::Known(connection) => Some(connection.packets.transport()),
+            ClientStage::Gone => None,
         }
     }
 
     /// Whether the beginning of a command has come, and not its end.
     pub(crate) fn is_in_command(&self) -> bool {
-        matches!(&self.stage, Stage::Known(connection) if connection.packets.has_begun())
+        matches!(&self.stage, ClientStage::Known(connection) if connection.packets.has_begun())
     }
 
     /// Something has come from it, and nothing will after that where it has `ended`.
@@ -152,10 +152,10 @@ impl<T: Transport> Client<T> {
     /// Runs its next command, if that is here; before, learns who it is, for which something must
     /// have come.
     pub(crate) fn step(&mut self) -> Step {
-        match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Greeted(packets, nonce) => match self.log_in(*packets, nonce) {
+        match std::mem::replace(&mut self.stage, ClientStage::Gone) {
+            ClientStage::Greeted(packets, nonce) => match self.log_in(*packets, nonce) {
                 Some(connection) => {
-                    self.stage = Stage::Known(Box::new(connection));
+                    self.stage = ClientStage::Known(Box::new(connection));
                     Step::Again
                 }
                 None => {
@@ -163,12 +163,12 @@ impl<T: Transport> Client<T> {
                     Step::End
                 }
             },
-            Stage::Known(mut connection) => {
+            ClientStage::Known(mut connection) => {
                 let step = connection.step();
-                self.stage = Stage::Known(connection);
+                self.stage = ClientStage::Known(connection);
                 self.unless_lost(step)
             }
-            Stage::Gone => {
+            ClientStage::Gone => {
                 self.shared.counters.aborted_connects.add();
                 Step::End
             }
@@ -178,19 +178,19 @@ impl<T: Transport> Client<T> {
     /// Tells it the outcome of its commit.
     pub(crate) fn committed(&mut self, outcome: Result<(), SqlError>) -> Step {
         match &mut self.stage {
-            Stage::Known(connection) => {
+            ClientStage::Known(connection) => {
                 let step = connection.committed(outcome);
                 self.unless_lost(step)
             }
-            Stage::Greeted(..) | Stage::Gone => Step::End,
+            ClientStage::Greeted(..) | ClientStage::Gone => Step::End,
         }
     }
 
     /// Its answer, after [`Step::Answers`].
     pub(crate) fn pending_send(&self) -> Option<PendingSend<'_>> {
         match &self.stage {
-            Stage::Known(connection) => connection.packets.pending_send(),
-            Stage::Greeted(..) | Stage::Gone => None,
+            ClientStage::Known(connection) => connection.packets.pending_send(),
+            ClientStage::Greeted(..) | ClientStage::Gone => None,
         }
     }
 
@@ -198,18 +198,18 @@ impl<T: Transport> Client<T> {
     /// rest, or meets why it cannot be.
     pub(crate) fn posted(&mut self, sent: Result<usize, Errno>) -> bool {
         match &mut self.stage {
-            Stage::Known(connection) => {
+            ClientStage::Known(connection) => {
                 connection.answered = !connection.packets.posted(sent);
                 !connection.answered
             }
-            Stage::Greeted(..) | Stage::Gone => false,
+            ClientStage::Greeted(..) | ClientStage::Gone => false,
         }
     }
 
     /// Lets go of it, because the time that it waited until has come.
     pub(crate) fn expire(&mut self) -> Step {
         match &mut self.stage {
-            Stage::Known(connection) => {
+            ClientStage::Known(connection) => {
                 let why = if connection.begun { ReadError::Stalled } else { ReadError::Silent };
                 connection.packets.answer_early();
                 // A client that does not receive it finds the connection closed.
@@ -218,7 +218,7 @@ impl<T: Transport> Client<T> {
                 Step::End
             }
             // Reading says that there is no time left.
-            Stage::Greeted(..) | Stage::Gone => self.step(),
+            ClientStage::Greeted(..) | ClientStage::Gone => self.step(),
         }
     }
 
@@ -273,8 +273,8 @@ fn no_memory() -> SqlError {
 }
 
 impl<T: Transport> Connection<T> {
-    /// Begins the session of a client that is known. `None` where its account has no more
-    /// connections, or it asks for a database that it cannot have, and was told.
+    /// Begins the session of a client that is known. `None` if its account has no more connections,
+    /// or if it asks for a database that it cannot have; the client has the error then.
     fn begin(
         mut packets: Packets<T>,
         shared: Arc<Shared>,
@@ -385,8 +385,8 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Runs the client's next command, if it is here, or goes on with the one that waits. An error
-    /// where the client went without saying so.
+    /// Runs the client's next command, if it is here, or resumes the one that waits. Returns an
+    /// error if the client closed the connection without a command to quit.
     fn step(&mut self) -> Result<Step, ReadError> {
         if self.session.waits_until().is_some() {
             self.resume()?;
@@ -407,7 +407,7 @@ impl<T: Transport> Connection<T> {
         let mut payload = std::mem::take(&mut self.payload);
         match self.packets.read(&mut payload) {
             Ok(()) => {
-                if self.command(&payload)? == Next::End {
+                if self.command(&payload)? == AfterCommand::End {
                     self.packets.send()?;
                     return Ok(Step::End);
                 }
@@ -425,7 +425,7 @@ impl<T: Transport> Connection<T> {
         self.ran()
     }
 
-    /// What is to be done after a command has run.
+    /// The step after a command has run.
     fn ran(&mut self) -> Result<Step, ReadError> {
         if let Some(until) = self.session.waits_until() {
             return Ok(Step::Locked(until));

@@ -20,8 +20,8 @@ pub(crate) const PIECES: usize = 2;
 /// A chunk's length, in digits, and what ends that.
 const LENGTH: usize = 10;
 
-/// Takes a page from who makes it. What is not finished is cut off where it ends, and its client
-/// can tell.
+/// Takes a page from its maker. A page that is dropped unfinished is cut off there, and its client
+/// can see that.
 pub(crate) struct Outlet {
     /// `None` where nobody takes more.
     pieces: Option<SyncSender<Vec<u8>>>,
@@ -64,14 +64,14 @@ impl Outlet {
         self.send(whole.into_bytes());
     }
 
-    /// Begins a page. What is written from then on is its body.
+    /// Begins a page. All later writes are its body.
     pub(crate) fn begin(&mut self, status: &str, content_type: &str) {
         let more = if self.is_chunked { "Transfer-Encoding: chunked\r\n" } else { "" };
         self.send(head(status, content_type, more).into_bytes());
     }
 
-    /// Ends a page that was begun. Whoever makes it holds nothing for it any more, as its client
-    /// may ask again at once.
+    /// Ends a page that was begun. Its maker must have released what it held for the page: the
+    /// client may ask again at once.
     pub(crate) fn finish(mut self) {
         self.flush();
         self.permit = None;
@@ -130,7 +130,8 @@ impl fmt::Write for Outlet {
 
 impl Drop for Outlet {
     fn drop(&mut self) {
-        // In this order: who is told finds the end, and whoever finds it may ask again.
+        // The order matters: the desk finds the end once it is woken, and a client that finds the
+        // end may ask again.
         self.permit = None;
         self.pieces = None;
         self.tell();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::dedicated_worker::Calm;
+use super::dedicated_clients::Calm;
 use crate::admission::Slot;
 use crate::connection::Client;
 use crate::transport::Socket;

@@ -14,19 +14,10 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use spillway_base::clock;
 
-use super::{BACKLOG, LOOKS_SOON, Pool, STEPS_BACK};
+use super::{BACKLOG, BELL, LOOKS_SOON, Pool, READS, STEPS_BACK};
 
 /// Events that a worker takes from epoll at once while no other worker sleeps there.
 const EVENTS: usize = 32;
-
-/// The event of the bell, in place of a connection's id.
-pub(super) const BELL: u64 = u64::MAX;
-
-/// The event of finished reads, in place of a connection's id.
-pub(super) const READS: u64 = u64::MAX - 1;
-
-/// How long a suspended statement's read waits for others, so that the device gets them together.
-pub(super) const GATHER: Duration = Duration::from_micros(50);
 
 /// A start of the first read so early that every worker submits the reads at once.
 const LONG_AGO_NS: u64 = 1;

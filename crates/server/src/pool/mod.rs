@@ -71,6 +71,7 @@
 
 mod commits;
 mod connection_slot;
+mod dedicated_clients;
 mod dedicated_worker;
 mod events;
 mod response_batch;
@@ -100,8 +101,7 @@ use spillway_base::{clock, thread};
 
 use self::commits::Commits;
 use self::connection_slot::{ConnectionSlot, ConnectionState};
-use self::dedicated_worker::DedicatedWorkers;
-use self::events::{BELL, GATHER, READS};
+use self::dedicated_clients::DedicatedWorkers;
 use self::thread_pool::ThreadPool;
 use self::timer::Timer;
 use self::work_queue::{Item, WorkQueue};
@@ -109,6 +109,18 @@ use crate::admission::Slot;
 use crate::server::Shared;
 use crate::transport::Socket;
 use crate::vanished::Vanished;
+
+/// The event of the bell, in place of a connection's id.
+const BELL: u64 = u64::MAX;
+
+/// The event of finished reads, in place of a connection's id.
+const READS: u64 = u64::MAX - 1;
+
+/// How long a suspended statement's read waits for others, so that the device gets them together.
+const GATHER: Duration = Duration::from_micros(50);
+
+/// The events of a client that epoll reports.
+const HEARD: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// Queued responses from which on another worker is woken.
 const SHARE_AT: usize = 4;
@@ -226,7 +238,7 @@ impl Pool {
             Arc::new(ConnectionSlot::new(id, ConnectionState::Came { socket, address, slot }));
         self.connections.write().insert(id, connection.clone());
         let id_of_event = EventData::new_u64(id);
-        if let Err(error) = epoll::add(&self.epoll, &*raw, id_of_event, dedicated_worker::HEARD) {
+        if let Err(error) = epoll::add(&self.epoll, &*raw, id_of_event, HEARD) {
             self.leave(&connection);
             return Err(error.into());
         }
@@ -404,7 +416,7 @@ impl Pool {
                 Item::Answer(connection, outcome) => (connection, Some(outcome)),
                 Item::Command(connection) => (connection, None),
             };
-            self.dedicated.note_asked(&connection, since);
+            self.dedicated.note_asked(&connection.calm, since);
             self.serve(connection, outcome);
             let now = clock::now();
             if now >= since + BRIEF_FOR {

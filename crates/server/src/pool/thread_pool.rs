@@ -17,7 +17,7 @@ use spillway_base::thread::JoinHandle;
 const SPARE_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-struct State {
+struct ThreadPoolState {
     spare: usize,
     /// Spare ones that were called and have not come yet.
     called: usize,
@@ -34,7 +34,7 @@ pub(super) struct ThreadPool {
     waiting: AtomicUsize,
     /// A copy of `state.ending` that is read without the lock.
     ending: std::sync::atomic::AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<ThreadPoolState>,
     call: Condvar,
 }
 

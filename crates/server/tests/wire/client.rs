@@ -105,7 +105,7 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
 pub(crate) struct Options {
     pub(crate) user: &'static str,
     pub(crate) password: &'static str,
-    /// What is sent for it where it is asked for as it is, and another than it is.
+    /// Sent in place of `password` when the server asks for the password itself.
     pub(crate) password_sent: Option<&'static [u8]>,
     pub(crate) database: Option<&'static str>,
     pub(crate) plugin: Option<&'static str>,

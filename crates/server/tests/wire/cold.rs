@@ -41,7 +41,8 @@ fn cold_for(
     lone: bool,
 ) -> TestServer {
     let settings = ServerSettings { workers, ..ServerSettings::default() };
-    // What is changed is on the device after a flush, whatever is remembered of reads before.
+    // Changed rows are on the device only after a flush, although reads before may have cached
+    // them.
     let mut without = vec![Mechanism::RowCache];
     // Else a statement is left for its read whether or not another worker sleeps, of which there
     // may be one since somebody waited.
@@ -143,8 +144,8 @@ fn a_read_hangs(overlaps: bool, direct: bool) {
     assert_eq!(other.run("SELECT n FROM w").one(), "7");
 }
 
-/// Who waits for the first of several rows, or for what the others lack, which is read at once,
-/// keeps nobody else waiting.
+/// A statement that waits for the first of several rows, or for the blocks of the others, which it
+/// reads together, keeps no other client waiting.
 #[test]
 fn a_statement_that_reads_many_rows_at_once_keeps_nobody_else_waiting() {
     for (engine, direct) in [("TIERED", false), ("TIERED", true), ("MEMORY_OPTIMIZED", false)] {
@@ -169,7 +170,7 @@ fn a_statement_that_reads_many_rows_at_once_keeps_nobody_else_waiting() {
     }
 }
 
-/// Whatever looks rows up, and whatever became of it before.
+/// Statements of every kind that look rows up.
 #[test]
 fn who_waits_for_a_device_costs_no_thread() {
     for engine in ENGINES {
@@ -208,7 +209,7 @@ fn who_waits_for_a_device_costs_no_thread() {
     }
 }
 
-/// What a read meets, its client is told: the same as without.
+/// A client gets the same error from a failed read whether or not the worker left the statement.
 #[test]
 fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
     for (engine, extensions) in ENGINES.into_iter().zip([&["data"][..], &["plog", "kept"]]) {
@@ -239,7 +240,8 @@ fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
     }
 }
 
-/// Z7: whether the first one waits with its thread or is left, whoever comes meanwhile is served.
+/// ASYNC-READ-7: whether the first one waits with its thread or is left, whoever comes meanwhile is
+/// served.
 #[test]
 fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     for engine in ENGINES {

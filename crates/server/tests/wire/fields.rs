@@ -1,6 +1,5 @@
-//! Columns of rows that go to the client as they are stored are told as values are (R1 of the
-//! queries' `take`), byte for byte, whatever they are and whichever version of their table's schema
-//! their rows are of.
+//! Columns that the server sends to the client as they are stored have the same bytes as decoded
+//! values (ROW-SINK-1), for all types, and for rows of every version of their table's schema.
 
 use spillway::{Database, Mechanism, Settings};
 use spillway_server::Loopback;

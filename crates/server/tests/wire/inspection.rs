@@ -1,4 +1,4 @@
-//! What is stored, told over HTTP by a server that goes on meanwhile.
+//! Pages about the stored data, over HTTP, while the server serves clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

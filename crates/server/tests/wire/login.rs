@@ -1,4 +1,4 @@
-//! Who gets in, and as whom.
+//! Which clients can log in, and as which account.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn with_users() -> TestServer {
 fn both_plugins_let_in_those_who_know_the_password() {
     let server = with_users();
     for user in ["native", "caching"] {
-        // Whatever plugin the client begins with.
+        // The client may begin with any plugin.
         for plugin in [NATIVE, CACHING, "dialog"] {
             let options = |password| Options {
                 plugin: Some(plugin),
@@ -336,7 +336,8 @@ fn a_fast_answer_is_enough_once_the_password_was_seen() {
     assert_eq!(login("other"), Ok(false));
 }
 
-/// CACHING-1: over an open network a password is taken by the key that was told, and not in clear.
+/// CACHING-1: over an open network the server takes a password encrypted by its public key, and not
+/// in clear.
 #[test]
 fn a_password_in_clear_is_refused_over_an_open_network() {
     let server = with_users();

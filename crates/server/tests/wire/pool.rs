@@ -89,8 +89,8 @@ fn a_commit_is_read_though_everybody_waits_for_it() {
     }
 }
 
-/// Whoever waits for a row costs no thread, whatever its statement is, and is served in the order
-/// of arrival.
+/// A client that waits for a row takes no thread, for every kind of statement. The clients get the
+/// row in the order of arrival.
 #[test]
 fn a_row_that_everybody_wants_takes_no_threads() {
     let server = one_worker();
@@ -148,8 +148,8 @@ fn a_row_that_everybody_wants_takes_no_threads() {
     assert_eq!(root.run("SELECT COUNT(*) FROM order_of WHERE at <> who + 1").one(), "0");
 }
 
-/// Who goes while it stands in line is in nobody's way; and an end of the server is not held up by
-/// those who stand there.
+/// A client that goes while it waits for a row delays no other, and waiting clients do not delay
+/// the server's end.
 #[test]
 fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     let server = one_worker();
@@ -174,7 +174,7 @@ fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     for client in &mut waiting {
         assert_eq!(client.answer().affected(), 1);
     }
-    // What had come from the one that went was begun, as it is by whoever goes without a word.
+    // The server ran the statement of the client that went: its command had arrived.
     until(|| root.run("SELECT n FROM t").one() == "4");
     holder.run("BEGIN");
     holder.run(update);
@@ -183,8 +183,8 @@ fn a_line_for_a_row_is_left_by_those_who_go_and_by_all_at_the_end() {
     drop(waiting);
 }
 
-/// Whoever gave a row away goes on with something long: the one who got the row does not wait for
-/// that.
+/// The client that releases a row runs a long statement next. The client that got the row does not
+/// wait for that.
 #[test]
 fn a_row_is_not_kept_by_what_follows_its_release() {
     let server = one_worker();
@@ -238,7 +238,7 @@ fn waits_of_every_kind_leave_their_place_and_end_when_they_are_to() {
     send(&mut late, waits[0]);
     until(|| running(&mut root, waits[0]) == 1);
     root.run(format!("KILL {id}"));
-    // It is told that it was interrupted, or finds the connection closed.
+    // The client gets the error that it was interrupted, or finds the connection closed.
     while late.packet().is_some() {}
     holder.run("COMMIT");
     assert_eq!(root.run("SELECT n FROM t").one(), "1");

@@ -14,7 +14,7 @@ fn server(together: bool) -> TestServer {
     let settings = ServerSettings { workers: 1, ..ServerSettings::default() };
     let mut database = Settings::default();
     database.without.extend((!together).then_some(Mechanism::AnswerBatches));
-    // Clients that are stayed with are answered by themselves.
+    // A dedicated worker sends each answer by itself, so there is none here.
     database.without.push(Mechanism::StickyWorkers);
     let server = TestServer::with(settings, database);
     let mut client = server.client();
@@ -114,7 +114,8 @@ fn response_batch_3_who_does_not_take_its_answers_keeps_nobody_waiting() {
     assert_eq!(slow.answer().one(), "7");
 }
 
-/// One that goes before it is answered is let go of, whatever it was answered with.
+/// The server closes the connection of a client that goes before its answer, whatever the answer
+/// is.
 #[test]
 fn who_has_gone_is_let_go_of() {
     let server = server(true);

@@ -36,7 +36,7 @@ pub struct Life {
     pub ledger: Arc<Ledger>,
     /// When it began.
     pub began: Duration,
-    /// What was seen so far. Held between no two scheduling points.
+    /// The observations so far. The lock is not held across scheduling points.
     pub seen: Mutex<Seen>,
 }
 
@@ -54,7 +54,7 @@ pub struct Seen {
 }
 
 impl Life {
-    /// What was seen so far.
+    /// The observations so far.
     pub fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

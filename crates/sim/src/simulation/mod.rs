@@ -8,7 +8,7 @@
 //! [`client`] the transactions (or [`sql`] the sessions, with `own` tables), [`oracle`] judges
 //! them, [`runner`] runs histories by the thousand and shrinks one that fails.
 //!
-//! # What is simulated
+//! # The simulated parts
 //!
 //! - **SIMULATION-1 (replay).** A seed fixes a history: its shape, the order of its tasks, its
 //!   faults, and every byte on its disk. Two runs of a seed report the same trace.
@@ -21,7 +21,7 @@
 //!   the life before are still there. Operations fail, writes are short, disks are full, syncs
 //!   fail, several times in a life, and openings are crashed and fail like anything else.
 //!
-//! # What is checked
+//! # Checks
 //!
 //! Commits carry their place in the one order of commits (CSN), so the model knows the state at
 //! every CSN: no search for an order is needed.
@@ -54,7 +54,7 @@
 //! - **SIMULATION-11 (backups).** The last backup of a life, taken beside clients, restores to the
 //!   state at its last commit. It has every commit that was acknowledged before it began.
 //!
-//! # What is not simulated
+//! # Not simulated
 //!
 //! Weak memory orders (loom's), the server and its sockets, io_uring, and the memory watch.
 

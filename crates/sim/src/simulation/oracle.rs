@@ -87,7 +87,7 @@ pub struct Txn {
     pub serializable: bool,
     /// Whether it was acknowledged only once it was durable.
     pub durable: bool,
-    /// What was acknowledged when it began.
+    /// The last CSN that was acknowledged when it began.
     pub floor: Csn,
     /// Its snapshot, where it took one.
     pub snapshot: Option<Csn>,
@@ -103,7 +103,7 @@ pub struct Txn {
     pub waited: Duration,
 }
 
-/// What is known of one life's commits.
+/// A model of one life's commits.
 pub struct Model {
     base: State,
     /// The versions of each key in the order of commits, with the transaction that wrote it.
@@ -200,7 +200,6 @@ pub fn judge_backup(
 
 /// SIMULATION-6.
 fn check_reads(model: &Model, txn: &Txn, last: Csn) {
-    // What one saw that ended without an acknowledgement, nobody was told.
     if txn.snapshot.is_some_and(|snapshot| snapshot < txn.floor) {
         fail(&format!("SIMULATION-6: a snapshot misses what was acknowledged before: {txn:?}"));
     }
@@ -220,6 +219,8 @@ fn check_reads(model: &Model, txn: &Txn, last: Csn) {
             ));
         }
         let written = model.all(read.key).iter().rev().find(|(csn, ..)| *csn <= at);
+        // A transaction without an acknowledgement may have seen commits that are lost: its client
+        // has no answer.
         if txn.acknowledged && txn.durable && written.is_some_and(|(csn, ..)| *csn > last) {
             fail(&format!(
                 "SIMULATION-4: {last:?} is the last commit recovered, but {txn:?} saw more"
@@ -265,7 +266,7 @@ fn check_serializable(model: &Model, transactions: &[Txn], last: Csn) {
             let Some(at) = at else { continue };
             let mut before = model.base.contains_key(&read.key);
             for (csn, version, writer) in model.all(read.key) {
-                // Who was told that a key is there has not read its value.
+                // A read that only says that a key exists has not read its value.
                 let matters = read.version != Version::Some || before != version.is_some();
                 before = version.is_some();
                 if matters && *csn <= at {

@@ -13,7 +13,7 @@ use super::world;
 const STEPS_MAX: u64 = 300_000_000;
 /// Simulated time after which it does.
 const TIME_MAX: Duration = Duration::from_secs(600);
-/// One history of so many is run twice (SIMULATION-1).
+/// One history in this many runs twice (SIMULATION-1).
 const REPLAY_EACH: u64 = 64;
 /// Seeds that a smaller shape is tried with.
 const SHRINK_SEEDS: u64 = 60;

@@ -33,7 +33,7 @@ use crate::log_home::Number;
 
 const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 3, bytes_max: u64::MAX };
 
-/// What is known of a backup.
+/// A backup's description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Backup {
     /// Its number in the repository.

@@ -7,7 +7,7 @@ use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::{Error, Result};
 use spillway_storage::{Disk, File, OpenMode};
 
-/// What is written at once, in bytes, or more where a frame is larger.
+/// Bytes of one write; more if a frame is larger.
 const BUFFER_BYTES: usize = 1 << 20;
 
 pub(super) fn file_name(number: u64) -> String {
@@ -54,7 +54,7 @@ impl Writer {
     }
 }
 
-/// Reads the file of so many bytes and this CRC32C, and gives its frames with their lanes.
+/// Reads the file, which has `bytes` bytes and this CRC32C, and gives its frames with their lanes.
 pub(super) fn read(
     disk: &dyn Disk,
     path: PathBuf,

@@ -7,25 +7,25 @@
 //!
 //! # Guarantees
 //!
-//! - **B1 (a prefix).** A restored database has exactly the commits up to one, without a gap:
+//! - **BACKUP-1 (a prefix).** A restored database has exactly the commits up to one, without a gap:
 //!   [`Backup::through`], which is no earlier than any commit that was acknowledged before the
 //!   backup began.
-//! - **B2 (beside everything).** Nobody waits for a backup, and it waits for nobody. The log is not
-//!   cut while the backup reads it, and the space of extents that it has to copy is not freed until
-//!   it ends.
-//! - **B3 (increments).** An extent that the repository has of the same database, with the same
-//!   checksum, is not copied again.
-//! - **B4 (all or nothing).** A backup exists once its catalogue does, which is written after
+//! - **BACKUP-2 (beside everything).** Nobody waits for a backup, and it waits for nobody. The log
+//!   is not cut while the backup reads it, and the space of extents that it has to copy is not
+//!   freed until it ends.
+//! - **BACKUP-3 (increments).** An extent that the repository has of the same database, with the
+//!   same checksum, is not copied again.
+//! - **BACKUP-4 (all or nothing).** A backup exists once its catalogue does, which is written after
 //!   everything that it needs is durable. A backup that ends early, by a crash or a full disk,
 //!   leaves the others whole. The next backup or removal deletes its remains.
-//! - **B5 (checked).** Each frame's checksum is verified when it is copied, and again, with that of
-//!   the file, when it is verified or restored. Damage is named, and never passed on.
-//! - **B6 (removal).** Removing a backup deletes what no other needs, and nothing else.
-//! - **B7 (another database).** A restored database is a database of its own: its backups and those
-//!   of its origin share nothing, since both number their new extents alike.
-//! - **B8 (no half restored).** A folder whose restore did not finish does not open.
-//! - **B9 (apart).** A folder of backups is none of the database's own folders, and neither is
-//!   within the other.
+//! - **BACKUP-5 (checked).** Each frame's checksum is verified when it is copied, and again, with
+//!   that of the file, when it is verified or restored. Damage is named, and never passed on.
+//! - **BACKUP-6 (removal).** Removing a backup deletes what no other needs, and nothing else.
+//! - **BACKUP-7 (another database).** A restored database is a database of its own: its backups and
+//!   those of its origin share nothing, since both number their new extents alike.
+//! - **BACKUP-8 (no half restored).** A folder whose restore did not finish does not open.
+//! - **BACKUP-9 (apart).** A folder of backups is none of the database's own folders, and neither
+//!   is within the other.
 //!
 //! # Files
 //!

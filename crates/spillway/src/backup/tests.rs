@@ -167,7 +167,8 @@ fn open_restored(model: &Modelled, disk: &SimDisk) -> usize {
     at
 }
 
-/// B1, B2: whatever is committed, flushed, compacted and dropped while a backup is taken.
+/// BACKUP-1, BACKUP-2: whatever is committed, flushed, compacted and dropped while a backup is
+/// taken.
 #[test]
 fn a_backup_is_a_prefix_of_the_commits_whatever_goes_on_beside_it() {
     for seed in 0..12 {
@@ -206,7 +207,7 @@ fn a_backup_is_a_prefix_of_the_commits_whatever_goes_on_beside_it() {
     }
 }
 
-/// B1, B2, with threads.
+/// BACKUP-1, BACKUP-2, with threads.
 #[test]
 fn a_backup_under_concurrent_writers_is_a_prefix() {
     let disk = SimDisk::new(5);
@@ -286,7 +287,7 @@ fn extents_in(disk: &SimDisk) -> usize {
     disk.files().iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "extent")).count()
 }
 
-/// B3, B6.
+/// BACKUP-3, BACKUP-6.
 #[test]
 fn an_increment_copies_new_extents_only_and_a_removal_takes_what_nobody_needs() {
     let disk = SimDisk::new(1);
@@ -322,7 +323,7 @@ fn an_increment_copies_new_extents_only_and_a_removal_takes_what_nobody_needs() 
     assert_eq!(contents(&restored), contents(&db));
 }
 
-/// B7.
+/// BACKUP-7.
 #[test]
 fn what_was_restored_shares_no_extents_with_what_it_came_from() {
     let disk = SimDisk::new(1);
@@ -343,7 +344,7 @@ fn what_was_restored_shares_no_extents_with_what_it_came_from() {
     }
 }
 
-/// B3, in a folder that was replaced by an older copy of it.
+/// BACKUP-3, in a folder that was replaced by an older copy of it.
 #[test]
 fn an_extent_of_another_timeline_is_not_taken_for_the_same() {
     let (disk, store) = (SimDisk::new(1), SimDisk::new(2));
@@ -370,7 +371,7 @@ fn an_extent_of_another_timeline_is_not_taken_for_the_same() {
     assert_eq!(contents(&open(&other, "/restored")), contents(&db));
 }
 
-/// B4: at each operation that a backup makes, a crash; and a failure, and a full disk.
+/// BACKUP-4: at each operation that a backup makes, a crash; and a failure, and a full disk.
 #[test]
 fn whatever_ends_a_backup_leaves_the_others_whole_and_nothing_half() {
     let disk = SimDisk::new(3);
@@ -415,7 +416,7 @@ fn whatever_ends_a_backup_leaves_the_others_whole_and_nothing_half() {
     }
 }
 
-/// B4, of a repository whose disk is full for good.
+/// BACKUP-4, of a repository whose disk is full for good.
 #[test]
 fn a_full_repository_refuses_a_backup_and_gives_the_space_back() {
     let disk = SimDisk::new(3);
@@ -433,7 +434,7 @@ fn a_full_repository_refuses_a_backup_and_gives_the_space_back() {
     db.health().unwrap();
 }
 
-/// B5.
+/// BACKUP-5.
 #[test]
 fn each_damaged_file_of_a_repository_is_named_and_not_restored() {
     let disk = SimDisk::new(3);
@@ -477,7 +478,7 @@ fn each_damaged_file_of_a_repository_is_named_and_not_restored() {
     assert!(damaged > 12, "{damaged}");
 }
 
-/// B5: what is damaged in the database is not passed on as if it were not.
+/// BACKUP-5: what is damaged in the database is not passed on as if it were not.
 #[test]
 fn a_damaged_extent_of_the_database_is_named_by_its_backup() {
     let disk = SimDisk::new(3);
@@ -491,7 +492,7 @@ fn a_damaged_extent_of_the_database_is_named_by_its_backup() {
     assert_eq!(extents_in(&store), 0);
 }
 
-/// B8: at each operation of a restoring, a crash.
+/// BACKUP-8: at each operation of a restoring, a crash.
 #[test]
 fn a_folder_that_is_half_restored_does_not_open() {
     let disk = SimDisk::new(3);
@@ -550,7 +551,7 @@ fn a_folder_that_is_no_repository_is_left_alone() {
     assert_eq!(restore(&repository, None, &disk).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// B2: what a backup is to read of the log stays, whatever is flushed meanwhile, and goes
+/// BACKUP-2: what a backup is to read of the log stays, whatever is flushed meanwhile, and goes
 /// afterwards.
 #[test]
 fn a_log_that_is_held_is_not_cut() {
@@ -581,14 +582,14 @@ fn a_log_that_is_held_is_not_cut() {
     drop(held);
     db.flush().unwrap();
     assert!(log_bytes() < kept / 2.0, "{} of {kept}", log_bytes());
-    // What was cut is missed.
+    // A copy notices the frames that were cut.
     let held = db.0.manager.hold_log();
     assert_eq!(copy(&held).unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// B1: a backup is of the moment at which its files were pinned. A commit that comes before the log
-/// is read is not in it: it may build on what was published after the pin, as the end of a pass
-/// that wrote a table's rows anew does.
+/// BACKUP-1: a backup is of the moment at which its files were pinned. A commit that comes before
+/// the log is read is not in it: it may build on what was published after the pin, as the end of a
+/// pass that wrote a table's rows anew does.
 #[test]
 fn what_is_committed_after_the_pin_is_not_in_a_backup() {
     let disk = SimDisk::new(9);
@@ -613,7 +614,7 @@ fn what_is_committed_after_the_pin_is_not_in_a_backup() {
     assert!(contents(&db) != before);
 }
 
-/// B4: one that is told to go slowly ends as soon as it is told to.
+/// BACKUP-4: a backup with a limit on its speed ends as soon as it is interrupted.
 #[test]
 fn a_slow_backup_is_ended_while_it_waits() {
     let disk = SimDisk::new(8);

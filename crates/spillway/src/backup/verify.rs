@@ -21,7 +21,7 @@ pub struct Verified {
     pub extents: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// What is wrong; empty when all is well.
+    /// The errors that were found; empty if there are none.
     pub findings: Vec<Error>,
 }
 

@@ -4,11 +4,11 @@
 //! found an older copy or another database's log there, it would silently lose acknowledged
 //! commits. Data folder and log folder therefore identify each other by a number:
 //!
-//! - **Q1.** A database opens only with the log folder with which it was last opened, or with that
-//!   folder moved.
-//! - **Q2.** Once the database was opened with the log in a new place, the folder in the old place
-//!   is no longer its log.
-//! - **Q3.** A log folder belongs to one database.
+//! - **LOG-HOME-1.** A database opens only with the log folder with which it was last opened, or
+//!   with that folder moved.
+//! - **LOG-HOME-2.** Once the database was opened with the log in a new place, the folder in the
+//!   old place is no longer its log.
+//! - **LOG-HOME-3.** A log folder belongs to one database.
 //!
 //! # Files
 //!

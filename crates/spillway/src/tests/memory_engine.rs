@@ -405,8 +405,8 @@ fn rows_that_change_while_compaction_moves_them_stay_as_they_were_left() {
     check(&open());
 }
 
-/// MEMORY-2: rows whose commits are not durable yet cannot leave memory. Row locks that find no room
-/// beside them wait for the log's flush, and are not refused.
+/// MEMORY-2: rows whose commits are not durable yet cannot leave memory. Row locks that find no
+/// room beside them wait for the log's flush and are not refused.
 #[test]
 fn row_locks_find_room_beside_rows_that_are_not_durable_yet() {
     let disk = SimDisk::new(10);

@@ -2,31 +2,31 @@
 //! entries instead of the rows.
 //!
 //! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
-//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::Stored`] rows;
+//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::StoredRow`] rows;
 //! conditions, projections and totals do not know the difference.
 //!
 //! # Guarantees
 //!
-//! - **S1.** An entry that a statement reads belongs to a row that exists at the statement's
-//!   snapshot and has these values, and each such row has exactly one entry. An entry comes and
-//!   goes in the transaction that changes its row, so a snapshot sees both or neither; so does the
-//!   transaction itself before its commit, and after a rollback to a savepoint. For an index that
-//!   was built beside changes, `ddl/online` says the same (O2, O3), and snapshots from before its
-//!   end are refused (O7).
-//! - **S2.** A column is taken from an entry only if the entry has its value to the last bit
-//!   ([`key::is_exact`]); the value is what the row reads as under the table's present definition.
-//!   A change of the definition that would give an entry another meaning rebuilds the index
-//!   (`ddl/instant`).
-//! - **S3.** Statements that lock or change rows read the rows.
-//! - **S4.** Under SERIALIZABLE, the part of the index that was read counts as read, and nothing of
-//!   the rows. A transaction that changes, adds or removes what an entry there says writes that
-//!   entry; one that changes other columns of the row changes nothing that was read.
-//! - **S5.** A query answers the same with and without index-only reads; but if it asks for no
-//!   order, rows may come in another.
-//! - **S6.** However many ranges a query joins by OR, an entry is read once: the query reads
-//!   disjoint spans (`executor/index_ranges`).
+//! - **COVERING-INDEX-1.** An entry that a statement reads belongs to a row that exists at the
+//!   statement's snapshot and has these values, and each such row has exactly one entry. An entry
+//!   comes and goes in the transaction that changes its row, so a snapshot sees both or neither; so
+//!   does the transaction itself before its commit, and after a rollback to a savepoint. For an
+//!   index that was built beside changes, `ddl/online` says the same (ONLINE-BUILD-2,
+//!   ONLINE-BUILD-3), and snapshots from before its end are refused (ONLINE-BUILD-7).
+//! - **COVERING-INDEX-2.** A column is taken from an entry only if the entry has its value to the
+//!   last bit ([`key::is_exact`]); the value is what the row reads as under the table's present
+//!   definition. A change of the definition that would give an entry another meaning rebuilds the
+//!   index (`ddl/instant`).
+//! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
+//! - **COVERING-INDEX-4.** Under SERIALIZABLE, the part of the index that was read counts as read,
+//!   and nothing of the rows. A transaction that changes, adds or removes what an entry there says
+//!   writes that entry; one that changes other columns of the row changes nothing that was read.
+//! - **COVERING-INDEX-5.** A query answers the same with and without index-only reads; but if it
+//!   asks for no order, rows may come in another.
+//! - **COVERING-INDEX-6.** However many ranges a query joins by OR, an entry is read once: the
+//!   query reads disjoint spans (`executor/index_ranges`).
 
-use spillway_types::key::{self, Part};
+use spillway_types::key::{self, KeyPart};
 use spillway_types::{ColumnType, Field, ValueRef};
 
 use super::definitions::{ColumnDef, IndexPart, TableDef};
@@ -36,12 +36,12 @@ use crate::errors::Result;
 #[derive(Clone, Debug)]
 pub(crate) struct Cover {
     /// From the front of the key on, up to the last that is needed.
-    pieces: Vec<Piece>,
+    pieces: Vec<CoverPart>,
 }
 
 /// A part of an index's keys.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct CoverPart {
     column: usize,
     /// Whether the column is read from it.
     is_read: bool,
@@ -50,14 +50,15 @@ struct Piece {
 }
 
 impl Cover {
-    /// How an index's entries give these columns; `None` where they do not give all of them (S2).
+    /// How an index's entries give these columns; `None` where they do not give all of them
+    /// (COVERING-INDEX-2).
     pub(crate) fn of(table: &TableDef, index: usize, columns: &[usize]) -> Option<Cover> {
         let key = || table.indexes[index].parts.iter().chain(&table.primary);
         let tells = |part: &IndexPart| {
             let column = &table.columns[part.column];
             key::is_exact(&column.ty, column.collation, part.prefix)
         };
-        let piece = |part: &IndexPart| Piece {
+        let piece = |part: &IndexPart| CoverPart {
             column: part.column,
             is_read: false,
             unsigned: match table.columns[part.column].ty {
@@ -65,7 +66,7 @@ impl Cover {
                 _ => None,
             },
         };
-        let mut pieces: Vec<Piece> = key().map(piece).collect();
+        let mut pieces: Vec<CoverPart> = key().map(piece).collect();
         let mut len = 0;
         for column in columns {
             let at = key().position(|part| part.column == *column && tells(part))?;
@@ -113,9 +114,9 @@ pub(crate) struct Entry<'t> {
     /// Columns of whole numbers, which most are, and how many of these there are.
     wholes: [(usize, Field<'static>); WHOLES],
     wholes_len: usize,
-    /// The others. What is here of an entry before is of columns that are among the former now,
-    /// where they are found first.
-    values: Vec<(usize, Part<'t>)>,
+    /// The other columns. Values of an earlier entry may remain here; their columns are in `wholes`
+    /// now, which is searched first.
+    values: Vec<(usize, KeyPart<'t>)>,
     /// Texts and bytes of them.
     room: Vec<u8>,
 }
@@ -146,7 +147,7 @@ impl<'t> Entry<'t> {
     /// Reads a part of whole numbers, if this is one and there is a place, and answers what is
     /// behind it.
     #[inline(always)]
-    fn read_whole<'k>(&mut self, piece: &Piece, rest: &'k [u8]) -> Option<&'k [u8]> {
+    fn read_whole<'k>(&mut self, piece: &CoverPart, rest: &'k [u8]) -> Option<&'k [u8]> {
         let place = self.wholes.get_mut(self.wholes_len)?;
         let (field, behind) = key::read_whole(rest, piece.unsigned?)?;
         if piece.is_read {
@@ -158,7 +159,7 @@ impl<'t> Entry<'t> {
 
     /// Reads what is left of a key, of whatever parts.
     #[inline(never)]
-    fn read_on(&mut self, pieces: &[Piece], table: &'t TableDef, key: &[u8]) -> Result<()> {
+    fn read_on(&mut self, pieces: &[CoverPart], table: &'t TableDef, key: &[u8]) -> Result<()> {
         const WRONG: &str = "an index key makes no sense";
         self.values.clear();
         self.room.clear();

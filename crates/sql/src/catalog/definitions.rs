@@ -9,9 +9,8 @@ use spillway::{Csn, EngineKind, Table};
 use spillway_base::TableId;
 use spillway_types::{Collation, ColumnType, DateTime, Value};
 
-use super::Catalog;
 use super::storage_engines::{DEFAULT_ENGINE, by_name};
-use super::stored_rows::{Stored, Versions, same_stored};
+use super::stored_rows::{StoredRow, Versions, same_stored};
 use crate::errors::Result;
 
 /// What a column holds when an INSERT does not say.
@@ -72,8 +71,8 @@ pub(crate) enum Stage {
     Done,
     /// Rows are given their entries. Nobody looks for duplicates yet.
     Filling,
-    /// All rows have their entries. Whoever makes what may be a duplicate notes it, and is not kept
-    /// from it.
+    /// All rows have their entries. A change that may make a duplicate records it, and is not
+    /// refused.
     Checking,
 }
 
@@ -131,7 +130,7 @@ pub(crate) struct TableDef {
     /// `indexes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) becoming: Option<Becoming>,
-    /// What is made of the definition for reading rows.
+    /// The maps for reading rows, which are made from the definition.
     #[serde(skip)]
     pub(crate) versions: Arc<Versions>,
     /// The indexes that are being built.
@@ -144,10 +143,8 @@ pub(crate) struct TableDef {
 }
 
 impl TableDef {
-    /// A table of the default engine without columns, with its database's collation.
-    pub(crate) fn empty(id: u32, db: String, name: String, catalog: &Catalog) -> TableDef {
-        let collation =
-            catalog.databases.get(&db).map_or_else(Collation::default, |db| db.collation);
+    /// A table of the default engine without columns.
+    pub(crate) fn empty(id: u32, db: String, name: String, collation: Collation) -> TableDef {
         TableDef {
             id,
             db,
@@ -274,7 +271,7 @@ impl TableDef {
 
     /// The values of a stored row.
     pub(crate) fn decode(&self, bytes: &[u8], out: &mut Vec<Value>) -> Result<()> {
-        let row = Stored::new(bytes, &self.versions)?;
+        let row = StoredRow::new(bytes, &self.versions)?;
         for at in 0..self.columns.len() {
             out.push(row.get(at)?.to_owned());
         }

@@ -9,14 +9,14 @@ const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// How exactly a host of an account says where a client comes from: the greater the more exactly.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Fit {
-    kind: Kind,
+pub(super) struct HostMatch {
+    kind: HostKind,
     /// Letters before the first wildcard, or bits of a network's mask.
     length: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Kind {
+enum HostKind {
     Pattern,
     Network,
     /// Another name of this machine.
@@ -26,23 +26,24 @@ enum Kind {
 
 /// Whether a client of a host is meant by an account's host: by the name or address itself, a
 /// network (`10.0.0.0/255.0.0.0`, `10.0.0.0/8`) or a pattern of LIKE (`10.%`).
-pub(super) fn fit(account: &str, client: &str) -> Option<Fit> {
+pub(super) fn fit(account: &str, client: &str) -> Option<HostMatch> {
     let is_local = LOCAL.contains(&client);
     if account.eq_ignore_ascii_case(client) {
-        return Some(Fit { kind: Kind::Exact, length: 0 });
+        return Some(HostMatch { kind: HostKind::Exact, length: 0 });
     }
     if is_local && let Some(at) = LOCAL.iter().position(|name| name.eq_ignore_ascii_case(account)) {
-        return Some(Fit { kind: Kind::SameMachine, length: LOCAL.len() - at });
+        return Some(HostMatch { kind: HostKind::SameMachine, length: LOCAL.len() - at });
     }
     if let Some((network, mask)) = account.split_once('/') {
         let (network, mask) = (bits(network)?, mask_of(mask)?);
         let inside = bits(client)? & mask == network;
-        return inside.then_some(Fit { kind: Kind::Network, length: mask.count_ones() as usize });
+        return inside
+            .then_some(HostMatch { kind: HostKind::Network, length: mask.count_ones() as usize });
     }
     let length = account.find(['%', '_'])?;
     let like = |name: &str| Collation::GeneralCi.like(name, account, Some('\\'));
     let fits = like(client) || (is_local && LOCAL.iter().any(|name| like(name)));
-    fits.then_some(Fit { kind: Kind::Pattern, length })
+    fits.then_some(HostMatch { kind: HostKind::Pattern, length })
 }
 
 fn bits(address: &str) -> Option<u32> {

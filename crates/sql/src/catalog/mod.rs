@@ -52,7 +52,7 @@ pub(crate) use storage_engines::{DEFAULT_ENGINE, STORAGE_ENGINES, StorageEngine}
 pub(crate) use stored_rows::is_newest;
 #[cfg(fuzzing)]
 pub(crate) use stored_rows::write;
-pub(crate) use stored_rows::{LAYOUTS_MAX, Newest, Stored, Versions, same_stored};
+pub(crate) use stored_rows::{LAYOUTS_MAX, Newest, StoredRow, Versions, same_stored};
 pub use user::UserDef;
 pub(crate) use user::{ALL, AccountLimits, GRANT_OPTION, LockTime, Lockout, everything};
 pub(crate) use virtual_tables::{VIRTUAL, virtual_table};

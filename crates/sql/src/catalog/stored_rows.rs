@@ -7,29 +7,30 @@
 //!
 //! # Guarantees
 //!
-//! - **V1.** A row is written under the newest version of its table's schema, and is of that
-//!   version until it is rewritten.
-//! - **V2.** A column has an id that no other column of its table has, and that no earlier column
-//!   had whose values rows may still hold. Ids alone say which column a position in a row is; names
-//!   and the order of columns say nothing about rows.
-//! - **V3.** A column that a row does not have, by its layout or because it has fewer values, reads
-//!   as the column's initial value, which stays what it was when the column was added, whatever
-//!   becomes of its type and default.
-//! - **V4.** A value from before its column's type became a wider one reads as the wider type
-//!   stores it.
-//! - **V5.** A row of a version that the definition does not know is damage, and is reported as
-//!   such.
-//! - **V6.** A row of the newest version is read without a map: one comparison recognises it.
-//! - **V7.** Compactions that merge rows of earlier versions anyway rewrite them in the newest, if
-//!   that makes them no longer ([`Newest`]): not before the change of the table is durable, and
-//!   when nobody reads by an earlier definition any more, because a change has its table alone.
-//!   Rows that are carried stay as they are, and so do their layouts; a pass leaves none, by
-//!   OPTIMIZE TABLE or automatically when there are many (`session/refreshing`).
+//! - **STORED-ROW-1.** A row is written under the newest version of its table's schema, and is of
+//!   that version until it is rewritten.
+//! - **STORED-ROW-2.** A column has an id that no other column of its table has, and that no
+//!   earlier column had whose values rows may still hold. Ids alone say which column a position in
+//!   a row is; names and the order of columns say nothing about rows.
+//! - **STORED-ROW-3.** A column that a row does not have, by its layout or because it has fewer
+//!   values, reads as the column's initial value, which stays what it was when the column was
+//!   added, whatever becomes of its type and default.
+//! - **STORED-ROW-4.** A value from before its column's type became a wider one reads as the wider
+//!   type stores it.
+//! - **STORED-ROW-5.** A row of a version that the definition does not know is damage, and is
+//!   reported as such.
+//! - **STORED-ROW-6.** A row of the newest version is read without a map: one comparison recognises
+//!   it.
+//! - **STORED-ROW-7.** Compactions that merge rows of earlier versions anyway rewrite them in the
+//!   newest, if that makes them no longer ([`Newest`]): not before the change of the table is
+//!   durable, and when nobody reads by an earlier definition any more, because a change has its
+//!   table alone. Rows that are carried stay as they are, and so do their layouts; a pass leaves
+//!   none, by OPTIMIZE TABLE or automatically when there are many (`session/refreshing`).
 //!
 //! The alternative gives rows no version: they keep the positions of dropped columns, and each
 //! column knows its own position for ever. That needs no layouts, but a table whose columns come
-//! and go would carry the dead ones in every new row, and a value of a narrower type could not be
-//! told from one of the present type.
+//! and go would carry the dead ones in every new row, and a reader could not distinguish a value of
+//! a narrower type from one of the present type.
 
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ impl Versions {
 }
 
 /// A row as it is stored, read in place.
-pub(crate) enum Stored<'r> {
+pub(crate) enum StoredRow<'r> {
     /// At its primary key, under the newest version.
     Row(RowReader<'r>, &'r Versions),
     /// The same, under an earlier one.
@@ -100,13 +101,13 @@ pub(crate) enum Stored<'r> {
     Entry(&'r Entry<'r>),
 }
 
-impl<'r> Stored<'r> {
+impl<'r> StoredRow<'r> {
     #[inline(always)]
-    pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<Stored<'r>> {
+    pub(crate) fn new(bytes: &'r [u8], versions: &'r Versions) -> Result<StoredRow<'r>> {
         let reader = RowReader::new(bytes)?;
         Ok(match reader.schema() {
-            newest if newest == versions.newest => Stored::Row(reader, versions),
-            schema => Stored::Older(reader, versions, versions.older(schema)?),
+            newest if newest == versions.newest => StoredRow::Row(reader, versions),
+            schema => StoredRow::Older(reader, versions, versions.older(schema)?),
         })
     }
 
@@ -114,32 +115,32 @@ impl<'r> Stored<'r> {
     #[inline]
     pub(crate) fn get(&self, column: usize) -> Result<ValueRef<'r>> {
         match self {
-            Stored::Row(reader, versions) => Ok(match reader.get(column)? {
+            StoredRow::Row(reader, versions) => Ok(match reader.get(column)? {
                 Some(value) => value,
                 None => versions.initial(column),
             }),
-            Stored::Entry(entry) => entry.get(column),
-            Stored::Older(reader, versions, older) => {
-                Stored::get_older(reader, versions, older, column)
+            StoredRow::Entry(entry) => entry.get(column),
+            StoredRow::Older(reader, versions, older) => {
+                StoredRow::get_older(reader, versions, older, column)
             }
         }
     }
 
-    /// As [`Stored::get`], as a field; `None` for a decimal.
+    /// As [`StoredRow::get`], as a field; `None` for a decimal.
     #[inline(always)]
     pub(crate) fn field(&self, column: usize) -> Result<Option<Field<'r>>> {
         match self {
-            Stored::Row(reader, _) => {
+            StoredRow::Row(reader, _) => {
                 if let Some(field) = reader.field(column)? {
                     return Ok(Some(field));
                 }
             }
-            Stored::Entry(entry) => {
+            StoredRow::Entry(entry) => {
                 if let Some(field) = entry.field(column) {
                     return Ok(Some(field));
                 }
             }
-            Stored::Older(..) => {}
+            StoredRow::Older(..) => {}
         }
         self.rare_field(column)
     }
@@ -165,12 +166,12 @@ impl<'r> Stored<'r> {
     }
 }
 
-/// Writes rows of earlier versions in the newest (V7).
+/// Writes rows of earlier versions in the newest (STORED-ROW-7).
 #[derive(Debug)]
 pub(crate) struct Newest(Arc<Versions>);
 
 impl Newest {
-    /// What is to become of a table's rows: nothing, where all are of one version.
+    /// The rewrite that compactions apply to a table's rows; none if all are of one version.
     pub(crate) fn of(table: &TableDef) -> Option<Arc<dyn Rewrite>> {
         let newest = || -> Arc<dyn Rewrite> { Arc::new(Newest(table.versions.clone())) };
         (!table.layouts.is_empty()).then(newest)
@@ -179,8 +180,8 @@ impl Newest {
 
 impl Rewrite for Newest {
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool {
-        let Ok(row) = Stored::new(value, &self.0) else { return false };
-        if !matches!(row, Stored::Older(..)) {
+        let Ok(row) = StoredRow::new(value, &self.0) else { return false };
+        if !matches!(row, StoredRow::Older(..)) {
             return false;
         }
         let columns = (0..self.0.initial.len()).map(|column| row.get(column));

@@ -27,7 +27,7 @@ fn taken(table: &TableDef) -> Result<()> {
 
 #[test]
 fn a_definition_that_makes_no_sense_is_damage() {
-    let mut table = TableDef::empty(1, "d".into(), "t".into(), &Catalog::default());
+    let mut table = TableDef::empty(1, "d".into(), "t".into(), Collation::default());
     let decimal = ColumnType::Decimal { precision: 10, scale: 2, unsigned: false };
     table.columns =
         vec![column(1, ColumnType::INT), column(2, decimal), column(0, ColumnType::INT)];
@@ -80,7 +80,7 @@ fn a_definition_that_makes_no_sense_is_damage() {
 #[test]
 fn a_definition_keeps_its_engine() {
     for engine in EngineKind::ALL {
-        let mut table = TableDef::empty(1, "d".into(), "t".into(), &Catalog::default());
+        let mut table = TableDef::empty(1, "d".into(), "t".into(), Collation::default());
         (table.engine, table.space) = (engine, TableId::new(engine, 5).0);
         let mut catalog = Catalog::default();
         catalog.take(b"t/d/t", &json(&table).unwrap()).unwrap();

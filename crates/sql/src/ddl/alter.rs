@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spillway_types::ColumnType;
 use sqlparser::ast::{self, AlterTableOperation, MySQLColumnPosition, TableConstraint};
 
+use super::Ddl;
 use super::checks::{
     NewCheck, check_no_column_is_missed, find_check, rename_check, rename_in_checks,
 };
@@ -16,7 +17,7 @@ use super::columns::{
 use super::instant::{Demands, is_same_for_all, kept};
 use super::keys::{add_index, check_keys, parts, set_primary};
 use super::operations::Operation;
-use super::{Ddl, Terms, exists};
+use super::terms::{Terms, exists};
 use crate::catalog::{DefaultValue, IndexPart, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
 use crate::planner::literal;

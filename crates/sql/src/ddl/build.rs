@@ -37,7 +37,8 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// What was built, row by row or entry by entry: none of it is whole before the catalog has it.
+    /// The key spaces that were built, row by row or entry by entry. None is complete before the
+    /// catalog has it.
     pub(crate) fn spaces(&self) -> &[u32] {
         &self.spaces
     }

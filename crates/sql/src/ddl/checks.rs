@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Expr};
 
-use super::Terms;
+use super::terms::Terms;
 use crate::catalog::{CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::parser::{check_kept, parse_expr};
-use crate::planner::{Kept, alone, check_foreign, table_scope};
+use crate::planner::{StoredClause, alone, check_foreign, table_scope};
 
 /// A constraint as a statement spells it.
 pub(super) struct NewCheck {
@@ -89,7 +89,7 @@ impl Terms<'_> {
                 format!("{}_chk_{}", def.name, numbers.max().unwrap_or(0) + 1)
             }
         };
-        check_foreign(&expr, Kept::Check(&name))?;
+        check_foreign(&expr, StoredClause::Check(&name))?;
         // A name that the table had then would not survive a renaming.
         let _ = ast::visit_expressions_mut(&mut expr, |expr| {
             if let Expr::CompoundIdentifier(path) = expr

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, ColumnOption, MySQLColumnPosition};
 
-use super::Terms;
 use super::checks::NewCheck;
+use super::terms::Terms;
 use crate::catalog::{ColumnDef, DefaultValue, IndexPart, TableDef, collation_named, column_type};
 use crate::errors::{Result, SqlError};
 use crate::parser::check_kept;
-use crate::planner::{Kept, alone, check_foreign, literal};
+use crate::planner::{StoredClause, alone, check_foreign, literal};
 
 /// Columns of a table; rows count them in 16 bits.
 const COLUMNS_MAX: usize = 4096;
@@ -195,7 +195,7 @@ impl Terms<'_> {
         shown: String,
     ) -> Result<DefaultValue> {
         check_kept(expr)?;
-        check_foreign(expr, Kept::Default(&column.name))?;
+        check_foreign(expr, StoredClause::Default(&column.name))?;
         alone(self.catalog, |binder| binder.bind(expr))?;
         Ok(DefaultValue::Expr(shown))
     }

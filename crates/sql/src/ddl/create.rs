@@ -3,10 +3,11 @@
 use spillway_types::Collation;
 use sqlparser::ast::{self, CreateTableOptions, SqlOption, Statement, TableConstraint};
 
+use super::Ddl;
 use super::checks::{NewCheck, rename_checks};
 use super::columns::{Spelling, charset_named, check_names};
 use super::keys::{add_index, check_keys, parts, set_primary};
-use super::{Ddl, Terms, exists};
+use super::terms::{Terms, exists};
 use crate::catalog::{DatabaseDef, IndexPart, StorageEngine, TableDef, collation_named};
 use crate::errors::{Result, SqlError};
 
@@ -73,7 +74,9 @@ impl Ddl<'_> {
                 def
             }
             None => {
-                let mut def = TableDef::empty(id, db, name, terms.catalog);
+                let database = terms.catalog.databases.get(&db);
+                let collation = database.map_or_else(Collation::default, |db| db.collation);
+                let mut def = TableDef::empty(id, db, name, collation);
                 def.engine = terms.engine;
                 terms.define(&mut def, create)?;
                 def

@@ -35,7 +35,7 @@ use crate::planner::bind_default;
 
 /// What a change of a column's definition leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Kept {
+pub(super) struct ColumnChange {
     /// Whether rows hold values that are to be read as wider ones.
     pub(super) widens: bool,
     /// Whether entries of indexes stay what they are.
@@ -43,9 +43,9 @@ pub(super) struct Kept {
 }
 
 /// Whether rows can stay as they are when a column's definition changes.
-pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
+pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<ColumnChange> {
     use ColumnType as T;
-    const AS_IS: Kept = Kept { widens: false, keys: true };
+    const AS_IS: ColumnChange = ColumnChange { widens: false, keys: true };
     if old.collation != new.collation || old.nullable && !new.nullable {
         return None;
     }
@@ -64,9 +64,9 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
             if !a && *b || *old as u8 > *new as u8 || a != b && old == new {
                 return None;
             }
-            return Some(Kept { widens: a != b, keys: a == b });
+            return Some(ColumnChange { widens: a != b, keys: a == b });
         }
-        (T::Float, T::Double) => return Some(Kept { widens: true, keys: true }),
+        (T::Float, T::Double) => return Some(ColumnChange { widens: true, keys: true }),
         (
             T::Decimal { precision: old, scale: a, unsigned: u },
             T::Decimal { precision: new, scale: b, unsigned: v },
@@ -74,13 +74,14 @@ pub(super) fn kept(old: &ColumnDef, new: &ColumnDef) -> Option<Kept> {
             if a > b || old - a > new - b || !u && *v {
                 return None;
             }
-            return Some(Kept { widens: a != b, keys: a == b });
+            return Some(ColumnChange { widens: a != b, keys: a == b });
         }
         (T::Time(old), T::Time(new))
         | (T::DateTime(old), T::DateTime(new))
         | (T::Timestamp(old), T::Timestamp(new)) => old <= new,
-        // An entry has a name's number, a row the name. What was none of them is the empty text
-        // with the number 0, which a new member of that name would give another.
+        // An entry has a name's number, a row the name. A value that was none of the members is the
+        // empty text with the number 0; a new member with an empty name would give that text
+        // another number.
         (T::Enum(old), T::Enum(new)) => new
             .strip_prefix(old.as_slice())
             .is_some_and(|added| !added.iter().any(String::is_empty)),
@@ -293,8 +294,7 @@ impl Alteration {
         }
     }
 
-    /// Begins a new version of the schema, where rows from before are to be told from those to
-    /// come.
+    /// Begins a new version of the schema if readers must distinguish earlier rows from later ones.
     fn version(&mut self) -> Result<()> {
         let (before, after) = (&self.before, &mut self.after);
         let ids = |def: &TableDef| def.columns.iter().map(|column| column.id).collect::<Vec<_>>();

@@ -19,36 +19,24 @@ pub(crate) mod online;
 mod operations;
 mod pass;
 pub(crate) mod refresh;
+mod terms;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use spillway::{EngineKind, Transaction};
+use spillway::Transaction;
 use sqlparser::ast::{self, ObjectType, Statement};
 
-use crate::catalog::{Catalog, Change, SYSTEM, TableDef};
+use crate::catalog::{Change, TableDef};
 use crate::errors::{Result, SqlError};
-use crate::parser::{last_name, part_name};
+use crate::parser::last_name;
+use terms::exists;
 
 pub(crate) use alter::Alteration;
 pub(crate) use instant::Way;
 pub(crate) use operations::{Alter, parent_of};
 pub(crate) use pass::Pass;
-
-/// What a statement's names and options are read by.
-pub(crate) struct Terms<'a> {
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) database: Option<&'a str>,
-    pub(crate) foreign_key_checks: bool,
-    /// The session's time zone, from UTC.
-    pub(crate) time_offset_micros: i64,
-    /// The engine of tables whose statement names none.
-    pub(crate) engine: EngineKind,
-    /// Whether another engine's name is an error: NO_ENGINE_SUBSTITUTION.
-    pub(crate) engine_named: bool,
-    pub(crate) warnings: RefCell<Vec<SqlError>>,
-}
+pub(crate) use terms::{Path, Terms};
 
 /// A change of the catalog, within its transaction.
 pub(crate) struct Ddl<'a> {
@@ -58,57 +46,6 @@ pub(crate) struct Ddl<'a> {
     /// committed.
     pub(crate) restarted: RefCell<Vec<u32>>,
     pub(crate) renumbered: RefCell<Vec<u32>>,
-}
-
-/// Database and name of a table.
-pub(crate) type Path = (String, String);
-
-impl Terms<'_> {
-    pub(crate) fn path(&self, name: &ast::ObjectName) -> Result<Path> {
-        let parts: Vec<String> = name.0.iter().map(part_name).collect();
-        match parts.as_slice() {
-            [table] => {
-                let db =
-                    self.database.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
-                Ok((db.to_owned(), table.clone()))
-            }
-            [db, table] => Ok((db.clone(), table.clone())),
-            _ => Err(SqlError::syntax(format!("near '{name}'"))),
-        }
-    }
-
-    fn find(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
-        let (db, table) = self.path(name)?;
-        self.catalog.table(&db, &table).cloned()
-    }
-
-    fn warn(&self, warning: SqlError) {
-        self.warnings.borrow_mut().push(warning);
-    }
-
-    /// An error where the statement does not say that it may be so, and a note where it does.
-    fn unless(&self, forgiven: bool, error: SqlError) -> Result<()> {
-        if !forgiven {
-            return Err(error);
-        }
-        self.warn(error);
-        Ok(())
-    }
-
-    /// Refuses a table in a database that is none, or where nothing is stored.
-    fn check_database(&self, db: &str) -> Result<()> {
-        if SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
-            return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
-        }
-        if !self.catalog.has_database(db) {
-            return Err(SqlError::unknown_database(db));
-        }
-        Ok(())
-    }
-}
-
-fn exists(name: &str) -> SqlError {
-    SqlError::new(1050, format!("Table '{name}' already exists"))
 }
 
 impl Ddl<'_> {

@@ -17,34 +17,35 @@
 //!
 //! # Guarantees
 //!
-//! - **O1.** After step 1, every change of a row changes its entries in the indexes that are built,
-//!   too. No transaction that knows the table from before is left: each would share the table until
-//!   its end.
-//! - **O2.** Every entry belongs to an existing row and has its values. It is written under a lock
-//!   of the row, with the newest values, by a change of the row or by a pass over it. The
-//!   transaction that takes the values from the row also removes the entry. Removing one that does
-//!   not exist yet does no harm: it is written under the lock, so not with these values any more.
-//! - **O3.** Every row whose key a pass has left behind has its entries. If it existed before step
-//!   1, the pass saw it, because the pass reads a later snapshot; if it came, or changed, later, O1
-//!   holds for it.
-//! - **O4.** No transaction fails for a build, nor waits for more than one batch of it (`pass`,
-//!   P3). Changes of entries are not compared with snapshots (`store`), so a transaction that began
-//!   before a batch meets no conflict with it. A duplicate fails the build, whenever the duplicate
-//!   came, if it is still one when it is checked.
-//! - **O5.** The progress of a pass is committed with the entries up to there (P4), so a crash
-//!   loses neither; an entry that is written again is the same.
-//! - **O6.** A finished unique index has no duplicates. If one came after step 3, the row that came
-//!   second met the other's entry, which exists by O3, or met a writer about to write it. So the
-//!   transaction that gave the row its values recorded it, and step 4 sees that: it holds the table
-//!   exclusively, and reads the newest state. A check that reads a snapshot from after step 3 sees
-//!   earlier duplicates.
-//! - **O7.** Only snapshots that see the commit of step 4 read through the index (1412 for others),
-//!   and so see all entries.
-//! - **O8.** A build ends whole: finished, or removed with its key spaces. It is removed when its
-//!   statement is killed or fails, as for a duplicate. One that a crash or a shutdown cut off
-//!   resumes when the database is opened again. Neither removal nor resumption without its
-//!   statement keeps anybody from the table for longer than a moment: it waits until nobody uses
-//!   it.
+//! - **ONLINE-BUILD-1.** After step 1, every change of a row changes its entries in the indexes
+//!   that are built, too. No transaction that knows the table from before is left: each would share
+//!   the table until its end.
+//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has its values. It is written
+//!   under a lock of the row, with the newest values, by a change of the row or by a pass over it.
+//!   The transaction that takes the values from the row also removes the entry. Removing one that
+//!   does not exist yet does no harm: it is written under the lock, so not with these values any
+//!   more.
+//! - **ONLINE-BUILD-3.** Every row whose key a pass has left behind has its entries. If it existed
+//!   before step 1, the pass saw it, because the pass reads a later snapshot; if it came, or
+//!   changed, later, ONLINE-BUILD-1 holds for it.
+//! - **ONLINE-BUILD-4.** No transaction fails for a build, nor waits for more than one batch of it
+//!   (`pass`, TABLE-PASS-3). Changes of entries are not compared with snapshots (`store`), so a
+//!   transaction that began before a batch meets no conflict with it. A duplicate fails the build,
+//!   whenever the duplicate came, if it is still one when it is checked.
+//! - **ONLINE-BUILD-5.** The progress of a pass is committed with the entries up to there
+//!   (TABLE-PASS-4), so a crash loses neither; an entry that is written again is the same.
+//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates. If one came after step 3, the
+//!   row that came second met the other's entry, which exists by ONLINE-BUILD-3, or met a writer
+//!   about to write it. So the transaction that gave the row its values recorded it, and step 4
+//!   sees that: it holds the table exclusively, and reads the newest state. A check that reads a
+//!   snapshot from after step 3 sees earlier duplicates.
+//! - **ONLINE-BUILD-7.** Only snapshots that see the commit of step 4 read through the index (1412
+//!   for others), and so see all entries.
+//! - **ONLINE-BUILD-8.** A build ends whole: finished, or removed with its key spaces. It is
+//!   removed when its statement is killed or fails, as for a duplicate. One that a crash or a
+//!   shutdown cut off resumes when the database is opened again. Neither removal nor resumption
+//!   without its statement keeps anybody from the table for longer than a moment: it waits until
+//!   nobody uses it.
 //!
 //! The alternative takes rows from one snapshot without locks, records later changes and applies
 //! them at the end. It needs a record as large as what is written meanwhile, and a long exclusive
@@ -86,15 +87,15 @@ impl Visitor for Fill<'_> {
     }
 }
 
-/// What is done with the indexes that a table's definition says are built.
+/// Passes for the indexes that a table's definition says are being built.
 impl Pass<'_> {
     /// Gives the next rows after `last` their entries, and moves `last` on. `false` when there were
-    /// none (O3).
+    /// none (ONLINE-BUILD-3).
     pub(crate) fn fill(&self, last: &mut Vec<u8>) -> Result<bool> {
         self.visit(last, &mut Fill { table: self.table, row: Vec::new() })
     }
 
-    /// Refuses duplicates in what is unique (O6).
+    /// Refuses duplicates in what is unique (ONLINE-BUILD-6).
     pub(crate) fn check(&self) -> Result<()> {
         let goes_on = || self.check_stopped();
         let mut unique = self.table.building.iter().filter(|index| index.unique);
@@ -145,7 +146,7 @@ pub(crate) fn finish(change: &Change<'_>, table: &TableDef) -> Result<()> {
     end(change, table, after)
 }
 
-/// In place of the other steps: what was built goes (O8).
+/// In place of the other steps: what was built goes (ONLINE-BUILD-8).
 pub(crate) fn abandon(change: &Change<'_>, table: &TableDef) -> Result<()> {
     end(change, table, TableDef { becoming: None, ..table.clone() })
 }

@@ -3,15 +3,17 @@
 //!
 //! # Guarantees
 //!
-//! - **P1.** The pass visits every row that existed when it began and still exists when it comes to
-//!   its key. It may visit rows that came meanwhile.
-//! - **P2.** It visits a row with its newest values, under a lock that the transaction keeps.
-//! - **P3.** A pass waits for a row only while it holds no lock, so it is in no cycle of waits, and
-//!   no transaction is rolled back for one. Another transaction that wants a visited row waits for
-//!   one transaction at most: some rows, and some bytes of what they hold and of what is written.
-//!   To a transaction that began to read before, a row that a visitor writes is a row that another
-//!   has changed (`ddl/refresh`).
-//! - **P4.** A visitor's record of the pass's progress is committed with what it wrote up to there.
+//! - **TABLE-PASS-1.** The pass visits every row that existed when it began and still exists when
+//!   it comes to its key. It may visit rows that came meanwhile.
+//! - **TABLE-PASS-2.** It visits a row with its newest values, under a lock that the transaction
+//!   keeps.
+//! - **TABLE-PASS-3.** A pass waits for a row only while it holds no lock, so it is in no cycle of
+//!   waits, and no transaction is rolled back for one. Another transaction that wants a visited row
+//!   waits for one transaction at most: some rows, and some bytes of what they hold and of what is
+//!   written. To a transaction that began to read before, a row that a visitor writes is a row that
+//!   another has changed (`ddl/refresh`).
+//! - **TABLE-PASS-4.** A visitor's record of the pass's progress is committed with what it wrote up
+//!   to there.
 
 use std::time::Duration;
 
@@ -35,11 +37,11 @@ pub(crate) struct Pass<'a> {
     pub(crate) table: &'a TableDef,
     /// Whether it is to end.
     pub(crate) stopped: &'a dyn Fn() -> bool,
-    /// Told of each transaction that may have to be interrupted.
+    /// Called with each transaction that may have to be interrupted.
     pub(crate) begun: &'a dyn Fn(&Transaction),
 }
 
-/// What is done with rows.
+/// Processes the rows that a pass visits.
 pub(super) trait Visitor {
     /// How rows are locked.
     const LOCK: LockMode;
@@ -52,8 +54,8 @@ pub(super) trait Visitor {
     /// Notes that the rows up to a key are done, before that is committed.
     fn done(&mut self, txn: &Transaction, last: &[u8]) -> Result<()>;
 
-    /// Told that others see what was committed, and may have its rows: before the pass waits for it
-    /// to be durable, or sleeps where writers are slowed.
+    /// Called once others see the committed rows and may lock them: before the pass waits for the
+    /// commit to be durable, or sleeps because writers are slowed.
     fn installed(&mut self) {}
 }
 
@@ -95,7 +97,7 @@ impl Pass<'_> {
     }
 
     /// Visits the first of some rows in one transaction, up to one that is locked: it is the first
-    /// of the next, which can wait for it (P3). Answers how many were done.
+    /// of the next, which can wait for it (TABLE-PASS-3). Answers how many were done.
     fn visit_first<V: Visitor>(&self, keys: &[Vec<u8>], visitor: &mut V) -> Result<usize> {
         let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
         let txn = self.db.begin(options.lock_wait(LOCK_WAIT));

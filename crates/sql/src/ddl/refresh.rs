@@ -3,19 +3,19 @@
 //!
 //! # Guarantees
 //!
-//! - **F1.** A rewritten row keeps the values that it had under its lock; its key and its entries
-//!   are not touched.
-//! - **F2.** Once a pass is complete, no row in the newest state is of a version before the one
-//!   that it wrote: existing rows were visited, and rows that came or changed meanwhile were
-//!   written under that version, too. The definition then says so (`TableDef::fresh_from`), once
-//!   data files have those rows and record that: after a crash the log may bring a row that a
+//! - **ROW-REWRITE-1.** A rewritten row keeps the values that it had under its lock; its key and
+//!   its entries are not touched.
+//! - **ROW-REWRITE-2.** Once a pass is complete, no row in the newest state is of a version before
+//!   the one that it wrote: existing rows were visited, and rows that came or changed meanwhile
+//!   were written under that version, too. The definition then says so (`TableDef::fresh_from`),
+//!   once data files have those rows and record that: after a crash the log may bring a row that a
 //!   compaction rewrote back in its earlier form (E11). A memory table's rows are written by
 //!   transactions alone, so the log has the newest form. A pass that is cut off keeps what it has
 //!   done.
-//! - **F3.** Layouts of earlier versions stay as long as older snapshots may read rows as they
-//!   were, and do not count as versions that rows may have. They go with the end of a later pass,
-//!   if by then no snapshot is from before the end of this one, or with the next opening, when
-//!   there are none. The caches then forget rows that they hold in an earlier form because a
+//! - **ROW-REWRITE-3.** Layouts of earlier versions stay as long as older snapshots may read rows
+//!   as they were, and do not count as versions that rows may have. They go with the end of a later
+//!   pass, if by then no snapshot is from before the end of this one, or with the next opening,
+//!   when there are none. The caches then forget rows that they hold in an earlier form because a
 //!   compaction rewrote them.
 //!
 //! A transaction that began to read before a row was rewritten, and changes the row, meets a
@@ -23,8 +23,8 @@
 //! REPEATABLE READ and SERIALIZABLE, while a pass runs. Waiting until no such transaction is open
 //! could wait forever. Marking a version as new in form only would need support in each place that
 //! keeps versions. So the transaction fails and is retried, as after other conflicts. Rows that
-//! compactions write in the newest version (`catalog/stored_rows`, V7) meet no conflict, and the
-//! pass skips them; but compactions alone decide which rows they merge, and when.
+//! compactions write in the newest version (`catalog/stored_rows`, STORED-ROW-7) meet no conflict,
+//! and the pass skips them; but compactions alone decide which rows they merge, and when.
 
 use spillway::{Database, EngineKind, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;
@@ -86,8 +86,8 @@ impl Pass<'_> {
 /// Notes that a pass, by the definition `written`, is through. The stored definition may be a newer
 /// one, where who passed did not see it (the catalog in memory is behind while it cannot be read):
 /// then rows are of an earlier version than its own. Layouts before `unread`, of which no snapshot
-/// sees a row, are forgotten (F3). Answers from which version on rows are now, or `None` where they
-/// were copied.
+/// sees a row, are forgotten (ROW-REWRITE-3). Answers from which version on rows are now, or `None`
+/// where they were copied.
 pub(crate) fn finish(
     change: &Change<'_>,
     table: &TableDef,
@@ -105,7 +105,7 @@ pub(crate) fn finish(
 }
 
 /// Forgets layouts that no row has any more: none in the newest state, and there are no older
-/// snapshots (F3). Answers whether there were any.
+/// snapshots (ROW-REWRITE-3). Answers whether there were any.
 pub(crate) fn forget_layouts(db: &Database, catalog: &Catalog) -> Result<bool> {
     let txn = db.begin(TransactionOptions::new());
     let change = Change::new(&txn)?;

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use spillway::{LockMode, LockWait, Scratch};
+use spillway::{ColumnsRead, LockMode, LockWait, Scratch};
 use spillway_types::{Collation, Value};
 use sqlparser::ast::{self, FromTable, TableFactor};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
-use crate::executor::{Held, store};
+use crate::executor::{HeldMemory, store};
 use crate::expression::{Context, Expr};
 use crate::planner::{Binder, Hints, Names, Row, Source};
 use crate::{executor, planner};
@@ -36,7 +36,7 @@ const CHOICES_MAX: usize = 10;
 type Targets = SmallVec<[Row; 1]>;
 
 /// The rows that a statement changes, locked.
-enum Found {
+enum FoundRows {
     Rows(Targets),
     /// Their keys, in the order that they are changed in.
     Keys(Scratch),
@@ -54,6 +54,8 @@ pub(crate) struct ChangePlan {
     pub(super) ignore: bool,
     /// Whether each row may be changed as soon as it is found (`bulk`).
     pub(super) in_place: bool,
+    /// The columns by which rows are chosen. Those that are changed are read under their locks.
+    read: ColumnsRead,
 }
 
 /// The one table that a statement changes, and its alias.
@@ -101,7 +103,8 @@ impl ChangePlan {
         let in_place =
             order.is_empty() && limit.is_none() && bulk::is_safe(&source, &rules, &assignments);
         let assignments = Some(assignments);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place })
+        let read = columns_chosen_by(&table, &source, &order);
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place, read })
     }
 
     /// Binds a DELETE.
@@ -118,7 +121,8 @@ impl ChangePlan {
         )?;
         let rules = Rules::new(names.catalog, &table);
         let (assignments, ignore, in_place) = (None, false, false);
-        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place })
+        let read = columns_chosen_by(&table, &source, &order);
+        Ok(ChangePlan { rules, source, order, limit, assignments, ignore, in_place, read })
     }
 
     /// Whether it looks one row up by its whole primary key.
@@ -139,10 +143,7 @@ impl ChangePlan {
             return Err(unsafe_update());
         }
         let maker = Maker::new(context, &self.rules, self.ignore);
-        // Rows that it changes it reads under their locks; by these columns it has chosen them.
-        let order = self.order.iter().map(|(expr, ..)| expr);
-        let read = planner::columns_of(maker.table(), self.source.filters.iter().chain(order));
-        context.txn.reads_columns(maker.table().rows(), read);
+        context.txn.reads_columns(maker.table().rows(), self.read);
         if let Some(affected) = self.delete_in_place(context, &maker)? {
             return Ok(Changed { affected, ..Changed::default() });
         }
@@ -150,15 +151,15 @@ impl ChangePlan {
         if changer.in_place(context)? {
             return Ok(changer.changed(context));
         }
-        let mut held = Held::new(context);
+        let mut held = HeldMemory::new(context);
         // The first row is in it, and is given back to it.
         let mut room = context.room.values();
         match self.targets(context, &mut room, &mut held)? {
-            Found::Rows(mut rows) => {
+            FoundRows::Rows(mut rows) => {
                 rows.iter_mut().try_for_each(|row| changer.change(row))?;
                 give_back(rows, &mut room);
             }
-            Found::Keys(mut keys) => changer.each_of(&mut keys)?,
+            FoundRows::Keys(mut keys) => changer.each_of(&mut keys)?,
         }
         Ok(changer.changed(context))
     }
@@ -181,11 +182,16 @@ impl ChangePlan {
     /// The rows that are changed, locked, with their keys; the first has the memory of `row`. Where
     /// they are more than memory holds, and their order is that in which they are found, their keys
     /// alone, on disk.
-    fn targets(&self, context: &Context<'_>, row: &mut Row, held: &mut Held) -> Result<Found> {
+    fn targets(
+        &self,
+        context: &Context<'_>,
+        row: &mut Row,
+        held: &mut HeldMemory,
+    ) -> Result<FoundRows> {
         let limit = executor::count(context, self.limit.as_ref())?
             .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         if limit == 0 {
-            return Ok(Found::Rows(Targets::new()));
+            return Ok(FoundRows::Rows(Targets::new()));
         }
         row.resize(self.source.width, Value::Null);
         let mut tries = 0;
@@ -209,8 +215,8 @@ impl ChangePlan {
         context: &Context<'_>,
         limit: usize,
         row: &mut Row,
-        held: &mut Held,
-    ) -> Result<Found> {
+        held: &mut HeldMemory,
+    ) -> Result<FoundRows> {
         let (source, order) = (&self.source, &self.order);
         let mut found: SmallVec<[(Row, Row); 1]> = SmallVec::new();
         let mut spilled: Option<Scratch> = None;
@@ -235,7 +241,7 @@ impl ChangePlan {
                     found.drain(..).try_for_each(|(_, row)| keys.push(key_of(&row)))?;
                     keys.push(key_of(row))?;
                     spilled = Some(keys);
-                    *held = Held::new(context);
+                    *held = HeldMemory::new(context);
                     return Ok(true);
                 }
                 fits => fits?,
@@ -244,7 +250,7 @@ impl ChangePlan {
             Ok(sorted || found.len() < limit)
         })?;
         if let Some(keys) = spilled {
-            return Ok(Found::Keys(keys));
+            return Ok(FoundRows::Keys(keys));
         }
         if sorted {
             found.sort_by(|(a, _), (b, _)| {
@@ -256,7 +262,7 @@ impl ChangePlan {
         }
         let rows = found.into_iter().map(|(_, row)| row);
         let rows = if late { self.lock(context, rows, limit)? } else { rows.collect() };
-        Ok(Found::Rows(rows))
+        Ok(FoundRows::Rows(rows))
     }
 
     pub(super) fn fits(&self, context: &Context<'_>, row: &[Value]) -> Result<bool> {
@@ -302,6 +308,16 @@ impl ChangePlan {
         }
         Ok(locked)
     }
+}
+
+/// The columns of the conditions and of the order.
+fn columns_chosen_by(
+    table: &TableDef,
+    source: &Source,
+    order: &[(Expr, bool, Collation)],
+) -> ColumnsRead {
+    let order = order.iter().map(|(expr, ..)| expr);
+    planner::columns_of(table, source.filters.iter().chain(order))
 }
 
 fn table_binder<'a>(names: Names<'a>, table: &TableDef, alias: &str) -> Binder<'a> {

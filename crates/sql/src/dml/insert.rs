@@ -30,7 +30,7 @@ pub(crate) struct InsertPlan {
     columns: Vec<usize>,
     /// The others.
     others: Vec<usize>,
-    source: Source,
+    source: InsertSource,
     replace: bool,
     ignore: bool,
     /// ON DUPLICATE KEY UPDATE: over the row that is there, then the one that would have been
@@ -39,7 +39,7 @@ pub(crate) struct InsertPlan {
 }
 
 #[derive(Debug)]
-enum Source {
+enum InsertSource {
     /// `None` for DEFAULT.
     Rows(Vec<Vec<Option<Expr>>>),
     Query {
@@ -105,8 +105,8 @@ impl InsertPlan {
     /// The query that its rows come from.
     pub(crate) fn query(&self) -> Option<&QueryPlan> {
         match &self.source {
-            Source::Query { plan, .. } => Some(plan),
-            Source::Rows(_) => None,
+            InsertSource::Query { plan, .. } => Some(plan),
+            InsertSource::Rows(_) => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl InsertPlan {
             duplicates: 0,
         };
         match &self.source {
-            Source::Rows(rows) => {
+            InsertSource::Rows(rows) => {
                 for row in rows {
                     writer.write_exprs(row)?;
                 }
@@ -137,13 +137,13 @@ impl InsertPlan {
                     }
                 }
             }
-            Source::Query { plan, reads_target: false } => {
+            InsertSource::Query { plan, reads_target: false } => {
                 executor::run_query(context, plan, &mut |row| {
                     writer.write_result(plan, row)?;
                     Ok(true)
                 })?;
             }
-            Source::Query { plan, reads_target: true } => {
+            InsertSource::Query { plan, reads_target: true } => {
                 let mut rows = executor::Spool::new(context);
                 executor::run_query(context, plan, &mut |row| {
                     rows.push(row)?;
@@ -186,17 +186,17 @@ fn source_of(
     insert: &ast::Insert,
     table: &TableDef,
     columns: &[usize],
-) -> Result<Source> {
+) -> Result<InsertSource> {
     let mut binder = Binder::new(names);
     let mut bind = |(expr, column): (&ast::Expr, &usize)| {
         value_for(&mut binder, expr, &table.columns[*column].ty)
     };
     if !insert.assignments.is_empty() {
         let values = insert.assignments.iter().map(|assignment| &assignment.value).zip(columns);
-        return Ok(Source::Rows(vec![values.map(bind).collect::<Result<_>>()?]));
+        return Ok(InsertSource::Rows(vec![values.map(bind).collect::<Result<_>>()?]));
     }
     let Some(source) = &insert.source else {
-        return Ok(Source::Rows(vec![vec![None; columns.len()]]));
+        return Ok(InsertSource::Rows(vec![vec![None; columns.len()]]));
     };
     let SetExpr::Values(list) = &*source.body else {
         let plan = planner::plan_query(names, source, None, &[])?;
@@ -214,7 +214,7 @@ fn source_of(
             if names_target(name) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let reads_target = reads_target.is_break();
-        return Ok(Source::Query { plan: Box::new(plan), reads_target });
+        return Ok(InsertSource::Query { plan: Box::new(plan), reads_target });
     };
     let mut rows = Vec::with_capacity(list.rows.len());
     for (at, row) in list.rows.iter().enumerate() {
@@ -230,11 +230,11 @@ fn source_of(
         }
         rows.push(row.content.iter().zip(columns).map(&mut bind).collect::<Result<_>>()?);
     }
-    Ok(Source::Rows(rows))
+    Ok(InsertSource::Rows(rows))
 }
 
 /// What a column is given; `None` for its default.
-type Given<'v> = Result<Option<Cow<'v, Value>>>;
+type GivenValue<'v> = Result<Option<Cow<'v, Value>>>;
 
 struct Writer<'a> {
     plan: &'a InsertPlan,
@@ -278,7 +278,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn write<'v>(&mut self, values: impl Iterator<Item = Given<'v>>) -> Result<()> {
+    fn write<'v>(&mut self, values: impl Iterator<Item = GivenValue<'v>>) -> Result<()> {
         self.records += 1;
         if !self.plan.ignore {
             return self.write_row(values);
@@ -299,7 +299,7 @@ impl Writer<'_> {
     }
 
     /// Makes a row the whole row: values that are given, and defaults.
-    fn fill<'v>(&self, values: impl Iterator<Item = Given<'v>>, row: &mut Row) -> Result<()> {
+    fn fill<'v>(&self, values: impl Iterator<Item = GivenValue<'v>>, row: &mut Row) -> Result<()> {
         row.resize(self.maker.table().columns.len(), Value::Null);
         for (column, value) in self.plan.columns.iter().zip(values) {
             let place = &mut row[*column];
@@ -331,7 +331,7 @@ impl Writer<'_> {
         Ok((0, u64::try_from(given).unwrap_or(0)))
     }
 
-    fn write_row<'v>(&mut self, values: impl Iterator<Item = Given<'v>>) -> Result<()> {
+    fn write_row<'v>(&mut self, values: impl Iterator<Item = GivenValue<'v>>) -> Result<()> {
         let (table, context) = (self.maker.table(), self.maker.context);
         let mut stored = context.room.values();
         self.fill(values, &mut stored)?;

@@ -17,7 +17,7 @@ use crate::catalog::{TableDef, shift_timestamps};
 use crate::errors::{Result, SqlError};
 use crate::executor::store;
 use crate::expression::{Context, Expr};
-use crate::planner::{Body, Names, QueryPlan, Row, SourceKind};
+use crate::planner::{Names, QueryBody, QueryPlan, Row, SourceKind};
 use crate::{executor, planner};
 
 /// An UPDATE or DELETE of several tables, bound.
@@ -27,14 +27,14 @@ pub(crate) struct JoinedPlan {
     /// NULL where an outer join found none.
     rows: QueryPlan,
     keys_at: usize,
-    targets: Vec<Target>,
+    targets: Vec<ChangedTable>,
     delete: bool,
     ignore: bool,
 }
 
 /// A table whose rows are changed.
 #[derive(Debug)]
-struct Target {
+struct ChangedTable {
     rules: Rules,
     /// Whether the join reads it whole.
     full: bool,
@@ -98,7 +98,7 @@ fn plan(
     names.needs.next_finds_changed();
     let mut plan = planner::plan_query(names, &query, None, &[])?;
     plan.refuse_charsets()?;
-    let Body::Select(select) = &mut plan.body else {
+    let QueryBody::Select(select) = &mut plan.body else {
         return Err(SqlError::new(1105, "a SELECT has no plan of one"));
     };
     if select.grouped {
@@ -322,13 +322,13 @@ fn targets_of(
     named: &[&Joined],
     full: Vec<bool>,
     columns: impl Iterator<Item = Vec<(usize, Option<usize>)>>,
-) -> Result<Vec<Target>> {
+) -> Result<Vec<ChangedTable>> {
     named
         .iter()
         .zip(full)
         .zip(columns)
         .map(|((joined, full), columns)| {
-            Ok(Target { rules: Rules::new(names.catalog, &joined.table), full, columns })
+            Ok(ChangedTable { rules: Rules::new(names.catalog, &joined.table), full, columns })
         })
         .collect()
 }

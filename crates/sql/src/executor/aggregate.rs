@@ -7,14 +7,14 @@ use spillway_types::convert::{to_decimal, to_double};
 use spillway_types::value::write_text;
 use spillway_types::{ColumnType, Decimal, Value, ValueRef};
 
-use super::sort::{Held, group_key, order_of};
+use super::sort::{HeldMemory, group_key, order_of};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Context, bits_of_value, compare};
 use crate::planner::{Aggregate, AggregateKind, Row};
 
 /// An aggregate while its rows come in.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct AggregateState {
     count: u64,
     exact: Option<Decimal>,
     /// Whole numbers, which are part of the exact sum.
@@ -28,13 +28,13 @@ pub(crate) struct State {
     seen: HashSet<Vec<u8>, RandomState>,
 }
 
-impl State {
+impl AggregateState {
     pub(crate) fn add(
         &mut self,
         aggregate: &Aggregate,
         context: &Context<'_>,
         row: &[Value],
-        held: &mut Held,
+        held: &mut HeldMemory,
     ) -> Result<()> {
         let mut values = Vec::with_capacity(aggregate.args.len());
         for arg in &aggregate.args {
@@ -66,15 +66,7 @@ impl State {
                 }
             }
             AggregateKind::Min | AggregateKind::Max => {
-                let order = compare(value, &self.best, aggregate.collation);
-                let better = match order {
-                    None => true,
-                    Some(order) if aggregate.kind == AggregateKind::Min => order.is_lt(),
-                    Some(order) => order.is_gt(),
-                };
-                if better {
-                    self.best = value.clone();
-                }
+                self.offer(aggregate, value);
             }
             AggregateKind::GroupConcat => {
                 let mut text = Vec::new();
@@ -86,17 +78,7 @@ impl State {
                 self.parts.push((keys, text));
             }
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
-                let bits = bits_of_value(value);
-                let old = self.bits.unwrap_or(if aggregate.kind == AggregateKind::BitAnd {
-                    u64::MAX
-                } else {
-                    0
-                });
-                self.bits = Some(match aggregate.kind {
-                    AggregateKind::BitAnd => old & bits,
-                    AggregateKind::BitOr => old | bits,
-                    _ => old ^ bits,
-                });
+                self.add_bits(aggregate.kind, bits_of_value(value));
             }
             _ => {
                 // Welford's method: the mean, and the sum of squares around it.
@@ -107,6 +89,28 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a value that is less, or greater, than all before.
+    fn offer(&mut self, aggregate: &Aggregate, value: &Value) {
+        let order = compare(value, &self.best, aggregate.collation);
+        let better = match order {
+            None => true,
+            Some(order) if aggregate.kind == AggregateKind::Min => order.is_lt(),
+            Some(order) => order.is_gt(),
+        };
+        if better {
+            self.best = value.clone();
+        }
+    }
+
+    fn add_bits(&mut self, kind: AggregateKind, bits: u64) {
+        let old = self.bits.unwrap_or(if kind == AggregateKind::BitAnd { u64::MAX } else { 0 });
+        self.bits = Some(match kind {
+            AggregateKind::BitAnd => old & bits,
+            AggregateKind::BitOr => old | bits,
+            _ => old ^ bits,
+        });
     }
 
     /// Adds a whole number to a count or a sum; NULL is none.
@@ -127,8 +131,8 @@ impl State {
     }
 
     /// That of the least or the greatest value, once that is found.
-    pub(super) fn of_end(value: Value) -> State {
-        State { count: 1, best: value, ..State::default() }
+    pub(super) fn of_end(value: Value) -> AggregateState {
+        AggregateState { count: 1, best: value, ..AggregateState::default() }
     }
 
     pub(crate) fn finish(mut self, aggregate: &Aggregate, context: &Context<'_>) -> Value {

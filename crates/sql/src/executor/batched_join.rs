@@ -4,8 +4,8 @@
 //! As long as the rows looked up are in memory, no outer row is kept. Once one was not, the next
 //! outer rows are kept, as many as [`Together`] says, and the rows that they find are read
 //! together; then each is joined in its turn, as it would have been. The guarantees of other
-//! lookups hold here, too (`executor/lookups`, R1 to R4): errors of later rows are reported after
-//! those before them were joined.
+//! lookups hold here, too (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): errors of
+//! later rows are reported after those before them were joined.
 //!
 //! A join of several such sources keeps rows before each of them. Rows that wait before one source
 //! are left when there are more rows before another, so that as many as possible are read at once,
@@ -18,18 +18,18 @@
 
 use spillway_types::Value;
 
-use super::index_ranges;
-use super::index_ranges::Places;
+use super::index_ranges::choose;
 use super::lookups::Together;
-use super::sort::Held;
+use super::sort::HeldMemory;
+use super::spans::Places;
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Access, Row, Source, SourceKind};
 
 /// Bytes of rows that are kept, more or less.
-const KEPT_BYTES: usize = Held::FREE;
+const KEPT_BYTES: usize = HeldMemory::FREE;
 
-/// What is known of a source whose rows are looked up.
+/// The state of a source whose rows are looked up.
 #[derive(Default)]
 pub(super) struct Outer {
     /// Whether rows that come before may be kept, once that was asked.
@@ -60,9 +60,9 @@ impl Outer {
     }
 }
 
-/// Whether what is looked up for a row of the sources before the last of these is one row of it, by
-/// its whole primary key, which is there to be read; and what is found out for the row until then
-/// hangs on nothing else.
+/// Whether a row of the sources before the last one looks up one row of the last, by its whole
+/// primary key, which needs no evaluation; and whether the conditions on the row until then depend
+/// on nothing else.
 fn may_keep(sources: &[Source]) -> bool {
     let Some((inner, before)) = sources.split_last() else { return false };
     let SourceKind::Table(table) = &inner.kind else { return false };
@@ -113,7 +113,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// Keeps a row; answers whether there are enough.
     pub(super) fn add(&mut self, context: &Context<'_>, row: &[Value], outer: &Outer) -> bool {
-        self.bytes += Held::size_of(row);
+        self.bytes += HeldMemory::size_of(row);
         self.rows.push(row.to_vec());
         self.rows.len() >= outer.together.count()
             || self.bytes >= KEPT_BYTES
@@ -136,7 +136,7 @@ impl Waiting {
         let SourceKind::Table(table) = &inner.kind else { return Ok(rows) };
         let mut keys = Vec::with_capacity(rows.len());
         for row in &rows {
-            if let (_, Places::Row(key)) = index_ranges::choose(context, inner, table, row)? {
+            if let (_, Places::Row(key)) = choose(context, inner, table, row)? {
                 keys.push(key);
             }
         }

@@ -3,7 +3,7 @@
 use spillway_types::{ColumnType, Value};
 
 use crate::api::{TEXT, int, text};
-use crate::planner::{Body, Direct, QueryPlan, Source, SourceKind};
+use crate::planner::{Direct, QueryBody, QueryPlan, Source, SourceKind};
 
 /// The columns of EXPLAIN.
 pub(crate) fn explain_columns() -> Vec<(&'static str, ColumnType)> {
@@ -97,12 +97,12 @@ fn source_line(id: i64, kind: &str, source: &Source, more: &[&str]) -> Vec<Value
 fn explain_into(plan: &QueryPlan, id: i64, kind: &str, rows: &mut Vec<Vec<Value>>) {
     let none = || line(id, kind, Value::Null, Value::Null, Value::Null, "No tables used");
     match &plan.body {
-        Body::Values(_) => rows.push(none()),
-        Body::Set { left, right, .. } => {
+        QueryBody::Values(_) => rows.push(none()),
+        QueryBody::Set { left, right, .. } => {
             explain_into(left, id, "PRIMARY", rows);
             explain_into(right, id + 1, "UNION", rows);
         }
-        Body::Select(select) => {
+        QueryBody::Select(select) => {
             if select.sources.is_empty() {
                 rows.push(none());
             }

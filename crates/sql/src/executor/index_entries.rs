@@ -1,8 +1,8 @@
 //! Reads entries of an index that covers a query in place of rows.
 
-use super::index_ranges::Span;
-use super::scan;
-use crate::catalog::{Cover, Entry, Stored, TableDef};
+use super::span_scan::each_together;
+use super::spans::Span;
+use crate::catalog::{Cover, Entry, StoredRow, TableDef};
 use crate::errors::Result;
 use crate::expression::Context;
 use crate::planner::Access;
@@ -22,13 +22,13 @@ pub(super) fn each_entry(
     table: &TableDef,
     Entries { access, cover, is_read }: &Entries<'_>,
     spans: &[Span],
-    mut take: impl FnMut(&Stored<'_>) -> Result<bool>,
+    mut take: impl FnMut(&StoredRow<'_>) -> Result<bool>,
 ) -> Result<()> {
     let mut entry = Entry::new();
-    scan::each_together(context, table, access, spans, |key, _| {
+    each_together(context, table, access, spans, |key, _| {
         if *is_read {
             entry.read(cover, table, key)?;
         }
-        take(&Stored::Entry(&entry))
+        take(&StoredRow::Entry(&entry))
     })
 }

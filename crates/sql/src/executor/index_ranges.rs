@@ -3,78 +3,15 @@
 use smallvec::SmallVec;
 use spillway::KeyRange;
 use spillway_base::TableId;
-use spillway_base::range::raise_prefix;
 use spillway_types::key::{self, Lookup};
 use spillway_types::{ColumnType, Value};
 
-use super::scan;
+use super::span_scan::is_readable;
+use super::spans::{Places, Span, SpanKey, Spans, end_of};
 use crate::catalog::{IndexPart, TableDef, moved};
 use crate::errors::Result;
 use crate::expression::{Buffer, Context, Expr, List, row_parts};
 use crate::planner::{Access, Interval, Source, WHOLE};
-
-/// A key; one that is not long takes no memory of its own.
-pub(super) type Key = SmallVec<[u8; 24]>;
-
-/// A range of an index's keys.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Span {
-    pub(super) start: Key,
-    pub(super) end: Option<Key>,
-}
-
-/// Where an access reads.
-pub(super) enum Places<'c> {
-    /// At the one row with this primary key, all of it, if that is there.
-    Row(Buffer<'c>),
-    /// In these ranges.
-    Spans(Spans),
-}
-
-/// The ranges that an access reads: in order, and apart from each other.
-pub(crate) struct Spans {
-    pub(super) all: SmallVec<[Span; 1]>,
-    /// Whether they have exactly what the access's equalities and intervals say, as far as those
-    /// are about whole numbers.
-    pub(super) exact: bool,
-}
-
-impl Spans {
-    fn wide(span: Span) -> Spans {
-        Spans { exact: false, ..Spans::exactly(span) }
-    }
-
-    fn exactly(span: Span) -> Spans {
-        let mut all = SmallVec::new();
-        all.push(span);
-        Spans { all, exact: true }
-    }
-
-    fn none() -> Spans {
-        Spans { all: SmallVec::new(), exact: true }
-    }
-}
-
-impl Span {
-    fn of(prefix: &[u8]) -> Span {
-        Span { end: end_of(Key::from_slice(prefix)), start: Key::from_slice(prefix) }
-    }
-
-    /// Whether it is the keys that begin with its first one.
-    pub(super) fn is_of_start(&self) -> bool {
-        match &self.end {
-            Some(end) => end_of(self.start.clone()).as_ref() == Some(end),
-            None => false,
-        }
-    }
-}
-
-/// The end of the keys that begin with a prefix, for a range.
-fn end_of(mut prefix: Key) -> Option<Key> {
-    let left = raise_prefix(&mut prefix)?;
-    prefix.truncate(left);
-    Some(prefix)
-}
 
 /// Spans that an estimate looks at; of more, the rest is assumed like them.
 const SAMPLE: usize = 8;
@@ -113,11 +50,11 @@ fn primary_key<'c>(
     for (expr, part) in access.equal.iter().zip(&table.primary) {
         let value = context.sought(expr, row)?;
         match write_lookup(context, table, part, &value, &mut key) {
-            Written::Yes => {}
-            Written::Nowhere => {
+            PartWritten::Yes => {}
+            PartWritten::Nowhere => {
                 return Ok(Some(Places::Spans(Spans::none())));
             }
-            Written::Unknown => return Ok(None),
+            PartWritten::Unknown => return Ok(None),
         }
     }
     Ok(Some(Places::Row(key)))
@@ -143,7 +80,7 @@ fn choose_spans<'s>(
     let mut least = cost(context, table, best.0, &best.1.all);
     for access in &source.others {
         let access = match access {
-            access if scan::is_readable(context, table, access) => access,
+            access if is_readable(context, table, access) => access,
             access if access.is_full() => &WHOLE,
             _ => continue,
         };
@@ -160,7 +97,7 @@ fn choose_spans<'s>(
 /// The query has asked for the rows, and not for that index: they are read as they lie, and sorted
 /// where its order was counted on.
 pub(super) fn is_too_new(context: &Context<'_>, table: &TableDef, access: &Access) -> bool {
-    access.is_full() && access.cover.is_some() && !scan::is_readable(context, table, access)
+    access.is_full() && access.cover.is_some() && !is_readable(context, table, access)
 }
 
 /// Whether spans are all keys, or all but those that begin with NULL.
@@ -198,21 +135,29 @@ pub(super) fn spans(
     let mut exact = true;
     for (expr, part) in access.equal.iter().zip(parts) {
         let value = context.sought(expr, row)?;
-        // What is NULL finds what is, and is equal to none.
+        // NULL finds the entries with NULL, and is equal to none.
         exact &= is_whole(&value);
         match write_lookup(context, table, part, &value, &mut prefix) {
-            Written::Yes => {}
-            Written::Nowhere => return Ok(Spans::none()),
+            PartWritten::Yes => {}
+            PartWritten::Nowhere => return Ok(Spans::none()),
             // No key of this column is equal by index; the rows are checked one by one.
-            Written::Unknown => return Ok(Spans::wide(Span::of(&prefix))),
+            PartWritten::Unknown => return Ok(Spans::wide(Span::of(&prefix))),
         }
     }
     let (Some(part), false) = (parts.get(access.equal.len()), access.intervals.is_empty()) else {
         return Ok(Spans { exact, ..Spans::exactly(Span::of(&prefix)) });
     };
     let rest = &parts[access.equal.len()..];
-    let mut ends =
-        Ends { context, table, part, rest, prefix_bytes: prefix.len(), key: prefix, row, exact };
+    let mut ends = IntervalSpans {
+        context,
+        table,
+        part,
+        rest,
+        prefix_bytes: prefix.len(),
+        key: prefix,
+        row,
+        exact,
+    };
     let most = access.intervals.iter().map(Interval::count).sum();
     let mut spans = SmallVec::with_capacity(most);
     for interval in &access.intervals {
@@ -223,9 +168,9 @@ pub(super) fn spans(
             continue;
         }
         match ends.span(interval)? {
-            Found::Nothing => {}
-            Found::Span(span) => spans.push(span),
-            Found::Anywhere => return Ok(Spans::wide(Span::of(ends.prefix()))),
+            IntervalSpan::Nothing => {}
+            IntervalSpan::Span(span) => spans.push(span),
+            IntervalSpan::Anywhere => return Ok(Spans::wide(Span::of(ends.prefix()))),
         }
     }
     Ok(Spans { exact: ends.exact, all: apart(spans) })
@@ -252,7 +197,7 @@ pub(super) fn finds_equal(
 }
 
 /// Whether the part of a key was written that finds what is equal to a value.
-enum Written {
+enum PartWritten {
     Yes,
     /// Nothing is equal to it.
     Nowhere,
@@ -266,37 +211,37 @@ fn write_lookup(
     part: &IndexPart,
     value: &Value,
     out: &mut Vec<u8>,
-) -> Written {
+) -> PartWritten {
     let column = &table.columns[part.column];
     let mut value = match key::lookup(value, &column.ty) {
         Lookup::At(value) => value,
-        Lookup::Nowhere => return Written::Nowhere,
-        Lookup::Unknown => return Written::Unknown,
+        Lookup::Nowhere => return PartWritten::Nowhere,
+        Lookup::Unknown => return PartWritten::Unknown,
     };
     if let (ColumnType::Timestamp(_), Value::DateTime(at)) = (&column.ty, &value) {
         // Keys have it as it is stored, in UTC.
         value = Value::DateTime(moved(*at, -context.variables.borrow().time_offset_micros));
     }
     key::write_part(&value.as_ref(), &column.ty, column.collation, part.prefix, out);
-    Written::Yes
+    PartWritten::Yes
 }
 
-enum Found {
+enum IntervalSpan {
     Nothing,
     Span(Span),
     Anywhere,
 }
 
 /// The end of an interval, as a key.
-enum End {
+enum IntervalEnd {
     Null,
-    Key(Key),
+    Key(SpanKey),
     /// Between the values that the column has.
     Nowhere,
     Unknown,
 }
 
-struct Ends<'a, 'c> {
+struct IntervalSpans<'a, 'c> {
     context: &'a Context<'c>,
     table: &'a TableDef,
     part: &'a IndexPart,
@@ -311,22 +256,22 @@ struct Ends<'a, 'c> {
     exact: bool,
 }
 
-impl Ends<'_, '_> {
+impl IntervalSpans<'_, '_> {
     fn prefix(&self) -> &[u8] {
         &self.key[..self.prefix_bytes]
     }
 
-    fn key(&mut self, expr: &Expr) -> Result<End> {
+    fn key(&mut self, expr: &Expr) -> Result<IntervalEnd> {
         let value = self.context.sought(expr, self.row)?;
         if value.is_null() {
-            return Ok(End::Null);
+            return Ok(IntervalEnd::Null);
         }
         self.exact &= is_whole(&value);
         self.key.truncate(self.prefix_bytes);
         Ok(match write_lookup(self.context, self.table, self.part, &value, &mut self.key) {
-            Written::Yes => End::Key(Key::from_slice(&self.key)),
-            Written::Nowhere => End::Nowhere,
-            Written::Unknown => End::Unknown,
+            PartWritten::Yes => IntervalEnd::Key(SpanKey::from_slice(&self.key)),
+            PartWritten::Nowhere => IntervalEnd::Nowhere,
+            PartWritten::Unknown => IntervalEnd::Unknown,
         })
     }
 
@@ -347,9 +292,9 @@ impl Ends<'_, '_> {
                 }
                 self.exact &= is_whole(&value);
                 match write_lookup(self.context, self.table, part, &value, &mut self.key) {
-                    Written::Yes => {}
-                    Written::Nowhere => continue 'items,
-                    Written::Unknown => return Ok(false),
+                    PartWritten::Yes => {}
+                    PartWritten::Nowhere => continue 'items,
+                    PartWritten::Unknown => return Ok(false),
                 }
             }
             spans.push(Span::of(&self.key));
@@ -357,17 +302,19 @@ impl Ends<'_, '_> {
         Ok(true)
     }
 
-    fn span(&mut self, interval: &Interval) -> Result<Found> {
+    fn span(&mut self, interval: &Interval) -> Result<IntervalSpan> {
         let (low, high) = match interval {
             // A list has many spans, which `add_listed` adds.
-            Interval::Listed(..) => return Ok(Found::Anywhere),
+            Interval::Listed(..) => return Ok(IntervalSpan::Anywhere),
             Interval::Point(value) | Interval::Same(value) => {
                 return Ok(match self.key(value)? {
-                    End::Key(key) => Found::Span(Span::of(&key)),
-                    End::Nowhere => Found::Nothing,
-                    End::Unknown => Found::Anywhere,
-                    End::Null if matches!(interval, Interval::Point(_)) => Found::Nothing,
-                    End::Null => {
+                    IntervalEnd::Key(key) => IntervalSpan::Span(Span::of(&key)),
+                    IntervalEnd::Nowhere => IntervalSpan::Nothing,
+                    IntervalEnd::Unknown => IntervalSpan::Anywhere,
+                    IntervalEnd::Null if matches!(interval, Interval::Point(_)) => {
+                        IntervalSpan::Nothing
+                    }
+                    IntervalEnd::Null => {
                         self.key.truncate(self.prefix_bytes);
                         key::write_part(
                             &Value::Null.as_ref(),
@@ -376,42 +323,42 @@ impl Ends<'_, '_> {
                             None,
                             &mut self.key,
                         );
-                        Found::Span(Span::of(&self.key))
+                        IntervalSpan::Span(Span::of(&self.key))
                     }
                 });
             }
             Interval::Range { low, high } => (low, high),
         };
-        let mut start = Key::from_slice(self.prefix());
+        let mut start = SpanKey::from_slice(self.prefix());
         let mut end = end_of(start.clone());
         // NULL is below every value, and in no range.
         start.push(1);
         if let Some((value, included)) = low {
             match self.key(value)? {
-                End::Null => return Ok(Found::Nothing),
-                End::Key(key) if *included => start = key,
-                End::Key(mut key) => {
+                IntervalEnd::Null => return Ok(IntervalSpan::Nothing),
+                IntervalEnd::Key(key) if *included => start = key,
+                IntervalEnd::Key(mut key) => {
                     start = end_of(key.clone()).unwrap_or_else(|| {
                         // The least key behind it.
                         key.push(0);
                         key
                     });
                 }
-                End::Nowhere | End::Unknown => self.exact = false,
+                IntervalEnd::Nowhere | IntervalEnd::Unknown => self.exact = false,
             }
         }
         if let Some((value, included)) = high {
             match self.key(value)? {
-                End::Null => return Ok(Found::Nothing),
-                End::Key(key) if *included => end = end_of(key),
-                End::Key(key) => end = Some(key),
-                End::Nowhere | End::Unknown => self.exact = false,
+                IntervalEnd::Null => return Ok(IntervalSpan::Nothing),
+                IntervalEnd::Key(key) if *included => end = end_of(key),
+                IntervalEnd::Key(key) => end = Some(key),
+                IntervalEnd::Nowhere | IntervalEnd::Unknown => self.exact = false,
             }
         }
         if end.as_ref().is_some_and(|end| *end <= start) {
-            return Ok(Found::Nothing);
+            return Ok(IntervalSpan::Nothing);
         }
-        Ok(Found::Span(Span { start, end }))
+        Ok(IntervalSpan::Span(Span { start, end }))
     }
 }
 

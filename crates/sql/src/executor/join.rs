@@ -4,31 +4,33 @@
 use std::rc::Rc;
 
 use spillway::{LockMode, LockWait};
-use spillway_types::{Collation, Value};
+use spillway_types::Value;
 
 use super::batched_join::{Outer, Waiting};
-use super::run::Emit;
-use super::scan::read_source;
-use super::sort::{Held, KeyMap, group_key};
+use super::row_reads::Reading;
+use super::row_sink::Emit;
+use super::scan::{Take, scan_table};
+use super::sort::{HeldMemory, KeyMap, hash_class, hash_key};
+use super::subquery::derived;
 use crate::errors::Result;
 use crate::expression::{Context, Expr};
 use crate::planner::{Row, SelectPlan, Source, SourceKind};
 
 /// Rows of a source that was read whole, found again by the sides of its equalities.
-pub(super) struct Kept {
+pub(super) struct SourceRows {
     rows: Vec<Row>,
     by_hash: KeyMap<Vec<usize>>,
     /// For each equality, the classes of the values that its side has here.
     classes: Vec<u8>,
     /// What all of it is charged to.
-    _held: Held,
+    _held: HeldMemory,
 }
 
-pub(super) struct Rows<'c, 'p> {
+pub(super) struct JoinedRows<'c, 'p> {
     context: &'c Context<'c>,
     plan: &'p SelectPlan,
-    kept: Vec<Option<Rc<Kept>>>,
-    /// What is known of each source as one whose rows are looked up for those of the one before it.
+    kept: Vec<Option<Rc<SourceRows>>>,
+    /// The state of each source whose rows are looked up for those of the one before it.
     inner: Vec<Outer>,
     /// Of each source, rows that wait for what the next one has for them. While rows of one are
     /// joined none of those before it has any: of all that wait somewhere those of later sources
@@ -37,10 +39,10 @@ pub(super) struct Rows<'c, 'p> {
     lock: Option<(LockMode, LockWait)>,
 }
 
-impl<'c, 'p> Rows<'c, 'p> {
-    pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> Rows<'c, 'p> {
+impl<'c, 'p> JoinedRows<'c, 'p> {
+    pub(super) fn new(context: &'c Context<'c>, plan: &'p SelectPlan) -> JoinedRows<'c, 'p> {
         let sources = || plan.sources.iter();
-        Rows {
+        JoinedRows {
             context,
             plan,
             kept: sources().map(|_| None).collect(),
@@ -188,19 +190,19 @@ impl<'c, 'p> Rows<'c, 'p> {
         passes(self.context, self.filters(source), row)
     }
 
-    /// What is left to check once a row was read.
+    /// The conditions that remain to be checked once a row was read.
     fn filters<'s>(&self, source: &'s Source) -> &'s [Expr] {
         if self.lock.is_none() { &source.rest } else { &source.filters }
     }
 
     /// Reads a source whole, once.
-    fn keep(&mut self, level: usize) -> Result<Rc<Kept>> {
+    fn keep(&mut self, level: usize) -> Result<Rc<SourceRows>> {
         if let Some(kept) = &self.kept[level] {
             return Ok(kept.clone());
         }
         let source = &self.plan.sources[level];
         let own = source.offset..source.offset + source.width;
-        let mut held = Held::new(self.context);
+        let mut held = HeldMemory::new(self.context);
         let (mut rows, mut by_hash) = (Vec::new(), KeyMap::<Vec<usize>>::default());
         let mut classes = vec![0; source.hash.len()];
         let mut row = vec![Value::Null; self.plan.width];
@@ -221,36 +223,47 @@ impl<'c, 'p> Rows<'c, 'p> {
             rows.push(row[own.clone()].to_vec());
             Ok(true)
         })?;
-        let kept = Rc::new(Kept { rows, by_hash, classes, _held: held });
+        let kept = Rc::new(SourceRows { rows, by_hash, classes, _held: held });
         self.kept[level] = Some(kept.clone());
         Ok(kept)
     }
 }
 
-/// Classes of values; within one, values are equal where their [`group_key`] is.
-pub(super) fn hash_class(value: &Value) -> u8 {
-    match value {
-        Value::Null => 0,
-        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
-        Value::Float(_) | Value::Double(_) => 2,
-        Value::Text(_) => 4,
-        Value::Bytes(_) => 8,
-        Value::Date(_) | Value::DateTime(_) => 16,
-        Value::Time(_) => 32,
+/// Reads a source's rows into its slots.
+fn read_source(
+    context: &Context<'_>,
+    source: &Source,
+    row: &mut Row,
+    lock: Option<(LockMode, LockWait)>,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    match &source.kind {
+        SourceKind::Table(table) => {
+            scan_table(context, source, table, row, Reading::of(lock), take)
+        }
+        SourceKind::Derived(plan) => {
+            let answer = derived(context, plan)?;
+            for values in answer.rows() {
+                row[source.offset..source.offset + values.len()].clone_from_slice(values);
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        SourceKind::Virtual(name) => {
+            let rows = context.server.virtual_rows(context.catalog, context.variables, name);
+            for values in rows {
+                for (slot, value) in values.into_iter().enumerate() {
+                    row[source.offset + slot] = value;
+                }
+                if !take(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        }
     }
-}
-
-/// The bytes by which rows are found again: a date is the same as its midnight.
-pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
-    let plain: Vec<Value> = values
-        .iter()
-        .map(|value| match value {
-            Value::Date(_) => spillway_types::convert::to_datetime(&value.as_ref())
-                .map_or(Value::Null, Value::DateTime),
-            other => other.clone(),
-        })
-        .collect();
-    group_key(&plain, collations)
 }
 
 fn passes(context: &Context<'_>, filters: &[Expr], row: &[Value]) -> Result<bool> {

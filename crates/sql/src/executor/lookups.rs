@@ -8,24 +8,25 @@
 //! which wants few rows reads few. The number shrinks the same way when nothing was missing.
 //!
 //! # Guarantees
-//! - **R1 (the same rows).** The same rows are taken in the same order. Each is looked up when its
-//!   turn comes: it is seen as it is then, with what was written since it was asked for.
-//! - **R2 (the same failure).** Errors of reading several at once are not reported. A lookup that
-//!   fails does so in its turn, after all rows before it were taken, and one whose turn does not
-//!   come does not fail. A source of keys that fails first takes those that it has asked for
-//!   ([`Lookups::rest`]).
-//! - **R3 (nothing in memory).** A row in memory after others in memory is looked up once, and its
-//!   key is not copied.
-//! - **R4 (bounded).** Keys are kept of no more rows than may be read at once: 64 at most, or as
-//!   many as have a hundred-and-twenty-eighth of the memory in blocks. For a query that wants no
-//!   more rows, at most [`GROWTH`] times as many were read as it took.
+//! - **BATCHED-LOOKUP-1 (the same rows).** The same rows are taken in the same order. Each is
+//!   looked up when its turn comes: it is seen as it is then, with what was written since it was
+//!   asked for.
+//! - **BATCHED-LOOKUP-2 (the same failure).** Errors of reading several at once are not reported. A
+//!   lookup that fails does so in its turn, after all rows before it were taken, and one whose turn
+//!   does not come does not fail. A source of keys that fails first takes those that it has asked
+//!   for ([`Lookups::rest`]).
+//! - **BATCHED-LOOKUP-3 (nothing in memory).** A row in memory after others in memory is looked up
+//!   once, and its key is not copied.
+//! - **BATCHED-LOOKUP-4 (bounded).** Keys are kept of no more rows than may be read at once: 64 at
+//!   most, or as many as have a hundred-and-twenty-eighth of the memory in blocks. For a query that
+//!   wants no more rows, at most [`GROWTH`] times as many were read as it took.
 //!
 //! Statements that lock or change rows look them up this way, too, and lock each once they know
 //! that they want it: the data for the read under its lock is in memory then. They lock nothing
 //! else for it, and nothing sooner.
 //!
 //! Keys and rows are not kept together, although the check whether a row is in memory has seen it:
-//! it would be a row of an earlier time (R1), and rows are of any size.
+//! it would be a row of an earlier time (BATCHED-LOOKUP-1), and rows are of any size.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;
@@ -74,8 +75,8 @@ impl Together {
         self.0 = FIRST.min(most);
     }
 
-    /// So many were read at once, of which so many were not. Where they were fewer than might have
-    /// been, it stays at that.
+    /// Adapts the number after `read` rows were looked up together, of which `lacking` were not in
+    /// memory. It does not grow if fewer were read than it allows.
     pub(super) fn after(&mut self, most: usize, read: usize, lacking: usize) {
         self.0 = match lacking {
             0 => (self.0 / GROWTH).max(1),
@@ -126,7 +127,7 @@ pub(super) struct Lookups<'c> {
     context: &'c Context<'c>,
     table: TableId,
     together: Together,
-    keys: Keys,
+    keys: KeyList,
     value: Buffer<'c>,
     /// Whether the rows are to be locked: they are looked up as `Transaction::get_to_lock` says.
     to_lock: bool,
@@ -134,12 +135,12 @@ pub(super) struct Lookups<'c> {
 
 /// Keys one after the other, and where each ends.
 #[derive(Default)]
-struct Keys {
+struct KeyList {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Keys {
+impl KeyList {
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
@@ -152,7 +153,7 @@ impl<'c> Lookups<'c> {
             context,
             table,
             together: Together::default(),
-            keys: Keys::default(),
+            keys: KeyList::default(),
             value: context.room.row(),
             to_lock: false,
         }
@@ -225,7 +226,8 @@ impl<'c> Lookups<'c> {
 mod tests {
     use super::*;
 
-    /// R4: batches that were not full, however many, do not make the next ones larger.
+    /// BATCHED-LOOKUP-4: batches that were not full, however many, do not make the next ones
+    /// larger.
     #[test]
     fn only_what_was_read_makes_more_be_read() {
         let mut together = Together::default();

@@ -2,16 +2,17 @@
 
 use spillway_types::Value;
 
-use super::aggregate::State;
-use super::index_ranges::{Places, finds_equal, spans};
+use super::aggregate::AggregateState;
+use super::index_ranges::{finds_equal, spans};
 use super::pushdown;
-use super::scan::is_readable;
-use crate::catalog::{Stored, TableDef};
+use super::span_scan::is_readable;
+use super::spans::Places;
+use crate::catalog::{StoredRow, TableDef};
 use crate::errors::Result;
 use crate::expression::Context;
-use crate::planner::{End, Ends, Source};
+use crate::planner::{MinMaxAccess, MinMaxAccesses, Source};
 
-impl Ends {
+impl MinMaxAccesses {
     /// Whether the accesses are in order for the values that the statement has now, and have all
     /// that its snapshot sees.
     pub(super) fn are_known(&self, context: &Context<'_>, table: &TableDef) -> Result<bool> {
@@ -31,9 +32,9 @@ impl Ends {
         source: &Source,
         table: &TableDef,
         never: bool,
-    ) -> Result<Vec<State>> {
+    ) -> Result<Vec<AggregateState>> {
         let mut states = Vec::with_capacity(self.0.len());
-        for End { access, column } in &self.0 {
+        for MinMaxAccess { access, column } in &self.0 {
             let mut found = Value::Null;
             if !never {
                 let places = Places::Spans(spans(context, access, table, &[])?);
@@ -44,13 +45,17 @@ impl Ends {
                     table,
                     way,
                     true,
-                    |row: &Stored<'_>, _: &[u8]| {
+                    |row: &StoredRow<'_>, _: &[u8]| {
                         found = row.get(*column)?.to_owned();
                         Ok(found.is_null())
                     },
                 )?;
             }
-            states.push(if found.is_null() { State::default() } else { State::of_end(found) });
+            states.push(if found.is_null() {
+                AggregateState::default()
+            } else {
+                AggregateState::of_end(found)
+            });
         }
         Ok(states)
     }

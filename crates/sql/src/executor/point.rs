@@ -13,17 +13,17 @@ use spillway_types::key::{Lookup, lookup, write_part};
 use spillway_types::{ColumnType, Value, ValueRef};
 
 use super::row_sink::{Onward, Projection, TakeRow, TakeStored};
-use crate::catalog::{IndexPart, Stored, TableDef, Versions, same_stored};
+use crate::catalog::{IndexPart, StoredRow, TableDef, Versions, same_stored};
 use crate::errors::Result;
 use crate::expression::{Expr, Op};
-use crate::planner::{Body, Direct, QueryPlan, Source, SourceKind, answered, columns_read};
+use crate::planner::{Direct, QueryBody, QueryPlan, Source, SourceKind, answered, columns_read};
 
 /// The whole primary key of a row, of values that are known without another row.
 #[derive(Debug)]
 struct PointKey {
     table: Arc<TableDef>,
     /// Of the primary key's columns: constants and parameters, and of what kind they are to be.
-    parts: SmallVec<[(Expr, Kind); 2]>,
+    parts: SmallVec<[(Expr, ComparedKind); 2]>,
 }
 
 /// A query that is one look-up.
@@ -60,18 +60,22 @@ fn is_same(a: &Expr, b: &Expr) -> bool {
 /// they keep. Of one kind, two that are compared by the column's collation are equal where their
 /// parts of keys are the same bytes, so that texts are written as they are given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum ComparedKind {
     Whole,
     Text,
     Bytes,
 }
 
-impl Kind {
-    fn of(ty: &ColumnType) -> Option<Kind> {
+impl ComparedKind {
+    fn of(ty: &ColumnType) -> Option<ComparedKind> {
         Some(match ty {
-            ColumnType::Int { .. } => Kind::Whole,
-            ColumnType::Char(_) | ColumnType::VarChar(_) | ColumnType::Text(_) => Kind::Text,
-            ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_) => Kind::Bytes,
+            ColumnType::Int { .. } => ComparedKind::Whole,
+            ColumnType::Char(_) | ColumnType::VarChar(_) | ColumnType::Text(_) => {
+                ComparedKind::Text
+            }
+            ColumnType::Binary(_) | ColumnType::VarBinary(_) | ColumnType::Blob(_) => {
+                ComparedKind::Bytes
+            }
             _ => return None,
         })
     }
@@ -92,7 +96,7 @@ impl PointKey {
             return None;
         }
         let parts = table.primary.iter().zip(&access.equal).map(|(part, value)| {
-            let kind = Kind::of(&table.columns[part.column].ty);
+            let kind = ComparedKind::of(&table.columns[part.column].ty);
             Some((value.clone(), kind.filter(|_| part.prefix.is_none())?))
         });
         let parts = parts.collect::<Option<_>>()?;
@@ -125,13 +129,15 @@ impl PointKey {
             let Some(value) = known(expr, params) else { return false };
             let whole;
             let value = match (kind, value) {
-                (Kind::Whole, Value::Int(_) | Value::UInt(_)) => {
+                (ComparedKind::Whole, Value::Int(_) | Value::UInt(_)) => {
                     let Lookup::At(kept) = lookup(value, &column.ty) else { return false };
                     whole = kept;
                     whole.as_ref()
                 }
-                (Kind::Text, Value::Text(_)) | (Kind::Bytes, Value::Bytes(_)) => value.as_ref(),
-                (Kind::Bytes, Value::Text(text)) => ValueRef::Bytes(text.as_bytes()),
+                (ComparedKind::Text, Value::Text(_)) | (ComparedKind::Bytes, Value::Bytes(_)) => {
+                    value.as_ref()
+                }
+                (ComparedKind::Bytes, Value::Text(text)) => ValueRef::Bytes(text.as_bytes()),
                 _ => return false,
             };
             write_part(&value, &column.ty, column.collation, part.prefix, out);
@@ -144,7 +150,7 @@ impl Point {
     /// A query as one look-up, where it is no more than that whatever its parameters are, as long
     /// as they are of the kinds of the key's columns.
     pub(crate) fn of(plan: &QueryPlan) -> Option<Point> {
-        let Body::Select(select) = &plan.body else { return None };
+        let QueryBody::Select(select) = &plan.body else { return None };
         let (Some(Direct::Columns(columns)), [source]) = (&select.direct, &select.sources[..])
         else {
             return None;
@@ -194,7 +200,7 @@ impl Point {
     /// # Errors
     /// 1034 for a row that is damaged, of which nothing has been given then; and those of `take`.
     pub(crate) fn give(&self, row: &[u8], fields: bool, take: &mut dyn TakeRow) -> Result<()> {
-        let row = Stored::new(row, &self.versions)?;
+        let row = StoredRow::new(row, &self.versions)?;
         Projection::new(&self.columns, fields, Onward(take)).take_one(&row, &[]).map(drop)
     }
 }

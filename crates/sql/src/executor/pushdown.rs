@@ -6,20 +6,21 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use spillway_types::{Collation, Value, ValueRef};
 
-use super::aggregate::State;
+use super::aggregate::AggregateState;
 use super::index_entries::{Entries, each_entry};
-use super::index_ranges::Places;
+use super::index_ranges::choose;
 use super::row_buffer::Gatherer;
+use super::row_reads::{Reading, each_row};
 use super::row_sink::{Onward, Projection, TakeRow, TakeStored};
-use super::run::is_never;
-use super::{index_ranges, scan};
-use crate::catalog::{Stored, TableDef};
+use super::span_scan::{check_readable, count_in, each_together, in_order, is_row};
+use super::spans::Places;
+use crate::catalog::{StoredRow, TableDef};
 use crate::errors::Result;
-use crate::expression::{Context, Expr, Fit, List, Op, Parts, is_clean};
+use crate::expression::{Context, Expr, Fit, List, Op, RowParts, is_clean};
 use crate::planner::{Access, Direct, SelectPlan, Source, SourceKind, Test, note_columns};
 
 /// A test with its values known.
-enum Ready<'t> {
+enum ReadyTest<'t> {
     Compare {
         column: usize,
         op: Op,
@@ -32,13 +33,13 @@ enum Ready<'t> {
         columns: &'t [usize],
         list: &'t Arc<List>,
     },
-    Not(Box<Ready<'t>>),
+    Not(Box<ReadyTest<'t>>),
     Null {
         column: usize,
         is: bool,
     },
-    All(Vec<Ready<'t>>),
-    Any(Vec<Ready<'t>>),
+    All(Vec<ReadyTest<'t>>),
+    Any(Vec<ReadyTest<'t>>),
 }
 
 /// Tests that are made ready without asking for memory.
@@ -46,14 +47,14 @@ const FEW: usize = 2;
 
 fn all_ready<'t, A>(context: &'t Context<'_>, tests: &'t [Test]) -> Result<A>
 where
-    A: FromIterator<Ready<'t>>,
+    A: FromIterator<ReadyTest<'t>>,
 {
     tests.iter().map(|test| ready(context, test)).collect()
 }
 
-fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
+fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<ReadyTest<'t>> {
     Ok(match test {
-        Test::Compare { column, op, value, collation } => Ready::Compare {
+        Test::Compare { column, op, value, collation } => ReadyTest::Compare {
             column: *column,
             op: *op,
             value: context.sought(value, &[])?,
@@ -65,32 +66,32 @@ fn ready<'t>(context: &'t Context<'_>, test: &'t Test) -> Result<Ready<'t>> {
             },
             collation: *collation,
         },
-        Test::In { columns, list } => Ready::In { columns, list },
-        Test::Not(test) => Ready::Not(Box::new(ready(context, test)?)),
-        Test::Null { column, is } => Ready::Null { column: *column, is: *is },
-        Test::All(tests) => Ready::All(all_ready(context, tests)?),
-        Test::Any(tests) => Ready::Any(all_ready(context, tests)?),
+        Test::In { columns, list } => ReadyTest::In { columns, list },
+        Test::Not(test) => ReadyTest::Not(Box::new(ready(context, test)?)),
+        Test::Null { column, is } => ReadyTest::Null { column: *column, is: *is },
+        Test::All(tests) => ReadyTest::All(all_ready(context, tests)?),
+        Test::Any(tests) => ReadyTest::Any(all_ready(context, tests)?),
     })
 }
 
-impl Ready<'_> {
+impl ReadyTest<'_> {
     /// Whether it holds for a row; `None` where that is not known, which counts as not.
-    fn holds(&self, context: &Context<'_>, row: &Stored<'_>) -> Result<Option<bool>> {
+    fn holds(&self, context: &Context<'_>, row: &StoredRow<'_>) -> Result<Option<bool>> {
         match self {
-            Ready::Compare { column, op, value, doubtful, collation } => {
+            ReadyTest::Compare { column, op, value, doubtful, collation } => {
                 if let Some(text) = doubtful {
                     context.as_number(text, "DECIMAL")?;
                 }
                 let order = context.compare_stored(row.get(*column)?, value, *collation)?;
                 Ok(order.map(|order| op.accepts(order)))
             }
-            Ready::In { columns, list } => {
+            ReadyTest::In { columns, list } => {
                 let left = columns.iter().map(|column| row.get(*column));
-                context.is_in(list, &left.collect::<Result<Parts<'_>>>()?, &[])
+                context.is_in(list, &left.collect::<Result<RowParts<'_>>>()?, &[])
             }
-            Ready::Not(test) => Ok(test.holds(context, row)?.map(|is| !is)),
-            Ready::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
-            Ready::All(tests) => {
+            ReadyTest::Not(test) => Ok(test.holds(context, row)?.map(|is| !is)),
+            ReadyTest::Null { column, is } => Ok(Some(row.get(*column)?.is_null() == *is)),
+            ReadyTest::All(tests) => {
                 let mut all = Some(true);
                 for test in tests {
                     match test.holds(context, row)? {
@@ -101,7 +102,7 @@ impl Ready<'_> {
                 }
                 Ok(all)
             }
-            Ready::Any(tests) => {
+            ReadyTest::Any(tests) => {
                 let mut any = Some(false);
                 for test in tests {
                     match test.holds(context, row)? {
@@ -122,7 +123,7 @@ fn asked_of<'t>(
     context: &'t Context<'_>,
     source: &'t Source,
     (access, places): (&Access, &Places<'_>),
-) -> Result<SmallVec<[Ready<'t>; FEW]>> {
+) -> Result<SmallVec<[ReadyTest<'t>; FEW]>> {
     let answered = match places {
         Places::Spans(spans) if spans.exact => access.answered.as_slice(),
         _ => &[],
@@ -154,15 +155,15 @@ pub(super) fn scan_stored(
         (None, Places::Spans(spans))
             if is_bare
                 && access.index.is_none()
-                && !spans.all.iter().any(|span| scan::is_row(table, span)) =>
+                && !spans.all.iter().any(|span| is_row(table, span)) =>
         {
-            return scan::each_together(context, table, access, &spans.all, |key, bytes| {
-                take.take(&Stored::new(bytes, &source.versions)?, key)
+            return each_together(context, table, access, &spans.all, |key, bytes| {
+                take.take(&StoredRow::new(bytes, &source.versions)?, key)
             });
         }
         _ => {}
     }
-    let mut take = |stored: &Stored<'_>, key: &[u8]| {
+    let mut take = |stored: &StoredRow<'_>, key: &[u8]| {
         for test in &tests {
             if test.holds(context, stored)? != Some(true) {
                 return Ok(true);
@@ -173,14 +174,14 @@ pub(super) fn scan_stored(
     if let (Some(cover), Places::Spans(spans)) = (&access.cover, places) {
         return each_entry(context, table, &entries(cover), &spans.all, |entry| take(entry, &[]));
     }
-    let reading = (scan::Reading::Plain, None);
-    scan::each_row(context, table, access, places, reading, |bytes, key, _| {
-        take(&Stored::new(bytes, &source.versions)?, key)
+    let reading = (Reading::Plain, None);
+    each_row(context, table, access, places, reading, |bytes, key, _| {
+        take(&StoredRow::new(bytes, &source.versions)?, key)
     })
 }
 
-/// How many rows a source has, where that is told without looking at one: all that is asked is
-/// answered by where they are. `None` where it is not, or where rows are not taken together.
+/// How many rows a source has, if the spans alone decide all conditions, so that no row must be
+/// decoded. `None` if they do not, or if rows are not taken in batches.
 fn count_stored(
     context: &Context<'_>,
     source: &Source,
@@ -195,11 +196,11 @@ fn count_stored(
     if !asked_of(context, source, (access, places))?.is_empty() {
         return Ok(None);
     }
-    scan::check_readable(context, table, access)?;
+    check_readable(context, table, access)?;
     context.txn.leave_reads(false);
     let mut count = 0;
-    for span in scan::in_order(access, &spans.all) {
-        count += scan::count_in(context, table, access, span)?;
+    for span in in_order(access, &spans.all) {
+        count += count_in(context, table, access, span)?;
     }
     Ok(Some(count))
 }
@@ -214,6 +215,17 @@ impl Direct {
             _ => Ok(true),
         }
     }
+}
+
+/// Whether a condition that needs no table keeps all rows out. The first that does not hold ends
+/// the search, so a condition after it is not evaluated.
+pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
+    for condition in &plan.constant {
+        if !context.holds(condition, &[])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Runs a query by its steps. No more than `most` rows are wanted.
@@ -232,7 +244,7 @@ pub(super) fn run_direct(
         let states = ends.find(context, source, table, never)?;
         return emit_totals(context, plan, states, emit);
     }
-    let (access, places) = index_ranges::choose(context, source, table, &[])?;
+    let (access, places) = choose(context, source, table, &[])?;
     let way = (access, &places);
     let fields = context.server.hands_fields_on();
     match direct {
@@ -250,8 +262,8 @@ pub(super) fn run_direct(
             gatherer.finish(emit)
         }
         Direct::Totals(totals) => {
-            let states = totals.iter().map(|_| State::default());
-            let mut states: SmallVec<[State; 1]> = states.collect();
+            let states = totals.iter().map(|_| AggregateState::default());
+            let mut states: SmallVec<[AggregateState; 1]> = states.collect();
             let asks = totals.iter().any(Option::is_some);
             let counted = match asks || never {
                 true => None,
@@ -271,13 +283,13 @@ pub(super) fn run_direct(
 /// Totals of columns, while their rows come; `None` counts rows.
 pub(crate) struct Totals<'t> {
     columns: &'t [Option<usize>],
-    states: &'t mut [State],
+    states: &'t mut [AggregateState],
     fields: bool,
 }
 
 impl TakeStored for Totals<'_> {
     #[inline(always)]
-    fn take(&mut self, row: &Stored<'_>, _: &[u8]) -> Result<bool> {
+    fn take(&mut self, row: &StoredRow<'_>, _: &[u8]) -> Result<bool> {
         for (state, column) in self.states.iter_mut().zip(self.columns) {
             let Some(column) = column else {
                 state.add_rows(1);
@@ -301,7 +313,7 @@ impl TakeStored for Totals<'_> {
 fn emit_totals(
     context: &Context<'_>,
     plan: &SelectPlan,
-    states: impl IntoIterator<Item = State>,
+    states: impl IntoIterator<Item = AggregateState>,
     emit: &mut dyn TakeRow,
 ) -> Result<()> {
     let mut row: SmallVec<[Value; 8]> = smallvec![Value::Null; plan.width];

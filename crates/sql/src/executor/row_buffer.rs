@@ -4,26 +4,27 @@
 //! values, and none has memory of its own. Beside a row's position stand the first bytes of its
 //! sort key, as a number; most comparisons look at nothing else.
 //!
-//! - **G1.** Rows come in the order that is asked for, and rows that are equal in it in the order
-//!   in which they were taken.
-//! - **G2.** With DISTINCT, of rows that are equal in all columns that are shown, the first that
-//!   was taken comes and no other.
-//! - **G3.** If only the first N rows are wanted, about twice as many are held; with DISTINCT,
-//!   about twice the different ones. What is held is charged ([`Held`]).
+//! - **ROW-BUFFER-1.** Rows come in the order that is asked for, and rows that are equal in it in
+//!   the order in which they were taken.
+//! - **ROW-BUFFER-2.** With DISTINCT, of rows that are equal in all columns that are shown, the
+//!   first that was taken comes and no other.
+//! - **ROW-BUFFER-3.** If only the first N rows are wanted, about twice as many are held; with
+//!   DISTINCT, about twice the different ones. The budget is charged for the buffered rows
+//!   ([`HeldMemory`]).
 
 use std::cmp::Ordering;
 
 use spillway_types::{Collation, Decimal, Field, ValueRef};
 
-use super::row_sink::{COLUMNS, Given, TakeColumns, TakeRow};
-use super::sort::{Held, Keys, order_of};
+use super::row_sink::{COLUMNS, ColumnValue, TakeColumns, TakeRow};
+use super::sort::{DistinctRows, HeldMemory, order_of};
 use crate::errors::Result;
 use crate::expression::Context;
-use crate::planner::{Gathering, Key};
+use crate::planner::{Gathering, OrderColumn};
 
 /// A value that is kept: text and bytes in the piece of memory that all share.
 #[derive(Clone, Copy)]
-enum Kept {
+enum BufferedValue {
     Plain(Field<'static>),
     Text {
         at: usize,
@@ -33,13 +34,13 @@ enum Kept {
         at: usize,
         len: usize,
     },
-    /// So many are before it.
+    /// Its index among the decimals.
     Decimal(usize),
 }
 
 /// A row in its order.
 #[derive(Clone, Copy)]
-struct Place {
+struct OrderedRow {
     /// Orders as the first key does, as far as it differs.
     head: u64,
     row: usize,
@@ -62,7 +63,7 @@ enum Once {
     /// They lie side by side.
     ByOrder,
     /// By what was there already.
-    Seen(Keys),
+    Seen(DistinctRows),
 }
 
 /// Rows that are gathered.
@@ -75,20 +76,20 @@ pub(super) struct Gatherer<'g> {
     text: String,
     bytes: Vec<u8>,
     decimals: Vec<Decimal>,
-    values: Vec<Kept>,
-    places: Vec<Place>,
+    values: Vec<BufferedValue>,
+    places: Vec<OrderedRow>,
     kind: Option<HeadKind>,
     /// Whether heads say nothing, as values were of several kinds.
     headless: bool,
     /// With so many rows, those are let go that will not be given.
     full_at: usize,
-    held: Held,
+    held: HeldMemory,
 }
 
-/// Room is made for so many rows when there is one.
+/// The first row makes room for this many.
 const ROWS_FIRST: usize = 32;
 
-/// So many rows are held whatever is asked for.
+/// The buffer holds at least this many rows before it drops any.
 const ROWS_LEAST: usize = 1024;
 
 impl<'g> Gatherer<'g> {
@@ -101,7 +102,7 @@ impl<'g> Gatherer<'g> {
         let once = match &gathering.once {
             None => Once::No,
             Some(collations) if gathering.sorts_equals_together(collations) => Once::ByOrder,
-            Some(collations) => Once::Seen(Keys::new(context, collations.clone())),
+            Some(collations) => Once::Seen(DistinctRows::new(context, collations.clone())),
         };
         let most = most.and_then(|most| usize::try_from(most).ok());
         let most = most.filter(|_| gathering.once.is_none());
@@ -122,13 +123,17 @@ impl<'g> Gatherer<'g> {
             kind: None,
             headless: false,
             full_at,
-            held: Held::new(context),
+            held: HeldMemory::new(context),
         }
     }
 
     /// Takes a row's columns; where rows go as they come, hands it on. `false` when no more are
     /// wanted.
-    fn take<'v, V: Given<'v>>(&mut self, values: &[V], emit: &mut dyn TakeRow) -> Result<bool> {
+    fn take<'v, V: ColumnValue<'v>>(
+        &mut self,
+        values: &[V],
+        emit: &mut dyn TakeRow,
+    ) -> Result<bool> {
         let shown = &values[..self.gathering.shown];
         if let Once::Seen(keys) = &mut self.once
             && !keys.insert(shown.iter().map(|value| (*value).into()))?
@@ -146,7 +151,7 @@ impl<'g> Gatherer<'g> {
             self.values.push(kept);
         }
         let row = self.places.len();
-        self.places.push(Place { head, row });
+        self.places.push(OrderedRow { head, row });
         self.held.set_bytes(self.memory_bytes())?;
         if self.places.len() >= self.full_at {
             self.let_go()?;
@@ -182,64 +187,64 @@ impl<'g> Gatherer<'g> {
         self.text.capacity()
             + self.bytes.capacity()
             + self.decimals.capacity() * size_of::<Decimal>()
-            + self.values.capacity() * size_of::<Kept>()
-            + self.places.capacity() * size_of::<Place>()
+            + self.values.capacity() * size_of::<BufferedValue>()
+            + self.places.capacity() * size_of::<OrderedRow>()
     }
 
-    fn keep(&mut self, value: ValueRef<'_>) -> Kept {
+    fn keep(&mut self, value: ValueRef<'_>) -> BufferedValue {
         match value {
             ValueRef::Text(text) => {
                 let at = self.text.len();
                 self.text.push_str(text);
-                Kept::Text { at, len: text.len() }
+                BufferedValue::Text { at, len: text.len() }
             }
             ValueRef::Bytes(bytes) => {
                 let at = self.bytes.len();
                 self.bytes.extend_from_slice(bytes);
-                Kept::Bytes { at, len: bytes.len() }
+                BufferedValue::Bytes { at, len: bytes.len() }
             }
             ValueRef::Decimal(value) => {
                 self.decimals.push(value);
-                Kept::Decimal(self.decimals.len() - 1)
+                BufferedValue::Decimal(self.decimals.len() - 1)
             }
-            ValueRef::Null => Kept::Plain(Field::Null),
-            ValueRef::Int(value) => Kept::Plain(Field::Int(value)),
-            ValueRef::UInt(value) => Kept::Plain(Field::UInt(value)),
-            ValueRef::Float(value) => Kept::Plain(Field::Float(value)),
-            ValueRef::Double(value) => Kept::Plain(Field::Double(value)),
-            ValueRef::Date(value) => Kept::Plain(Field::Date(value)),
-            ValueRef::Time(value) => Kept::Plain(Field::Time(value)),
-            ValueRef::DateTime(value) => Kept::Plain(Field::DateTime(value)),
+            ValueRef::Null => BufferedValue::Plain(Field::Null),
+            ValueRef::Int(value) => BufferedValue::Plain(Field::Int(value)),
+            ValueRef::UInt(value) => BufferedValue::Plain(Field::UInt(value)),
+            ValueRef::Float(value) => BufferedValue::Plain(Field::Float(value)),
+            ValueRef::Double(value) => BufferedValue::Plain(Field::Double(value)),
+            ValueRef::Date(value) => BufferedValue::Plain(Field::Date(value)),
+            ValueRef::Time(value) => BufferedValue::Plain(Field::Time(value)),
+            ValueRef::DateTime(value) => BufferedValue::Plain(Field::DateTime(value)),
         }
     }
 
-    fn row(&self, row: usize) -> &[Kept] {
+    fn row(&self, row: usize) -> &[BufferedValue] {
         let columns = self.gathering.columns.len();
         &self.values[row * columns..(row + 1) * columns]
     }
 
     /// A value; `None` for a decimal.
     #[inline]
-    fn field(&self, kept: &Kept) -> Option<Field<'_>> {
+    fn field(&self, kept: &BufferedValue) -> Option<Field<'_>> {
         Some(match *kept {
-            Kept::Plain(field) => field,
-            Kept::Bytes { at, len } => Field::Bytes(&self.bytes[at..at + len]),
-            Kept::Text { at, len } => Field::Text(&self.text[at..at + len]),
-            Kept::Decimal(_) => return None,
+            BufferedValue::Plain(field) => field,
+            BufferedValue::Bytes { at, len } => Field::Bytes(&self.bytes[at..at + len]),
+            BufferedValue::Text { at, len } => Field::Text(&self.text[at..at + len]),
+            BufferedValue::Decimal(_) => return None,
         })
     }
 
     #[inline]
-    fn value(&self, kept: &Kept) -> ValueRef<'_> {
+    fn value(&self, kept: &BufferedValue) -> ValueRef<'_> {
         match (self.field(kept), kept) {
             (Some(field), _) => field.value(),
-            (None, Kept::Decimal(at)) => ValueRef::Decimal(self.decimals[*at]),
+            (None, BufferedValue::Decimal(at)) => ValueRef::Decimal(self.decimals[*at]),
             (None, _) => ValueRef::Null,
         }
     }
 
     /// The head of a row by the value of its first key.
-    fn head(&mut self, value: ValueRef<'_>, key: Key) -> u64 {
+    fn head(&mut self, value: ValueRef<'_>, key: OrderColumn) -> u64 {
         let (kind, head) = match value {
             // Before all others, and the same as the least of them.
             ValueRef::Null => return if key.ascending { 0 } else { u64::MAX },
@@ -258,7 +263,7 @@ impl<'g> Gatherer<'g> {
     /// How two rows compare in order, apart from their heads.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         let (a, b) = (self.row(a), self.row(b));
-        for Key { place, ascending, collation } in &self.gathering.order {
+        for OrderColumn { place, ascending, collation } in &self.gathering.order {
             let (a, b) = (self.value(&a[*place]), self.value(&b[*place]));
             let order = match (a, b) {
                 (ValueRef::Int(a), ValueRef::Int(b)) => a.cmp(&b),
@@ -298,7 +303,7 @@ impl<'g> Gatherer<'g> {
         let copied = self.text.len()
             + self.bytes.len()
             + self.decimals.len() * size_of::<Decimal>()
-            + self.values.len() * size_of::<Kept>();
+            + self.values.len() * size_of::<BufferedValue>();
         self.held.set_bytes(self.memory_bytes() + copied)?;
         let (text, bytes) = (std::mem::take(&mut self.text), std::mem::take(&mut self.bytes));
         let decimals = std::mem::take(&mut self.decimals);
@@ -308,10 +313,14 @@ impl<'g> Gatherer<'g> {
             let row = self.places[at].row;
             for kept in &values[row * columns..(row + 1) * columns] {
                 let kept = match *kept {
-                    Kept::Plain(field) => Kept::Plain(field),
-                    Kept::Decimal(at) => self.keep(ValueRef::Decimal(decimals[at])),
-                    Kept::Text { at, len } => self.keep(ValueRef::Text(&text[at..at + len])),
-                    Kept::Bytes { at, len } => self.keep(ValueRef::Bytes(&bytes[at..at + len])),
+                    BufferedValue::Plain(field) => BufferedValue::Plain(field),
+                    BufferedValue::Decimal(at) => self.keep(ValueRef::Decimal(decimals[at])),
+                    BufferedValue::Text { at, len } => {
+                        self.keep(ValueRef::Text(&text[at..at + len]))
+                    }
+                    BufferedValue::Bytes { at, len } => {
+                        self.keep(ValueRef::Bytes(&bytes[at..at + len]))
+                    }
                 };
                 self.values.push(kept);
             }
@@ -329,7 +338,7 @@ impl<'g> Gatherer<'g> {
 /// A gatherer, and who is given rows that go as they come.
 impl TakeColumns for &mut (Gatherer<'_>, &mut dyn TakeRow) {
     #[inline]
-    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool> {
+    fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool> {
         let (gatherer, emit) = &mut **self;
         gatherer.take(row, &mut **emit)
     }

@@ -6,16 +6,20 @@
 //!
 //! # Guarantees
 //!
-//! - **R1.** A row is handed on as fields if all its columns that are asked for are fields, and
-//!   they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so are
-//!   all rows after it. If one buffered row must be decoded, all are. The output is the same, to
-//!   the last bit.
-//! - **R2.** A row that cannot be read is handed on to nobody: all its columns are read first.
+//! - **ROW-SINK-1.** A row is handed on as fields if all its columns that are asked for are fields,
+//!   and they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so
+//!   are all rows after it. If one buffered row must be decoded, all are. The output is the same,
+//!   to the last bit.
+//! - **ROW-SINK-2.** A row that cannot be read is handed on to nobody: all its columns are read
+//!   first.
 
-use spillway_types::{Field, ValueRef};
+use spillway_types::{Field, Value, ValueRef};
 
-use crate::catalog::Stored;
+use crate::catalog::StoredRow;
 use crate::errors::Result;
+
+/// What takes rows; `false` when it wants no more.
+pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
 
 /// Takes rows, and answers `false` when it wants no more.
 pub(crate) trait TakeRow {
@@ -27,18 +31,18 @@ pub(crate) trait TakeRow {
 }
 
 /// A column's value in either form.
-pub(super) trait Given<'v>: Copy + Into<ValueRef<'v>> {
+pub(super) trait ColumnValue<'v>: Copy + Into<ValueRef<'v>> {
     /// Gives a row of them on.
     fn give(row: &[Self], take: &mut dyn TakeRow) -> Result<bool>;
 }
 
-impl<'v> Given<'v> for ValueRef<'v> {
+impl<'v> ColumnValue<'v> for ValueRef<'v> {
     fn give(row: &[ValueRef<'v>], take: &mut dyn TakeRow) -> Result<bool> {
         take.values(row)
     }
 }
 
-impl<'v> Given<'v> for Field<'v> {
+impl<'v> ColumnValue<'v> for Field<'v> {
     fn give(row: &[Field<'v>], take: &mut dyn TakeRow) -> Result<bool> {
         take.fields(row)
     }
@@ -47,18 +51,18 @@ impl<'v> Given<'v> for Field<'v> {
 /// Takes rows as they are stored, each with its key, and answers `false` when it wants no more.
 pub(super) trait TakeStored {
     /// A row. It becomes part of the loop over rows that lie together.
-    fn take(&mut self, row: &Stored<'_>, key: &[u8]) -> Result<bool>;
+    fn take(&mut self, row: &StoredRow<'_>, key: &[u8]) -> Result<bool>;
 
     /// The same, for who has a row now and then.
     #[inline(never)]
-    fn take_one(&mut self, row: &Stored<'_>, key: &[u8]) -> Result<bool> {
+    fn take_one(&mut self, row: &StoredRow<'_>, key: &[u8]) -> Result<bool> {
         self.take(row, key)
     }
 }
 
-impl<F: FnMut(&Stored<'_>, &[u8]) -> Result<bool>> TakeStored for F {
+impl<F: FnMut(&StoredRow<'_>, &[u8]) -> Result<bool>> TakeStored for F {
     #[inline]
-    fn take(&mut self, row: &Stored<'_>, key: &[u8]) -> Result<bool> {
+    fn take(&mut self, row: &StoredRow<'_>, key: &[u8]) -> Result<bool> {
         self(row, key)
     }
 }
@@ -69,7 +73,7 @@ pub(super) const COLUMNS: usize = 16;
 /// What takes columns of rows in either form.
 pub(super) trait TakeColumns {
     /// A row's columns.
-    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool>;
+    fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool>;
 }
 
 /// Hands rows on as they are.
@@ -77,7 +81,7 @@ pub(super) struct Onward<'t>(pub(super) &'t mut dyn TakeRow);
 
 impl TakeColumns for Onward<'_> {
     #[inline]
-    fn columns<'v, V: Given<'v>>(&mut self, row: &[V]) -> Result<bool> {
+    fn columns<'v, V: ColumnValue<'v>>(&mut self, row: &[V]) -> Result<bool> {
         V::give(row, self.0)
     }
 }
@@ -97,7 +101,7 @@ impl<'c, T: TakeColumns> Projection<'c, T> {
 
     /// A row as fields; `None` where it is none of fields.
     #[inline(always)]
-    fn fields<const N: usize>(&mut self, row: &Stored<'_>) -> Result<Option<bool>> {
+    fn fields<const N: usize>(&mut self, row: &StoredRow<'_>) -> Result<Option<bool>> {
         let mut fields = [Field::Null; N];
         for (field, column) in fields.iter_mut().zip(self.columns) {
             match row.field(*column)? {
@@ -109,12 +113,12 @@ impl<'c, T: TakeColumns> Projection<'c, T> {
     }
 
     #[inline(never)]
-    fn many_fields(&mut self, row: &Stored<'_>) -> Result<Option<bool>> {
+    fn many_fields(&mut self, row: &StoredRow<'_>) -> Result<Option<bool>> {
         self.fields::<COLUMNS>(row)
     }
 
     #[inline(never)]
-    fn values(&mut self, row: &Stored<'_>) -> Result<bool> {
+    fn values(&mut self, row: &StoredRow<'_>) -> Result<bool> {
         if self.columns.len() <= COLUMNS {
             let mut values = [ValueRef::Null; COLUMNS];
             for (value, column) in values.iter_mut().zip(self.columns) {
@@ -129,7 +133,7 @@ impl<'c, T: TakeColumns> Projection<'c, T> {
 
 impl<T: TakeColumns> TakeStored for Projection<'_, T> {
     #[inline(always)]
-    fn take(&mut self, row: &Stored<'_>, _: &[u8]) -> Result<bool> {
+    fn take(&mut self, row: &StoredRow<'_>, _: &[u8]) -> Result<bool> {
         let taken = match self.columns.len() {
             _ if !self.fields => None,
             1 => self.fields::<1>(row)?,

@@ -5,18 +5,18 @@ use std::cmp::Ordering;
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Field, Value, ValueRef};
 
-use super::aggregate::State;
-use super::join::Rows;
-use super::row_sink::TakeRow;
-use super::sort::{Held, KeyMap, Keys, Sorter, group_key, group_key_into, order_of};
-use super::{index_ranges, pushdown};
+use super::aggregate::AggregateState;
+use super::index_ranges::{finds_equal, is_too_new};
+use super::join::JoinedRows;
+use super::pushdown::{is_never, run_direct};
+use super::row_sink::{Emit, TakeRow};
+use super::sort::{DistinctRows, HeldMemory, KeyMap, Sorter, group_key, group_key_into, order_of};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Expr, reshape};
 use crate::parser::on_enough_stack;
-use crate::planner::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, note_columns};
-
-/// What takes rows; `false` when it wants no more.
-pub(super) type Emit<'e> = dyn FnMut(&[Value]) -> Result<bool> + 'e;
+use crate::planner::{
+    QueryBody, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind, note_columns,
+};
 
 /// The number of a LIMIT; `None` where there is none.
 pub(crate) fn count(context: &Context<'_>, expr: Option<&Expr>) -> Result<Option<u64>> {
@@ -61,8 +61,8 @@ fn run_here(context: &Context<'_>, plan: &QueryPlan, emit: &mut Emit<'_>) -> Res
         Ok((emit(row)? && left > 0) || plan.counted)
     };
     match &plan.body {
-        Body::Select(select) => run_select(context, select, most, &mut limited),
-        Body::Values(rows) => {
+        QueryBody::Select(select) => run_select(context, select, most, &mut limited),
+        QueryBody::Values(rows) => {
             for row in rows {
                 let values = row.iter().map(|e| context.eval(e, &[])).collect::<Result<Row>>()?;
                 if !limited(&values)? {
@@ -71,7 +71,7 @@ fn run_here(context: &Context<'_>, plan: &QueryPlan, emit: &mut Emit<'_>) -> Res
             }
             Ok(())
         }
-        Body::Set { left, right, op, all } => {
+        QueryBody::Set { left, right, op, all } => {
             let (mut rows, _held) = run_set(context, plan, left, right, *op, *all)?;
             if !plan.order.is_empty() {
                 rows.sort_by(|a, b| {
@@ -98,7 +98,7 @@ pub(crate) fn run_refs(
     plan: &QueryPlan,
     emit: &mut dyn TakeRow,
 ) -> Result<()> {
-    if let Body::Select(select) = &plan.body
+    if let QueryBody::Select(select) = &plan.body
         && let Some(direct) = select.direct.as_ref().filter(|_| !plan.counted)
         && (!select.ordered || comes_in_order(context, select)?)
         && direct.is_open(context, select)?
@@ -109,11 +109,11 @@ pub(crate) fn run_refs(
             return Ok(());
         }
         if (left, skip) == (u64::MAX, 0) {
-            return pushdown::run_direct(context, select, direct, left, emit);
+            return run_direct(context, select, direct, left, emit);
         }
         let most = left.saturating_add(skip);
         let mut limited = Limited { skip, left, emit };
-        return pushdown::run_direct(context, select, direct, most, &mut limited);
+        return run_direct(context, select, direct, most, &mut limited);
     }
     run_query(context, plan, &mut |row| {
         if let [one] = row {
@@ -126,7 +126,7 @@ pub(crate) fn run_refs(
 
 /// Hands some rows on.
 struct Limited<'e> {
-    /// So many are passed over first.
+    /// The number of rows to skip first.
     skip: u64,
     left: u64,
     emit: &'e mut dyn TakeRow,
@@ -158,8 +158,8 @@ pub(super) fn collect(
     context: &Context<'_>,
     plan: &QueryPlan,
     most: usize,
-) -> Result<(Vec<Row>, Held)> {
-    let mut held = Held::new(context);
+) -> Result<(Vec<Row>, HeldMemory)> {
+    let mut held = HeldMemory::new(context);
     let mut rows = Vec::new();
     run_query(context, plan, &mut |row| {
         held.add(row)?;
@@ -176,7 +176,7 @@ fn run_set(
     right: &QueryPlan,
     op: SetOp,
     all: bool,
-) -> Result<(Vec<Row>, [Held; 2])> {
+) -> Result<(Vec<Row>, [HeldMemory; 2])> {
     let collations: Vec<Collation> = plan.columns.iter().map(|column| column.collation).collect();
     let (mut rows, held) = collect(context, left, usize::MAX)?;
     let (mut others, mut others_held) = collect(context, right, usize::MAX)?;
@@ -211,7 +211,7 @@ fn run_set(
         }
     }
     if !all {
-        let mut seen = Keys::new(context, collations.clone());
+        let mut seen = DistinctRows::new(context, collations.clone());
         let mut once = Vec::new();
         for row in rows {
             if seen.insert(row.iter().map(Value::as_ref))? {
@@ -230,20 +230,7 @@ fn comes_in_order(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
     let [Source { kind: SourceKind::Table(table), access, .. }] = plan.sources.as_slice() else {
         return Ok(plan.ordered);
     };
-    Ok(plan.ordered
-        && !index_ranges::is_too_new(context, table, access)
-        && index_ranges::finds_equal(context, access, table)?)
-}
-
-/// Whether a condition that needs no table keeps all rows out. The first that does not hold ends
-/// the search, so a condition after it is not evaluated.
-pub(super) fn is_never(context: &Context<'_>, plan: &SelectPlan) -> Result<bool> {
-    for condition in &plan.constant {
-        if !context.holds(condition, &[])? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(plan.ordered && !is_too_new(context, table, access) && finds_equal(context, access, table)?)
 }
 
 fn run_select(
@@ -253,7 +240,7 @@ fn run_select(
     emit: &mut Emit<'_>,
 ) -> Result<()> {
     note_columns(context, plan);
-    let mut rows = Rows::new(context, plan);
+    let mut rows = JoinedRows::new(context, plan);
     let never = is_never(context, plan)?;
     if plan.grouped {
         return run_grouped(context, plan, &mut rows, never, most, emit);
@@ -262,7 +249,7 @@ fn run_select(
         return Ok(());
     }
     let mut output: Row = Vec::with_capacity(plan.projections.len());
-    let mut seen = plan.distinct.then(|| Keys::new(context, plan.collations.clone()));
+    let mut seen = plan.distinct.then(|| DistinctRows::new(context, plan.collations.clone()));
     if plan.order.is_empty() || comes_in_order(context, plan)? {
         return rows.run(&mut |row| {
             output.clear();
@@ -293,20 +280,23 @@ fn run_select(
     sorter.finish(emit)
 }
 
-fn run_grouped(
+type RowGroup = (Row, Vec<AggregateState>);
+
+/// The groups of a query's rows, each with a row of it, and what they are charged to.
+fn find_groups(
     context: &Context<'_>,
     plan: &SelectPlan,
-    rows: &mut Rows<'_, '_>,
+    rows: &mut JoinedRows<'_, '_>,
     never: bool,
-    most: Option<u64>,
-    emit: &mut Emit<'_>,
-) -> Result<()> {
+) -> Result<(Vec<RowGroup>, HeldMemory)> {
     let collations: Vec<Collation> = plan.group.iter().map(|(_, collation)| *collation).collect();
-    let fresh = || plan.aggregates.iter().map(|_| State::default()).collect::<Vec<State>>();
+    let fresh = || {
+        plan.aggregates.iter().map(|_| AggregateState::default()).collect::<Vec<AggregateState>>()
+    };
     let mut places: KeyMap<usize> = KeyMap::default();
     let mut key = Vec::new();
-    let mut groups: Vec<(Row, Vec<State>)> = Vec::new();
-    let mut held = Held::new(context);
+    let mut groups: Vec<RowGroup> = Vec::new();
+    let mut held = HeldMemory::new(context);
     if !never {
         rows.run(&mut |row| {
             let at = if plan.group.is_empty() {
@@ -326,7 +316,9 @@ fn run_grouped(
                     Some(at) => *at,
                     None => {
                         held.add(row)?;
-                        held.add_bytes(key.len() + size_of::<State>() * plan.aggregates.len())?;
+                        held.add_bytes(
+                            key.len() + size_of::<AggregateState>() * plan.aggregates.len(),
+                        )?;
                         places.insert(key.clone(), groups.len());
                         groups.push((row.to_vec(), fresh()));
                         groups.len() - 1
@@ -342,7 +334,19 @@ fn run_grouped(
     if groups.is_empty() && plan.group.is_empty() {
         groups.push((vec![Value::Null; plan.width], fresh()));
     }
-    let mut seen = plan.distinct.then(|| Keys::new(context, plan.collations.clone()));
+    Ok((groups, held))
+}
+
+fn run_grouped(
+    context: &Context<'_>,
+    plan: &SelectPlan,
+    rows: &mut JoinedRows<'_, '_>,
+    never: bool,
+    most: Option<u64>,
+    emit: &mut Emit<'_>,
+) -> Result<()> {
+    let (groups, _held) = find_groups(context, plan, rows, never)?;
+    let mut seen = plan.distinct.then(|| DistinctRows::new(context, plan.collations.clone()));
     let mut sorter =
         Sorter::new(context, &plan.order, &plan.projections, most.filter(|_| !plan.distinct));
     for (mut row, states) in groups {

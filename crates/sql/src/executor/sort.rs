@@ -6,11 +6,11 @@ use std::collections::{HashMap, HashSet};
 use foldhash::quality::RandomState;
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};
-use spillway_types::convert::to_decimal;
+use spillway_types::convert::{to_datetime, to_decimal};
 use spillway_types::value::write_text;
 use spillway_types::{Collation, Value, ValueRef};
 
-use super::run::Emit;
+use super::row_sink::Emit;
 use crate::errors::{Result, SqlError};
 use crate::expression::{Context, Expr, compare};
 use crate::planner::Row;
@@ -81,22 +81,47 @@ fn double_key(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(number + 0.0).to_bits().to_be_bytes());
 }
 
+/// Classes of values; within one, values are equal where their [`group_key`] is.
+pub(super) fn hash_class(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => 1,
+        Value::Float(_) | Value::Double(_) => 2,
+        Value::Text(_) => 4,
+        Value::Bytes(_) => 8,
+        Value::Date(_) | Value::DateTime(_) => 16,
+        Value::Time(_) => 32,
+    }
+}
+
+/// The bytes by which rows are found again: a date is the same as its midnight.
+pub(super) fn hash_key(values: &[Value], collations: &[Collation]) -> Vec<u8> {
+    let plain: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Date(_) => to_datetime(&value.as_ref()).map_or(Value::Null, Value::DateTime),
+            other => other.clone(),
+        })
+        .collect();
+    group_key(&plain, collations)
+}
+
 /// A map by keys that clients choose: a client that does not know its seed cannot make them
 /// collide.
 pub(crate) type KeyMap<V> = HashMap<Vec<u8>, V, RandomState>;
 
 /// The rows that came already, of those that come once.
-pub(super) struct Keys {
+pub(super) struct DistinctRows {
     collations: Vec<Collation>,
     keys: HashSet<Box<[u8]>, RandomState>,
     buffer: Vec<u8>,
-    held: Held,
+    held: HeldMemory,
 }
 
-impl Keys {
-    pub(super) fn new(context: &Context<'_>, collations: Vec<Collation>) -> Keys {
-        let held = Held::new(context);
-        Keys { collations, keys: HashSet::default(), buffer: Vec::new(), held }
+impl DistinctRows {
+    pub(super) fn new(context: &Context<'_>, collations: Vec<Collation>) -> DistinctRows {
+        let held = HeldMemory::new(context);
+        DistinctRows { collations, keys: HashSet::default(), buffer: Vec::new(), held }
     }
 
     /// Notes a row; `false` where it came already.
@@ -112,25 +137,25 @@ impl Keys {
 }
 
 /// Memory that a statement holds rows in, charged for as long as this lives.
-pub(crate) struct Held {
+pub(crate) struct HeldMemory {
     bytes: usize,
     charge: Option<Charge>,
     budget: Budget,
 }
 
-impl Held {
-    /// What is charged at once.
+impl HeldMemory {
+    /// The bytes by which the charge grows.
     const STEP: usize = 1 << 20;
 
     /// What it takes to keep one row's bytes apart from others'.
     const APART: usize = 64;
 
-    /// What is not worth a charge.
+    /// No more than this is not worth a charge.
     pub(super) const FREE: usize = 64 << 10;
 
-    pub(crate) fn new(context: &Context<'_>) -> Held {
+    pub(crate) fn new(context: &Context<'_>) -> HeldMemory {
         let budget = context.server.database().budget().clone();
-        Held { bytes: 0, charge: None, budget }
+        HeldMemory { bytes: 0, charge: None, budget }
     }
 
     /// How many bytes are held.
@@ -140,19 +165,19 @@ impl Held {
 
     /// One more row.
     pub(crate) fn add(&mut self, row: &[Value]) -> Result<()> {
-        self.add_bytes(Held::size_of(row))
+        self.add_bytes(HeldMemory::size_of(row))
     }
 
-    /// So many bytes more, and what it takes to keep them apart.
+    /// Adds one row's bytes, and the overhead of its allocation.
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<()> {
-        self.set_bytes(self.bytes + bytes + Held::APART)
+        self.set_bytes(self.bytes + bytes + HeldMemory::APART)
     }
 
-    /// So many bytes are held now.
+    /// Sets the number of bytes that are held.
     pub(super) fn set_bytes(&mut self, bytes: usize) -> Result<()> {
         self.bytes = bytes;
         let charged = self.charge.as_ref().map_or(0, Charge::bytes);
-        if self.bytes <= charged.max(Held::FREE) {
+        if self.bytes <= charged.max(HeldMemory::FREE) {
             return Ok(());
         }
         let full = |_| {
@@ -161,7 +186,7 @@ impl Held {
                 "Out of sort memory: the statement holds more rows than fit the memory budget",
             )
         };
-        let more = self.bytes - charged + Held::STEP;
+        let more = self.bytes - charged + HeldMemory::STEP;
         let charge = self.budget.try_charge(Use::Connections, more).map_err(full)?;
         match &mut self.charge {
             None => self.charge = Some(charge),
@@ -173,7 +198,7 @@ impl Held {
         Ok(())
     }
 
-    /// Some of it was let go: so many bytes are left. What is charged stays so, for what comes.
+    /// Some rows were dropped and `bytes` are left. The charge stays, for later rows.
     fn shrink(&mut self, bytes: usize) {
         self.bytes = bytes;
     }
@@ -195,7 +220,7 @@ pub(super) struct Sorter<'c> {
     among: Option<Vec<usize>>,
     most: Option<usize>,
     rows: Vec<(Row, Row)>,
-    held: Held,
+    held: HeldMemory,
 }
 
 impl<'c> Sorter<'c> {
@@ -211,7 +236,7 @@ impl<'c> Sorter<'c> {
             projections.iter().position(|e| matches!(e, Expr::Column(other) if other == slot))
         };
         let among = order.iter().map(|(expr, ..)| place(expr)).collect();
-        Sorter { order, among, most, rows: Vec::new(), held: Held::new(context) }
+        Sorter { order, among, most, rows: Vec::new(), held: HeldMemory::new(context) }
     }
 
     /// Takes a row; its keys are made from `row` where they are not among its values.
@@ -235,7 +260,7 @@ impl<'c> Sorter<'c> {
             self.sort();
             self.rows.truncate(most);
             let rows = self.rows.iter().flat_map(|(keys, values)| [keys, values]);
-            self.held.shrink(rows.map(|row| Held::size_of(row) + Held::APART).sum());
+            self.held.shrink(rows.map(|row| HeldMemory::size_of(row) + HeldMemory::APART).sum());
         }
         Ok(())
     }

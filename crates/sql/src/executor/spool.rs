@@ -13,7 +13,7 @@ use spillway::{Scratch, ScratchSet};
 use spillway_types::Value;
 use spillway_types::row::{RowReader, write_row};
 
-use super::sort::Held;
+use super::sort::HeldMemory;
 use crate::errors::{Result, SqlError};
 use crate::expression::Context;
 use crate::planner::Row;
@@ -21,7 +21,7 @@ use crate::planner::Row;
 /// A list of rows.
 pub(crate) struct Spool<'c> {
     context: &'c Context<'c>,
-    held: Held,
+    held: HeldMemory,
     rows: Vec<Row>,
     on_disk: Option<Scratch>,
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct Spool<'c> {
 
 impl<'c> Spool<'c> {
     pub(crate) fn new(context: &'c Context<'c>) -> Spool<'c> {
-        let held = Held::new(context);
+        let held = HeldMemory::new(context);
         Spool { context, held, rows: Vec::new(), on_disk: None, bytes: Vec::new() }
     }
 
@@ -39,7 +39,7 @@ impl<'c> Spool<'c> {
     /// As a commit.
     pub(crate) fn push(&mut self, row: &[Value]) -> Result<()> {
         if self.on_disk.is_none() {
-            if fits(self.context, &mut self.held, Held::size_of(row))? {
+            if fits(self.context, &mut self.held, HeldMemory::size_of(row))? {
                 self.rows.push(row.to_vec());
                 return Ok(());
             }
@@ -53,7 +53,7 @@ impl<'c> Spool<'c> {
         for row in std::mem::take(&mut self.rows) {
             self.write(&row)?;
         }
-        self.held = Held::new(self.context);
+        self.held = HeldMemory::new(self.context);
         Ok(())
     }
 
@@ -104,8 +104,8 @@ fn decode(bytes: &[u8], row: &mut Row) -> Result<()> {
 }
 
 /// Whether so many bytes more may be held in memory; they are charged then.
-fn fits(context: &Context<'_>, held: &mut Held, bytes: usize) -> Result<bool> {
-    if held.bytes() + bytes > context.txn.buffer_bytes_max().max(Held::FREE) {
+fn fits(context: &Context<'_>, held: &mut HeldMemory, bytes: usize) -> Result<bool> {
+    if held.bytes() + bytes > context.txn.buffer_bytes_max().max(HeldMemory::FREE) {
         return Ok(false);
     }
     match held.add_bytes(bytes) {
@@ -118,7 +118,7 @@ fn fits(context: &Context<'_>, held: &mut Held, bytes: usize) -> Result<bool> {
 /// A set of keys of tables' rows.
 pub(crate) struct KeySet<'c> {
     context: &'c Context<'c>,
-    held: Held,
+    held: HeldMemory,
     keys: HashSet<Box<[u8]>>,
     on_disk: Option<ScratchSet>,
     bytes: Vec<u8>,
@@ -126,7 +126,7 @@ pub(crate) struct KeySet<'c> {
 
 impl<'c> KeySet<'c> {
     pub(crate) fn new(context: &'c Context<'c>) -> KeySet<'c> {
-        let (held, keys) = (Held::new(context), HashSet::new());
+        let (held, keys) = (HeldMemory::new(context), HashSet::new());
         KeySet { context, held, keys, on_disk: None, bytes: Vec::new() }
     }
 
@@ -151,7 +151,7 @@ impl<'c> KeySet<'c> {
         for key in std::mem::take(&mut self.keys) {
             keys.insert(&key)?;
         }
-        self.held = Held::new(self.context);
+        self.held = HeldMemory::new(self.context);
         Ok(self.on_disk.insert(keys).insert(&self.bytes)?)
     }
 }

@@ -7,7 +7,7 @@
 //! row with its snapshot. So an entry is not compared itself, and an entry that came after the
 //! snapshot, for example by an index that is being built (`ddl/online`), is no conflict.
 //!
-//! # What is unique
+//! # Uniqueness
 //!
 //! An exclusive lock on the columns' part of the key, a name that all entries with these values
 //! share, keeps a unique index unique. A writer takes it before it looks for another entry, and
@@ -316,7 +316,8 @@ fn replace_entries<V: Borrow<Value>>(
     Ok(())
 }
 
-/// Writes a new row alone, as its bytes. Who tells of a duplicate waits before until it is durable.
+/// Writes a new row alone, as its bytes. A caller that reports a duplicate first waits until that
+/// is durable.
 pub(crate) fn insert_bytes(
     txn: &Transaction,
     table: &TableDef,

@@ -8,9 +8,8 @@ use std::rc::Rc;
 use foldhash::quality::RandomState;
 use spillway_types::{Collation, Value};
 
-use super::join::{hash_class, hash_key};
 use super::run::collect;
-use super::sort::Held;
+use super::sort::{HeldMemory, hash_class, hash_key};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Ask, Context, Expr, Fit, Op, Question, Subplan};
 use crate::planner::{QueryPlan, Row};
@@ -19,7 +18,7 @@ use crate::planner::{QueryPlan, Row};
 pub(crate) struct Answer {
     rows: Vec<Row>,
     /// What the rows are charged to, where they were read.
-    _held: Option<Held>,
+    _held: Option<HeldMemory>,
     asked: Cell<bool>,
     members: OnceCell<Members>,
 }
@@ -36,7 +35,7 @@ struct Members {
 }
 
 impl Answer {
-    fn new(rows: Vec<Row>, held: Option<Held>) -> Answer {
+    fn new(rows: Vec<Row>, held: Option<HeldMemory>) -> Answer {
         Answer { rows, _held: held, asked: Cell::new(false), members: OnceCell::new() }
     }
 
@@ -220,7 +219,7 @@ pub(super) fn derived(context: &Context<'_>, plan: &QueryPlan) -> Result<Rc<Answ
 fn cached(
     context: &Context<'_>,
     plan: &QueryPlan,
-    read: impl FnOnce() -> Result<(Vec<Row>, Held)>,
+    read: impl FnOnce() -> Result<(Vec<Row>, HeldMemory)>,
 ) -> Result<Rc<Answer>> {
     if !plan.correlated
         && let Some(kept) = context.cached.borrow().get(&plan.id)

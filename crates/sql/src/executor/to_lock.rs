@@ -17,9 +17,9 @@ use std::collections::HashSet;
 use spillway::{Direction, KeyRange, LockMode, LockWait, Scan, successor};
 use spillway_base::{Csn, TableId};
 
-use super::index_ranges::Span;
 use super::lookups::Lookups;
-use super::scan::{check_now_and_then, in_order, is_row, row_key};
+use super::span_scan::{check_now_and_then, in_order, is_row, row_key};
+use super::spans::Span;
 use crate::catalog::TableDef;
 use crate::errors::{Result, SqlError};
 use crate::expression::Context;
@@ -125,7 +125,7 @@ pub(super) fn each(
         match more {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            // What comes before it does so whatever comes after.
+            // The rows before the failed one are taken first.
             Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
         }
     }

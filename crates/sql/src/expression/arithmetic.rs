@@ -3,8 +3,9 @@
 use spillway_types::Value;
 use spillway_types::convert::{integer, to_decimal, to_double, to_i128};
 
-use super::eval::Context;
-use super::{Op, functions};
+use super::Op;
+use super::context::Context;
+use super::operands::bits_of_value;
 use crate::errors::{Result, SqlError};
 
 impl Context<'_> {
@@ -34,8 +35,7 @@ pub(super) fn arithmetic(context: &Context<'_>, op: Op, a: &Value, b: &Value) ->
     context.as_number(a, kind)?;
     context.as_number(b, kind)?;
     if bitwise {
-        let bits = functions::bits_of_value;
-        let (a, b) = (bits(a), bits(b));
+        let (a, b) = (bits_of_value(a), bits_of_value(b));
         let shift = u32::try_from(b).unwrap_or(64);
         return Ok(Value::UInt(match op {
             Op::BitAnd => a & b,

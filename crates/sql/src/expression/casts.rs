@@ -3,8 +3,8 @@
 use spillway_types::convert::{self, to_datetime, to_i128, to_time};
 use spillway_types::{ColumnType, DateTime, StoreError, Value};
 
-use super::eval::Context;
-use super::functions;
+use super::context::Context;
+use super::operands::bits_of;
 use crate::errors::{Result, SqlError};
 
 impl Context<'_> {
@@ -144,7 +144,7 @@ fn cast_integer(value: &Value, unsigned: bool) -> Value {
         (Value::Float(_) | Value::Double(_), false) => {
             Value::Int(number.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
         }
-        (_, true) => Value::UInt(functions::bits_of(number)),
-        (_, false) => Value::Int(functions::bits_of(number) as i64),
+        (_, true) => Value::UInt(bits_of(number)),
+        (_, false) => Value::Int(bits_of(number) as i64),
     }
 }

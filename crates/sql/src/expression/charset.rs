@@ -8,7 +8,7 @@
 
 use spillway_types::{Collation, ColumnType, Value};
 
-use super::eval::Context;
+use super::context::Context;
 use super::functions::Scalar;
 use super::{Expr, Typed};
 use crate::errors::{Result, SqlError};
@@ -123,7 +123,7 @@ impl Charset {
                 return text.chars().all(|c| self.has(c)).then_some(text);
             }
         };
-        // What is short has zeros before it.
+        // Short input is padded with zeros in front.
         let mut all = vec![0; bytes.len().next_multiple_of(width) - bytes.len()];
         all.extend_from_slice(bytes);
         let text = match self {

@@ -10,11 +10,11 @@
 //! whose values compare with those by the same types. Two values of a group have the same key
 //! exactly if the two compare as equal.
 //!
-//! - I1: The index answers what the walk answers: true, false or unknown.
-//! - I2: If the walk raises an error, so does the index: a strict change walks the list if a text
-//!   that is no number is compared as one.
-//! - I3: Only these items are walked: those whose values differ between rows or cannot be computed,
-//!   and groups for which the left side has no key.
+//! - IN-LIST-1: The index answers what the walk answers: true, false or unknown.
+//! - IN-LIST-2: If the walk raises an error, so does the index: a strict change walks the list if a
+//!   text that is no number is compared as one.
+//! - IN-LIST-3: Only these items are walked: those whose values differ between rows or cannot be
+//!   computed, and groups for which the left side has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ use spillway_types::convert::{number_prefix, to_datetime, to_double, to_time};
 use spillway_types::{Collation, DateTime, ValueRef};
 
 use super::Expr;
-use super::eval::Context;
+use super::context::Context;
 use crate::errors::Result;
 
 /// Lists of no more items than this are walked.
@@ -50,7 +50,7 @@ pub(crate) fn row_parts(expr: &Expr) -> &[Expr] {
 }
 
 /// A row of values, such as the left side of an IN.
-pub(crate) type Parts<'v> = SmallVec<[ValueRef<'v>; 2]>;
+pub(crate) type RowParts<'v> = SmallVec<[ValueRef<'v>; 2]>;
 
 impl List {
     pub(crate) fn new(items: Vec<Expr>, collations: SmallVec<[Collation; 2]>) -> Arc<List> {
@@ -105,7 +105,7 @@ impl Class {
     }
 }
 
-/// As what values of two classes are compared ([`super::eval::compare`]).
+/// As what values of two classes are compared ([`super::operands::compare`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ComparedAs {
     /// One of them is NULL, so the answer is unknown.
@@ -139,7 +139,7 @@ impl ComparedAs {
         context: &Context<'_>,
         value: &ValueRef<'_>,
         collation: Collation,
-        out: &mut Key,
+        out: &mut ListKey,
     ) -> bool {
         match self {
             ComparedAs::Unknown => return true,
@@ -212,7 +212,7 @@ fn whole(value: &ValueRef<'_>) -> Option<i64> {
     }
 }
 
-type Key = SmallVec<[u8; 24]>;
+type ListKey = SmallVec<[u8; 24]>;
 
 /// Items that compare with a left side of some classes by the same types.
 struct Group {
@@ -220,13 +220,13 @@ struct Group {
     /// Keys that are one whole number.
     wholes: HashSet<i64, RandomState>,
     /// All other keys, of the parts that are known.
-    keys: HashSet<Key, RandomState>,
+    keys: HashSet<ListKey, RandomState>,
     /// Which items these are.
     items: Vec<u32>,
 }
 
 /// What a group says of a left side.
-enum Found {
+enum ListAnswer {
     Yes,
     No,
     /// The left side has no key here.
@@ -248,7 +248,7 @@ impl Group {
         context: &Context<'_>,
         list: &List,
         parts: &[ValueRef<'_>],
-        key: &mut Key,
+        key: &mut ListKey,
     ) -> bool {
         key.clear();
         let parts = parts.iter().zip(&self.compared).zip(&list.collations);
@@ -270,7 +270,7 @@ impl Group {
         {
             self.wholes.insert(number);
         } else {
-            let mut key = Key::new();
+            let mut key = ListKey::new();
             if !self.key(context, list, parts, &mut key) {
                 return false;
             }
@@ -280,19 +280,19 @@ impl Group {
         true
     }
 
-    fn find(&self, context: &Context<'_>, list: &List, left: &[ValueRef<'_>]) -> Found {
+    fn find(&self, context: &Context<'_>, list: &List, left: &[ValueRef<'_>]) -> ListAnswer {
         let found = if let ([part], [ComparedAs::Exact]) = (left, self.compared.as_slice())
             && let Some(number) = whole(part)
         {
             self.wholes.contains(&number)
         } else {
-            let mut key = Key::new();
+            let mut key = ListKey::new();
             if !self.key(context, list, left, &mut key) {
-                return Found::Unkeyed;
+                return ListAnswer::Unkeyed;
             }
             self.keys.contains(key.as_slice())
         };
-        if found { Found::Yes } else { Found::No }
+        if found { ListAnswer::Yes } else { ListAnswer::No }
     }
 }
 
@@ -336,7 +336,7 @@ impl Sets {
             let values: Result<SmallVec<[_; 2]>> = values;
             match values {
                 Ok(values) => {
-                    let parts: Parts<'_> =
+                    let parts: RowParts<'_> =
                         values.iter().map(|value| value.as_ref().as_ref()).collect();
                     sets.add(context, list, &parts, at);
                 }
@@ -424,9 +424,9 @@ impl Context<'_> {
         let mut unknown = false;
         for group in &sets.groups {
             let found = match group.find(self, list, left) {
-                Found::No => Some(false),
-                Found::Yes => group.is_certain().then_some(true),
-                Found::Unkeyed => self.walk(list, group.items.iter().map(items), left, row)?,
+                ListAnswer::No => Some(false),
+                ListAnswer::Yes => group.is_certain().then_some(true),
+                ListAnswer::Unkeyed => self.walk(list, group.items.iter().map(items), left, row)?,
             };
             match found {
                 Some(true) => return Ok(Some(true)),

@@ -3,9 +3,11 @@
 mod arithmetic;
 mod casts;
 mod charset;
+mod context;
 mod eval;
 mod functions;
 mod list;
+mod operands;
 mod room;
 mod server;
 mod shape;
@@ -19,9 +21,10 @@ use spillway_types::{Collation, ColumnType, Value};
 use crate::errors::Result;
 
 pub(crate) use charset::{Charset, charset_of, in_bytes, refuse_charset};
-pub(crate) use eval::{Context, compare, truth_of};
-pub(crate) use functions::{Patterns, Scalar, bits_of_value};
-pub(crate) use list::{List, Parts, row_parts};
+pub(crate) use context::Context;
+pub(crate) use functions::{Patterns, Scalar};
+pub(crate) use list::{List, RowParts, row_parts};
+pub(crate) use operands::{bits_of_value, compare, truth_of};
 pub(crate) use room::{Buffer, Room};
 pub(crate) use server::{Server, Step};
 pub(crate) use shape::{
@@ -101,7 +104,7 @@ pub(crate) enum Ask {
 /// A question to a subquery, and how its answer is found.
 pub(crate) struct Question<'a> {
     pub(crate) ask: Ask,
-    /// What is compared with its rows, if anything is: a value, or a row as a tuple.
+    /// The left side of a comparison with its rows, if there is one: a value, or a row as a tuple.
     pub(crate) left: Option<&'a Expr>,
     /// By which its columns are compared.
     pub(crate) collations: &'a [Collation],
@@ -291,8 +294,8 @@ impl Expr {
         constant
     }
 
-    /// Whether it is true or false by what it is: a comparison, a logical operator or one of the
-    /// literals, where those are told apart from numbers (`planner::bind`), or a choice among such.
+    /// Whether its value is always a truth value: it is a comparison, a logical operator, one of
+    /// the literals if they are distinct from numbers (`planner::bind`), or a choice among such.
     pub(crate) fn is_truth(&self) -> bool {
         let all = |exprs: &[Expr]| exprs.iter().all(Expr::is_truth);
         match self {

@@ -5,11 +5,12 @@ use std::ops::{Deref, DerefMut};
 
 use spillway_types::Value;
 
-/// What grows past this is let go of: it is part of what a connection is charged.
+/// Buffers that grow past this are freed: the charge of a connection covers buffers of this size.
 const KEPT_BYTES: usize = 4 << 10;
 
 /// Room for the bytes of a row and of another, of its key, and of a key in an index; for the values
-/// of a row, and for those that it had before. Who comes while it is taken has new room.
+/// of a row, and for those that it had before. A caller gets a new buffer while the kept one is in
+/// use.
 #[derive(Default)]
 pub(crate) struct Room {
     key: Cell<Vec<u8>>,
@@ -53,7 +54,7 @@ impl Room {
 }
 
 /// What there is room for.
-pub(crate) trait Kept {
+pub(crate) trait Reusable {
     /// Whether those that were there are still there for who has the room next.
     const STAYS: bool;
 
@@ -61,7 +62,7 @@ pub(crate) trait Kept {
     fn memory(&self) -> usize;
 }
 
-impl Kept for u8 {
+impl Reusable for u8 {
     const STAYS: bool = false;
 
     #[inline]
@@ -70,7 +71,7 @@ impl Kept for u8 {
     }
 }
 
-impl Kept for Value {
+impl Reusable for Value {
     const STAYS: bool = true;
 
     fn memory(&self) -> usize {
@@ -82,13 +83,13 @@ impl Kept for Value {
     }
 }
 
-/// What is in room that is given back when this is dropped.
-pub(crate) struct Buffer<'r, T: Kept = u8> {
+/// A buffer that returns to its room when it is dropped.
+pub(crate) struct Buffer<'r, T: Reusable = u8> {
     content: Vec<T>,
     room: &'r Cell<Vec<T>>,
 }
 
-impl<'r, T: Kept> Buffer<'r, T> {
+impl<'r, T: Reusable> Buffer<'r, T> {
     fn of(room: &'r Cell<Vec<T>>) -> Buffer<'r, T> {
         let mut content = room.take();
         if !T::STAYS {
@@ -98,7 +99,7 @@ impl<'r, T: Kept> Buffer<'r, T> {
     }
 }
 
-impl<T: Kept> Drop for Buffer<'_, T> {
+impl<T: Reusable> Drop for Buffer<'_, T> {
     fn drop(&mut self) {
         let beside: usize = self.content.iter().map(T::memory).sum();
         if self.content.capacity() * size_of::<T>() + beside <= KEPT_BYTES {
@@ -107,7 +108,7 @@ impl<T: Kept> Drop for Buffer<'_, T> {
     }
 }
 
-impl<T: Kept> Deref for Buffer<'_, T> {
+impl<T: Reusable> Deref for Buffer<'_, T> {
     type Target = Vec<T>;
 
     fn deref(&self) -> &Vec<T> {
@@ -115,7 +116,7 @@ impl<T: Kept> Deref for Buffer<'_, T> {
     }
 }
 
-impl<T: Kept> DerefMut for Buffer<'_, T> {
+impl<T: Reusable> DerefMut for Buffer<'_, T> {
     fn deref_mut(&mut self) -> &mut Vec<T> {
         &mut self.content
     }

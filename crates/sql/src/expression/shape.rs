@@ -5,8 +5,8 @@ use spillway_types::column::{LobSize, type_of};
 use spillway_types::convert::{number_prefix, text_decimal, to_datetime, to_time};
 use spillway_types::{Collation, ColumnType, Value};
 
-use super::eval::member;
 use super::functions::Scalar;
+use super::operands::member;
 use super::{Ask, Expr, Op, Typed};
 use crate::errors::{Result, SqlError};
 
@@ -233,7 +233,7 @@ pub(crate) fn comparable(mut parts: Vec<Typed>) -> Result<Vec<Typed>> {
     Ok(parts)
 }
 
-/// What is compared as no text has no collation.
+/// Removes the collation of a value that is not compared as text.
 fn uncollated(part: &mut Typed) {
     if let Expr::Collated(text) = &mut part.expr {
         part.expr = std::mem::replace(text, Expr::Const(Value::Null));
@@ -324,7 +324,7 @@ pub(crate) fn is_clean(value: &Value) -> bool {
 }
 
 impl Typed {
-    /// What is done to a constant at once is done to a parameter's value when it is there.
+    /// Converts a parameter's value when it is bound, as a constant is converted at once.
     fn fit(&mut self, fit: Fit) {
         let param = std::mem::replace(&mut self.expr, Expr::Const(Value::Null));
         self.expr = Expr::Fitted(Box::new(param), fit);
@@ -426,7 +426,8 @@ pub(crate) fn common_collation(parts: &[&Typed]) -> Result<Collation> {
     if rank_of_first > 0 && alike.clone().any(|part| part.collation == Collation::Bin) {
         return Ok(Collation::Bin);
     }
-    // What is made of columns may be made of literals too, which have no say.
+    // An expression over columns may contain literals too, and the collation of a literal does not
+    // count.
     let is_sure = |part: &Typed| rank_of_first == 0 || matches!(part.expr, Expr::Column(_));
     let other = alike.find(|part| is_sure(part) && part.collation != first.collation);
     match other {

@@ -8,7 +8,7 @@ use super::server::{charset_rows, collation_rows, engine_rows, process_rows};
 use super::tables::{
     default_text, extra_of, index_parts, index_values, key_of, rows_estimate, status_values,
 };
-use super::tiered::Stored;
+use super::tiered::VisibleStorage;
 use crate::api::{int, text};
 use crate::catalog::{Catalog, SYSTEM, TableDef, VIRTUAL};
 use crate::expression::Server;
@@ -25,7 +25,7 @@ pub(crate) fn virtual_rows(
     let variables = variables.borrow();
     let (catalog, user) = (&*variables.seen(catalog), variables.account(catalog));
     let tables = || catalog.tables.values();
-    let stored = || Stored::seen_by(user, server, catalog);
+    let stored = || VisibleStorage::seen_by(user, server, catalog);
     match name {
         "information_schema.schemata" => {
             let mut names: Vec<&str> = catalog.databases.keys().map(String::as_str).collect();

@@ -45,20 +45,20 @@ impl<'a> Readable<'a> {
 }
 
 /// The part of the storage that a user may see.
-pub(super) struct Stored {
+pub(super) struct VisibleStorage {
     labels: Labels,
     inspection: Inspection,
     /// The key spaces whose keys the user may not see.
     keyless: HashSet<u32>,
 }
 
-impl Stored {
+impl VisibleStorage {
     /// `catalog` is the part of the catalog that the user sees.
     pub(super) fn seen_by(
         user: Option<&UserDef>,
         server: &dyn Server,
         catalog: &Catalog,
-    ) -> Stored {
+    ) -> VisibleStorage {
         let labels = Labels::of(catalog);
         let mut inspection = server.database().inspect();
         let all = user.is_some_and(|user| user.may_everywhere("PROCESS"));
@@ -72,7 +72,7 @@ impl Stored {
             all || is_readable
         };
         retain(&mut inspection, &mut seen);
-        Stored { labels, inspection, keyless }
+        VisibleStorage { labels, inspection, keyless }
     }
 
     fn place(&self, table: Table) -> [Value; 3] {
@@ -179,7 +179,7 @@ impl Stored {
         let mut inspection = self.inspection.clone();
         retain(&mut inspection, &mut |table| !self.keyless.contains(&table.0));
         let (inspection, names) = (&inspection, &self.labels);
-        let report = Report { inspection, names, title: "a running server" };
+        let report = Report { inspection, memory: None, names, title: "a running server" };
         vec![vec![text(report.written(Format::Html))]]
     }
 }

@@ -55,9 +55,9 @@ pub(crate) fn on_enough_stack<T>(step: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT, STACK_MORE, step)
 }
 
-/// What is counted within one pair of brackets.
+/// The counts within one pair of brackets.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct BracketCounts {
     /// Set operations, which have everything in these brackets below them.
     sets: usize,
     /// Signs and keywords since the last comma.
@@ -68,7 +68,7 @@ struct Level {
     before: usize,
 }
 
-impl Level {
+impl BracketCounts {
     fn comma(&mut self) {
         self.before = self.depth_without_sets();
         (self.run, self.inner) = (0, 0);
@@ -85,11 +85,11 @@ impl Level {
 
 /// No tree of the tokens is deeper than this.
 fn bound(tokens: &[Token]) -> usize {
-    let mut outer: Vec<Level> = Vec::new();
-    let mut level = Level::default();
-    let close = |level: &mut Level, around: Level| {
+    let mut outer: Vec<BracketCounts> = Vec::new();
+    let mut level = BracketCounts::default();
+    let close = |level: &mut BracketCounts, around: BracketCounts| {
         let depth = level.depth() + 1;
-        *level = Level { inner: around.inner.max(depth), ..around };
+        *level = BracketCounts { inner: around.inner.max(depth), ..around };
     };
     for token in tokens {
         match token {

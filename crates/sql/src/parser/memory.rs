@@ -19,7 +19,7 @@ use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::text::Mode;
+use super::text::TextMode;
 use crate::errors::Result;
 
 /// Texts below this are not charged: what all workers may have of them at once is a part of the
@@ -58,7 +58,7 @@ pub(crate) struct TextMemory {
     /// all share.
     budget: Option<Budget>,
     charge: Option<Charge>,
-    /// What is charged for the text and its tokens.
+    /// The bytes charged for the text and its tokens.
     tokens: usize,
 }
 
@@ -74,7 +74,7 @@ impl TextMemory {
     ///
     /// # Errors
     /// 1041 where they do not fit.
-    pub(super) fn admit_text(&mut self, sql: &str, mode: Mode) -> Result<usize> {
+    pub(super) fn admit_text(&mut self, sql: &str, mode: TextMode) -> Result<usize> {
         let Some(budget) = &self.budget else { return Ok(0) };
         let count = tokens_in(sql, mode);
         self.tokens = count * TOKEN_BYTES + COPIES * sql.len();
@@ -103,7 +103,7 @@ impl TextMemory {
 }
 
 /// Tokens of a text whose version comments are open, at the most.
-fn tokens_in(sql: &str, mode: Mode) -> usize {
+fn tokens_in(sql: &str, mode: TextMode) -> usize {
     let bytes = sql.as_bytes();
     let (mut at, mut count) = (0, 0);
     while let Some(&byte) = bytes.get(at) {

@@ -60,7 +60,7 @@ fn taken_and_charged(sql: &str) -> Option<(usize, usize)> {
     let mut memory = TextMemory::of(sql, &budget);
     NOW.set(0);
     MOST.set(0);
-    let mut statements = split(sql, Mode::default(), &mut memory).ok()?;
+    let mut statements = split(sql, TextMode::default(), &mut memory).ok()?;
     memory.charge.as_ref()?;
     let (tokens, charged) = (MOST.get(), memory.tokens);
     assert!(tokens as usize <= charged, "{:.60}: {tokens} for tokens, {charged} charged", sql);
@@ -150,7 +150,8 @@ const CHAINS: &[(&str, &str)] = &[
     ("SELECT 1", " "),
 ];
 
-/// Whatever a text is full of, parsing it takes no more than is charged.
+/// Parsing a text takes no more memory than is charged, for every kind of element that it may
+/// repeat.
 #[test]
 fn text2_parsing_takes_no_more_than_is_charged() {
     let (mut parsed, mut wrong) = (0, Vec::new());
@@ -252,10 +253,10 @@ fn text1_the_scan_gives_an_upper_bound_of_the_tokens() {
         let sql: String =
             (0..count).map(|_| PIECES[rng.below(PIECES.len() as u64) as usize]).collect();
         let flags = rng.below(8);
-        let mode = Mode {
+        let mode = TextMode {
             ansi_quotes: flags & 1 != 0,
             no_backslash_escapes: flags & 2 != 0,
-            ..Mode::default()
+            ..TextMode::default()
         };
         let Ok(statements) = split(&sql, mode, &mut TextMemory::of(&sql, &budget)) else {
             continue;
@@ -273,7 +274,7 @@ fn text1_texts_that_do_not_fit_are_refused_before_they_are_read() {
     let budget = Budget::new(8 << 20);
     let refused = |sql: &str| {
         let mut memory = TextMemory::of(sql, &budget);
-        let outcome = split(sql, Mode::default(), &mut memory).and_then(|mut statements| {
+        let outcome = split(sql, TextMode::default(), &mut memory).and_then(|mut statements| {
             crate::parser::parse(statements.remove(0), &mut memory).map(drop)
         });
         outcome.err().map(|error| error.code)

@@ -31,7 +31,7 @@ pub(crate) use shape::{RowSource, Shape};
 pub(crate) use table_names::{
     last_name, name_of, part_name, parts_of, path, path_of, split_commas, tables_of,
 };
-pub(crate) use text::{Mode, split};
+pub(crate) use text::{TextMode, split};
 
 /// The longest nesting that the parser follows.
 const DEPTH_MAX: usize = 100;

@@ -9,11 +9,11 @@
 //! shape, and goes through the parser.
 //!
 //! Of VALUES with many rows only the first is in the shape. The others must look like it; they are
-//! read again, one at a time, when the statement runs ([`Rows`]).
+//! read again, one at a time, when the statement runs ([`ValuesRows`]).
 
 use spillway_types::{Decimal, Value};
 
-use super::text::Mode;
+use super::text::TextMode;
 use crate::errors::{Result, SqlError};
 
 /// Longer shapes are not kept.
@@ -64,7 +64,7 @@ enum Zone {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct BracketLevel {
     zone: Zone,
     /// Whether it is the list of an IN.
     list: bool,
@@ -74,11 +74,11 @@ struct Reader<'s> {
     bytes: &'s [u8],
     sql: &'s str,
     at: usize,
-    mode: Mode,
+    mode: TextMode,
     insert: bool,
     /// Whether this is in the columns of a query, whose text names them.
     names: bool,
-    levels: Vec<Level>,
+    levels: Vec<BracketLevel>,
     before: Before,
     /// Whether the last word was IN.
     after_in: bool,
@@ -89,7 +89,7 @@ struct Reader<'s> {
 }
 
 /// A token that was read.
-enum Piece {
+enum ShapeToken {
     Word,
     /// A literal, with its value.
     Literal(Value),
@@ -106,7 +106,7 @@ fn is_word_byte(byte: u8) -> bool {
 
 impl Shape {
     /// Reads the shape of one statement; `false` where it has none.
-    pub(crate) fn read(&mut self, sql: &str, mode: Mode) -> bool {
+    pub(crate) fn read(&mut self, sql: &str, mode: TextMode) -> bool {
         self.key.clear();
         self.values.clear();
         self.rows = None;
@@ -133,17 +133,17 @@ impl Shape {
     }
 
     /// The rows after the first.
-    pub(crate) fn rows<'s>(&self, sql: &'s str, mode: Mode) -> Option<Rows<'s>> {
+    pub(crate) fn rows<'s>(&self, sql: &'s str, mode: TextMode) -> Option<ValuesRows<'s>> {
         let range = self.rows.clone()?;
         let mut reader = Reader::new(&sql[..range.end], mode)?;
         reader.at = range.start;
-        Some(Rows { reader, start: range.start })
+        Some(ValuesRows { reader, start: range.start })
     }
 }
 
 impl<'s> Reader<'s> {
     /// `None` for a statement that is not about rows.
-    fn new(sql: &'s str, mode: Mode) -> Option<Reader<'s>> {
+    fn new(sql: &'s str, mode: TextMode) -> Option<Reader<'s>> {
         let begin = sql.trim_start().as_bytes();
         let verb: [u8; 4] = begin.first_chunk::<4>()?.map(|byte| byte.to_ascii_lowercase());
         if ![*b"sele", *b"inse", *b"repl", *b"upda", *b"dele"].contains(&verb)
@@ -158,7 +158,7 @@ impl<'s> Reader<'s> {
             mode,
             insert: matches!(&verb, b"inse" | b"repl"),
             names: false,
-            levels: vec![Level { zone: Zone::Off, list: false }],
+            levels: vec![BracketLevel { zone: Zone::Off, list: false }],
             before: Before::Start,
             after_in: false,
             kinds: Vec::new(),
@@ -166,7 +166,7 @@ impl<'s> Reader<'s> {
         })
     }
 
-    fn level(&mut self) -> &mut Level {
+    fn level(&mut self) -> &mut BracketLevel {
         let last = self.levels.len() - 1;
         &mut self.levels[last]
     }
@@ -179,15 +179,15 @@ impl<'s> Reader<'s> {
             let start = self.at;
             let takes = self.takes_value();
             match self.piece(takes)? {
-                Piece::End => return (self.levels.len() == 1).then_some(()),
-                Piece::Literal(value) if takes && self.stands_alone()? => {
+                ShapeToken::End => return (self.levels.len() == 1).then_some(()),
+                ShapeToken::Literal(value) if takes && self.stands_alone()? => {
                     self.take(out, value)?;
                 }
-                Piece::Literal(_) => {
+                ShapeToken::Literal(_) => {
                     out.key.push_str(&self.sql[start..self.at]);
                     self.before = Before::Value;
                 }
-                Piece::Word => {
+                ShapeToken::Word => {
                     let end = self.at;
                     let null = self.word(start)?;
                     if null && takes && self.zone() == Zone::Row && self.stands_alone()? {
@@ -196,26 +196,26 @@ impl<'s> Reader<'s> {
                         out.key.push_str(&self.sql[start..end]);
                     }
                 }
-                Piece::Symbol(b'(') => {
+                ShapeToken::Symbol(b'(') => {
                     out.key.push('(');
                     self.open()?;
                     if self.zone() == Zone::Row && self.levels.len() == 2 {
                         self.first_row(out)?;
                     }
                 }
-                Piece::Symbol(b')') => {
+                ShapeToken::Symbol(b')') => {
                     out.key.push(')');
                     self.close()?;
                 }
-                Piece::Symbol(byte) => {
+                ShapeToken::Symbol(byte) => {
                     out.key.push(char::from(byte));
                     self.before = if byte == b',' { Before::Item } else { Before::Other };
                 }
-                Piece::Comparison => {
+                ShapeToken::Comparison => {
                     out.key.push_str(&self.sql[start..self.at]);
                     self.before = Before::Wants;
                 }
-                Piece::Operator => {
+                ShapeToken::Operator => {
                     out.key.push_str(&self.sql[start..self.at]);
                     self.before = Before::Other;
                 }
@@ -284,7 +284,7 @@ impl<'s> Reader<'s> {
             Zone::Row => Zone::Off,
             zone => zone,
         };
-        self.levels.push(Level { zone, list });
+        self.levels.push(BracketLevel { zone, list });
         self.before = Before::Item;
         (self.levels.len() < 64).then_some(())
     }
@@ -341,23 +341,23 @@ impl<'s> Reader<'s> {
             let start = self.at;
             let takes = self.takes_value();
             let value = match self.piece(takes && values.is_some())? {
-                Piece::End => return None,
-                Piece::Literal(value) if takes && self.stands_alone()? => Some(value),
-                Piece::Literal(_) => {
+                ShapeToken::End => return None,
+                ShapeToken::Literal(value) if takes && self.stands_alone()? => Some(value),
+                ShapeToken::Literal(_) => {
                     self.before = Before::Value;
                     None
                 }
-                Piece::Word => {
+                ShapeToken::Word => {
                     let null = self.word(start)?;
                     (null && takes && self.stands_alone()?).then_some(Value::Null)
                 }
-                Piece::Symbol(b')') if self.levels.len() == depth => {
+                ShapeToken::Symbol(b')') if self.levels.len() == depth => {
                     text.push(')');
                     return Some(());
                 }
-                Piece::Symbol(b'(') => self.open().map(|()| None)?,
-                Piece::Symbol(b')') => self.close().map(|()| None)?,
-                Piece::Symbol(b',') => {
+                ShapeToken::Symbol(b'(') => self.open().map(|()| None)?,
+                ShapeToken::Symbol(b')') => self.close().map(|()| None)?,
+                ShapeToken::Symbol(b',') => {
                     self.before = Before::Item;
                     None
                 }
@@ -460,8 +460,8 @@ impl<'s> Reader<'s> {
 
     /// Reads a token. With `sign`, a minus before a number is part of it; a text's value is made
     /// only where it is wanted.
-    fn piece(&mut self, wanted: bool) -> Option<Piece> {
-        let Some(byte) = self.bytes.get(self.at).copied() else { return Some(Piece::End) };
+    fn piece(&mut self, wanted: bool) -> Option<ShapeToken> {
+        let Some(byte) = self.bytes.get(self.at).copied() else { return Some(ShapeToken::End) };
         let next = self.bytes.get(self.at + 1).copied().unwrap_or(0);
         match byte {
             b'\'' => self.text(b'\'', wanted),
@@ -474,16 +474,16 @@ impl<'s> Reader<'s> {
                 let len = self.bytes[self.at..].iter().take_while(|b| is_word_byte(**b)).count();
                 self.at += len;
                 // x'..', n'..', _utf8'..': the text is part of the word.
-                (!matches!(self.bytes.get(self.at), Some(b'\'' | b'"'))).then_some(Piece::Word)
+                (!matches!(self.bytes.get(self.at), Some(b'\'' | b'"'))).then_some(ShapeToken::Word)
             }
             b'(' | b')' | b',' | b'.' | b'*' | b'+' | b'/' | b'%' | b'~' | b'^' => {
                 self.at += 1;
-                Some(Piece::Symbol(byte))
+                Some(ShapeToken::Symbol(byte))
             }
             b';' => {
                 self.at += 1;
                 self.skip_space()?;
-                (self.at == self.bytes.len()).then_some(Piece::End)
+                (self.at == self.bytes.len()).then_some(ShapeToken::End)
             }
             b'=' | b'<' | b'>' | b'!' | b'-' | b'|' | b'&' => self.operator(),
             // `@`, `?`, `:` and what nobody knows.
@@ -491,7 +491,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    fn operator(&mut self) -> Option<Piece> {
+    fn operator(&mut self) -> Option<ShapeToken> {
         let rest = &self.bytes[self.at..];
         let len = rest.iter().take_while(|byte| b"=<>!-|&".contains(byte)).count();
         self.at += len;
@@ -499,17 +499,17 @@ impl<'s> Reader<'s> {
         // A sign that follows a comparison is its operand's.
         for comparison in [&b"<=>"[..], b"<=", b">=", b"<>", b"!=", b"=", b"<", b">"] {
             if text == comparison {
-                return Some(Piece::Comparison);
+                return Some(ShapeToken::Comparison);
             }
             if text.strip_prefix(comparison) == Some(b"-") {
                 self.at -= 1;
-                return Some(Piece::Comparison);
+                return Some(ShapeToken::Comparison);
             }
         }
-        Some(Piece::Operator)
+        Some(ShapeToken::Operator)
     }
 
-    fn quoted_name(&mut self, quote: u8) -> Option<Piece> {
+    fn quoted_name(&mut self, quote: u8) -> Option<ShapeToken> {
         let mut at = self.at + 1;
         loop {
             at += self.bytes.get(at..)?.iter().position(|byte| *byte == quote)? + 1;
@@ -519,10 +519,10 @@ impl<'s> Reader<'s> {
             at += 1;
         }
         self.at = at;
-        Some(Piece::Word)
+        Some(ShapeToken::Word)
     }
 
-    fn text(&mut self, quote: u8, wanted: bool) -> Option<Piece> {
+    fn text(&mut self, quote: u8, wanted: bool) -> Option<ShapeToken> {
         let begin = self.at + 1;
         let mut at = begin;
         let mut plain = true;
@@ -544,11 +544,11 @@ impl<'s> Reader<'s> {
         self.at = at + 1;
         self.longest = self.longest.max(at - begin);
         if !wanted {
-            return Some(Piece::Literal(Value::Null));
+            return Some(ShapeToken::Literal(Value::Null));
         }
         let raw = self.sql.get(begin..at)?;
         let text = if plain { raw.to_owned() } else { self.unescape(raw, quote) };
-        Some(Piece::Literal(Value::Text(text)))
+        Some(ShapeToken::Literal(Value::Text(text)))
     }
 
     fn unescape(&self, raw: &str, quote: u8) -> String {
@@ -579,7 +579,7 @@ impl<'s> Reader<'s> {
         out
     }
 
-    fn number(&mut self, negative: bool) -> Option<Piece> {
+    fn number(&mut self, negative: bool) -> Option<ShapeToken> {
         let begin = self.at + usize::from(negative);
         let mut at = begin;
         let digits = |at: &mut usize| {
@@ -624,17 +624,17 @@ impl<'s> Reader<'s> {
             let number = Decimal::parse(text)?;
             Value::Decimal(if negative { number.neg() } else { number })
         };
-        Some(Piece::Literal(value))
+        Some(ShapeToken::Literal(value))
     }
 }
 
 /// The rows of VALUES after the first, read one at a time.
-pub(crate) struct Rows<'s> {
+pub(crate) struct ValuesRows<'s> {
     reader: Reader<'s>,
     start: usize,
 }
 
-impl RowSource for Rows<'_> {
+impl RowSource for ValuesRows<'_> {
     fn rewind(&mut self) {
         self.reader.at = self.start;
     }

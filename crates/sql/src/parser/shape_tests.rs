@@ -3,7 +3,7 @@ use crate::parser::parse_expr;
 
 fn read(sql: &str) -> Option<(String, String)> {
     let mut shape = Shape::default();
-    shape.read(sql, Mode::default()).then(|| {
+    shape.read(sql, TextMode::default()).then(|| {
         let values: Vec<String> = shape.values.iter().map(|value| format!("{value:?}")).collect();
         (shape.text().to_owned(), values.join(" "))
     })
@@ -93,15 +93,15 @@ fn what_it_does_not_know_has_no_shape() {
 fn rows_are_read_one_at_a_time() {
     let sql = "INSERT INTO t VALUES (1,'a'), (2,'b,)('),(3,NULL) ON DUPLICATE KEY UPDATE a = 5";
     let mut shape = Shape::default();
-    assert!(shape.read(sql, Mode::default()));
-    let mut rows = shape.rows(sql, Mode::default()).unwrap();
+    assert!(shape.read(sql, TextMode::default()));
+    let mut rows = shape.rows(sql, TextMode::default()).unwrap();
     let (mut params, mut seen) = (Vec::new(), Vec::new());
     while rows.next(&mut params).unwrap() {
         seen.push(format!("{params:?}"));
     }
     assert_eq!(seen, ["[Int(2), Text(\"b,)(\")]", "[Int(3), Null]"]);
-    assert!(shape.read("INSERT INTO t VALUES (1)", Mode::default()));
-    assert!(shape.rows("INSERT INTO t VALUES (1)", Mode::default()).is_none());
+    assert!(shape.read("INSERT INTO t VALUES (1)", TextMode::default()));
+    assert!(shape.rows("INSERT INTO t VALUES (1)", TextMode::default()).is_none());
 }
 
 /// A literal means the same, whether it is taken out or parsed.

@@ -11,7 +11,7 @@ use crate::errors::{Result, SqlError};
 
 /// What `sql_mode` says of how text is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub(crate) struct Mode {
+pub(crate) struct TextMode {
     /// `"a"` is a name, not a text.
     pub(crate) ansi_quotes: bool,
     /// `a || b` joins texts, and is not OR.
@@ -22,10 +22,10 @@ pub(crate) struct Mode {
     pub(crate) real_as_float: bool,
 }
 
-impl Mode {
+impl TextMode {
     /// Of the names in a `sql_mode`.
-    pub(crate) fn of(sql_mode: &str) -> Mode {
-        let mut mode = Mode::default();
+    pub(crate) fn of(sql_mode: &str) -> TextMode {
+        let mut mode = TextMode::default();
         for name in sql_mode.split(',') {
             match name {
                 "ANSI_QUOTES" => mode.ansi_quotes = true,
@@ -44,7 +44,7 @@ const COMMENT_VERSION: u64 = 80_036;
 
 /// Opens `/*!40101 ... */`, whose content is meant for servers of that version or later.
 /// `/*M! ... */` is for MariaDB alone, and stays a comment.
-pub(super) fn open_version_comments(sql: &str, mode: Mode) -> Cow<'_, str> {
+pub(super) fn open_version_comments(sql: &str, mode: TextMode) -> Cow<'_, str> {
     if find(sql.as_bytes(), b"/*!").is_none() {
         return Cow::Borrowed(sql);
     }
@@ -120,7 +120,7 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// 1064 and 1300 for what is no text of SQL, 1041 where the tokens do not fit the budget.
-pub(crate) fn split(sql: &str, mode: Mode, memory: &mut TextMemory) -> Result<Vec<Vec<Token>>> {
+pub(crate) fn split(sql: &str, mode: TextMode, memory: &mut TextMemory) -> Result<Vec<Vec<Token>>> {
     let opened = open_version_comments(sql, mode);
     let count = memory.admit_text(&opened, mode)?;
     let dialect = Dialects { backslash: !mode.no_backslash_escapes, ansi_quotes: mode.ansi_quotes };
@@ -159,7 +159,7 @@ pub(crate) fn split(sql: &str, mode: Mode, memory: &mut TextMemory) -> Result<Ve
 }
 
 /// The token that the parser is to read in the place of one.
-fn as_read(token: Token, mode: Mode) -> Token {
+fn as_read(token: Token, mode: TextMode) -> Token {
     match token {
         // A comment parts words as white space does.
         Token::Whitespace(

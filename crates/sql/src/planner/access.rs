@@ -170,7 +170,7 @@ pub(crate) fn available(expr: &Expr, known: &dyn Fn(usize) -> bool) -> bool {
 }
 
 /// A column of an index, for which conditions are looked through.
-struct Target<'t> {
+struct SoughtColumn<'t> {
     column: &'t ColumnDef,
     slot: usize,
     known: &'t dyn Fn(usize) -> bool,
@@ -179,7 +179,7 @@ struct Target<'t> {
 /// From so many points on, reading the whole table is worth a thought.
 const POINTS_MANY: usize = 64;
 
-impl Target<'_> {
+impl SoughtColumn<'_> {
     fn is(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Column(slot) => *slot == self.slot,
@@ -454,7 +454,7 @@ fn index_access(
             break;
         }
         let target =
-            Target { column: &table.columns[part.column], slot: offset + part.column, known };
+            SoughtColumn { column: &table.columns[part.column], slot: offset + part.column, known };
         let found = target.narrowest(conditions.iter());
         let rest = &parts[access.equal.len()..];
         if let Some(rows) = listed_rows(table, rest, offset, conditions, known)
@@ -499,7 +499,7 @@ fn listed_rows(
         let left = row_parts(left);
         let place = |part: &IndexPart| {
             let column = &table.columns[part.column];
-            let target = Target { column, slot: offset + part.column, known };
+            let target = SoughtColumn { column, slot: offset + part.column, known };
             let at = left.iter().position(|e| target.is(e))?;
             let fits = part.prefix.is_none()
                 && target.fits(list.collations()[at], false)
@@ -536,7 +536,7 @@ pub(crate) fn answered(
             // What these are compared as is not always what an index has in order.
             continue;
         }
-        let target = Target { column, slot: offset + part.column, known: &|_| false };
+        let target = SoughtColumn { column, slot: offset + part.column, known: &|_| false };
         let Some(found) = target.narrowest(conditions.iter()) else { continue };
         answered.extend(found.from.into_iter().filter(|at| target.is_all(&conditions[*at])));
     }

@@ -6,14 +6,15 @@ use spillway_types::Collation;
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, TableFactor};
 
 use super::access::{Access, Hints};
-use super::bind::{Binder, Names, ScopeTable};
+use super::bind::Binder;
 use super::plan::{plan_query, rename_columns};
 use super::query_plan::{QueryPlan, Source, SourceKind};
+use super::scope::{Names, ScopeColumn, ScopeTable};
 use crate::api::ColumnFlags;
 use crate::catalog::TableDef;
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Op};
-use crate::parser::path_of;
+use crate::parser::{part_name, path_of};
 use crate::privilege::TO_LOCK;
 
 /// The parts of a FROM clause while it is bound.
@@ -288,13 +289,6 @@ pub(crate) fn check_dual(from: &[ast::TableWithJoins]) -> Result<()> {
     if dual && count > 1 { Err(SqlError::syntax("near 'DUAL'")) } else { Ok(()) }
 }
 
-pub(crate) fn part_name(part: &ast::ObjectNamePart) -> String {
-    match part {
-        ast::ObjectNamePart::Identifier(ident) => ident.value.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// The columns of a stored or virtual table that a query reads, and may lock.
 fn named_table(
     names: Names<'_>,
@@ -315,7 +309,7 @@ fn named_table(
             .ok_or_else(|| SqlError::unknown_table(&db, &name))?;
         let columns = columns
             .into_iter()
-            .map(|(name, ty)| super::bind::ScopeColumn {
+            .map(|(name, ty)| ScopeColumn {
                 name,
                 ty,
                 collation: Collation::GeneralCi,
@@ -343,7 +337,7 @@ pub(crate) fn table_scope(table: &TableDef) -> ScopeTable {
         .columns
         .iter()
         .enumerate()
-        .map(|(at, column)| super::bind::ScopeColumn {
+        .map(|(at, column)| ScopeColumn {
             name: column.name.clone(),
             ty: column.ty.clone(),
             collation: column.collation,
@@ -378,7 +372,7 @@ fn derived_scope(alias: String, plan: &QueryPlan) -> ScopeTable {
     let columns = plan
         .columns
         .iter()
-        .map(|column| super::bind::ScopeColumn {
+        .map(|column| ScopeColumn {
             name: column.name.to_string(),
             ty: column.column_type.clone(),
             collation: column.collation,

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use super::bind::ScopeTable;
 use super::query_plan::{Source, SourceKind};
+use super::scope::ScopeTable;
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Op, Scalar};
 

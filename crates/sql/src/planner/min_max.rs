@@ -11,19 +11,19 @@ use crate::expression::Expr;
 
 /// Where the least and greatest values of columns are found, for each of a query's aggregates.
 #[derive(Debug)]
-pub(crate) struct Ends(pub(crate) Vec<End>);
+pub(crate) struct MinMaxAccesses(pub(crate) Vec<MinMaxAccess>);
 
 /// The first row of an access that meets the conditions and is not NULL in the column has the
 /// value.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct MinMaxAccess {
     pub(crate) access: Access,
     pub(crate) column: usize,
 }
 
 /// The ends that a query asks for, where it asks for nothing else of one table and its indexes have
 /// them.
-pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Option<Ends> {
+pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Option<MinMaxAccesses> {
     if !source.index_only || plan.aggregates.is_empty() {
         return None;
     }
@@ -46,12 +46,12 @@ pub(crate) fn ends(plan: &SelectPlan, source: &Source, table: &TableDef) -> Opti
         let mut access = in_order_of(source, table, column)?;
         access.backward = backward;
         if access.intervals.is_empty() {
-            // What is NULL is passed over.
+            // MIN and MAX skip NULL.
             access.intervals.push(Interval::Range { low: None, high: None });
         }
-        Some(End { access, column })
+        Some(MinMaxAccess { access, column })
     };
-    plan.aggregates.iter().map(end).collect::<Option<Vec<_>>>().map(Ends)
+    plan.aggregates.iter().map(end).collect::<Option<Vec<_>>>().map(MinMaxAccesses)
 }
 
 /// An access that finds the source's rows in the order of a column, and hardly any that the

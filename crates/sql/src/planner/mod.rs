@@ -8,25 +8,28 @@ mod columns_read;
 mod from;
 mod full_group;
 mod join_order;
+mod literals;
 mod min_max;
 mod plan;
 mod project;
 mod pushdown;
 pub(crate) mod query_plan;
+mod scope;
 mod stored_expressions;
 mod visit;
 
 pub(crate) use access::{Access, Hints, Interval, WHOLE, answered};
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use bind::{
-    Binder, DAYS, FULL_GROUP_BY, INDEX_ONLY, LITERALS, MOMENTS, Names, PARAMETERS, ScopeColumn,
-    ScopeTable, literal, parameter,
-};
+pub(crate) use bind::{Binder, parameter};
 pub(crate) use columns_read::{columns_of, columns_read, note_columns};
 pub(crate) use from::table_scope;
 pub(crate) use join_order::{by_order, plan_table};
-pub(crate) use min_max::{End, Ends};
+pub(crate) use literals::literal;
+pub(crate) use min_max::{MinMaxAccess, MinMaxAccesses};
 pub(crate) use plan::{bind_count, plan_query};
-pub(crate) use pushdown::{Direct, Gathering, Key, Test};
-pub(crate) use query_plan::{Body, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind};
-pub(crate) use stored_expressions::{Kept, alone, bind_check, bind_default, check_foreign};
+pub(crate) use pushdown::{Direct, Gathering, OrderColumn, Test};
+pub(crate) use query_plan::{QueryBody, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind};
+pub(crate) use scope::{
+    DAYS, FULL_GROUP_BY, INDEX_ONLY, LITERALS, MOMENTS, Names, PARAMETERS, ScopeColumn, ScopeTable,
+};
+pub(crate) use stored_expressions::{StoredClause, alone, bind_check, bind_default, check_foreign};

@@ -11,13 +11,14 @@ use sqlparser::ast::{
 
 use super::access::available;
 use super::aggregate::Aggregate;
-use super::bind::{Binder, FULL_GROUP_BY, INDEX_ONLY, Names};
+use super::bind::Binder;
 use super::from::{From, check_dual};
 use super::full_group::Grouped;
 use super::join_order::{arrange, find_needed, use_index_order};
-use super::project::{group_by, order_by, project};
+use super::project::{expression_column, group_by, order_by, project};
 use super::pushdown;
-use super::query_plan::{Body, QueryPlan, SelectPlan, SetOp};
+use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SetOp};
+use super::scope::{FULL_GROUP_BY, INDEX_ONLY, Names};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Typed, refuse_charset};
@@ -73,7 +74,7 @@ fn plan_here(
             let mut plan = plan_body(names, body, parent, &ctes)?;
             let own = plan.limit.is_some() || plan.offset.is_some() || !plan.order.is_empty();
             if !order.is_empty() {
-                if own || !matches!(plan.body, Body::Set { .. }) {
+                if own || !matches!(plan.body, QueryBody::Set { .. }) {
                     plan = around(plan);
                 }
                 plan.order = order_by_result(&plan.columns, order)?;
@@ -99,7 +100,7 @@ fn around(inner: QueryPlan) -> QueryPlan {
         columns: inner.columns.clone(),
         outer_reach: inner.outer_reach,
         correlated: inner.correlated,
-        body: Body::Set {
+        body: QueryBody::Set {
             left: Box::new(QueryPlan { counted: false, ..inner }),
             right: Box::new(empty()),
             op: SetOp::Union,
@@ -124,7 +125,7 @@ fn counts_rows(body: &SetExpr) -> bool {
 fn empty() -> QueryPlan {
     QueryPlan {
         columns: Vec::new(),
-        body: Body::Values(Vec::new()),
+        body: QueryBody::Values(Vec::new()),
         order: Vec::new(),
         limit: None,
         offset: None,
@@ -196,96 +197,108 @@ fn plan_body(
         SetExpr::SetOperation { left, op, set_quantifier, right } => {
             let left = plan_body(names, left, parent, ctes)?;
             let right = plan_body(names, right, parent, ctes)?;
-            left.refuse_charsets()?;
-            right.refuse_charsets()?;
-            if left.columns.len() != right.columns.len() {
-                return Err(SqlError::new(
-                    1222,
-                    "The used SELECT statements have a different number of columns",
-                ));
-            }
-            let op = match op {
-                SetOperator::Union => SetOp::Union,
-                SetOperator::Intersect => SetOp::Intersect,
-                SetOperator::Except | SetOperator::Minus => SetOp::Except,
-            };
-            let columns = left
-                .columns
-                .iter()
-                .zip(&right.columns)
-                .map(|(a, b)| {
-                    let typed = |column: &ResultColumn| Typed {
-                        expr: Expr::Column(0),
-                        ty: column.column_type.clone(),
-                        collation: column.collation,
-                        nullable: !column.flags.not_null,
-                    };
-                    let span =
-                        |column: &ResultColumn| matches!(column.column_type, ColumnType::Time(_));
-                    let ty = crate::expression::merge_types([&typed(a), &typed(b)].into_iter());
-                    if span(a) != span(b) && matches!(ty, ColumnType::DateTime(_)) {
-                        return Err(SqlError::unsupported("set operations of times and dates"));
-                    }
-                    let flags = ColumnFlags {
-                        not_null: a.flags.not_null && b.flags.not_null,
-                        ..ColumnFlags::default()
-                    };
-                    let text = |column: &&ResultColumn| column.column_type.is_text();
-                    let collation = [a, b].into_iter().find(text).map_or(
-                        if ty.is_text() { Collation::GeneralCi } else { Collation::Binary },
-                        |column| column.collation,
-                    );
-                    let collation = if ty.is_text() { collation } else { Collation::Binary };
-                    Ok(ResultColumn { column_type: ty, collation, flags, ..a.clone() })
-                })
-                .collect::<Result<Vec<_>>>()?;
-            Ok(QueryPlan {
-                columns,
-                outer_reach: left.outer_reach.max(right.outer_reach),
-                correlated: left.correlated || right.correlated,
-                body: Body::Set {
-                    left: Box::new(left),
-                    right: Box::new(right),
-                    op,
-                    all: *set_quantifier == SetQuantifier::All,
-                },
-                ..empty()
-            })
+            plan_set(left, right, *op, *set_quantifier)
         }
-        SetExpr::Values(values) => {
-            let mut binder = Binder::new(names);
-            binder.parent = parent;
-            let mut rows = Vec::new();
-            let mut columns = Vec::new();
-            for row in &values.rows {
-                let first = values.rows.first().map_or(0, |first| first.content.len());
-                if row.content.is_empty() {
-                    return Err(SqlError::new(
-                        3942,
-                        "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.",
-                    ));
-                }
-                if row.content.len() != first {
-                    let text =
-                        format!("Column count doesn't match value count at row {}", rows.len() + 1);
-                    return Err(SqlError::new(1136, text));
-                }
-                let typed =
-                    row.content.iter().map(|e| binder.bind(e)).collect::<Result<Vec<_>>>()?;
-                if columns.is_empty() {
-                    let named = typed.iter().enumerate();
-                    columns = named
-                        .map(|(at, typed)| expression_column(&format!("column_{at}"), typed))
-                        .collect();
-                }
-                rows.push(typed.into_iter().map(|typed| typed.expr).collect());
-            }
-            let outer_reach = binder.outer_reach.get();
-            let correlated = binder.correlated.get();
-            Ok(QueryPlan { columns, body: Body::Values(rows), outer_reach, correlated, ..empty() })
-        }
+        SetExpr::Values(values) => plan_values(names, values, parent),
         other => Err(SqlError::unsupported(other)),
     }
+}
+
+/// A set operation over two queries.
+fn plan_set(
+    left: QueryPlan,
+    right: QueryPlan,
+    op: SetOperator,
+    quantifier: SetQuantifier,
+) -> Result<QueryPlan> {
+    left.refuse_charsets()?;
+    right.refuse_charsets()?;
+    if left.columns.len() != right.columns.len() {
+        return Err(SqlError::new(
+            1222,
+            "The used SELECT statements have a different number of columns",
+        ));
+    }
+    let op = match op {
+        SetOperator::Union => SetOp::Union,
+        SetOperator::Intersect => SetOp::Intersect,
+        SetOperator::Except | SetOperator::Minus => SetOp::Except,
+    };
+    let columns = left.columns.iter().zip(&right.columns);
+    let columns = columns.map(|(a, b)| set_column(a, b)).collect::<Result<Vec<_>>>()?;
+    Ok(QueryPlan {
+        columns,
+        outer_reach: left.outer_reach.max(right.outer_reach),
+        correlated: left.correlated || right.correlated,
+        body: QueryBody::Set {
+            left: Box::new(left),
+            right: Box::new(right),
+            op,
+            all: quantifier == SetQuantifier::All,
+        },
+        ..empty()
+    })
+}
+
+/// The column of a set operation, of a column of each side.
+fn set_column(a: &ResultColumn, b: &ResultColumn) -> Result<ResultColumn> {
+    let typed = |column: &ResultColumn| Typed {
+        expr: Expr::Column(0),
+        ty: column.column_type.clone(),
+        collation: column.collation,
+        nullable: !column.flags.not_null,
+    };
+    let span = |column: &ResultColumn| matches!(column.column_type, ColumnType::Time(_));
+    let ty = crate::expression::merge_types([&typed(a), &typed(b)].into_iter());
+    if span(a) != span(b) && matches!(ty, ColumnType::DateTime(_)) {
+        return Err(SqlError::unsupported("set operations of times and dates"));
+    }
+    let flags =
+        ColumnFlags { not_null: a.flags.not_null && b.flags.not_null, ..ColumnFlags::default() };
+    let text = |column: &&ResultColumn| column.column_type.is_text();
+    let collation =
+        [a, b].into_iter().find(text).map_or(
+            if ty.is_text() { Collation::GeneralCi } else { Collation::Binary },
+            |column| column.collation,
+        );
+    let collation = if ty.is_text() { collation } else { Collation::Binary };
+    Ok(ResultColumn { column_type: ty, collation, flags, ..a.clone() })
+}
+
+/// The rows of a VALUES statement.
+fn plan_values(
+    names: Names<'_>,
+    values: &ast::Values,
+    parent: Option<&Binder<'_>>,
+) -> Result<QueryPlan> {
+    let mut binder = Binder::new(names);
+    binder.parent = parent;
+    let mut rows = Vec::new();
+    let mut columns = Vec::new();
+    for row in &values.rows {
+        let first = values.rows.first().map_or(0, |first| first.content.len());
+        if row.content.is_empty() {
+            return Err(SqlError::new(
+                3942,
+                "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.",
+            ));
+        }
+        if row.content.len() != first {
+            let text = format!("Column count doesn't match value count at row {}", rows.len() + 1);
+            return Err(SqlError::new(1136, text));
+        }
+        let typed = row.content.iter().map(|e| binder.bind(e)).collect::<Result<Vec<_>>>()?;
+        if columns.is_empty() {
+            let named = typed.iter().enumerate();
+            columns = named
+                .map(|(at, typed)| expression_column(&format!("column_{at}"), typed))
+                .collect();
+        }
+        rows.push(typed.into_iter().map(|typed| typed.expr).collect());
+    }
+    let outer_reach = binder.outer_reach.get();
+    let correlated = binder.correlated.get();
+    Ok(QueryPlan { columns, body: QueryBody::Values(rows), outer_reach, correlated, ..empty() })
 }
 
 /// ORDER BY over the columns of a result: by number or by name.
@@ -307,19 +320,6 @@ fn order_by_result(
             Ok((Expr::Column(at), by.options.asc.unwrap_or(true), columns[at].collation))
         })
         .collect()
-}
-
-pub(crate) fn expression_column(name: &str, typed: &Typed) -> ResultColumn {
-    ResultColumn {
-        schema: "".into(),
-        table: "".into(),
-        org_table: "".into(),
-        name: name.into(),
-        org_name: "".into(),
-        column_type: typed.ty.clone(),
-        collation: if typed.ty.is_text() { typed.collation } else { Collation::Binary },
-        flags: ColumnFlags { not_null: !typed.nullable, ..ColumnFlags::default() },
-    }
 }
 
 #[allow(clippy::too_many_arguments)] // The context of a query, and its clauses.
@@ -420,7 +420,7 @@ fn plan_select(
     plan.direct = pushdown::direct(&plan);
     Ok(QueryPlan {
         columns,
-        body: Body::Select(Box::new(plan)),
+        body: QueryBody::Select(Box::new(plan)),
         outer_reach: binder.outer_reach.get(),
         correlated: binder.correlated.get(),
         ..empty()

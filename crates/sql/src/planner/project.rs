@@ -3,12 +3,12 @@
 use spillway_types::Collation;
 use sqlparser::ast::{self, GroupByExpr, SelectItem, SelectItemQualifiedWildcardKind};
 
-use super::bind::{Binder, ScopeTable};
-use super::from::part_name;
-use super::plan::expression_column;
+use super::bind::Binder;
+use super::scope::ScopeTable;
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Typed, refuse_charset};
+use crate::parser::part_name;
 
 pub(crate) fn project(
     binder: &mut Binder<'_>,
@@ -183,4 +183,18 @@ pub(crate) fn order_by(
             Ok((typed.expr, by.options.asc.unwrap_or(true), typed.collation))
         })
         .collect()
+}
+
+/// A result column that is no column of a table.
+pub(crate) fn expression_column(name: &str, typed: &Typed) -> ResultColumn {
+    ResultColumn {
+        schema: "".into(),
+        table: "".into(),
+        org_table: "".into(),
+        name: name.into(),
+        org_name: "".into(),
+        column_type: typed.ty.clone(),
+        collation: if typed.ty.is_text() { typed.collation } else { Collation::Binary },
+        flags: ColumnFlags { not_null: !typed.nullable, ..ColumnFlags::default() },
+    }
 }

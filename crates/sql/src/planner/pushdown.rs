@@ -15,7 +15,7 @@ use spillway_types::ColumnType;
 
 use super::access::answered;
 use super::aggregate::AggregateKind;
-use super::min_max::{Ends, ends};
+use super::min_max::{MinMaxAccesses, ends};
 use super::query_plan::{SelectPlan, Source, SourceKind};
 use crate::catalog::TableDef;
 use crate::expression::{Expr, List, Op, row_parts};
@@ -143,7 +143,7 @@ pub(crate) enum Direct {
     /// Totals of columns; `None` counts rows.
     Totals(Vec<Option<usize>>),
     /// The least or the greatest values of columns, which are found at ends of indexes.
-    Ends(Ends),
+    Ends(MinMaxAccesses),
 }
 
 /// The steps of a query, where it is one for them.
@@ -254,13 +254,13 @@ pub(crate) fn gathering(
             columns.push(at);
             columns.len() - 1
         });
-        order.push(Key { place, ascending: *ascending, collation: *collation });
+        order.push(OrderColumn { place, ascending: *ascending, collation: *collation });
     }
     let once = plan.distinct.then(|| plan.collations.clone());
     Some(Gathering { columns, shown, order, once })
 }
 
-/// What is gathered of a table's rows, and how they are given.
+/// The columns to gather from a table's rows, and the order of the result.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     /// The columns that are shown, and behind them others that the order needs.
@@ -268,14 +268,14 @@ pub(crate) struct Gathering {
     /// How many are shown.
     pub(crate) shown: usize,
     /// The order, by places among the columns; none where rows may go as they come.
-    pub(crate) order: Vec<Key>,
+    pub(crate) order: Vec<OrderColumn>,
     /// Whether rows are distinct, and by which collations.
     pub(crate) once: Option<Vec<Collation>>,
 }
 
 /// A column of an order.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Key {
+pub(crate) struct OrderColumn {
     pub(crate) place: usize,
     pub(crate) ascending: bool,
     pub(crate) collation: Collation,

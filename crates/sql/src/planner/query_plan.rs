@@ -17,7 +17,7 @@ use crate::expression::{Expr, is_fixed, refuse_charset};
 #[derive(Debug)]
 pub(crate) struct QueryPlan {
     pub(crate) columns: Vec<ResultColumn>,
-    pub(crate) body: Body,
+    pub(crate) body: QueryBody,
     /// Over the result's own columns: for set operations.
     pub(crate) order: Vec<(Expr, bool, Collation)>,
     pub(crate) limit: Option<Expr>,
@@ -36,20 +36,20 @@ pub(crate) struct QueryPlan {
 impl QueryPlan {
     /// Whether it is a locking read.
     pub(crate) fn is_locking(&self) -> bool {
-        matches!(&self.body, Body::Select(select) if select.lock.is_some())
+        matches!(&self.body, QueryBody::Select(select) if select.lock.is_some())
     }
 
     /// Whether it looks one row up by its whole primary key, and does nothing before.
     pub(crate) fn looks_up(&self) -> bool {
         match &self.body {
-            Body::Select(select) => match &select.sources[..] {
+            QueryBody::Select(select) => match &select.sources[..] {
                 [source] => {
                     let plain = select.direct.is_some() || select.lock.is_some();
                     plain && select.constant.is_empty() && source.looks_up()
                 }
                 _ => false,
             },
-            Body::Set { .. } | Body::Values(_) => false,
+            QueryBody::Set { .. } | QueryBody::Values(_) => false,
         }
     }
 
@@ -57,7 +57,7 @@ impl QueryPlan {
     /// stored, and calls nothing. It takes long then only where it meets many rows, and says so
     /// when it does (`check_now_and_then`).
     pub(crate) fn is_brief(&self) -> bool {
-        let Body::Select(select) = &self.body else { return false };
+        let QueryBody::Select(select) = &self.body else { return false };
         let plain = |exprs: &[Expr]| exprs.iter().all(Expr::is_plain);
         let rows = match &select.sources[..] {
             [] => !select.grouped && select.having.is_none() && select.order.is_empty(),
@@ -74,19 +74,19 @@ impl QueryPlan {
     /// it.
     pub(crate) fn refuse_charsets(&self) -> Result<()> {
         match &self.body {
-            Body::Select(select) => select.projections.iter().try_for_each(refuse_charset),
-            Body::Set { left, right, .. } => {
+            QueryBody::Select(select) => select.projections.iter().try_for_each(refuse_charset),
+            QueryBody::Set { left, right, .. } => {
                 left.refuse_charsets()?;
                 right.refuse_charsets()
             }
-            Body::Values(_) => Ok(()),
+            QueryBody::Values(_) => Ok(()),
         }
     }
 
     /// Whether the values of its first column are true or false by what they are.
     pub(crate) fn gives_truth(&self) -> bool {
         match &self.body {
-            Body::Select(select) => select.projections.first().is_some_and(Expr::is_truth),
+            QueryBody::Select(select) => select.projections.first().is_some_and(Expr::is_truth),
             _ => false,
         }
     }
@@ -94,15 +94,15 @@ impl QueryPlan {
     /// Whether a column has one value in all rows, or in all rows of each SELECT of a set.
     pub(crate) fn is_fixed(&self, at: usize) -> bool {
         match &self.body {
-            Body::Select(select) => select.projections.get(at).is_some_and(is_fixed),
-            Body::Set { left, right, .. } => left.is_fixed(at) && right.is_fixed(at),
-            Body::Values(_) => false,
+            QueryBody::Select(select) => select.projections.get(at).is_some_and(is_fixed),
+            QueryBody::Set { left, right, .. } => left.is_fixed(at) && right.is_fixed(at),
+            QueryBody::Values(_) => false,
         }
     }
 
     /// Makes numbers of an ENUM's or SET's members in a column.
     pub(crate) fn count_members(&mut self, at: usize) {
-        let (Some(column), Body::Select(select)) = (self.columns.get_mut(at), &mut self.body)
+        let (Some(column), QueryBody::Select(select)) = (self.columns.get_mut(at), &mut self.body)
         else {
             return;
         };
@@ -117,7 +117,7 @@ impl QueryPlan {
 }
 
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum QueryBody {
     Select(Box<SelectPlan>),
     Set { left: Box<QueryPlan>, right: Box<QueryPlan>, op: SetOp, all: bool },
     Values(Vec<Vec<Expr>>),

@@ -16,8 +16,9 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Expr, FunctionArguments, Visit, Visitor};
 
-use super::bind::{Binder, Names, is_variable};
+use super::bind::{Binder, is_variable};
 use super::from::table_scope;
+use super::scope::Names;
 use crate::catalog::{Catalog, CheckDef, TableDef};
 use crate::errors::{Result, SqlError};
 use crate::expression;
@@ -26,7 +27,7 @@ use crate::privilege::Needs;
 
 /// Which clause an expression is of, and whose: of a column, or of a constraint by its name.
 #[derive(Clone, Copy)]
-pub(crate) enum Kept<'n> {
+pub(crate) enum StoredClause<'n> {
     Default(&'n str),
     Check(&'n str),
 }
@@ -155,14 +156,14 @@ impl Visitor for Look<'_> {
 ///
 /// # Errors
 /// 3769, 3770 and 3772 for a DEFAULT, 3814, 3815 and 3816 for a CHECK.
-pub(crate) fn check_foreign(expr: &Expr, kept: Kept<'_>) -> Result<()> {
+pub(crate) fn check_foreign(expr: &Expr, kept: StoredClause<'_>) -> Result<()> {
     let functions = match kept {
-        Kept::Default(_) => &NOT_IN_DEFAULT[..],
-        Kept::Check(_) => &NOT_IN_CHECK[..],
+        StoredClause::Default(_) => &NOT_IN_DEFAULT[..],
+        StoredClause::Check(_) => &NOT_IN_CHECK[..],
     };
     let ControlFlow::Break(foreign) = expr.visit(&mut Look { functions }) else { return Ok(()) };
     let (code, text) = match (kept, foreign) {
-        (Kept::Default(column), foreign) => {
+        (StoredClause::Default(column), foreign) => {
             let whose = format!("Default value expression of column '{column}'");
             match foreign {
                 Foreign::Query => (3769, format!("{whose} contains a disallowed function.")),
@@ -174,7 +175,7 @@ pub(crate) fn check_foreign(expr: &Expr, kept: Kept<'_>) -> Result<()> {
                 }
             }
         }
-        (Kept::Check(name), foreign) => {
+        (StoredClause::Check(name), foreign) => {
             let whose = format!("An expression of a check constraint '{name}'");
             match foreign {
                 Foreign::Query => (3815, format!("{whose} contains disallowed function.")),
@@ -200,7 +201,7 @@ pub(crate) fn bind_default(
     text: &str,
 ) -> Result<expression::Expr> {
     let expr = parse_expr(text)?;
-    check_foreign(&expr, Kept::Default(column))?;
+    check_foreign(&expr, StoredClause::Default(column))?;
     alone(catalog, |binder| Ok(binder.bind(&expr)?.expr))
 }
 
@@ -214,7 +215,7 @@ pub(crate) fn bind_check(
     check: &CheckDef,
 ) -> Result<expression::Expr> {
     let expr = parse_expr(&check.expr)?;
-    check_foreign(&expr, Kept::Check(&check.name))?;
+    check_foreign(&expr, StoredClause::Check(&check.name))?;
     alone(catalog, |binder| {
         binder.scope.tables.push(table_scope(table));
         Ok(binder.bind(&expr)?.expr)

@@ -1,7 +1,7 @@
 //! Visits all expressions of a plan.
 
 use super::aggregate::Aggregate;
-use super::query_plan::{Body, QueryPlan, SelectPlan, SourceKind};
+use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SourceKind};
 use crate::expression::Expr;
 
 impl QueryPlan {
@@ -14,12 +14,12 @@ impl QueryPlan {
 
     fn expressions_at(&self, level: usize, visit: &mut dyn FnMut(usize, &Expr)) {
         match &self.body {
-            Body::Select(select) => select.expressions_at(level, visit),
-            Body::Set { left, right, .. } => {
+            QueryBody::Select(select) => select.expressions_at(level, visit),
+            QueryBody::Set { left, right, .. } => {
                 left.expressions_at(level, visit);
                 right.expressions_at(level, visit);
             }
-            Body::Values(rows) => rows.iter().flatten().for_each(|expr| visit(level, expr)),
+            QueryBody::Values(rows) => rows.iter().flatten().for_each(|expr| visit(level, expr)),
         }
     }
 }

@@ -72,7 +72,7 @@ impl Used {
     }
 }
 
-/// What is to be forgotten of accounts, once a statement about them has committed.
+/// The counts of an account to reset once a statement about accounts has committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Forget {
     /// The counts of the hour.

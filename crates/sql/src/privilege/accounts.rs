@@ -7,8 +7,8 @@
 //!   reach it. `root` holds it.
 //! - **ACCOUNT-2 (the last one).** After each statement there is an account that holds SYSTEM_USER,
 //!   CREATE USER and GRANT OPTION everywhere, if there was one before.
-//! - **ACCOUNT-3 (the owner).** Who opens a data folder as a process of its own has the rights of
-//!   the files' owner, and may do everything, whatever accounts there are.
+//! - **ACCOUNT-3 (the owner).** A process that opens a data folder itself has the rights of the
+//!   files' owner, and may do everything, whatever accounts there are.
 //! - **ACCOUNT-4 (one account, one life).** A session is of the account that it began with. One of
 //!   the same name that is made later is another, and the session has none of its rights.
 //! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in
@@ -34,7 +34,7 @@ use words::Words;
 
 pub(crate) use options::create_user;
 
-/// Who runs a statement, and where.
+/// The account that runs a statement, and its current database.
 pub(crate) struct Asker<'a> {
     pub(crate) user: &'a UserDef,
     pub(crate) database: Option<&'a str>,
@@ -48,7 +48,7 @@ struct Accounts<'a> {
     asker: &'a Asker<'a>,
     /// What the statement has made of accounts so far; `None` of those that are gone.
     changed: BTreeMap<(String, String), Option<UserDef>>,
-    /// What is to be forgotten of accounts once it has committed.
+    /// The counts to reset once it has committed.
     forget: Vec<Forget>,
 }
 
@@ -486,7 +486,7 @@ mod tests {
         let shown = |sql: &str| {
             let budget = spillway::Budget::new(usize::MAX);
             let mut memory = crate::parser::TextMemory::of(sql, &budget);
-            let mode = crate::parser::Mode::default();
+            let mode = crate::parser::TextMode::default();
             let tokens = crate::parser::split(sql, mode, &mut memory).unwrap().remove(0);
             super::shown(&tokens)
         };

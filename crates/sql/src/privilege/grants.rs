@@ -55,7 +55,7 @@ const EVERYWHERE: &[&str] = &[
     "SYSTEM_VARIABLES_ADMIN",
 ];
 
-/// Who has it is changed, dropped and killed by those alone who have it, too (ACCOUNT-1).
+/// Only accounts that have it can change, drop and kill an account that has it (ACCOUNT-1).
 pub(crate) const SYSTEM_USER: &str = "SYSTEM_USER";
 
 /// The right of this name, as it is kept; USAGE is none at all.

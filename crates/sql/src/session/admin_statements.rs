@@ -7,7 +7,7 @@ use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::tokenizer::Token;
 
 use super::Session;
-use super::metadata::{Held, Mode, Name, modes_of};
+use super::metadata::{HeldLocks, MetadataLockMode, Name, modes_of};
 use super::run::check_snapshot;
 use crate::api::{ColumnFlags, ResultSink};
 use crate::catalog::Catalog;
@@ -156,7 +156,7 @@ impl Session {
                     let lock = |(name, mode): &(_, _)| (self.instance.0.metadata.of(name), *mode);
                     let locks: Vec<_> = tables.iter().map(lock).collect();
                     self.use_tables(&locks)?;
-                    Held::default()
+                    HeldLocks::default()
                 }
                 None => self.share_tables(tables.clone())?,
             };
@@ -179,7 +179,7 @@ impl Session {
         check_snapshot(txn, &catalog, tables.iter().map(|(name, _)| name))?;
         txn.begin_statement();
         let value = self.context(txn, &catalog, params).eval(&bound.expr, &[]);
-        // It may be told at once, as the value of a variable, or as what an error says.
+        // The client may see the value at once, in a variable or in an error's text.
         txn.wait_until_told()?;
         value
     }
@@ -191,7 +191,7 @@ impl Session {
         catalog: &Catalog,
         scope: Option<ScopeTable>,
         bind: impl FnOnce(&mut Binder<'_>) -> Result<T>,
-    ) -> Result<(T, Vec<(Name, Mode)>)> {
+    ) -> Result<(T, Vec<(Name, MetadataLockMode)>)> {
         let variables = self.variables.borrow();
         let lookup = |scope: &str, name: &str| self.system_variable(&variables, scope, name);
         let may = |need: &Need| self.may(need);
@@ -211,7 +211,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        // What is open is committed, also by those that change nothing.
+        // The statement commits the open transaction, also if it changes nothing.
         match what {
             "optimize" | "repair" => self.commit_before_change()?,
             _ => self.commit()?,
@@ -266,9 +266,10 @@ impl Session {
         )
     }
 
-    /// What is wrong with a table's rows and indexes.
+    /// The errors in a table's rows and indexes.
     fn check_stored(&mut self, db: &str, name: &str) -> Result<Vec<String>> {
-        let _used = self.share_tables(vec![((db.to_owned(), name.to_owned()), Mode::Read)])?;
+        let _used =
+            self.share_tables(vec![((db.to_owned(), name.to_owned()), MetadataLockMode::Read)])?;
         let table = self.instance.0.catalog.load().table(db, name)?.clone();
         let txn = self.instance.0.db.begin(TransactionOptions::new().read_only(true));
         self.process.doing.lock().cancel = Some(txn.cancel_handle());

@@ -45,7 +45,8 @@ impl Session {
         if !Path::new(folder).is_absolute() {
             return Err(wrong(format!("{folder} is no absolute path")));
         }
-        // What was checked is what is opened, whatever becomes of links on the way.
+        // The resolved path is checked and then opened, so that links changed meanwhile have no
+        // effect.
         let folder = resolved(Path::new(folder));
         let root = self.instance.global("secure_file_priv");
         if root

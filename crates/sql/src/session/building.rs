@@ -12,10 +12,10 @@ use spillway::{Csn, Transaction};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
-use super::metadata::{Held, Mode, Name, Patience, definition_of};
+use super::metadata::{HeldLocks, MetadataLockMode, Name, WaitLimits, definition_of};
 use crate::catalog::{Catalog, Change, Progress, TableDef, unawaited};
 use crate::ddl::{Pass, online};
-use crate::errors::{Result, SqlError};
+use crate::errors::Result;
 use crate::process::Stop;
 
 /// A wait for the catalog, which nobody has for long, that is not to fail.
@@ -24,8 +24,8 @@ const LONG: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Whose build it is.
 pub(super) struct Owner<'a> {
     pub(super) stop: &'a Stop,
-    /// How long it waits to have the table alone, and newcomers for it. Without, it has all the
-    /// time, and gives way to them.
+    /// How long it waits for the table alone, while newcomers wait behind it. `None`: it waits
+    /// without a limit, and lets newcomers go first.
     pub(super) wait: Option<Duration>,
     pub(super) stripe: usize,
     /// Whether it has the table alone already, by LOCK TABLES.
@@ -41,27 +41,27 @@ pub(super) struct Build {
     table: Name,
     id: u32,
     last: Vec<u8>,
-    _definition: Held,
+    _definition: HeldLocks,
 }
 
 impl Build {
     /// The build of a table that the catalog says becomes another, by who has its definition.
-    pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: Held) -> Build {
+    pub(super) fn new(table: &TableDef, last: Vec<u8>, definition: HeldLocks) -> Build {
         let name = (table.db.clone(), table.name.clone());
         Build { table: name, id: table.id, last, _definition: definition }
     }
 
-    fn alone(&self, instance: &Instance, owner: &Owner<'_>) -> Result<Held> {
+    fn alone(&self, instance: &Instance, owner: &Owner<'_>) -> Result<HeldLocks> {
         if owner.has_table {
-            return Ok(Held::default());
+            return Ok(HeldLocks::default());
         }
         let metadata = &instance.0.metadata;
         let Some(wait) = owner.wait else {
             return metadata.take_gently(&self.table, owner.stripe, owner.stop);
         };
-        let patience = Patience { wait, stop: owner.stop, gone: owner.gone };
-        let names = vec![(self.table.clone(), Mode::Alone)];
-        metadata.take(names, owner.stripe, &patience, |_| None)
+        let limits = WaitLimits { wait, stop: owner.stop, gone: owner.gone };
+        let names = vec![(self.table.clone(), MetadataLockMode::Alone)];
+        metadata.take(names, owner.stripe, &limits, |_| None)
     }
 
     /// Changes the table's entry in the catalog. The caller has the table alone.
@@ -98,7 +98,7 @@ impl Build {
             pass.check()?;
         }
         let _alone = self.alone(instance, owner)?;
-        // Who reads through the index must see this.
+        // A snapshot that reads through the index must see this commit.
         let since = |csn| {
             let mut newest = instance.0.since.lock();
             newest.extend(table.building.iter().map(|index| (index.space, csn)));
@@ -122,8 +122,8 @@ impl Build {
     }
 
     /// Drops what was built, unless the instance is closed: at once if nobody uses the table, else
-    /// in a thread, so that neither the statement nor newcomers wait for who does. What cannot be
-    /// dropped now is dropped at the next opening.
+    /// in a thread, so that neither the statement nor newcomers wait for the table's users. If that
+    /// fails, the next opening drops it.
     fn give_up(self, instance: &Instance, owner: &Owner<'_>) {
         let closing = &instance.0.closing;
         if closing.is_asked() {
@@ -131,7 +131,7 @@ impl Build {
         }
         let _ = self.doom(instance);
         let alone = match owner.has_table {
-            true => Ok(Held::default()),
+            true => Ok(HeldLocks::default()),
             false => instance.0.metadata.take_briefly(&self.table, owner.stripe, closing),
         };
         if alone.is_ok() {
@@ -154,43 +154,45 @@ impl Build {
     }
 }
 
-/// Goes on with builds that were cut off, or drops those that were to be dropped: in a thread, or
-/// at once where the database has no threads of its own.
-pub(super) fn resume(instance: &Instance) -> Result<()> {
-    let catalog = instance.0.catalog.load_full();
-    let closing = instance.0.closing.clone();
-    let owner = Owner {
-        stop: &closing,
-        wait: None,
-        stripe: 0,
-        has_table: false,
-        gone: &|| false,
-        begun: &|_| {},
-        progress: &|_| {},
-    };
-    let mut builds = Vec::new();
-    for table in catalog.tables.values().filter(|table| table.becoming.is_some()) {
-        let progress = {
-            let txn = instance.database().begin(unawaited().read_only(true));
-            Change::new(&txn)?.progress(table.id)?
+impl Instance {
+    /// Resumes builds that were cut off, or drops those that were to be dropped: in a thread, or at
+    /// once if the database has no threads of its own.
+    pub(super) fn resume_builds(&self) -> Result<()> {
+        let catalog = self.0.catalog.load_full();
+        let closing = self.0.closing.clone();
+        let owner = Owner {
+            stop: &closing,
+            wait: None,
+            stripe: 0,
+            has_table: false,
+            gone: &|| false,
+            begun: &|_| {},
+            progress: &|_| {},
         };
-        let name = (table.db.clone(), table.name.clone());
-        let patience = Patience::new(LONG, &closing);
-        let definition = instance.0.metadata.take(definition_of(&name), 0, &patience, |_| None)?;
-        let build = Build::new(table, progress.last, definition);
-        if progress.doomed {
-            build.abandon(instance, &owner)?;
-        } else if instance.database().settings().background_threads {
-            builds.push((build, false));
-        } else {
-            match build.run(instance, &owner) {
-                // It is gone: nobody is there to be told.
-                Err(error) if error.code == 1062 => {}
-                other => other?,
+        let mut builds = Vec::new();
+        for table in catalog.tables.values().filter(|table| table.becoming.is_some()) {
+            let progress = {
+                let txn = self.database().begin(unawaited().read_only(true));
+                Change::new(&txn)?.progress(table.id)?
+            };
+            let name = (table.db.clone(), table.name.clone());
+            let limits = WaitLimits::new(LONG, &closing);
+            let definition = self.0.metadata.take(definition_of(&name), 0, &limits, |_| None)?;
+            let build = Build::new(table, progress.last, definition);
+            if progress.doomed {
+                build.abandon(self, &owner)?;
+            } else if self.database().settings().background_threads {
+                builds.push((build, false));
+            } else {
+                match build.run(self, &owner) {
+                    // The build is dropped, and no client waits for its error.
+                    Err(error) if error.code == 1062 => {}
+                    other => other?,
+                }
             }
         }
+        if builds.is_empty() { Ok(()) } else { spawn(self, builds) }
     }
-    if builds.is_empty() { Ok(()) } else { spawn(instance, builds) }
 }
 
 /// Has a thread go on with builds, or, of those of which it is said, drop what is there.
@@ -234,8 +236,8 @@ fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
 }
 
 impl Instance {
-    /// Ends the threads that build, and the one that writes rows anew. The next opening goes on
-    /// with what they leave.
+    /// Ends the threads that build, and the one that rewrites rows. The next opening resumes their
+    /// work.
     pub(super) fn end_building(&self) {
         self.0.closing.killed.store(true, Ordering::Release);
         self.0.metadata.wake();
@@ -246,11 +248,6 @@ impl Instance {
             let _ = thread::blocking(|| thread.join());
         }
     }
-}
-
-/// 1205: the catalog is being changed.
-pub(super) fn catalog_is_busy() -> SqlError {
-    SqlError::new(1205, "Lock wait timeout exceeded; try restarting transaction")
 }
 
 #[cfg(test)]

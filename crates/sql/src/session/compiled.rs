@@ -5,34 +5,30 @@
 //! some for the next that comes. A compiled form is valid for one version of the catalog, one
 //! current database and one way to read text.
 
-use std::cell::RefCell;
+mod compile;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use spillway::Budget;
-use spillway_base::budget::{Charge, Use};
+use spillway_base::budget::Charge;
 use spillway_base::lock::Mutex;
-use spillway_base::thread;
 use spillway_types::Value;
 use sqlparser::ast;
 
-use super::metadata::{TableLock, locks_of};
-use super::{Session, large_values, metadata};
-use crate::api::ResultSink;
-use crate::catalog::Catalog;
+use super::metadata::{self, TableLock};
 use crate::dml::{ChangePlan, InsertPlan, JoinedPlan};
 use crate::errors::{Result, SqlError};
 use crate::executor::Point;
 use crate::expression::Fit;
-use crate::parser::{Deep, Depth, Mode, RowSource, Shape, Statement};
-use crate::planner::{DAYS, MOMENTS, Names, PARAMETERS, QueryPlan};
-use crate::privilege::{May, Need, Needs};
-use crate::process::Called;
+use crate::parser::{Deep, Depth, RowSource, Shape, Statement, TextMode};
+use crate::planner::{self, Names, QueryPlan};
+use crate::privilege::Need;
 use crate::variables::Variables;
-use crate::{parser, planner};
 
 /// Shapes that a session keeps.
 const SHAPES_MAX: usize = 256;
@@ -53,33 +49,33 @@ const COMPILED_BYTES: usize = 16 << 10;
 
 /// A statement about rows, bound.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum RowStatement {
     Query(QueryPlan),
     Insert(InsertPlan),
     Change(Box<ChangePlan>),
     Joined(Box<JoinedPlan>),
 }
 
-impl Body {
+impl RowStatement {
     /// Whether it locks rows, and tells its client nothing before it has all of them.
     pub(super) fn locks(&self) -> bool {
         match self {
-            Body::Query(plan) => plan.is_locking(),
-            Body::Insert(_) | Body::Change(_) | Body::Joined(_) => true,
+            RowStatement::Query(plan) => plan.is_locking(),
+            RowStatement::Insert(_) | RowStatement::Change(_) | RowStatement::Joined(_) => true,
         }
     }
 
     /// What it is as one look-up, where it is no more than that.
     fn point(&self) -> Option<Point> {
         match self {
-            Body::Query(plan) => Point::of(plan),
-            Body::Insert(_) | Body::Change(_) | Body::Joined(_) => None,
+            RowStatement::Query(plan) => Point::of(plan),
+            RowStatement::Insert(_) | RowStatement::Change(_) | RowStatement::Joined(_) => None,
         }
     }
 
     /// Whether it is over at once: it does no more than to look a row up.
     pub(super) fn is_brief(&self) -> bool {
-        matches!(self, Body::Query(plan) if plan.is_brief())
+        matches!(self, RowStatement::Query(plan) if plan.is_brief())
     }
 
     /// Whether it looks one row up by its whole key, and may begin anew there: it does nothing
@@ -87,9 +83,9 @@ impl Body {
     /// what it does from then on, such as to take a lock by its name, nothing undoes.
     pub(super) fn looks_up(&self) -> bool {
         match self {
-            Body::Query(plan) => plan.looks_up(),
-            Body::Change(plan) => plan.looks_up(),
-            Body::Insert(_) | Body::Joined(_) => false,
+            RowStatement::Query(plan) => plan.looks_up(),
+            RowStatement::Change(plan) => plan.looks_up(),
+            RowStatement::Insert(_) | RowStatement::Joined(_) => false,
         }
     }
 }
@@ -102,7 +98,7 @@ pub(super) struct MadeFor {
     /// Of texts.
     collation: u16,
     full_group_by: bool,
-    mode: Mode,
+    mode: TextMode,
 }
 
 /// A statement that is ready to run.
@@ -111,8 +107,8 @@ pub(super) struct Compiled {
     statement: Arc<Deep<Statement>>,
     pub(super) made_for: MadeFor,
     pub(super) needs: Vec<Need>,
-    pub(super) tables: Vec<(Arc<TableLock>, metadata::Mode)>,
-    pub(super) body: Deep<Body>,
+    pub(super) tables: Vec<(Arc<TableLock>, metadata::MetadataLockMode)>,
+    pub(super) body: Deep<RowStatement>,
     /// What it is as one look-up, where it is no more than that.
     pub(super) point: Option<Point>,
     /// Whether it is over at once.
@@ -176,19 +172,19 @@ pub(super) fn is_rows(statement: &ast::Statement) -> bool {
 }
 
 /// Binds a statement about rows.
-fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<Body> {
+fn bind(names: Names<'_>, sql: &ast::Statement) -> Result<RowStatement> {
     use ast::Statement as S;
     Ok(match sql {
-        S::Query(query) => Body::Query(planner::plan_query(names, query, None, &[])?),
-        S::Insert(insert) => Body::Insert(InsertPlan::new(names, insert)?),
+        S::Query(query) => RowStatement::Query(planner::plan_query(names, query, None, &[])?),
+        S::Insert(insert) => RowStatement::Insert(InsertPlan::new(names, insert)?),
         S::Update(update) if !update.table.joins.is_empty() => {
-            Body::Joined(Box::new(JoinedPlan::update(names, update)?))
+            RowStatement::Joined(Box::new(JoinedPlan::update(names, update)?))
         }
         S::Delete(delete) if !delete.tables.is_empty() || delete.using.is_some() => {
-            Body::Joined(Box::new(JoinedPlan::delete(names, delete)?))
+            RowStatement::Joined(Box::new(JoinedPlan::delete(names, delete)?))
         }
-        S::Update(update) => Body::Change(Box::new(ChangePlan::update(names, update)?)),
-        S::Delete(delete) => Body::Change(Box::new(ChangePlan::delete(names, delete)?)),
+        S::Update(update) => RowStatement::Change(Box::new(ChangePlan::update(names, update)?)),
+        S::Delete(delete) => RowStatement::Change(Box::new(ChangePlan::delete(names, delete)?)),
         other => return Err(SqlError::unsupported(other)),
     })
 }
@@ -237,14 +233,14 @@ impl Slot {
 
 /// What text a shape was compiled for.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct ShapeKey {
     text: Box<str>,
     made_for: MadeFor,
 }
 
 /// What sessions made of shapes, for those that come later.
 pub(super) struct CommonShapes {
-    parts: [Mutex<FxHashMap<Key, Arc<Compiled>>>; PARTS],
+    parts: [Mutex<FxHashMap<ShapeKey, Arc<Compiled>>>; PARTS],
     /// What one part keeps, at the most.
     most: usize,
 }
@@ -256,17 +252,17 @@ impl CommonShapes {
         CommonShapes { parts: Default::default(), most: most.clamp(1, COMMON_MAX) }
     }
 
-    fn part(&self, key: &Key) -> &Mutex<FxHashMap<Key, Arc<Compiled>>> {
+    fn part(&self, key: &ShapeKey) -> &Mutex<FxHashMap<ShapeKey, Arc<Compiled>>> {
         let mut hasher = FxBuildHasher.build_hasher();
         hasher.write(key.text.as_bytes());
         &self.parts[(hasher.finish() >> 32) as usize % PARTS]
     }
 
-    fn get(&self, key: &Key) -> Option<Arc<Compiled>> {
+    fn get(&self, key: &ShapeKey) -> Option<Arc<Compiled>> {
         self.part(key).lock().get(key).cloned()
     }
 
-    fn put(&self, key: Key, compiled: &Arc<Compiled>) {
+    fn put(&self, key: ShapeKey, compiled: &Arc<Compiled>) {
         let mut part = self.part(&key).lock();
         if part.len() >= self.most {
             // Which go hardly matters: a session keeps its own.
@@ -286,189 +282,8 @@ impl CommonShapes {
 #[derive(Default)]
 pub(super) struct Shapes {
     known: HashMap<Box<str>, std::result::Result<Slot, u64>, FxBuildHasher>,
-    mode: Mode,
+    mode: TextMode,
     pub(super) buffer: Shape,
-}
-
-impl Session {
-    /// Makes a statement ready, for the catalog as it is and parameters like these. Asks whether
-    /// the user may run it.
-    pub(super) fn compile(
-        &self,
-        slot: &Slot,
-        params: &[Value],
-        catalog: &Catalog,
-    ) -> Result<Arc<Compiled>> {
-        self.compile_for(slot, params, catalog, &|need| self.may(need))
-    }
-
-    /// As [`Session::compile`]; what it needs is asked of `may`.
-    pub(super) fn compile_for(
-        &self,
-        slot: &Slot,
-        params: &[Value],
-        catalog: &Catalog,
-        may: May<'_>,
-    ) -> Result<Arc<Compiled>> {
-        let Some(sql) = slot.sql() else {
-            return Err(SqlError::unsupported("this statement here"));
-        };
-        let variables = self.variables.borrow();
-        let made_for = made_for(&variables, catalog.version);
-        let database = made_for.database.as_deref();
-        self.asked.set(false);
-        let samples = RefCell::new(params.iter().map(|_| None).collect::<Vec<_>>());
-        let moments = RefCell::new(Vec::new());
-        let lookup = |scope: &str, name: &str| {
-            if scope == PARAMETERS {
-                let number = name.parse::<usize>().ok()?;
-                let value = params.get(number)?;
-                samples.borrow_mut()[number] = Some(Sample::of(value));
-                return Some(value.clone());
-            }
-            let fit = match scope {
-                MOMENTS => Some(Fit::Moment),
-                DAYS => Some(Fit::Day),
-                _ => None,
-            };
-            if let Some(fit) = fit {
-                moments.borrow_mut().extend(name.parse().map(|number: usize| (number, fit)));
-                return None;
-            }
-            self.system_variable(&variables, scope, name)
-        };
-        let needs = Needs::new(may);
-        let body = bind(Names { catalog, database, variables: &lookup, needs: &needs }, sql)?;
-        let needs = needs.into_list();
-        Ok(Arc::new(Compiled {
-            tables: locks_of(&self.instance.0.metadata, &needs),
-            needs,
-            depth: slot.depth,
-            statement: slot.statement.clone(),
-            brief: body.is_brief(),
-            point: body.point().filter(|_| self.instance.0.point_reads),
-            body: Deep::new(slot.depth, body),
-            samples: samples.take(),
-            moments: moments.take(),
-            lasting: !self.asked.get(),
-            made_for,
-            _memory: self.instance.0.db.budget().charge(Use::Connections, COMPILED_BYTES),
-        }))
-    }
-
-    /// Runs a statement by its shape; `None` where it has none, and nothing was done.
-    pub(super) fn query_by_shape(
-        &mut self,
-        sql: &str,
-        sink: &mut dyn ResultSink,
-    ) -> Option<Result<()>> {
-        let mode = self.mode();
-        if self.shapes.mode != mode {
-            self.shapes = Shapes { mode, ..Shapes::default() };
-        }
-        let mut shape = std::mem::take(&mut self.shapes.buffer);
-        let outcome = if shape.read(sql, mode) { self.run_shape(sql, &shape, sink) } else { None };
-        if shape.longest > KEPT_BYTES {
-            // LARGE-2.
-            shape.values = Vec::new();
-        }
-        self.shapes.buffer = shape;
-        outcome
-    }
-
-    fn run_shape(
-        &mut self,
-        sql: &str,
-        shape: &Shape,
-        sink: &mut dyn ResultSink,
-    ) -> Option<Result<()>> {
-        let mode = self.shapes.mode;
-        let version = self.instance.catalog_version();
-        let old = |slot: &Slot| {
-            let compiled = slot.compiled.as_ref();
-            compiled.is_some_and(|compiled| {
-                compiled.lasting && !compiled.made_for.is(&self.variables.borrow(), version)
-            })
-        };
-        if matches!(self.shapes.known.get(shape.key()), Some(Ok(slot)) if old(slot)) {
-            // Learned anew, so that all sessions share one plan after a change of the catalog, too.
-            self.shapes.known.remove(shape.key());
-        }
-        let mut slot = match self.shapes.known.get_mut(shape.key()) {
-            Some(Ok(slot)) => slot.take(),
-            Some(Err(failed)) if *failed == version => return None,
-            _ => {
-                let slot = self.learn(shape, mode);
-                let budget = self.instance.0.db.budget();
-                let most = budget.limit() / SESSION_SHARE / COMPILED_BYTES;
-                if self.shapes.known.len() >= most.clamp(1, SHAPES_MAX) {
-                    self.shapes.known.clear();
-                }
-                let kept = slot.as_ref().map(|slot| Slot {
-                    depth: slot.depth,
-                    statement: slot.statement.clone(),
-                    compiled: None,
-                });
-                self.shapes.known.insert(shape.key().into(), kept.ok_or(version));
-                slot?
-            }
-        };
-        let bytes = shape.longest.max(large_values::bytes_of(&shape.values));
-        let _copies = match large_values::charge(self.instance.database().budget(), bytes) {
-            Ok(copies) => copies,
-            Err(error) => return Some(Err(error)),
-        };
-        let mut rows = shape.rows(sql, mode);
-        let rows = rows.as_mut().map(|rows| rows as &mut dyn RowSource);
-        let depth = slot.depth;
-        let outcome = depth
-            .run(|| self.run_slot(&mut slot, &shape.values, rows, Called::Text(sql), false, sink));
-        if let Some(Ok(kept)) = self.shapes.known.get_mut(shape.key()) {
-            kept.compiled = slot.compiled;
-        }
-        Some(outcome)
-    }
-
-    /// Compiles a shape. `None` where that fails: the statement itself then tells better why.
-    fn learn(&self, shape: &Shape, mode: Mode) -> Option<Slot> {
-        let catalog = self.instance.0.catalog.load_full();
-        let made_for = made_for(&self.variables.borrow(), catalog.version);
-        let key = Key { text: shape.key().into(), made_for };
-        let common = &self.instance.0.shapes;
-        if let Some(compiled) = common.get(&key) {
-            let (depth, statement) = (compiled.depth, compiled.statement.clone());
-            return Some(Slot { depth, statement, compiled: Some(compiled) });
-        }
-        thread::long_ahead();
-        let mut memory = parser::TextMemory::of(shape.text(), self.instance.0.db.budget());
-        let mut statements = parser::split(shape.text(), mode, &mut memory).ok()?;
-        let tokens = statements.pop().filter(|_| statements.is_empty())?;
-        Depth::of_tokens(&tokens).ok()?.run(|| {
-            let parser::Parsed { statement, params, depth } =
-                parser::parse(tokens, &mut memory).ok()?;
-            let mut slot = Slot::new(statement, depth);
-            slot.sql().filter(|sql| is_rows(sql))?;
-            if params != shape.values.len() {
-                return None;
-            }
-            let compiled = self.compile(&slot, &shape.values, &catalog).ok()?;
-            if compiled.lasting {
-                common.put(key, &compiled);
-            }
-            slot.compiled = Some(compiled);
-            Some(slot)
-        })
-    }
-
-    /// Whether what a statement was compiled to still holds, for a version of the catalog.
-    pub(super) fn holds(&self, compiled: &Compiled, params: &[Value], catalog: u64) -> bool {
-        compiled.lasting
-            && compiled.samples.len() == params.len()
-            && compiled.samples.iter().zip(params).all(|(sample, value)| {
-                sample.as_ref().is_none_or(|sample| sample.stands_for(value))
-            })
-            && compiled.made_for.is(&self.variables.borrow(), catalog)
-    }
 }
 
 fn made_for(variables: &Variables, catalog: u64) -> MadeFor {
@@ -508,9 +323,20 @@ impl Compiled {
 }
 
 /// Parameters, and rows after the first where there are any.
-pub(super) struct Given<'a, 'r> {
+pub(super) struct StatementInput<'a, 'r> {
     pub(super) params: &'a [Value],
     pub(super) rows: Option<&'r mut (dyn RowSource + 'r)>,
+}
+
+/// A statement that was left while it stands in line for a row.
+pub(super) struct Left {
+    pub(super) slot: Slot,
+    pub(super) params: Vec<Value>,
+    /// Whether its transaction began with it.
+    pub(super) opened: bool,
+    pub(super) times: usize,
+    /// When it must have ended, which does not move while it waits.
+    pub(super) deadline: Option<Duration>,
 }
 
 #[cfg(test)]
@@ -536,7 +362,7 @@ mod tests {
         }
     }
 
-    /// What may take long says so before, and what is brief does not.
+    /// A statement that may take long announces that before it runs, and a brief one does not.
     #[test]
     fn statements_that_are_not_brief_say_so() {
         thread::together(1, |_| {

@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use spillway::{Database, Transaction, TransactionOptions};
 use spillway_base::lock::Mutex;
 
-use super::instance::{Inner, Instance};
 use crate::catalog::{Change, IndexPart, TableDef, unawaited};
 use crate::errors::Result;
 use crate::expression::Step;
@@ -47,40 +46,46 @@ pub(super) struct Counters {
     reserving: Mutex<()>,
 }
 
-impl Instance {
+impl Counters {
     /// Forgets what tables have given, after they were changed: of AUTO_INCREMENT columns, and of
     /// rows.
-    pub(super) fn forget_numbers(&self, restarted: &[u32], renumbered: &[u32]) {
-        self.0.counters.auto_increment.lock().retain(|table, _| !restarted.contains(table));
-        let mut rows = self.0.counters.rows.lock();
+    pub(super) fn forget(&self, restarted: &[u32], renumbered: &[u32]) {
+        self.auto_increment.lock().retain(|table, _| !restarted.contains(table));
+        let mut rows = self.rows.lock();
         rows.retain(|table, _| !restarted.contains(table) && !renumbered.contains(table));
     }
 
     /// The number of a new row in a table without a primary key.
-    pub(crate) fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
-        if let Some(next) = self.0.counters.rows.lock().get_mut(&table.id) {
+    pub(super) fn next_row_number(
+        &self,
+        db: &Database,
+        txn: &Transaction,
+        table: &TableDef,
+    ) -> Result<u64> {
+        if let Some(next) = self.rows.lock().get_mut(&table.id) {
             *next += 1;
             return Ok(*next);
         }
-        let last = last_key(&self.0.db, txn, table.rows())?;
+        let last = last_key(db, txn, table.rows())?;
         let last = last.and_then(|key| key.first_chunk().copied()).map_or(0, u64::from_be_bytes);
-        let mut rows = self.0.counters.rows.lock();
+        let mut rows = self.rows.lock();
         let next = rows.entry(table.id).or_insert(last);
         *next = (*next).max(last) + 1;
         Ok(*next)
     }
 
     /// The next number of a table's AUTO_INCREMENT column.
-    pub(crate) fn next_auto_increment(
+    pub(super) fn next_auto_increment(
         &self,
+        db: &Database,
         txn: &Transaction,
         table: &TableDef,
         step: Step,
     ) -> Result<u64> {
         loop {
-            self.load_auto_increment(txn, table)?;
+            self.load_auto_increment(db, txn, table)?;
             let wanted = {
-                let mut counters = self.0.counters.auto_increment.lock();
+                let mut counters = self.auto_increment.lock();
                 let Some(counter) = counters.get_mut(&table.id) else { continue };
                 let given = step.at_or_after(counter.next);
                 if given < counter.reserved || given == u64::MAX {
@@ -89,65 +94,76 @@ impl Instance {
                 }
                 given
             };
-            self.reserve(table, wanted)?;
+            self.reserve(db, table, wanted)?;
         }
     }
 
     /// A number that a statement gave itself: the counter goes on after it.
-    pub(crate) fn note_auto_increment(
+    pub(super) fn note_auto_increment(
         &self,
+        db: &Database,
         txn: &Transaction,
         table: &TableDef,
         given: u64,
     ) -> Result<()> {
-        self.load_auto_increment(txn, table)?;
+        self.load_auto_increment(db, txn, table)?;
         let after = given.saturating_add(1);
         let known = |counter: &mut Counter| {
             counter.next = counter.next.max(after);
             counter.next <= counter.reserved
         };
-        if self.0.counters.auto_increment.lock().get_mut(&table.id).is_none_or(known) {
+        if self.auto_increment.lock().get_mut(&table.id).is_none_or(known) {
             return Ok(());
         }
-        self.reserve(table, given)
+        self.reserve(db, table, given)
     }
 
     /// Moves a table's bound past `number`.
-    fn reserve(&self, table: &TableDef, number: u64) -> Result<()> {
-        let _one_at_a_time = self.0.counters.reserving.lock();
-        let bound = match self.0.counters.auto_increment.lock().get(&table.id) {
+    fn reserve(&self, db: &Database, table: &TableDef, number: u64) -> Result<()> {
+        let _one_at_a_time = self.reserving.lock();
+        let bound = match self.auto_increment.lock().get(&table.id) {
             Some(counter) if counter.reserved <= number => counter.bound_past(number),
             _ => return Ok(()),
         };
-        put_bound(&self.0.db, table.id, bound)?;
-        if let Some(counter) = self.0.counters.auto_increment.lock().get_mut(&table.id) {
+        put_bound(db, table.id, bound)?;
+        if let Some(counter) = self.auto_increment.lock().get_mut(&table.id) {
             counter.reserved = counter.reserved.max(bound);
         }
         Ok(())
     }
 
     /// The number that comes next, as SHOW CREATE TABLE shows it.
-    pub(crate) fn auto_increment_of(&self, table: &TableDef) -> u64 {
-        let known = self.0.counters.auto_increment.lock().get(&table.id).map(|known| known.next);
+    pub(super) fn auto_increment_of(&self, db: &Database, table: &TableDef) -> u64 {
+        let known = self.auto_increment.lock().get(&table.id).map(|known| known.next);
         known.unwrap_or_else(|| {
-            let txn = self.0.db.begin(TransactionOptions::new().read_only(true));
-            self.stored_auto_increment(&txn, table).unwrap_or(table.auto_increment)
+            let txn = db.begin(TransactionOptions::new().read_only(true));
+            self.stored_auto_increment(db, &txn, table).unwrap_or(table.auto_increment)
         })
     }
 
-    fn load_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<()> {
-        if self.0.counters.auto_increment.lock().contains_key(&table.id) {
+    fn load_auto_increment(
+        &self,
+        db: &Database,
+        txn: &Transaction,
+        table: &TableDef,
+    ) -> Result<()> {
+        if self.auto_increment.lock().contains_key(&table.id) {
             return Ok(());
         }
-        let next = self.stored_auto_increment(txn, table)?;
+        let next = self.stored_auto_increment(db, txn, table)?;
         let fresh = || Counter { first: next, next, reserved: next };
-        self.0.counters.auto_increment.lock().entry(table.id).or_insert_with(fresh);
+        self.auto_increment.lock().entry(table.id).or_insert_with(fresh);
         Ok(())
     }
 
     /// The number that comes next as far as it is stored: after the bound, and after the largest
     /// that any row has.
-    fn stored_auto_increment(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
+    fn stored_auto_increment(
+        &self,
+        db: &Database,
+        txn: &Transaction,
+        table: &TableDef,
+    ) -> Result<u64> {
         let Some(column) = table.auto_column() else { return Ok(1) };
         let leads = |parts: &[IndexPart]| parts.first().is_some_and(|part| part.column == column);
         let space = if leads(&table.primary) {
@@ -156,11 +172,11 @@ impl Instance {
             let index = table.indexes.iter().find(|index| leads(&index.parts));
             index.map(|index| spillway_base::TableId(index.space))
         };
-        let fresh = self.0.db.begin(unawaited().read_only(true));
+        let fresh = db.begin(unawaited().read_only(true));
         let bound = Change::new(&fresh)?.auto_increment_bound(table.id)?;
         let mut next = table.auto_increment.max(bound).max(1);
         if let Some(space) = space
-            && let Some(key) = last_key(&self.0.db, txn, space)?
+            && let Some(key) = last_key(db, txn, space)?
             && let Some(bytes) = key.get(1..9).and_then(|rest| rest.first_chunk::<8>())
         {
             let mut number = u64::from_be_bytes(*bytes);
@@ -175,22 +191,13 @@ impl Instance {
         Ok(next)
     }
 
-    /// Ends what goes on beside sessions, and gives back the numbers that were reserved and not
-    /// given, so that the next opening goes on with both. To be called before the database is
-    /// closed, when the sessions are gone; without it numbers are skipped, as after a crash.
-    pub fn close(&self) {
-        self.end_building();
-        self.0.give_back_numbers();
-    }
-}
-
-impl Inner {
-    pub(super) fn give_back_numbers(&self) {
-        let _nobody_reserves = self.counters.reserving.lock();
-        for (table, counter) in self.counters.auto_increment.lock().drain() {
+    /// Returns the numbers that were reserved and not used.
+    pub(super) fn give_back(&self, db: &Database) {
+        let _nobody_reserves = self.reserving.lock();
+        for (table, counter) in self.auto_increment.lock().drain() {
             if counter.next < counter.reserved {
                 // Failing that, the numbers are skipped.
-                let _ = put_bound(&self.db, table, counter.next);
+                let _ = put_bound(db, table, counter.next);
             }
         }
     }

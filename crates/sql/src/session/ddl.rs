@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Token;
 
 use super::Session;
 use super::building::{Build, Owner};
-use super::metadata::{Held, Name};
+use super::metadata::{HeldLocks, Name};
 use crate::api::ResultSink;
 use crate::catalog::{Becoming, Catalog, Change, DatabaseDef, TableDef, unawaited};
 use crate::ddl::{Alter, Alteration, Ddl, Pass, Terms, Way, name_check, online};
@@ -135,8 +135,8 @@ impl Session {
         let built = {
             let txn = self.instance.0.db.begin(unawaited().read_only(true));
             self.process.doing.lock().cancel = Some(txn.cancel_handle());
-            // Who had the table before let go of it when its commit was ordered, which a usual
-            // snapshot may not have yet.
+            // An earlier user released the table when its commit was ordered, and a usual snapshot
+            // may not have that commit yet.
             txn.take_newest_snapshot();
             alteration.build(&self.context(&txn, &catalog, &[]))?
         };
@@ -150,8 +150,8 @@ impl Session {
         &self,
         table: &TableDef,
         becoming: Becoming,
-        definition: Held,
-        alone: Held,
+        definition: HeldLocks,
+        alone: HeldLocks,
     ) -> Result<()> {
         let name = (table.db.clone(), table.name.clone());
         let (instance, wait) = (&self.instance, self.lock_wait());
@@ -235,7 +235,7 @@ impl Session {
             },
             |(restarted, renumbered), csn| {
                 instance.note_built(built, csn);
-                instance.forget_numbers(&restarted, &renumbered);
+                instance.0.counters.forget(&restarted, &renumbered);
             },
         );
         warnings.into_iter().for_each(|warning| self.warn(warning));

@@ -1,42 +1,35 @@
 //! An open database that speaks SQL: its catalog, its processes, and its counters.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
 use spillway::{
     Csn, Database, Durability, Inspection, LockMode, LockWait, Mechanism, Transaction,
     TransactionOptions,
 };
 use spillway_base::clock::Clock;
 use spillway_base::lock::Mutex;
-use spillway_base::stall::Waits;
 use spillway_base::thread::JoinHandle;
-use spillway_types::{Collation, Value};
+use spillway_types::Value;
 
-use super::compiled::{CommonShapes, Shapes};
+use super::compiled::CommonShapes;
 use super::counters::Counters;
-use super::metadata::{Held, MetadataLocks, Name};
-use super::refreshing::Refreshes;
-use super::server_hooks::Front;
-use super::{Session, building};
+use super::metadata::{MetadataLocks, Name};
+use super::refreshing::RefreshPasses;
+use crate::api::Front;
 use crate::catalog::{CATALOG, Catalog, Newest, TableDef, UserDef, remove_unnamed_spaces};
 use crate::ddl::refresh;
-use crate::errors::Result;
+use crate::errors::{Result, SqlError};
 use crate::executor;
-use crate::expression::{Room, Server, Step};
+use crate::expression::{Server, Step};
 use crate::information_schema::{Labels, virtual_rows};
-use crate::parser::Mode;
 use crate::privilege::AccountUse;
 use crate::process::{Process, ProcessLine, Ran, Stop};
-use crate::variables::{
-    NamedLocks, Often, OwnLocks, SystemVariables, UserVariables, VARIABLES, Variables, durability,
-    storage_settings,
-};
+use crate::variables::{NamedLocks, VARIABLES, Variables, durability, storage_settings};
 
 pub(super) struct Inner {
     /// As no other instance of the process has it.
@@ -77,7 +70,7 @@ pub(super) struct Inner {
     /// writes rows anew.
     pub(super) builders: Mutex<Vec<JoinHandle<()>>>,
     /// The tables whose rows are written anew.
-    pub(super) refreshing: Arc<Refreshes>,
+    pub(super) refreshing: Arc<RefreshPasses>,
     /// The commits from which on key spaces that were built since the opening have all rows or
     /// entries.
     pub(super) since: Mutex<BTreeMap<u32, Csn>>,
@@ -91,7 +84,7 @@ fn next_instance() -> u64 {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.give_back_numbers();
+        self.counters.give_back(&self.db);
         self.refreshing.wake();
     }
 }
@@ -161,7 +154,7 @@ impl Instance {
             refreshing: Arc::default(),
             since: Mutex::default(),
         }));
-        // What was read is durable once this is.
+        // Waits until the state that the opening read is durable.
         let read = instance
             .0
             .db
@@ -171,9 +164,17 @@ impl Instance {
         drop(read);
         let catalog = instance.0.catalog.load_full();
         instance.have_rewritten(catalog.tables.values(), Csn::ZERO);
-        building::resume(&instance)?;
+        instance.resume_builds()?;
         instance.refresh_crowded(catalog.tables.values());
         Ok(instance)
+    }
+
+    /// Ends the work beside sessions, and returns the numbers that were reserved and not used, so
+    /// that the next opening continues with both. Call it before the database is closed, when the
+    /// sessions are gone; without it the next opening skips numbers, as after a crash.
+    pub fn close(&self) {
+        self.end_building();
+        self.0.counters.give_back(&self.0.db);
     }
 
     /// The database below.
@@ -182,7 +183,7 @@ impl Instance {
         &self.0.db
     }
 
-    /// What is stored, and its names: each sub-table at one moment. It delays nobody.
+    /// The stored data and its names, each sub-table at one moment. It delays nobody.
     #[must_use]
     pub fn inspect(&self) -> (Inspection, Labels) {
         (self.0.db.inspect(), Labels::of(&self.0.catalog.load()))
@@ -233,96 +234,6 @@ impl Instance {
             .users
             .values()
             .any(|user| user.name == "root" && user.stored.is_empty())
-    }
-
-    /// Starts a session for a user who has proved to be one.
-    #[must_use]
-    pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
-        // A session of nobody is of an account that there is not.
-        let account = self.user(user, host);
-        let (user_host, id) =
-            account.map_or(("%".to_owned(), u64::MAX), |user| (user.host, user.id));
-        self.session_of(user, host, (user_host, id), connection_id)
-    }
-
-    /// Starts a session for the owner of the data folder, who may do everything whatever accounts
-    /// there are.
-    #[must_use]
-    pub fn session_of_owner(&self, connection_id: u64) -> Session {
-        let session = self.session_of("root", "localhost", ("%".to_owned(), 0), connection_id);
-        session.variables.borrow_mut().is_owner = true;
-        session
-    }
-
-    pub(super) fn session_of(
-        &self,
-        user: &str,
-        host: &str,
-        (user_host, account_id): (String, u64),
-        connection_id: u64,
-    ) -> Session {
-        let process = Arc::new(Process::new(user, host, &user_host));
-        self.0.processes.lock().insert(connection_id, process.clone());
-        let system = SystemVariables::new(self.0.globals.lock().clone());
-        let mut variables = Variables {
-            system,
-            user: UserVariables::new(self.0.db.budget()),
-            database: None,
-            user_name: user.to_owned(),
-            host: host.to_owned(),
-            user_host,
-            account_id,
-            is_owner: false,
-            connection_id,
-            last_insert_id: 0,
-            row_count: 0,
-            found_rows: 0,
-            found_rows_flag: false,
-            locks: OwnLocks::new(&self.0.named, &process, connection_id, self.0.db.budget()),
-            sql_mode: String::new(),
-            mode: Mode::default(),
-            collation: Collation::default(),
-            time_offset_micros: 0,
-            transactions: TransactionOptions::new(),
-            often: Often::default(),
-        };
-        variables.refresh();
-        let autocommit = variables.flag("autocommit");
-        Session {
-            instance: self.clone(),
-            variables: RefCell::new(variables),
-            txn: None,
-            spare: None,
-            savepoints: Vec::new(),
-            held: Held::default(),
-            locked: None,
-            autocommit,
-            next_isolation: None,
-            next_read_only: None,
-            running: None,
-            explicit: false,
-            statements: FxHashMap::default(),
-            statements_next: 1,
-            named: HashMap::new(),
-            warnings: Vec::new(),
-            stale_warnings: false,
-            multi_statements: true,
-            process,
-            shapes: Shapes::default(),
-            connection_id,
-            assignments: 0,
-            connection_status: Vec::new(),
-            stalls_before: Waits::default(),
-            ledger: None,
-            told: std::cell::Cell::new(false),
-            asked: std::cell::Cell::new(false),
-            all_rights: std::cell::Cell::new(0),
-            limits_seen: std::cell::Cell::default(),
-            connected: None,
-            waker: None,
-            left: None,
-            room: Room::default(),
-        }
     }
 
     /// The account whose session has a number.
@@ -425,7 +336,7 @@ impl Instance {
         committed: impl FnOnce(T, Csn),
     ) -> Result<()> {
         let Some(mut behind) = self.0.changing.try_lock_for(wait) else {
-            return Err(building::catalog_is_busy());
+            return Err(catalog_is_busy());
         };
         if *behind {
             self.reload()?;
@@ -506,7 +417,7 @@ impl Instance {
 
     /// Has no cache know rows of layouts that are gone, before a catalog without these is seen: a
     /// compaction that wrote a row in a newer one left what was cached of it as it was
-    /// (`ddl/refresh`, F3).
+    /// (`ddl/refresh`, ROW-REWRITE-3).
     fn forget_forms<'n>(&self, fresh: &Catalog, names: impl Iterator<Item = &'n Name>) {
         let seen = self.0.catalog.load();
         for (name, table) in names.filter_map(|name| fresh.tables.get_key_value(name)) {
@@ -539,6 +450,11 @@ impl Instance {
     }
 }
 
+/// 1205: the catalog is being changed.
+fn catalog_is_busy() -> SqlError {
+    SqlError::new(1205, "Lock wait timeout exceeded; try restarting transaction")
+}
+
 impl Server for Instance {
     fn database(&self) -> &Database {
         self.database()
@@ -561,19 +477,19 @@ impl Server for Instance {
     }
 
     fn next_row_number(&self, txn: &Transaction, table: &TableDef) -> Result<u64> {
-        self.next_row_number(txn, table)
+        self.0.counters.next_row_number(&self.0.db, txn, table)
     }
 
     fn next_auto_increment(&self, txn: &Transaction, table: &TableDef, step: Step) -> Result<u64> {
-        self.next_auto_increment(txn, table, step)
+        self.0.counters.next_auto_increment(&self.0.db, txn, table, step)
     }
 
     fn note_auto_increment(&self, txn: &Transaction, table: &TableDef, given: u64) -> Result<()> {
-        self.note_auto_increment(txn, table, given)
+        self.0.counters.note_auto_increment(&self.0.db, txn, table, given)
     }
 
     fn auto_increment_of(&self, table: &TableDef) -> u64 {
-        self.auto_increment_of(table)
+        self.0.counters.auto_increment_of(&self.0.db, table)
     }
 
     fn process_lines(&self) -> Vec<ProcessLine> {

@@ -26,16 +26,15 @@ use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::thread::blocking;
 
 use crate::errors::{Result, SqlError};
+use crate::privilege::{Need, tables_of};
 use crate::process::Stop;
-
-pub(super) use table_use::{locks_of, modes_of};
 
 /// Database and name of a table; the name is empty for the database itself.
 pub(super) type Name = (String, String);
 
 /// How a table is used, from the weakest to the strongest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Mode {
+pub(super) enum MetadataLockMode {
     Read,
     Write,
     /// LOCK TABLES ... READ: rows are read, and nobody changes them.
@@ -103,43 +102,48 @@ impl MetadataLocks {
     /// Takes locks, in one order. `held` says how the session has a name locked already.
     pub(super) fn take(
         &self,
-        mut names: Vec<(Name, Mode)>,
+        mut names: Vec<(Name, MetadataLockMode)>,
         stripe: usize,
-        patience: &Patience<'_>,
-        held: impl Fn(&Name) -> Option<Mode>,
-    ) -> Result<Held> {
+        limits: &WaitLimits<'_>,
+        held: impl Fn(&Name) -> Option<MetadataLockMode>,
+    ) -> Result<HeldLocks> {
         // The strongest mode of each name stays: nobody waits for itself.
         names.sort_by(|(a, one), (b, other)| a.cmp(b).then(other.cmp(one)));
         names.dedup_by(|(a, _), (b, _)| a == b);
-        let mut taken = Held { locks: Vec::new(), stripe, at_hand: SmallVec::new() };
+        let mut taken = HeldLocks { locks: Vec::new(), stripe, at_hand: SmallVec::new() };
         for (name, mode) in names {
             let before = held(&name);
-            if before == Some(Mode::Alone) {
+            if before == Some(MetadataLockMode::Alone) {
                 continue;
             }
             let lock = self.of(&name);
-            lock.lock(mode, stripe, before.is_some(), patience)?;
+            lock.lock(mode, stripe, before.is_some(), limits)?;
             taken.locks.push((lock, mode));
         }
         Ok(taken)
     }
 
     /// Takes a table alone, or gives up after a moment.
-    pub(super) fn take_briefly(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<Held> {
-        let patience = Patience::new(MOMENT, stop);
-        self.take(vec![(name.clone(), Mode::Alone)], stripe, &patience, |_| None)
+    pub(super) fn take_briefly(
+        &self,
+        name: &Name,
+        stripe: usize,
+        stop: &Stop,
+    ) -> Result<HeldLocks> {
+        let limits = WaitLimits::new(MOMENT, stop);
+        self.take(vec![(name.clone(), MetadataLockMode::Alone)], stripe, &limits, |_| None)
     }
 
     /// Takes a table alone for who has all the time: newcomers are kept out for moments only, when
     /// nobody uses the table, or else ever more seldom.
-    pub(super) fn take_gently(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<Held> {
+    pub(super) fn take_gently(&self, name: &Name, stripe: usize, stop: &Stop) -> Result<HeldLocks> {
         let mut pause = PAUSE_MIN;
         loop {
             match self.take_briefly(name, stripe, stop) {
                 Err(error) if error.code == 1205 => {}
                 outcome => return outcome,
             }
-            match self.of(name).watch(&Patience::new(pause, stop)) {
+            match self.of(name).watch(&WaitLimits::new(pause, stop)) {
                 Err(error) if error.code == 1205 => pause = (pause * 2).min(PAUSE_MAX),
                 outcome => outcome?,
             }
@@ -163,7 +167,7 @@ impl MetadataLocks {
 }
 
 /// When a wait ends without what it was for.
-pub(super) struct Patience<'a> {
+pub(super) struct WaitLimits<'a> {
     pub(super) wait: Duration,
     pub(super) stop: &'a Stop,
     /// Whether the client that the wait is for has gone. A wait asks before it begins, and every
@@ -175,19 +179,22 @@ pub(super) struct Patience<'a> {
 /// nobody.
 const LOOK: Duration = Duration::from_secs(1);
 
-impl<'a> Patience<'a> {
+impl<'a> WaitLimits<'a> {
     /// The patience of one that no client waits for.
-    pub(super) fn new(wait: Duration, stop: &'a Stop) -> Patience<'a> {
-        Patience { wait, stop, gone: &|| false }
+    pub(super) fn new(wait: Duration, stop: &'a Stop) -> WaitLimits<'a> {
+        WaitLimits { wait, stop, gone: &|| false }
     }
 }
 
-/// What is locked by who changes a table's definition, from before it looks at it until it is done:
-/// the database, and the definition, which has a name that no table has. Rows are read and written
-/// meanwhile, but for when the table is had alone, too.
-pub(super) fn definition_of(table: &Name) -> Vec<(Name, Mode)> {
+/// The locks that a change of a table's definition holds, from before it reads the definition until
+/// it is done: on the database, and on the definition, under a name that no table has. Other
+/// sessions read and write rows meanwhile, except while the change also holds the table alone.
+pub(super) fn definition_of(table: &Name) -> Vec<(Name, MetadataLockMode)> {
     let definition = (table.0.clone(), format!("\0{}", table.1));
-    vec![((table.0.clone(), String::new()), Mode::Read), (definition, Mode::Alone)]
+    vec![
+        ((table.0.clone(), String::new()), MetadataLockMode::Read),
+        (definition, MetadataLockMode::Alone),
+    ]
 }
 
 impl TableLock {
@@ -205,9 +212,9 @@ impl TableLock {
         &self.name
     }
 
-    fn count(&self, stripe: usize, mode: Mode) -> &AtomicU32 {
+    fn count(&self, stripe: usize, mode: MetadataLockMode) -> &AtomicU32 {
         let stripe = &self.stripes[stripe % STRIPES];
-        if mode == Mode::Write { &stripe.writers } else { &stripe.readers }
+        if mode == MetadataLockMode::Write { &stripe.writers } else { &stripe.readers }
     }
 
     fn writers(&self) -> u32 {
@@ -228,33 +235,41 @@ impl TableLock {
     }
 
     /// Locks the table; `held` says whether the session has it in another mode, which is not
-    /// [`Mode::Alone`].
+    /// [`MetadataLockMode::Alone`].
     ///
     /// # Errors
     /// 1205 after its patience, 1317 where it is stopped; 1213 at once where the session would wait
     /// for itself.
-    fn lock(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
-        if held && mode > Mode::Write {
+    fn lock(
+        &self,
+        mode: MetadataLockMode,
+        stripe: usize,
+        held: bool,
+        limits: &WaitLimits<'_>,
+    ) -> Result<()> {
+        if held && mode > MetadataLockMode::Write {
             let text = "Deadlock found when trying to get lock; try restarting transaction";
             return Err(SqlError::new(1213, text));
         }
         match mode {
-            Mode::Read | Mode::Write => self.share(mode, stripe, held, patience),
-            Mode::Keep => {
+            MetadataLockMode::Read | MetadataLockMode::Write => {
+                self.share(mode, stripe, held, limits)
+            }
+            MetadataLockMode::Keep => {
                 let mut few = self.few.lock();
-                self.wait(&mut few, patience, |few| !few.alone && few.waiting == 0)?;
+                self.wait(&mut few, limits, |few| !few.alone && few.waiting == 0)?;
                 few.keeping += 1;
                 self.close(&few);
-                self.wait(&mut few, patience, |_| self.writers() == 0).inspect_err(|_| {
+                self.wait(&mut few, limits, |_| self.writers() == 0).inspect_err(|_| {
                     few.keeping -= 1;
                     self.close(&few);
                 })
             }
-            Mode::Alone => {
+            MetadataLockMode::Alone => {
                 let mut few = self.few.lock();
                 few.waiting += 1;
                 self.close(&few);
-                let outcome = self.wait(&mut few, patience, |few| {
+                let outcome = self.wait(&mut few, limits, |few| {
                     !few.alone && few.keeping == 0 && self.readers() + self.writers() == 0
                 });
                 few.waiting -= 1;
@@ -266,11 +281,11 @@ impl TableLock {
     }
 
     /// Waits until nobody uses the table, which stays open.
-    fn watch(&self, patience: &Patience<'_>) -> Result<()> {
+    fn watch(&self, limits: &WaitLimits<'_>) -> Result<()> {
         let mut few = self.few.lock();
         few.watching += 1;
         self.close(&few);
-        let outcome = self.wait(&mut few, patience, |few| {
+        let outcome = self.wait(&mut few, limits, |few| {
             !few.alone && few.keeping == 0 && self.readers() + self.writers() == 0
         });
         few.watching -= 1;
@@ -278,21 +293,27 @@ impl TableLock {
         outcome
     }
 
-    fn share(&self, mode: Mode, stripe: usize, held: bool, patience: &Patience<'_>) -> Result<()> {
-        let mut shut = if mode == Mode::Write { TO_ALL | TO_WRITERS } else { TO_ALL };
+    fn share(
+        &self,
+        mode: MetadataLockMode,
+        stripe: usize,
+        held: bool,
+        limits: &WaitLimits<'_>,
+    ) -> Result<()> {
+        let mut shut = if mode == MetadataLockMode::Write { TO_ALL | TO_WRITERS } else { TO_ALL };
         if held {
             // Nobody is alone then, and who waits for that waits for this session.
             shut &= !TO_ALL;
         }
         while !self.enter(mode, stripe, shut) {
             let mut few = self.few.lock();
-            self.wait(&mut few, patience, |_| self.closed.load(SeqCst) & shut == 0)?;
+            self.wait(&mut few, limits, |_| self.closed.load(SeqCst) & shut == 0)?;
         }
         Ok(())
     }
 
     /// Shares the table, unless it is closed to those who are `shut` out.
-    fn enter(&self, mode: Mode, stripe: usize, shut: u8) -> bool {
+    fn enter(&self, mode: MetadataLockMode, stripe: usize, shut: u8) -> bool {
         self.count(stripe, mode).fetch_add(1, SeqCst);
         let is_open = self.closed.load(SeqCst) & shut == 0;
         if !is_open {
@@ -303,10 +324,10 @@ impl TableLock {
 
     /// Shares the table for reading, if it is open.
     pub(super) fn read_at_once(&self, stripe: usize) -> bool {
-        self.enter(Mode::Read, stripe, TO_ALL)
+        self.enter(MetadataLockMode::Read, stripe, TO_ALL)
     }
 
-    pub(super) fn leave(&self, mode: Mode, stripe: usize) {
+    pub(super) fn leave(&self, mode: MetadataLockMode, stripe: usize) {
         self.count(stripe, mode).fetch_sub(1, SeqCst);
         if self.closed.load(SeqCst) != 0 {
             let _few = self.few.lock();
@@ -314,13 +335,13 @@ impl TableLock {
         }
     }
 
-    fn unlock(&self, mode: Mode, stripe: usize) {
+    fn unlock(&self, mode: MetadataLockMode, stripe: usize) {
         match mode {
-            Mode::Read | Mode::Write => return self.leave(mode, stripe),
+            MetadataLockMode::Read | MetadataLockMode::Write => return self.leave(mode, stripe),
             _ => {}
         }
         let mut few = self.few.lock();
-        if mode == Mode::Keep {
+        if mode == MetadataLockMode::Keep {
             few.keeping -= 1;
         } else {
             few.alone = false;
@@ -331,17 +352,17 @@ impl TableLock {
     fn wait(
         &self,
         few: &mut MutexGuard<'_, Few>,
-        patience: &Patience<'_>,
+        limits: &WaitLimits<'_>,
         ready: impl Fn(&Few) -> bool,
     ) -> Result<()> {
         let clock = spillway_base::clock::Clock::system();
-        let end = clock.now() + patience.wait;
+        let end = clock.now() + limits.wait;
         while !ready(few) {
             if clock.now() >= end {
                 let text = "Lock wait timeout exceeded; try restarting transaction";
                 return Err(SqlError::new(1205, text));
             }
-            if patience.stop.is_asked() || (patience.gone)() {
+            if limits.stop.is_asked() || (limits.gone)() {
                 return Err(SqlError::new(1317, "Query execution was interrupted"));
             }
             let left = end.saturating_sub(clock.now());
@@ -357,20 +378,20 @@ const AT_HAND: usize = 4;
 
 /// Locks that are held; dropping it gives them back.
 #[derive(Default)]
-pub(super) struct Held {
-    locks: Vec<(Arc<TableLock>, Mode)>,
+pub(super) struct HeldLocks {
+    locks: Vec<(Arc<TableLock>, MetadataLockMode)>,
     stripe: usize,
     /// Of those that were given back, some; nothing is locked by that.
     at_hand: SmallVec<[Arc<TableLock>; AT_HAND]>,
 }
 
-impl Drop for Held {
+impl Drop for HeldLocks {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-impl Held {
+impl HeldLocks {
     fn clear(&mut self) {
         for (lock, mode) in self.locks.drain(..) {
             lock.unlock(mode, self.stripe);
@@ -381,7 +402,7 @@ impl Held {
     }
 
     /// Notes a lock that was taken.
-    fn took(&mut self, lock: &Arc<TableLock>, mode: Mode) {
+    fn took(&mut self, lock: &Arc<TableLock>, mode: MetadataLockMode) {
         let known = self.at_hand.iter().position(|known| Arc::ptr_eq(known, lock));
         let lock = match known {
             Some(at) => self.at_hand.swap_remove(at),
@@ -395,29 +416,44 @@ impl Held {
     }
 
     /// How a table is held.
-    fn mode(&self, name: &Name) -> Option<Mode> {
+    fn mode(&self, name: &Name) -> Option<MetadataLockMode> {
         self.locks.iter().find(|(held, _)| held.name == *name).map(|(_, mode)| *mode)
     }
 
     /// Has a table for reading as well, if that is so or to be had at once.
     pub(super) fn read_at_once(&mut self, lock: &Arc<TableLock>, stripe: usize) -> bool {
-        if self.has(lock, Mode::Read) {
+        if self.has(lock, MetadataLockMode::Read) {
             return true;
         }
         self.stripe = stripe;
         let shared = lock.read_at_once(stripe);
         if shared {
-            self.took(lock, Mode::Read);
+            self.took(lock, MetadataLockMode::Read);
         }
         shared
     }
 
-    fn has(&self, lock: &TableLock, mode: Mode) -> bool {
+    fn has(&self, lock: &TableLock, mode: MetadataLockMode) -> bool {
         self.locks.iter().any(|(held, has)| {
             std::ptr::eq(&**held, lock)
-                && (*has == mode || (mode, *has) == (Mode::Read, Mode::Write))
+                && (*has == mode
+                    || (mode, *has) == (MetadataLockMode::Read, MetadataLockMode::Write))
         })
     }
+}
+
+/// How the tables are held that a statement needs, in their order (NEED-5).
+pub(super) fn modes_of(needs: &[Need]) -> Vec<(Name, MetadataLockMode)> {
+    let mode = |writes: bool| if writes { MetadataLockMode::Write } else { MetadataLockMode::Read };
+    tables_of(needs).into_iter().map(|(name, writes)| (name, mode(writes))).collect()
+}
+
+/// The locks that a statement takes, in order.
+pub(super) fn locks_of(
+    locks: &MetadataLocks,
+    needs: &[Need],
+) -> Vec<(Arc<TableLock>, MetadataLockMode)> {
+    modes_of(needs).into_iter().map(|(name, mode)| (locks.of(&name), mode)).collect()
 }
 
 #[cfg(test)]

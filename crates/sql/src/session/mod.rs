@@ -35,33 +35,31 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use spillway::{Isolation, Savepoint, Spare, Transaction};
+use spillway::{Isolation, Savepoint, Spare, Transaction, TransactionOptions};
 use spillway_base::stall::{self, Attached, Ledger, Waits};
 use spillway_base::thread;
 use spillway_inspect::Names;
-use spillway_types::Value;
+use spillway_types::{Collation, Value};
 use sqlparser::ast;
 
 use crate::api::{Outcome, ResultColumn, ResultSink, Status};
 use crate::catalog::AccountLimits;
 use crate::dml::Changed;
-use crate::errors::{Result, SqlError};
+use crate::errors::{Result, SqlError, Warning};
 use crate::expression::Room;
 use crate::information_schema::Labels;
-use crate::parser::{self, RowSource, Statement};
+use crate::parser::{self, RowSource, Statement, TextMode};
 use crate::privilege::Connected;
 use crate::process::{Called, Process};
-use crate::variables::Variables;
-use compiled::{Body, Given, Shapes, Slot, is_rows};
-use metadata::Held;
-use prepared::Stored;
-use run::Left;
-use warnings::Warning;
+use crate::variables::{Often, OwnLocks, SystemVariables, UserVariables, Variables};
+use compiled::{Left, RowStatement, Shapes, Slot, StatementInput, is_rows};
+use metadata::HeldLocks;
+use prepared::PreparedStatement;
 
 pub use instance::Instance;
 pub use login::Account;
 pub use prepared::Prepared;
-pub use server_hooks::{Front, Limits};
+pub use server_hooks::Limits;
 
 /// A text of no more bytes takes no longer to be parsed than a row to be looked up on a device.
 const BRIEF_TEXT: usize = 128;
@@ -75,9 +73,9 @@ pub struct Session {
     spare: Option<Spare>,
     savepoints: Vec<(String, Savepoint)>,
     /// Tables that the transaction uses.
-    held: Held,
+    held: HeldLocks,
     /// Tables that LOCK TABLES has locked.
-    locked: Option<Held>,
+    locked: Option<HeldLocks>,
     autocommit: bool,
     next_isolation: Option<Isolation>,
     next_read_only: Option<bool>,
@@ -86,7 +84,7 @@ pub struct Session {
     running: Option<(Isolation, bool)>,
     /// Whether a transaction was begun by a statement.
     explicit: bool,
-    statements: FxHashMap<u32, Stored>,
+    statements: FxHashMap<u32, PreparedStatement>,
     statements_next: u32,
     named: HashMap<String, u32>,
     warnings: Vec<Warning>,
@@ -121,6 +119,104 @@ pub struct Session {
     /// The one that was.
     left: Option<Left>,
     room: Room,
+}
+
+/// Whether a statement only shows or sets something: what was waited for before it is still to be
+/// seen after it.
+fn only_shows(statement: &Statement) -> bool {
+    matches!(statement, Statement::Own(first, _) if matches!(first.as_str(), "show" | "set" | "use"))
+}
+
+impl Instance {
+    /// Starts a session for a user who has proved to be one.
+    #[must_use]
+    pub fn session(&self, user: &str, host: &str, connection_id: u64) -> Session {
+        // A session of nobody is of an account that there is not.
+        let account = self.user(user, host);
+        let (user_host, id) =
+            account.map_or(("%".to_owned(), u64::MAX), |user| (user.host, user.id));
+        self.session_of(user, host, (user_host, id), connection_id)
+    }
+
+    /// Starts a session for the owner of the data folder, who may do everything whatever accounts
+    /// there are.
+    #[must_use]
+    pub fn session_of_owner(&self, connection_id: u64) -> Session {
+        let session = self.session_of("root", "localhost", ("%".to_owned(), 0), connection_id);
+        session.variables.borrow_mut().is_owner = true;
+        session
+    }
+
+    pub(super) fn session_of(
+        &self,
+        user: &str,
+        host: &str,
+        (user_host, account_id): (String, u64),
+        connection_id: u64,
+    ) -> Session {
+        let process = Arc::new(Process::new(user, host, &user_host));
+        self.0.processes.lock().insert(connection_id, process.clone());
+        let system = SystemVariables::new(self.0.globals.lock().clone());
+        let mut variables = Variables {
+            system,
+            user: UserVariables::new(self.0.db.budget()),
+            database: None,
+            user_name: user.to_owned(),
+            host: host.to_owned(),
+            user_host,
+            account_id,
+            is_owner: false,
+            connection_id,
+            last_insert_id: 0,
+            row_count: 0,
+            found_rows: 0,
+            found_rows_flag: false,
+            locks: OwnLocks::new(&self.0.named, &process, connection_id, self.0.db.budget()),
+            sql_mode: String::new(),
+            mode: TextMode::default(),
+            collation: Collation::default(),
+            time_offset_micros: 0,
+            transactions: TransactionOptions::new(),
+            often: Often::default(),
+        };
+        variables.refresh();
+        let autocommit = variables.flag("autocommit");
+        Session {
+            instance: self.clone(),
+            variables: RefCell::new(variables),
+            txn: None,
+            spare: None,
+            savepoints: Vec::new(),
+            held: HeldLocks::default(),
+            locked: None,
+            autocommit,
+            next_isolation: None,
+            next_read_only: None,
+            running: None,
+            explicit: false,
+            statements: FxHashMap::default(),
+            statements_next: 1,
+            named: HashMap::new(),
+            warnings: Vec::new(),
+            stale_warnings: false,
+            multi_statements: true,
+            process,
+            shapes: Shapes::default(),
+            connection_id,
+            assignments: 0,
+            connection_status: Vec::new(),
+            stalls_before: Waits::default(),
+            ledger: None,
+            told: Cell::new(false),
+            asked: Cell::new(false),
+            all_rights: Cell::new(0),
+            limits_seen: Cell::default(),
+            connected: None,
+            waker: None,
+            left: None,
+            room: Room::default(),
+        }
+    }
 }
 
 impl Drop for Session {
@@ -223,7 +319,7 @@ impl Session {
         let mut slot = left.slot.take();
         let depth = slot.depth;
         depth.run(|| {
-            let given = Given { params: &params, rows: None };
+            let given = StatementInput { params: &params, rows: None };
             self.run_begun(&mut slot, given, Some(left), false, sink)
         })
     }
@@ -291,12 +387,12 @@ impl Session {
     pub fn field_list(&mut self, table: &str) -> Result<Vec<ResultColumn>> {
         let sql = format!("SELECT * FROM `{}`", table.replace('`', "``"));
         let mut memory = parser::TextMemory::of(&sql, self.instance.database().budget());
-        let tokens = parser::split(&sql, parser::Mode::default(), &mut memory)?.pop();
+        let tokens = parser::split(&sql, parser::TextMode::default(), &mut memory)?.pop();
         let parsed = parser::parse(tokens.unwrap_or_default(), &mut memory)?;
         let parser::Parsed { statement, depth, .. } = parsed;
         let catalog = self.instance.0.catalog.load_full();
         match &*self.compile(&Slot::new(statement, depth), &[], &catalog)?.body {
-            Body::Query(plan) => Ok(plan.columns.clone()),
+            RowStatement::Query(plan) => Ok(plan.columns.clone()),
             _ => Ok(Vec::new()),
         }
     }
@@ -326,7 +422,7 @@ impl Session {
     }
 
     /// How its text is read.
-    fn mode(&self) -> parser::Mode {
+    fn mode(&self) -> parser::TextMode {
         self.variables.borrow().mode
     }
 
@@ -370,10 +466,10 @@ impl Session {
             Statement::Sql(_) => None,
         };
         process.begin(account.as_deref().map_or(called, Called::Text));
-        if !stalls::only_shows(&slot.statement) {
+        if !only_shows(&slot.statement) {
             process.stalls.waits_into(&mut self.stalls_before);
         }
-        self.run_begun(slot, Given { params, rows }, None, more, sink)
+        self.run_begun(slot, StatementInput { params, rows }, None, more, sink)
     }
 
     /// Whether a statement is known to be over at once.
@@ -382,11 +478,11 @@ impl Session {
         slot.is_brief() || slot.is_control() && unwritten()
     }
 
-    /// Runs a statement that has begun, or goes on with one that was left.
+    /// Runs a statement that has begun, or resumes one that was left.
     fn run_begun(
         &mut self,
         slot: &mut Slot,
-        given: Given<'_, '_>,
+        given: StatementInput<'_, '_>,
         left: Option<Left>,
         more: bool,
         sink: &mut dyn ResultSink,
@@ -406,7 +502,8 @@ impl Session {
         }
         let outcome = match &**slot.statement.clone() {
             Statement::Own(first, tokens) => {
-                // One within it, as of EXECUTE, waits here: nobody goes on with the outer one.
+                // A statement within it, as of EXECUTE, waits here, because nothing could resume
+                // the outer one.
                 let waker = self.waker.take();
                 let outcome = self.run_own(first, tokens, given.params, more, sink);
                 self.waker = waker;

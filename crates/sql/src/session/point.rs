@@ -7,19 +7,19 @@
 //!
 //! # Guarantees
 //!
-//! - **P1.** The client's answer and the session's state afterwards are those of the general path.
-//!   Others may rely on the same, too: rows are read at a snapshot that the session's transaction
-//!   has, or would begin with, and the table's definition is held as long.
-//! - **P2.** A point read waits for nothing: no device, no lock, no commit. If it would have to, or
-//!   if anything is unexpected, errors included, it is abandoned before it has sent or changed
-//!   anything, and the statement takes the general path.
+//! - **POINT-READ-1.** The client's answer and the session's state afterwards are those of the
+//!   general path. Others may rely on the same, too: rows are read at a snapshot that the session's
+//!   transaction has, or would begin with, and the table's definition is held as long.
+//! - **POINT-READ-2.** A point read waits for nothing: no device, no lock, no commit. If it would
+//!   have to, or if anything is unexpected, errors included, it is abandoned before it has sent or
+//!   changed anything, and the statement takes the general path.
 
 use spillway_base::engine::Access;
 use spillway_types::Value;
 
 use super::Session;
-use super::compiled::{Body, Compiled, Slot};
-use super::metadata::{Mode, TableLock};
+use super::compiled::{Compiled, RowStatement, Slot};
+use super::metadata::{MetadataLockMode, TableLock};
 use super::run::Telling;
 use crate::api::ResultSink;
 use crate::dml::Changed;
@@ -28,20 +28,20 @@ use crate::executor::Point;
 use crate::planner::QueryPlan;
 
 /// A table's lock that is shared for the moment.
-struct Moment<'l> {
+struct SharedLock<'l> {
     lock: &'l TableLock,
     stripe: usize,
 }
 
-impl<'l> Moment<'l> {
-    fn of(lock: &'l TableLock, stripe: usize) -> Option<Moment<'l>> {
-        lock.read_at_once(stripe).then_some(Moment { lock, stripe })
+impl<'l> SharedLock<'l> {
+    fn of(lock: &'l TableLock, stripe: usize) -> Option<SharedLock<'l>> {
+        lock.read_at_once(stripe).then_some(SharedLock { lock, stripe })
     }
 }
 
-impl Drop for Moment<'_> {
+impl Drop for SharedLock<'_> {
     fn drop(&mut self) {
-        self.lock.leave(Mode::Read, self.stripe);
+        self.lock.leave(MetadataLockMode::Read, self.stripe);
     }
 }
 
@@ -56,16 +56,16 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Option<Result<()>> {
         let compiled = slot.compiled.as_deref()?;
-        let (Some(point), Body::Query(plan)) = (&compiled.point, &*compiled.body) else {
+        let (Some(point), RowStatement::Query(plan)) = (&compiled.point, &*compiled.body) else {
             return None;
         };
-        let [(lock, Mode::Read)] = &compiled.tables[..] else { return None };
+        let [(lock, MetadataLockMode::Read)] = &compiled.tables[..] else { return None };
         if !self.may_be_point(compiled, params) {
             return None;
         }
         let (alone, stripe) = (self.txn.is_none(), self.connection_id as usize);
         let moment = match alone {
-            true => Some(Moment::of(lock, stripe)?),
+            true => Some(SharedLock::of(lock, stripe)?),
             false => self.held.read_at_once(lock, stripe).then_some(None)?,
         };
         if !compiled.made_for.is_of(self.instance.catalog_version()) {

@@ -1,19 +1,20 @@
 //! Prepared statements, of the protocol and of PREPARE.
 
-use std::sync::atomic::Ordering;
+mod statement;
 
-use spillway_base::budget::{Charge, Use};
 use spillway_types::Value;
 use sqlparser::tokenizer::Token;
 
-use super::compiled::{Body, Slot, is_rows};
-use super::instance::Instance;
+use super::compiled::{RowStatement, Slot, is_rows};
 use super::{Session, large_values};
 use crate::api::{ResultColumn, ResultSink};
 use crate::errors::{Result, SqlError};
 use crate::parser::{Statement, name_of, split_commas, word};
-use crate::process::{Called, Kept};
+use crate::process::Called;
 use crate::{names, parser};
+use statement::PreparedPlace;
+
+pub(super) use statement::PreparedStatement;
 
 /// A statement that was prepared.
 #[derive(Clone, Debug)]
@@ -24,57 +25,6 @@ pub struct Prepared {
     pub params: usize,
     /// The columns of its result; none for a statement without one.
     pub columns: Vec<ResultColumn>,
-}
-
-pub(super) struct Stored {
-    params: usize,
-    /// Taken out while it runs.
-    slot: Option<Slot>,
-    _place: Place,
-    /// For its tree, where that is large.
-    _memory: Option<Charge>,
-    /// For the list of processes.
-    _kept: Kept,
-}
-
-/// What a prepared statement takes beside its text and its plan ([`super::compiled`]): measured, of
-/// a point select. The tree of a long text has a charge of its own ([`parser::TextMemory::kept`]).
-const STATEMENT_BYTES: usize = 8 << 10;
-
-/// A statement's place among the prepared ones of all sessions, and its memory. Dropping it frees
-/// both.
-struct Place {
-    instance: Instance,
-    _charge: Charge,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.instance.0.prepared.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Instance {
-    /// Prepared statements that there are, of all sessions.
-    #[must_use]
-    pub fn prepared_statements(&self) -> usize {
-        self.0.prepared.load(Ordering::Relaxed)
-    }
-
-    fn place_for(&self, sql: &str) -> Result<Place> {
-        let bytes = STATEMENT_BYTES + 2 * sql.len();
-        let charge = self.0.db.budget().try_charge(Use::Connections, bytes)?;
-        let most = self.global_number("max_prepared_stmt_count").unwrap_or(u64::MAX);
-        let before = self.0.prepared.fetch_add(1, Ordering::Relaxed);
-        let place = Place { instance: self.clone(), _charge: charge };
-        if before as u64 >= most {
-            let text = format!(
-                "Can't create more than max_prepared_stmt_count statements (current value: {most})"
-            );
-            return Err(SqlError::new(1461, text));
-        }
-        Ok(place)
-    }
 }
 
 impl Session {
@@ -97,7 +47,7 @@ impl Session {
         &mut self,
         sql: &str,
         tokens: Vec<Token>,
-        place: Place,
+        place: PreparedPlace,
         mut memory: parser::TextMemory,
     ) -> Result<Prepared> {
         let parser::Parsed { statement, params, depth } = parser::parse(tokens, &mut memory)
@@ -116,7 +66,7 @@ impl Session {
         if slot.sql().is_some_and(is_rows) {
             let catalog = self.instance.0.catalog.load_full();
             let compiled = self.compile(&slot, &[], &catalog)?;
-            if let Body::Query(plan) = &*compiled.body {
+            if let RowStatement::Query(plan) = &*compiled.body {
                 columns.clone_from(&plan.columns);
             }
             slot.compiled = Some(compiled);
@@ -129,8 +79,13 @@ impl Session {
         };
         let kept = self.process.keep(id, account.as_deref().unwrap_or(sql).into());
         let memory = memory.kept();
-        let stored =
-            Stored { params, slot: Some(slot), _place: place, _memory: memory, _kept: kept };
+        let stored = PreparedStatement {
+            params,
+            slot: Some(slot),
+            _place: place,
+            _memory: memory,
+            _kept: kept,
+        };
         self.statements.insert(id, stored);
         Ok(Prepared { id, params, columns })
     }

@@ -3,78 +3,55 @@
 //!
 //! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
 //! beside the newest. Compactions write rows in the newest version as they merge them
-//! (`catalog/stored_rows`, V7), but do not report that a version is gone. So at half as many a
-//! thread passes over the table, as OPTIMIZE TABLE does, and rewrites what compactions have left,
-//! and the versions before count no more.
+//! (`catalog/stored_rows`, STORED-ROW-7), but do not report that a version is gone. So at half as
+//! many a thread passes over the table, as OPTIMIZE TABLE does, and rewrites what compactions have
+//! left, and the versions before count no more.
 //!
 //! # Guarantees
 //!
-//! - **R1.** What a pass records is true of all rows in the newest state, whatever changes of the
-//!   table came meanwhile. Each batch of rows is written under the definition of its moment, which
-//!   nothing changes until the batch is committed. The recorded version is that of the pass's
-//!   beginning; nothing is recorded if rows were copied or the table is gone.
-//! - **R2.** A user of the table waits for the pass no longer than for one transaction (`ddl/pass`,
-//!   P3). So does a waiter for exclusive use, and so do those who come after that one. The pass
-//!   shares the table for one transaction at a time, until that is installed, and not while it
-//!   sleeps because writers are slowed or waits for the log. While it waits in a lock queue for a
-//!   row, it shares the table as long as the holder of the row. A conflict (1213) of a transaction
-//!   that began to read before is not prevented (`ddl/refresh`).
-//! - **R3.** One thread passes over all tables, by turns, so that none waits until another's rows,
-//!   however many, are done. The next opening restarts passes that were cut off.
-//! - **R4.** A pass continues until it is complete, or its table is gone or was copied: under
-//!   whatever name the table has, and from where it was after a failure. When all passes have
-//!   failed in a row, the thread tries again after a pause. One that panics ends its thread; the
-//!   others continue when the next thread starts, which the next change of a table causes.
+//! - **REWRITE-THREAD-1.** What a pass records is true of all rows in the newest state, whatever
+//!   changes of the table came meanwhile. Each batch of rows is written under the definition of its
+//!   moment, which nothing changes until the batch is committed. The recorded version is that of
+//!   the pass's beginning; nothing is recorded if rows were copied or the table is gone.
+//! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
+//!   transaction (`ddl/pass`, TABLE-PASS-3). So does a waiter for exclusive use, and so do those
+//!   who come after that one. The pass shares the table for one transaction at a time, until that
+//!   is installed, and not while it sleeps because writers are slowed or waits for the log. While
+//!   it waits in a lock queue for a row, it shares the table as long as the holder of the row. A
+//!   conflict (1213) of a transaction that began to read before is not prevented (`ddl/refresh`).
+//! - **REWRITE-THREAD-3.** One thread passes over all tables, by turns, so that none waits until
+//!   another's rows, however many, are done. The next opening restarts passes that were cut off.
+//! - **REWRITE-THREAD-4.** A pass continues until it is complete, or its table is gone or was
+//!   copied: under whatever name the table has, and from where it was after a failure. When all
+//!   passes have failed in a row, the thread tries again after a pause. One that panics ends its
+//!   thread; the others continue when the next thread starts, which the next change of a table
+//!   causes.
+
+mod passes;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use spillway::{Csn, Mechanism, Transaction};
-use spillway_base::lock::{Condvar, Mutex};
+use spillway::{Mechanism, Transaction};
 use spillway_base::thread;
 
 use super::instance::{Inner, Instance};
-use super::metadata::{Mode, Name, Patience, definition_of};
+use super::metadata::{MetadataLockMode, WaitLimits, definition_of};
 use crate::catalog::{Catalog, Change, LAYOUTS_MAX, TableDef};
 use crate::ddl::{Pass, refresh};
 use crate::errors::Result;
 use crate::process::Stop;
+use passes::{Refreshing, name_of};
+
+pub(super) use passes::RefreshPasses;
 
 /// Versions beside the newest from which on rows are written anew.
 const REFRESH_FROM: usize = LAYOUTS_MAX / 2;
 
 /// How long a pass waits for a table before others have their turn.
 const WAIT: Duration = Duration::from_secs(1);
-
-/// Steps in one turn.
-const TURN: usize = 64;
-
-/// The shortest and the longest pause after failures.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(64);
-
-fn name_of(table: &TableDef) -> Name {
-    (table.db.clone(), table.name.clone())
-}
-
-/// A pass that is under way, or waits for its turn.
-struct Refreshing {
-    /// The table as the pass began.
-    written: Arc<TableDef>,
-    /// What it is called, when that was last looked up.
-    name: Name,
-    last: Vec<u8>,
-    /// Steps that are left in its turn.
-    turn: usize,
-}
-
 impl Refreshing {
-    fn new(table: &Arc<TableDef>) -> Refreshing {
-        Refreshing { written: table.clone(), name: name_of(table), last: Vec::new(), turn: TURN }
-    }
-
     /// The table, as it is now.
     fn table(&self, instance: &Instance) -> Option<Arc<TableDef>> {
         let catalog = instance.0.catalog.load();
@@ -87,11 +64,11 @@ impl Refreshing {
     /// is gone or its rows are others now.
     fn step(&mut self, instance: &Instance) -> Result<bool> {
         let stop = &instance.0.closing;
-        let patience = Patience::new(WAIT, stop);
+        let limits = WaitLimits::new(WAIT, stop);
         let Some(table) = self.table(instance) else { return Ok(false) };
         self.name = name_of(&table);
-        let names = vec![(self.name.clone(), Mode::Write)];
-        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &patience, |_| None)?));
+        let names = vec![(self.name.clone(), MetadataLockMode::Write)];
+        let share = Cell::new(Some(instance.0.metadata.take(names, 0, &limits, |_| None)?));
         let give_back = || drop(share.take());
         let Some(table) = self.table(instance).filter(|table| name_of(table) == self.name) else {
             // It went, or has another name, before it was shared.
@@ -107,123 +84,31 @@ impl Refreshing {
         let pass = Pass { db, table: &table, stopped: &stopped, begun: &|_| {} };
         let before = self.last.clone();
         if pass.refresh(&mut self.last, &give_back)? {
-            // Who stands before a locked row lets others have their turn.
+            // A pass that stands before a locked row gives its turn to the others.
             self.turn = if before == self.last { 0 } else { self.turn.saturating_sub(1) };
             return Ok(true);
         }
         give_back();
         pass.persist()?;
-        self.finish(instance, &patience)
+        self.finish(instance, &limits)
     }
 
     /// Notes that all rows are through. `true` when it has to be tried again.
-    fn finish(&self, instance: &Instance, patience: &Patience<'_>) -> Result<bool> {
+    fn finish(&self, instance: &Instance, limits: &WaitLimits<'_>) -> Result<bool> {
         let definition = definition_of(&self.name);
-        let _definition = instance.0.metadata.take(definition, 0, patience, |_| None)?;
+        let _definition = instance.0.metadata.take(definition, 0, limits, |_| None)?;
         if self.table(instance).is_some_and(|table| name_of(&table) != self.name) {
             return Ok(true);
         }
-        instance.finish_refresh(&self.written, patience.wait)?;
+        instance.finish_refresh(&self.written, limits.wait)?;
         Ok(false)
-    }
-}
-
-/// The passes of an instance.
-#[derive(Default)]
-pub(super) struct Refreshes {
-    state: Mutex<State>,
-    /// A pass has come, or the thread is to end.
-    changed: Condvar,
-    /// By the key space of the rows, passes that ended in this life: from which version on rows
-    /// are, as of which commit. In order, the versions all different.
-    ended: Mutex<BTreeMap<u32, Vec<(u16, Csn)>>>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Those that are passed over, or are to be.
-    tables: BTreeSet<u32>,
-    /// Their passes, but for one that the thread has.
-    waiting: VecDeque<Refreshing>,
-    has_thread: bool,
-    /// Passes that failed since one did not, or since the last pause.
-    failed: usize,
-    /// How many pauses there were since a pass did not fail.
-    pauses: u32,
-}
-
-impl Refreshes {
-    /// Lets the thread see whether it is still to wait.
-    pub(super) fn wake(&self) {
-        let _state = self.state.lock();
-        self.changed.notify_all();
-    }
-
-    /// From which version on rows are, in each snapshot from `oldest` on, as far as passes tell.
-    fn unread_below(&self, space: u32, oldest: Csn) -> u16 {
-        let ended = self.ended.lock();
-        let ends = ended.get(&space).map_or(&[][..], Vec::as_slice);
-        ends.iter().rev().find(|(_, end)| *end <= oldest).map_or(0, |(version, _)| *version)
-    }
-
-    /// Notes that rows are from a version on as of a commit, and, where nobody reads earlier ones,
-    /// forgets what told so of those.
-    fn note_end(&self, space: u32, (version, end): (u16, Csn), unread: u16) {
-        let mut ended = self.ended.lock();
-        let ends = ended.entry(space).or_default();
-        ends.retain(|(version, _)| *version >= unread);
-        if ends.last().is_none_or(|(last, _)| *last < version) {
-            ends.push((version, end));
-        }
-    }
-
-    /// Nothing is known any more of the rows of a key space, which are copied or gone.
-    pub(super) fn forget(&self, space: u32) {
-        self.ended.lock().remove(&space);
-    }
-
-    /// The pass whose turn it is. With none, the thread is to end.
-    fn next(&self) -> Option<Refreshing> {
-        let mut state = self.state.lock();
-        let next = state.waiting.pop_front();
-        state.has_thread = next.is_some();
-        next
-    }
-
-    /// Takes back a pass that is not at its end.
-    fn went(&self, mut refreshing: Refreshing) {
-        let mut state = self.state.lock();
-        (state.failed, state.pauses) = (0, 0);
-        if refreshing.turn > 0 {
-            state.waiting.push_front(refreshing);
-        } else {
-            refreshing.turn = TURN;
-            state.waiting.push_back(refreshing);
-        }
-    }
-
-    /// Takes back a pass that has failed, and pauses where all have (R4).
-    fn failed(&self, mut refreshing: Refreshing, closing: &Stop) {
-        let mut state = self.state.lock();
-        refreshing.turn = TURN;
-        state.waiting.push_back(refreshing);
-        state.failed += 1;
-        if state.failed < state.waiting.len() {
-            return;
-        }
-        state.failed = 0;
-        let pause = (PAUSE_MIN * 2_u32.pow(state.pauses.min(6))).min(PAUSE_MAX);
-        state.pauses += 1;
-        if !closing.is_asked() {
-            thread::blocking(|| self.changed.wait_for(&mut state, pause));
-        }
     }
 }
 
 /// A pass that the thread has. Where it panics, the next change of a table begins another thread,
 /// for the passes that are left and for this one.
 struct Running<'r> {
-    refreshes: &'r Refreshes,
+    refreshes: &'r RefreshPasses,
     table: u32,
 }
 
@@ -238,7 +123,7 @@ impl Drop for Running<'_> {
 }
 
 /// Holds the instance only while a step is taken, so that it ends with its last user.
-fn run(refreshes: &Refreshes, closing: &Stop, instance: &Weak<Inner>) {
+fn run(refreshes: &RefreshPasses, closing: &Stop, instance: &Weak<Inner>) {
     while let Some(mut refreshing) = refreshes.next() {
         let _running = Running { refreshes, table: refreshing.written.id };
         let Some(instance) = instance.upgrade().map(Instance) else { return };
@@ -277,7 +162,7 @@ impl Instance {
 
     /// Notes that a pass by the definition `written` is through, and forgets the layouts that only
     /// snapshots could need that are from before the end of an earlier one, of which there are none
-    /// any more (`ddl/refresh`, F3).
+    /// any more (`ddl/refresh`, ROW-REWRITE-3).
     pub(super) fn finish_refresh(&self, written: &TableDef, wait: Duration) -> Result<()> {
         let refreshes = &self.0.refreshing;
         let unread = refreshes.unread_below(written.space, self.0.db.oldest_snapshot());
@@ -292,7 +177,7 @@ impl Instance {
         })
     }
 
-    /// Begins the thread, if it has something to do (R3).
+    /// Begins the thread, if it has something to do (REWRITE-THREAD-3).
     fn have_refresher(&self) {
         let mut state = self.0.refreshing.state.lock();
         if self.0.closing.is_asked() || state.has_thread || state.waiting.is_empty() {

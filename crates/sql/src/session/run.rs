@@ -10,7 +10,7 @@ use sqlparser::ast;
 
 use super::Session;
 use super::catalog_cache::AtHand;
-use super::compiled::{Body, Compiled, Given, Slot, is_rows};
+use super::compiled::{Compiled, Left, RowStatement, Slot, StatementInput, is_rows};
 use super::metadata::{Name, modes_of};
 use crate::api::{PlanId, ResultSink};
 use crate::catalog::Catalog;
@@ -32,19 +32,8 @@ const LEAVES: usize = 8;
 /// is, for the row, and once for where a newer one might be.
 const LEAVES_FOR_READS: usize = 3;
 
-/// A statement that was left while it stands in line for a row.
-pub(super) struct Left {
-    pub(super) slot: Slot,
-    pub(super) params: Vec<Value>,
-    /// Whether its transaction began with it.
-    pub(super) opened: bool,
-    times: usize,
-    /// When it must have ended, which does not move while it waits.
-    deadline: Option<Duration>,
-}
-
 /// A statement that can run now, and the catalog it was made for.
-struct Ready {
+struct ReadyStatement {
     compiled: Arc<Compiled>,
     catalog: AtHand,
 }
@@ -83,12 +72,12 @@ impl Session {
         }
     }
 
-    /// Runs a query or a change, in a transaction of its own where none is open; or goes on with
-    /// one that was left.
+    /// Runs a query or a change, in a transaction of its own if none is open; or resumes one that
+    /// was left.
     pub(super) fn run_rows(
         &mut self,
         slot: &mut Slot,
-        given: Given<'_, '_>,
+        given: StatementInput<'_, '_>,
         left: Option<Left>,
         more: bool,
         sink: &mut dyn ResultSink,
@@ -113,7 +102,7 @@ impl Session {
         let leaves = !more && given.rows.is_none() && times < LEAVES;
         let alone = opened && self.autocommit && !self.explicit;
         let outcome = self.ready(slot, params, granted).and_then(|ready| {
-            let body: &Body = &ready.compiled.body;
+            let body: &RowStatement = &ready.compiled.body;
             self.leave_waits(leaves && body.locks());
             self.leave_reads(leaves && times < LEAVES_FOR_READS && body.looks_up());
             let outcome = self.run_in_transaction(&ready, given, (alone, deadline), sink);
@@ -173,7 +162,12 @@ impl Session {
 
     /// What to run, with its tables held: what the slot has where that still holds, else made anew.
     /// Nothing is asked for one that is `granted` what it needs.
-    fn ready(&mut self, slot: &mut Slot, params: &[Value], granted: bool) -> Result<Ready> {
+    fn ready(
+        &mut self,
+        slot: &mut Slot,
+        params: &[Value],
+        granted: bool,
+    ) -> Result<ReadyStatement> {
         loop {
             // Neither the catalog nor what the slot has is counted: other sessions have them too.
             let catalog = self.instance.catalog_at_hand();
@@ -190,18 +184,18 @@ impl Session {
             // A catalog that is newer than that was changed for other tables.
             if self.instance.catalog_version() <= catalog.version {
                 compiled.check(params)?;
-                return Ok(Ready { compiled, catalog });
+                return Ok(ReadyStatement { compiled, catalog });
             }
         }
     }
 
-    /// Runs a query or a change; a failed one is undone. Answers what it changed, or `None` for a
-    /// result set, which the caller ends. It is told whether the transaction ends with it, and when
-    /// a query must have ended.
+    /// Runs a query or a change, and undoes a failed one. Returns what it changed, or `None` for a
+    /// result set, which the caller ends. `alone` says whether the transaction ends with it, and
+    /// `deadline` when a query must have ended.
     fn run_in_transaction(
         &mut self,
-        ready: &Ready,
-        mut given: Given<'_, '_>,
+        ready: &ReadyStatement,
+        mut given: StatementInput<'_, '_>,
         (alone, deadline): (bool, Option<Duration>),
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Changed>> {
@@ -219,7 +213,7 @@ impl Session {
             self.variables.borrow_mut().user.begin_statement();
             let mut context = self.context(txn, &ready.catalog, given.params);
             context.starts_over = attempt < executor::STARTS_MAX;
-            if matches!(*ready.compiled.body, Body::Query(_)) {
+            if matches!(*ready.compiled.body, RowStatement::Query(_)) {
                 context.deadline = deadline;
             } else {
                 // As InnoDB does, which makes no difference to READ COMMITTED.
@@ -227,16 +221,16 @@ impl Session {
                     txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();
             }
             let outcome = match &*ready.compiled.body {
-                Body::Query(plan) => self.select(&context, plan, sink).map(|()| None),
-                Body::Insert(plan) => {
+                RowStatement::Query(plan) => self.select(&context, plan, sink).map(|()| None),
+                RowStatement::Insert(plan) => {
                     if let Some(rows) = &mut given.rows {
                         rows.rewind();
                     }
                     let rows = given.rows.as_mut().map(|rows| &mut **rows as &mut dyn RowSource);
                     plan.run(&context, rows).map(Some)
                 }
-                Body::Change(plan) => plan.run(&context).map(Some),
-                Body::Joined(plan) => plan.run(&context).map(Some),
+                RowStatement::Change(plan) => plan.run(&context).map(Some),
+                RowStatement::Joined(plan) => plan.run(&context).map(Some),
             };
             let warnings = context.warnings.into_inner();
             match outcome {
@@ -245,7 +239,7 @@ impl Session {
                     txn.forget_reads(read);
                     self.variables.borrow_mut().user.undo();
                 }
-                // What reached the client cannot be told again.
+                // A statement that has sent rows to the client cannot start again.
                 Err(error) if error.conflict && !self.told.get() && attempt < RESTARTS => {
                     txn.rollback_to(start);
                     txn.forget_reads(read);
@@ -329,7 +323,8 @@ impl Session {
         (most > 0).then(|| spillway_base::clock::now() + Duration::from_millis(most))
     }
 
-    /// Sends a query's rows. Those of a locking read are held until they may be told (DESIGN, D2).
+    /// Sends a query's rows. It holds those of a locking read back until the client may see them
+    /// (DESIGN, D2).
     pub(super) fn select(
         &self,
         context: &Context<'_>,
@@ -380,10 +375,12 @@ impl Session {
         let slot = Slot::new(Statement::Sql(Box::new(statement.clone())), Depth::default());
         let catalog = self.instance.0.catalog.load_full();
         let rows = match &*self.compile(&slot, &[], &catalog)?.body {
-            Body::Query(plan) => crate::executor::explain(plan),
-            Body::Insert(plan) => crate::executor::explain_insert(plan.table(), plan.query()),
-            Body::Change(plan) => plan.explain(),
-            Body::Joined(plan) => crate::executor::explain(plan.rows()),
+            RowStatement::Query(plan) => crate::executor::explain(plan),
+            RowStatement::Insert(plan) => {
+                crate::executor::explain_insert(plan.table(), plan.query())
+            }
+            RowStatement::Change(plan) => plan.explain(),
+            RowStatement::Joined(plan) => crate::executor::explain(plan.rows()),
         };
         self.send(&crate::executor::explain_columns(), rows, more, sink)
     }
@@ -404,9 +401,9 @@ impl Session {
     }
 }
 
-/// Tells the client of a query's rows as they come.
+/// Sends a query's rows to the client as they come.
 pub(super) struct Telling<'t> {
-    /// Whether it was told of anything.
+    /// Whether anything was sent.
     told: &'t Cell<bool>,
     plan: &'t query_plan::QueryPlan,
     /// The most that are reported.

@@ -6,20 +6,8 @@ use std::time::Duration;
 
 use super::Session;
 use super::instance::Instance;
+use crate::api::Front;
 use crate::errors::{Result, SqlError};
-
-/// A server in front of an instance.
-pub trait Front: Send + Sync {
-    /// Its counters, as SHOW STATUS lists them.
-    fn status(&self) -> Vec<(String, String)>;
-
-    /// A connection was killed: it is not to wait for its client any longer.
-    fn wake(&self, connection_id: u64);
-
-    /// Whether a connection's client has gone: it reads no answer any more. `false` of one that is
-    /// not known.
-    fn is_gone(&self, connection_id: u64) -> bool;
-}
 
 /// Limits of a connection, from the variables of its session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

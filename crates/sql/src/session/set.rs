@@ -10,7 +10,9 @@ use crate::catalog::StorageEngine;
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{name_of, solid, split_commas, word};
-use crate::variables::{Kind, canonical, durability, sql_mode, time_offset, variable, wrong};
+use crate::variables::{
+    VariableKind, canonical, durability, sql_mode, time_offset, variable, wrong,
+};
 
 /// What one part of a SET does.
 enum Part {
@@ -21,14 +23,14 @@ enum Part {
 }
 
 /// Whose variable a part names.
-enum Target {
+enum VariableTarget {
     User(String),
     System(bool, String),
 }
 
-fn user_variable(name: &str) -> Result<Target> {
+fn user_variable(name: &str) -> Result<VariableTarget> {
     names::check_variable(name)?;
-    Ok(Target::User(name.to_lowercase()))
+    Ok(VariableTarget::User(name.to_lowercase()))
 }
 
 /// Character sets that text may come in and go out in, and their usual collations. Those of three
@@ -95,8 +97,10 @@ impl Session {
         let split = split.ok_or_else(|| SqlError::syntax("SET needs a value"))?;
         let value = &part[split + 1..];
         match target(&part[..split], global)? {
-            Target::User(name) => parts.push(Part::User(name, self.evaluate(value, params)?)),
-            Target::System(global, name) => {
+            VariableTarget::User(name) => {
+                parts.push(Part::User(name, self.evaluate(value, params)?))
+            }
+            VariableTarget::System(global, name) => {
                 let value = match value {
                     [Token::Word(w)] if w.value.eq_ignore_ascii_case("null") => Value::Null,
                     [Token::Word(w)] if !w.value.starts_with('@') => Value::Text(w.value.clone()),
@@ -167,7 +171,7 @@ impl Session {
             .iter()
             .find_map(|(known, ..)| (*known == name).then_some(*known))
             .unwrap_or_default();
-        if matches!(kind, Kind::Fixed) {
+        if matches!(kind, VariableKind::Fixed) {
             return Err(SqlError::new(1238, format!("Variable '{name}' is a read only variable")));
         }
         let text = value.to_text();
@@ -192,12 +196,12 @@ impl Session {
         &mut self,
         global: bool,
         name: &str,
-        kind: Kind,
+        kind: VariableKind,
         mut text: String,
     ) -> Result<String> {
         Ok(match kind {
-            Kind::Flag => flag(&text).ok_or_else(|| wrong(name, &text))?.to_owned(),
-            Kind::Only(values) => {
+            VariableKind::Flag => flag(&text).ok_or_else(|| wrong(name, &text))?.to_owned(),
+            VariableKind::Only(values) => {
                 let asked = match flag(&text) {
                     Some(flag) if values.contains(&"ON") || values.contains(&"OFF") => flag,
                     _ => text.trim(),
@@ -205,23 +209,23 @@ impl Session {
                 let found = values.iter().find(|value| value.eq_ignore_ascii_case(asked));
                 (*found.ok_or_else(|| wrong(name, &text))?).to_owned()
             }
-            Kind::Number(least, most) => self.bounded(name, &text, least, most)?,
-            Kind::Limit => {
+            VariableKind::Number(least, most) => self.bounded(name, &text, least, most)?,
+            VariableKind::Limit => {
                 let mut warnings = Vec::new();
                 super::server_hooks::check_limit(name, global, &mut text, &mut warnings)?;
                 warnings.into_iter().for_each(|warning| self.warn(warning));
                 text
             }
-            Kind::Charset => charset(&text)
+            VariableKind::Charset => charset(&text)
                 .ok_or_else(|| SqlError::new(1115, format!("Unknown character set: '{text}'")))?
                 .0
                 .to_owned(),
-            Kind::Collation => {
+            VariableKind::Collation => {
                 let known = Collation::from_name(&text);
                 known.ok_or_else(|| SqlError::new(1273, format!("Unknown collation: '{text}'")))?;
                 text.to_ascii_lowercase()
             }
-            Kind::Engine => match StorageEngine::named(&text) {
+            VariableKind::Engine => match StorageEngine::named(&text) {
                 Some(engine) => engine.name.to_owned(),
                 None if self.variables.borrow().has_mode("NO_ENGINE_SUBSTITUTION") => {
                     return Err(SqlError::unknown_engine(&text));
@@ -232,7 +236,7 @@ impl Session {
                     self.current(global, name)
                 }
             },
-            Kind::Other => match name {
+            VariableKind::Other => match name {
                 "sql_mode" => sql_mode(&text)?,
                 durability::NAME => match durability::parse(&text) {
                     Some(durability) => durability::text(durability),
@@ -259,7 +263,7 @@ impl Session {
                     _ => return Err(wrong(name, &text)),
                 },
             },
-            Kind::Fixed => return Err(wrong(name, &text)),
+            VariableKind::Fixed => return Err(wrong(name, &text)),
         })
     }
 
@@ -349,7 +353,7 @@ fn flag(text: &str) -> Option<&'static str> {
 }
 
 /// `@a`, `a`, `GLOBAL a`, `@@a`, `@@global.a`.
-fn target(tokens: &[Token], global: &mut bool) -> Result<Target> {
+fn target(tokens: &[Token], global: &mut bool) -> Result<VariableTarget> {
     let shown = || tokens.iter().map(ToString::to_string).collect::<String>();
     let near = || SqlError::syntax(format!("near '{}'", shown()));
     let scope = |scope: &str, global: &mut bool| match scope {
@@ -366,7 +370,8 @@ fn target(tokens: &[Token], global: &mut bool) -> Result<Target> {
         }
         _ => Ok(false),
     };
-    let system = |global: bool, name: &str| Target::System(global, name.to_ascii_lowercase());
+    let system =
+        |global: bool, name: &str| VariableTarget::System(global, name.to_ascii_lowercase());
     match tokens {
         [Token::AtSign, name] => user_variable(&name_of(Some(name))),
         [Token::Word(first), rest @ ..] if first.quote_style.is_none() => {

@@ -3,13 +3,6 @@
 use spillway_base::stall::Cause;
 
 use super::Session;
-use crate::parser::Statement;
-
-/// Whether a statement only shows or sets something: what was waited for before it is still to be
-/// seen after it.
-pub(super) fn only_shows(statement: &Statement) -> bool {
-    matches!(statement, Statement::Own(first, _) if matches!(first.as_str(), "show" | "set" | "use"))
-}
 
 impl Session {
     /// For each cause how often and how long the session waited; and what its last statement waited

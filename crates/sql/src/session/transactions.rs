@@ -63,7 +63,7 @@ impl Session {
         self.commit()
     }
 
-    /// Commits what is open. What is not refused at once is acknowledged later.
+    /// Commits the open transaction. A commit that is not refused at once is acknowledged later.
     pub(super) fn commit_later(&mut self) -> Result<Option<CommitFuture>> {
         self.savepoints.clear();
         self.explicit = false;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use spillway_types::{Collation, Value};
 
 use super::Session;
-use super::warnings::Level;
+use crate::errors::WarningLevel;
 use crate::planner::{FULL_GROUP_BY, INDEX_ONLY, LITERALS};
 use crate::variables::{ALIASES, Variables, canonical};
 
@@ -35,7 +35,8 @@ impl Session {
             (_, "last_insert_id") => return Some(Value::UInt(variables.last_insert_id)),
             (_, "warning_count") => return Some(Value::Int(self.warnings.len() as i64)),
             (_, "error_count") => {
-                let errors = self.warnings.iter().filter(|warning| warning.level == Level::Error);
+                let errors =
+                    self.warnings.iter().filter(|warning| warning.level == WarningLevel::Error);
                 return Some(Value::Int(errors.count() as i64));
             }
             (_, "autocommit") => return Some(Value::from(self.autocommit)),

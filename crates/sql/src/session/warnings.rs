@@ -5,25 +5,11 @@ use sqlparser::tokenizer::Token;
 
 use super::Session;
 use crate::api::ResultSink;
-use crate::errors::{Result, SqlError};
+use crate::errors::{Result, SqlError, Warning, WarningLevel};
 use crate::parser::word;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Level {
-    Note,
-    Warning,
-    /// What the statement failed of.
-    Error,
-}
-
-/// Something said beside a result.
-#[derive(Clone, Debug)]
-pub(super) struct Warning {
-    pub(super) level: Level,
-    error: SqlError,
-}
-
-/// What is as it was asked to be already, and what was understood otherwise than written.
+/// The codes of notes: the requested state exists already, or the statement was understood
+/// otherwise than written.
 const NOTES: &[u16] = &[1003, 1007, 1008, 1050, 1051, 1060, 1061, 1091, 3162, 3163];
 
 impl Session {
@@ -37,8 +23,9 @@ impl Session {
     /// Notes what a statement that goes on has met, or a connection before its first.
     pub fn warn(&mut self, error: SqlError) {
         self.forget_warnings();
-        let level = if NOTES.contains(&error.code) { Level::Note } else { Level::Warning };
-        if level == Level::Note && !self.variables.borrow().flag("sql_notes") {
+        let level =
+            if NOTES.contains(&error.code) { WarningLevel::Note } else { WarningLevel::Warning };
+        if level == WarningLevel::Note && !self.variables.borrow().flag("sql_notes") {
             return;
         }
         self.warnings.push(Warning { level, error });
@@ -51,11 +38,11 @@ impl Session {
         if self
             .warnings
             .last()
-            .is_some_and(|last| last.level == Level::Error && last.error == *error)
+            .is_some_and(|last| last.level == WarningLevel::Error && last.error == *error)
         {
             return;
         }
-        self.warnings.push(Warning { level: Level::Error, error: error.clone() });
+        self.warnings.push(Warning { level: WarningLevel::Error, error: error.clone() });
     }
 
     /// SHOW WARNINGS, SHOW ERRORS, and SHOW COUNT(*) of either. These leave what was said as it is.
@@ -68,7 +55,7 @@ impl Session {
         let count = word(plain.get(1)) == "count";
         let at = if count { 5 } else { 1 };
         let errors = word(plain.get(at)) == "errors";
-        let fits = |warning: &&Warning| !errors || warning.level == Level::Error;
+        let fits = |warning: &&Warning| !errors || warning.level == WarningLevel::Error;
         let fitting: Vec<Warning> = self.warnings.iter().filter(fits).cloned().collect();
         if count {
             let name = if errors { "@@session.error_count" } else { "@@session.warning_count" };

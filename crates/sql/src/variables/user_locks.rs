@@ -1,12 +1,11 @@
 //! Named locks: those of GET_LOCK, which sessions take by a name that they agreed on.
 //!
-//! A lock has one holder, who may take it several times, and those who wait for it in the order in
-//! which they came. Who gives it back for the last time hands it to the first of them: it is never
-//! free while somebody waits. A session waits for one lock at a time, so from whoever waits there
-//! is one path of holders and what they wait for; a wait that would close a circle is refused. What
-//! a session's locks take is charged to the memory budget; one that does not fit is refused (1041).
-//! Circles that lead through locks of rows or tables are not seen; the time that a wait is given
-//! ends them.
+//! A lock has one holder, which may take it several times, and a queue of waiters in the order of
+//! their arrival. The holder's last release hands the lock to the first waiter: it is never free
+//! while a session waits. A session waits for one lock at a time, so one path of holders and their
+//! waits leads from each waiter; a wait that would close a cycle is refused. The memory budget is
+//! charged for a session's locks; a lock that does not fit is refused (1041). Cycles through locks
+//! of rows or tables are not detected; the timeout of a wait ends them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -22,7 +21,8 @@ use spillway_base::thread::blocking;
 use crate::errors::{Result, SqlError};
 use crate::process::Process;
 
-/// Who holds a lock or waits for it. Numbers of connections may come again; tickets do not.
+/// A session that holds a lock or waits for it. Numbers of connections may come again; tickets do
+/// not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Holder {
     ticket: u64,
@@ -32,12 +32,12 @@ struct Holder {
 struct NamedLock {
     holder: Holder,
     queue: VecDeque<Holder>,
-    /// Told when the holder is another, or somebody who waits is to stop.
+    /// Notified when the holder changes, or a waiter is to stop.
     changed: Arc<Condvar>,
 }
 
 #[derive(Default)]
-struct State {
+struct UserLocksState {
     /// Those that are held.
     locks: HashMap<Arc<str>, NamedLock>,
     /// What each ticket waits for.
@@ -45,7 +45,7 @@ struct State {
     tickets: u64,
 }
 
-impl State {
+impl UserLocksState {
     /// Whether the holder of a lock waits, over however many others, for a lock that the ticket
     /// has.
     fn leads_to(&self, name: &Arc<str>, ticket: u64) -> bool {
@@ -97,7 +97,7 @@ impl State {
 /// The named locks of an instance.
 #[derive(Default)]
 pub(crate) struct NamedLocks {
-    state: Mutex<State>,
+    state: Mutex<UserLocksState>,
 }
 
 impl NamedLocks {
@@ -113,7 +113,7 @@ impl NamedLocks {
 }
 
 /// How long a session waits for a lock.
-pub(crate) struct Patience {
+pub(crate) struct UserLockWaitLimits {
     /// `None` for without end.
     pub(crate) wait: Option<Duration>,
     /// When its statement must have ended.
@@ -171,7 +171,7 @@ impl OwnLocks {
     /// # Errors
     /// 3058 where the wait would never end, 1041 where the budget has no room for one more, 1317
     /// where the session is to stop, 3024 where its statement took too long.
-    pub(crate) fn acquire(&self, name: &str, patience: &Patience) -> Result<bool> {
+    pub(crate) fn acquire(&self, name: &str, limits: &UserLockWaitLimits) -> Result<bool> {
         let mut counts = self.counts.borrow_mut();
         if let Some(count) = counts.get_mut(name) {
             *count += 1;
@@ -180,7 +180,7 @@ impl OwnLocks {
         let mut held = self.held.borrow_mut();
         let bytes = held.bytes() + bytes_of(name);
         held.try_set(bytes)?;
-        let got = self.take(name, patience);
+        let got = self.take(name, limits);
         match &got {
             Ok(Some(name)) => {
                 counts.insert(name.clone(), 1);
@@ -192,7 +192,7 @@ impl OwnLocks {
 
     /// Makes a lock this session's, which does not have it; `None` when it did not become so in
     /// time.
-    fn take(&self, name: &str, patience: &Patience) -> Result<Option<Arc<str>>> {
+    fn take(&self, name: &str, limits: &UserLockWaitLimits) -> Result<Option<Arc<str>>> {
         let name: Arc<str> = name.into();
         let mut state = self.locks.state.lock();
         let got = match state.locks.get_mut(&name) {
@@ -202,17 +202,17 @@ impl OwnLocks {
                 state.locks.insert(name.clone(), lock);
                 true
             }
-            Some(_) if patience.wait == Some(Duration::ZERO) => false,
-            Some(_) => self.wait(&mut state, &name, patience)?,
+            Some(_) if limits.wait == Some(Duration::ZERO) => false,
+            Some(_) => self.wait(&mut state, &name, limits)?,
         };
         Ok(got.then_some(name))
     }
 
     fn wait(
         &self,
-        state: &mut MutexGuard<'_, State>,
+        state: &mut MutexGuard<'_, UserLocksState>,
         name: &Arc<str>,
-        patience: &Patience,
+        limits: &UserLockWaitLimits,
     ) -> Result<bool> {
         if state.leads_to(name, self.holder.ticket) {
             let text = "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
@@ -222,7 +222,7 @@ impl OwnLocks {
         lock.queue.push_back(self.holder);
         let changed = lock.changed.clone();
         state.waiting.insert(self.holder.ticket, name.clone());
-        let end = patience.wait.map(|wait| clock::now().saturating_add(wait));
+        let end = limits.wait.map(|wait| clock::now().saturating_add(wait));
         let outcome = loop {
             // First, so that what was handed over is kept, whatever else came to pass.
             if state.is_held_by(name, self.holder) {
@@ -232,7 +232,7 @@ impl OwnLocks {
                 break Err(SqlError::new(1317, "Query execution was interrupted"));
             }
             let now = clock::now();
-            if patience.deadline.is_some_and(|deadline| now >= deadline) {
+            if limits.deadline.is_some_and(|deadline| now >= deadline) {
                 let text =
                     "Query execution was interrupted, maximum statement execution time exceeded";
                 break Err(SqlError::new(3024, text));
@@ -240,7 +240,7 @@ impl OwnLocks {
             if end.is_some_and(|end| now >= end) {
                 break Ok(false);
             }
-            match end.into_iter().chain(patience.deadline).min() {
+            match end.into_iter().chain(limits.deadline).min() {
                 Some(until) => {
                     blocking(|| changed.wait_for(state, until.saturating_sub(now)));
                 }

@@ -267,7 +267,8 @@ fn a_session_is_of_the_account_that_was_proved() {
     assert_eq!(code(&mut old, "KILL 4"), 1045);
 }
 
-/// What is said of an account is stored, shown, and makes the same account again.
+/// The options of an account are stored and shown, and the shown statement makes the same account
+/// again.
 #[test]
 fn limits_are_stored_and_shown() {
     let (instance, _) = instance();

@@ -40,7 +40,7 @@ const TOUCHES: &[&str] = &[
 #[test]
 fn only_a_system_account_touches_a_system_account() {
     for account in ["root", "'root'@'%'", "system"] {
-        // What is denied changes nothing.
+        // A denied statement changes nothing.
         let (instance, mut admin) = instance();
         for statement in TOUCHES {
             let sql = statement.replace("{U}", account);
@@ -173,7 +173,7 @@ fn names_are_quoted_where_they_are_shown_and_read() {
     let lines = run(&mut root, "SHOW GRANTS FOR 'a`b'@'c`d'").unwrap();
     assert_eq!(lines[0], "GRANT USAGE ON *.* TO `a``b`@`c``d`");
     assert_eq!(lines[1], "GRANT SELECT ON `e``f`.* TO `a``b`@`c``d`");
-    // What is shown can be said again.
+    // The shown statements can be run.
     assert_eq!(code(&mut root, &lines[1]), 0);
     assert_eq!(run(&mut root, "SHOW GRANTS FOR `a``b`@`c``d`").unwrap(), lines);
     let own = run(&mut root, "SHOW GRANTS").unwrap();

@@ -109,8 +109,8 @@ fn folders_that_backups_cannot_be_in_are_refused() {
     db.close().unwrap();
 }
 
-/// KILL ends the backup of another session, while it waits to be no faster than it is told to be;
-/// nothing of it is left.
+/// KILL ends the backup of another session while that waits because of its speed limit, and leaves
+/// nothing of it.
 #[test]
 fn a_backup_is_ended_by_another_session() {
     let folder = std::env::temp_dir().join(format!("spillway-killed-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! What a client is told of damaged data: which table or index it is of, in its own words, and
-//! where.
+//! The error that a client gets for damaged data: it names the table or index by its SQL name, and
+//! the place.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

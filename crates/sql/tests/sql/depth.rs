@@ -1,5 +1,5 @@
-//! Whatever nests in a statement, and however deep: the statement runs or fails, and its session
-//! goes on (DEPTH-1 to DEPTH-3).
+//! A statement with anything nested to any depth runs or fails, and its session continues (DEPTH-1
+//! to DEPTH-3).
 
 use crate::common::deep::{CHAINS, NESTS, PLACES, chain, ctes, nested, of_bytes};
 use crate::common::{Rows, code, in_memory, run};
@@ -121,7 +121,7 @@ fn operators_behind_brackets_are_as_deep_as_those_before() {
     assert_eq!(code(&mut session, &nest(60, &terms(4000))), 1436);
 }
 
-/// What is counted only to choose a stack refuses nothing (DEPTH-2).
+/// Counts that only choose a stack refuse no statement (DEPTH-2).
 #[test]
 fn what_is_wide_is_not_deep() {
     let mut session = session();

@@ -1,6 +1,6 @@
-//! What is done with rows as they are stored, against the same over a derived table, whose rows are
-//! made into values: ORDER BY and DISTINCT (G1 to G3), and conditions that the bounds of what is
-//! read answer.
+//! Queries over stored rows, against the same queries over a derived table, whose rows are decoded
+//! into values: ORDER BY and DISTINCT (ROW-BUFFER-1 to ROW-BUFFER-3), and conditions that the
+//! bounds of the read ranges decide.
 
 use crate::common::{in_memory, run};
 use spillway_base::rng::Rng;

@@ -1,4 +1,5 @@
-//! Reading indexes alone changes no answer: guarantees S1 to S6 of `catalog/covering_index`.
+//! Reading indexes alone changes no answer: guarantees COVERING-INDEX-1 to COVERING-INDEX-6 of
+//! `catalog/covering_index`.
 //!
 //! Two databases are given the same random tables, rows and changes; in one of them indexes are not
 //! read alone. Each random query is asked of both. `SPILLWAY_SEED` and `SPILLWAY_ROUNDS` choose
@@ -311,7 +312,7 @@ impl Table {
     }
 }
 
-/// What is done to both databases.
+/// Runs the same statements on both databases.
 struct Both {
     seed: u64,
     on: Session,
@@ -400,7 +401,7 @@ fn round(seed: u64) -> [u64; 2] {
     used
 }
 
-/// S1, S2, S5, S6.
+/// COVERING-INDEX-1, COVERING-INDEX-2, COVERING-INDEX-5, COVERING-INDEX-6.
 #[test]
 fn answers_are_the_same_with_and_without() {
     let number = |name: &str, default: u64| {
@@ -435,7 +436,7 @@ fn filled(level: &str) -> (Instance, Session, Session) {
 
 const SHOWN: &str = "SELECT k, id FROM t WHERE k BETWEEN 5 AND 25 OR k BETWEEN 15 AND 99";
 
-/// S1: a snapshot sees the entries of its rows, whatever others have committed since.
+/// COVERING-INDEX-1: a snapshot sees the entries of its rows, whatever others have committed since.
 #[test]
 fn a_snapshot_sees_the_entries_of_its_rows() {
     let (_instance, mut one, mut two) = filled("REPEATABLE READ");
@@ -461,8 +462,8 @@ fn a_snapshot_sees_the_entries_of_its_rows() {
     assert_eq!(run(&mut one, SHOWN).unwrap(), ["10 5", "25 1", "30 3"]);
 }
 
-/// S1, S5: an index that was built after the snapshot is not read for a query that all rows answer
-/// as well.
+/// COVERING-INDEX-1, COVERING-INDEX-5: an index that was built after the snapshot is not read for a
+/// query that all rows answer as well.
 #[test]
 fn a_snapshot_from_before_an_index_reads_the_rows() {
     let instance = in_memory();
@@ -505,7 +506,7 @@ fn a_snapshot_from_before_an_index_reads_the_rows() {
     assert_eq!(run(&mut one, "SELECT b FROM t ORDER BY b LIMIT 1").unwrap(), ["-5"]);
 }
 
-/// S3.
+/// COVERING-INDEX-3.
 #[test]
 fn locking_reads_lock_their_rows() {
     let (_instance, mut one, mut two) = filled("READ COMMITTED");
@@ -522,8 +523,8 @@ fn locking_reads_lock_their_rows() {
     }
 }
 
-/// S4: whoever changes what was read of an index conflicts with who read it, and whoever changes
-/// something else of the rows does not.
+/// COVERING-INDEX-4: whoever changes what was read of an index conflicts with who read it, and
+/// whoever changes something else of the rows does not.
 #[test]
 fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
     // How many of two that read the same, and then write each something else, are refused.
@@ -559,7 +560,7 @@ fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
     assert_eq!(skew(&|id| format!("INSERT INTO t VALUES (1{id}, 4{id}, 'more')"), ends), 0);
 }
 
-/// S2: what entries say is what the present definition says.
+/// COVERING-INDEX-2: what entries say is what the present definition says.
 #[test]
 fn entries_follow_the_definition() {
     let instance = in_memory();

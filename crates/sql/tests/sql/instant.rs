@@ -1,5 +1,5 @@
-//! Tables whose columns are changed while their rows stay as they were written: guarantees V1 to V6
-//! of `catalog/stored_rows`.
+//! Tables whose columns are changed while their rows stay as they were written: guarantees
+//! STORED-ROW-1 to STORED-ROW-6 of `catalog/stored_rows`.
 
 use crate::common::{code, in_memory, instance_of, run};
 use spillway::{Database, Mechanism, Settings, TransactionOptions};
@@ -95,8 +95,8 @@ fn clause(rng: &mut Rng, columns: &mut Vec<Column>, made: &mut u64) -> String {
     }
 }
 
-/// V1 to V4: a table whose rows stay is never told from a twin that is copied at each change,
-/// whatever is read from it.
+/// STORED-ROW-1 to STORED-ROW-4: a table whose rows stay is never told from a twin that is copied
+/// at each change, whatever is read from it.
 #[test]
 fn rows_that_stay_read_as_rows_that_are_copied() {
     for seed in 0..12 {
@@ -217,9 +217,9 @@ fn an_older_snapshot_reads_through_a_change() {
     assert_eq!(run(&mut two, "SELECT * FROM t").unwrap(), ["5 1 0", "6 2 200", "1 3 1"]);
 }
 
-/// F1 to F3 of `ddl/refresh`: rows that are written anew read as before, also by older snapshots,
-/// and none is left of an earlier version, for there are no layouts to read such by after the next
-/// opening.
+/// ROW-REWRITE-1 to ROW-REWRITE-3 of `ddl/refresh`: rows that are written anew read as before, also
+/// by older snapshots, and none is left of an earlier version, for there are no layouts to read
+/// such by after the next opening.
 #[test]
 fn rows_are_written_anew_beside_their_table() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -269,7 +269,7 @@ fn edit_entry(db: &Database, edit: impl FnOnce(String) -> String) {
     txn.commit().wait().unwrap();
 }
 
-/// V5.
+/// STORED-ROW-5.
 #[test]
 fn a_row_of_an_unknown_version_is_damage() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

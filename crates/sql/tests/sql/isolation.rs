@@ -90,13 +90,13 @@ impl Bench {
         std::array::from_fn(|_| self.begin())
     }
 
-    /// What is there for everybody.
+    /// The committed rows.
     fn rows(&self) -> Vec<String> {
         Client { session: self.session(), refused: false }.run("SELECT * FROM test ORDER BY id")
     }
 
-    /// What is read again when another has committed since: the new under READ COMMITTED, else the
-    /// old.
+    /// The result of reading again after another transaction has committed: the new one under READ
+    /// COMMITTED, else the old one.
     fn new_or_old<T>(&self, new: T, old: T) -> T {
         if self.level == READ_COMMITTED { new } else { old }
     }
@@ -399,7 +399,8 @@ fn g2_what_a_duplicate_tells_does_not_skew_under_serializable() {
                 }
             };
             if later {
-                // `one` has not seen what `two` writes beside it, and is told of the rest.
+                // `one` reads before `two` writes beside it, and reads the rest after `two` has
+                // committed.
                 tell("SELECT * FROM u WHERE id = 7");
                 two.run("INSERT INTO u VALUES (7, 70)");
                 two.run(change);
@@ -569,12 +570,13 @@ fn changes_of_several_tables_share_what_they_only_read() {
             assert_eq!(code(&mut two, of_lookup), 0, "{change}");
         }
     }
-    // What may be changed is locked for that, also where nothing is joined to it in the end.
+    // A row that the statement may change is locked exclusively, also if no row joins with it in
+    // the end.
     let [mut one, mut two] = two_tables();
     run(&mut one, "BEGIN").unwrap();
     run(&mut one, "UPDATE t JOIN s ON s.id = t.a + 100 SET t.a = 5 WHERE t.id = 2").unwrap();
     assert_eq!(code(&mut two, "SELECT a FROM t WHERE id = 2 FOR SHARE NOWAIT"), 3572);
-    // What is changed as well is locked so, too.
+    // So is the row of the other table if the statement changes both.
     let [mut one, mut two] = two_tables();
     run(&mut one, "BEGIN").unwrap();
     run(&mut one, "UPDATE t JOIN s ON s.id = t.id SET t.a = 5, s.a = 5 WHERE t.id = 2").unwrap();
@@ -692,8 +694,8 @@ fn a_condition_that_changes_is_looked_at_once_for_each_row() {
     assert_eq!(run(&mut session, looked).unwrap(), ["1", "5"]);
 }
 
-/// One that is a transaction of its own is told of when its commit is: what it warns of makes
-/// nobody wait before (D3).
+/// The client gets the warning of an autocommit statement with the result of its commit. Nobody
+/// waits for the warning before (D3).
 #[test]
 fn a_warning_holds_no_row_until_the_log_is_written() {
     let instance = in_memory();

@@ -1,5 +1,5 @@
-//! Rows that are read several at once are those that are read one by one: guarantees R1 to R4 of
-//! `executor/lookups`.
+//! Rows that are read several at once are those that are read one by one: guarantees
+//! BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4 of `executor/lookups`.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them rows are looked up
 //! one by one. Each is opened anew for each round, so that nothing is in memory. `SPILLWAY_SEED`
@@ -30,7 +30,7 @@ fn session(instance: &Instance, id: u64) -> Session {
     session
 }
 
-/// What was read for several rows at once.
+/// The reads that were made for several rows at once.
 fn read_together(instance: &Instance) -> u64 {
     let figures = instance.database().metrics();
     let names = ["tiered_prefetched_total", "memory_engine_prefetched_total"];
@@ -163,7 +163,7 @@ fn change(rng: &mut Rng) -> String {
     }
 }
 
-/// R1: of what is there at a snapshot, and of own writes.
+/// BATCHED-LOOKUP-1: of what is there at a snapshot, and of own writes.
 #[test]
 fn rows_are_the_same_whether_they_are_read_together_or_not() {
     let number = |name: &str, otherwise: u64| {
@@ -189,7 +189,8 @@ fn rows_are_the_same_whether_they_are_read_together_or_not() {
             log.push(sql);
         }
         for step in 0..14 {
-            // Whoever writes first has nobody to wait for.
+            // Only the writer changes rows in the first steps, and only the reader later, so that
+            // the writer waits for no lock.
             let (by_writer, sql) = match rng.below(4) {
                 0 if step < 5 => (true, change(&mut rng)),
                 0 => (false, change(&mut rng)),
@@ -255,7 +256,7 @@ fn rows_that_are_locked_are_read_together_and_locked_in_their_turn() {
     }
 }
 
-/// R2: what cannot be read is told of when it is its turn, and not before.
+/// BATCHED-LOOKUP-2: a row that cannot be read fails the statement in its turn, and not before.
 #[test]
 fn a_row_that_cannot_be_read_fails_in_its_turn() {
     let disks = [SimDisk::new(1), SimDisk::new(1)];
@@ -343,7 +344,8 @@ fn rows_that_wait_come_before_what_does_not_wait() {
     }
 }
 
-/// R3, R4: who wants few rows has few read, and rows in memory are not looked for twice.
+/// BATCHED-LOOKUP-3, BATCHED-LOOKUP-4: who wants few rows has few read, and rows in memory are not
+/// looked for twice.
 #[test]
 fn no_more_is_read_than_was_asked_for_times_four() {
     let disk = SimDisk::new(1);

@@ -18,7 +18,7 @@ fn session() -> (Instance, Session, Budget) {
     (instance, session, budget)
 }
 
-/// What is charged is what was, but for a few plans that are kept.
+/// The charge is back at `held`, except for a few plans that are kept.
 fn is_back(budget: &Budget, held: usize) -> bool {
     budget.used_for(Use::Connections).abs_diff(held) < 1 << 20
 }

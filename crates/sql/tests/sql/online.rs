@@ -1,5 +1,5 @@
-//! Indexes that are built while their table is read and written: guarantees O1 to O8 of
-//! `ddl/online`.
+//! Indexes that are built while their table is read and written: guarantees ONLINE-BUILD-1 to
+//! ONLINE-BUILD-8 of `ddl/online`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,8 +105,8 @@ fn held_up(create: &str) -> HeldUp {
     HeldUp { db, instance, one, lock, build }
 }
 
-/// O1 to O4, O7: while it is built nobody sees it, rows come, go and change on both sides of where
-/// it is, and it has them all.
+/// ONLINE-BUILD-1 to ONLINE-BUILD-4, ONLINE-BUILD-7: while it is built nobody sees it, rows come,
+/// go and change on both sides of where it is, and it has them all.
 #[test]
 fn rows_change_while_an_index_is_built() {
     let HeldUp { instance, mut one, lock, build, .. } = held_up("CREATE INDEX v ON t (v, u)");
@@ -167,7 +167,7 @@ fn a_table_is_not_changed_in_two_ways_at_once() {
     assert_sound(&mut one);
 }
 
-/// O8.
+/// ONLINE-BUILD-8.
 #[test]
 fn a_build_that_is_killed_leaves_nothing() {
     let HeldUp { db, mut one, lock, build, .. } = held_up("CREATE UNIQUE INDEX u ON t (u)");
@@ -182,8 +182,8 @@ fn a_build_that_is_killed_leaves_nothing() {
     assert_sound(&mut one);
 }
 
-/// O8: who uses the table keeps neither the statement that is killed from its end, nor others from
-/// the table.
+/// ONLINE-BUILD-8: who uses the table keeps neither the statement that is killed from its end, nor
+/// others from the table.
 #[test]
 fn a_build_that_is_killed_beside_a_user_of_the_table_keeps_nobody_out() {
     let HeldUp { db, instance, mut one, lock, build } = held_up("CREATE INDEX v ON t (v)");
@@ -208,7 +208,7 @@ fn a_build_that_is_killed_beside_a_user_of_the_table_keeps_nobody_out() {
     assert_sound(&mut one);
 }
 
-/// O6, O8: a duplicate is the build's, and not the one's who made it.
+/// ONLINE-BUILD-6, ONLINE-BUILD-8: a duplicate is the build's, and not the one's who made it.
 #[test]
 fn a_duplicate_that_comes_meanwhile_ends_a_build() {
     for duplicate in [
@@ -244,8 +244,8 @@ fn progress(db: &Database) -> Option<Vec<u8>> {
     scan.advance().unwrap().then(|| scan.value().to_vec())
 }
 
-/// O5, O8: a shutdown leaves a build to the next opening, which goes on after the last row that was
-/// done.
+/// ONLINE-BUILD-5, ONLINE-BUILD-8: a shutdown leaves a build to the next opening, which goes on
+/// after the last row that was done.
 #[test]
 fn a_build_goes_on_where_a_shutdown_left_it() {
     for unique in ["", "UNIQUE"] {
@@ -363,7 +363,7 @@ fn instant_changes_are_gone_on_with_as_the_indexes_are() {
     assert_sound(&mut one);
 }
 
-/// Sessions that write rows of all kinds until they are told to end.
+/// Sessions that write rows of all kinds until `done` is set.
 fn start_writers(instance: &Instance, done: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     const WRITERS: u64 = 4;
     (0..WRITERS)
@@ -434,8 +434,8 @@ fn indexes_that_are_built_beside_writers_have_what_the_rows_say() {
     assert_sound(&mut one);
 }
 
-/// F2 of `ddl/refresh`: after each time that rows are written anew beside writers, none is left of
-/// an earlier version.
+/// ROW-REWRITE-2 of `ddl/refresh`: after each time that rows are written anew beside writers, none
+/// is left of an earlier version.
 #[test]
 fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -465,9 +465,9 @@ fn rows_that_are_written_anew_beside_writers_are_of_the_newest_version() {
     assert_sound(&mut one);
 }
 
-/// A change that builds key spaces in several commits, and a transaction whose snapshot is between
-/// two of them: what it reads there would be a part, so it is told that the table is another. What
-/// is as it was, it reads on.
+/// A change builds key spaces in several commits, and a transaction has a snapshot between two of
+/// them. It would read a part of the new key space, so it gets the error that the definition has
+/// changed. It can still read unchanged key spaces.
 #[test]
 fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     let part = |value: u64| [&[1], (value ^ 1 << 63).to_be_bytes().as_slice()].concat();
@@ -518,8 +518,8 @@ fn a_snapshot_from_within_a_change_of_a_table_does_not_read_a_part_of_it() {
     }
 }
 
-/// A row whose commit has let go of the table may stand behind others' commits that are being
-/// installed, and then no usual snapshot has it. Who holds the rows to a constraint sees it.
+/// A commit that has released the table may stand behind other commits that are being installed,
+/// and then no usual snapshot has its row. A statement that adds a constraint checks that row, too.
 #[test]
 fn rows_of_commits_that_are_on_their_way_are_held_to_a_new_constraint() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

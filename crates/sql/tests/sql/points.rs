@@ -1,4 +1,5 @@
-//! Point reads give the results of the general path: guarantees P1 and P2 of `session/point`.
+//! Point reads give the results of the general path: guarantees POINT-READ-1 and POINT-READ-2 of
+//! `session/point`.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them a statement about
 //! one row, by its key, goes the way of all statements. In each a reader is in and out of
@@ -12,7 +13,7 @@ use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlErro
 use spillway_types::value::write_text;
 use spillway_types::{Decimal, Value, ValueRef};
 
-/// All that a client is told.
+/// Everything that a client receives.
 #[derive(Default)]
 struct Told(Vec<String>);
 
@@ -388,7 +389,7 @@ fn p1_look_ups_by_a_key_are_point_reads() {
     assert_eq!(within("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;BEGIN", "COMMIT"), 1);
     assert_eq!(within("LOCK TABLES t READ", "UNLOCK TABLES"), 0);
     assert_eq!(within("SET sql_select_limit = 0", "SET sql_select_limit = DEFAULT"), 0);
-    // What is said of the next transaction is said of this one.
+    // SET TRANSACTION is for the next transaction, which is the point read's.
     pair.query("SET TRANSACTION READ ONLY");
     pair.query(by_key);
     assert!(pair.query("UPDATE t SET v = 'other' WHERE id = 7")[0].contains("affected_rows: 1"));

@@ -37,8 +37,8 @@ fn logged(instance: &Instance) -> f64 {
     metrics.iter().find(|metric| metric.name == "log_flushed_bytes_total").unwrap().value
 }
 
-/// Whatever is said of the rows, the same go: with an ORDER BY they are gathered and deleted one by
-/// one.
+/// A DELETE of a range removes the same rows as one with an ORDER BY, which gathers them and
+/// deletes them one by one, for every condition.
 #[test]
 fn many_rows_go_as_they_would_one_by_one() {
     let mut rng = Rng::new(5);

@@ -27,7 +27,7 @@ fn fill(session: &mut Session) {
 /// REFRESH-1 to REFRESH-3.
 #[test]
 fn a_conflict_is_one_where_what_was_read_has_changed() {
-    // What is read; what another changes beside `hot`; whether the transaction is refused.
+    // The read; another transaction's change beside `hot`; whether the transaction is refused.
     let cases = [
         // One row, by columns.
         ("SELECT tax FROM house WHERE id = 1", "UPDATE house SET ytd = ytd + 1", false),
@@ -124,7 +124,7 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
         ),
         ("INSERT INTO hot SELECT id + 10, tax FROM house", "UPDATE house SET ytd = 1", false),
         ("INSERT INTO hot SELECT id + 10, tax FROM house", "UPDATE house SET tax = 1", true),
-        // What is held cannot have changed.
+        // A locked row cannot have changed.
         (
             "SELECT stock FROM part WHERE id = 1 FOR UPDATE",
             "UPDATE part SET stock = 0 WHERE id = 2",
@@ -161,8 +161,8 @@ fn a_conflict_is_one_where_what_was_read_has_changed() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the statement that meets the conflict has read itself it reads again at the newer snapshot:
-/// nobody was told of it.
+/// The statement that meets the conflict repeats its own reads at the newer snapshot, because its
+/// client has seen none of them.
 #[test]
 fn the_statement_that_meets_a_conflict_reads_again() {
     let statements = [

@@ -1,5 +1,5 @@
-//! Who may do what. Each statement is run by a user without the right, who gets the error that
-//! MySQL gives, and again once the user has that right and no other.
+//! The rights that statements need. A user without the right runs each statement and gets the error
+//! that MySQL gives, and runs it again with that right and no other.
 
 use crate::common::{code, in_memory, root, run};
 use spillway_sql::{Instance, Session};

@@ -1,5 +1,5 @@
-//! Rows that are taken together are the rows that are taken one by one: guarantees C1 to C4 of
-//! `base::engine`, seen through SQL.
+//! Rows that are taken together are the rows that are taken one by one: guarantees CURSOR-1 to
+//! CURSOR-4 of `base::engine`, seen through SQL.
 //!
 //! Two databases are given the same tables, changes and queries; in one of them queries take rows
 //! one by one. In each a reader keeps its snapshot, and what it has written itself, while a writer
@@ -113,7 +113,7 @@ fn query(kind: usize, rng: &mut Rng) -> String {
     }
 }
 
-/// So many rows from a key on.
+/// `count` rows from a key on.
 fn rows(from: u64, count: u64, rng: &mut Rng) -> String {
     let row = |id: u64| {
         let v = if rng.chance(1, 6) { "NULL".to_owned() } else { rng.below(4).to_string() };
@@ -205,8 +205,8 @@ fn rows_taken_together_are_those_taken_one_by_one() {
     }
 }
 
-/// C1: what a statement writes into the table that it reads is none of its rows, however many of
-/// them it takes at once.
+/// CURSOR-1: what a statement writes into the table that it reads is none of its rows, however many
+/// of them it takes at once.
 #[test]
 fn a_table_that_is_read_into_itself_ends() {
     let mut both = Both::new(0);

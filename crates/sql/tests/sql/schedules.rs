@@ -1,4 +1,4 @@
-//! Schedules of several clients, with what each is told. Each `schedules/*.txt` holds some.
+//! Schedules of several clients, with each client's answers. Each `schedules/*.txt` holds some.
 //!
 //! A schedule begins with `schedule` and its name, then `levels`: it is played once at each of `rc`
 //! (READ COMMITTED), `on` and `off` (REPEATABLE READ with that `innodb_snapshot_isolation`). A step
@@ -7,9 +7,9 @@
 //! unique one, have the rows (1, 21, 0), (5, 25, 0), (9, 29, 0). A step that waits for a row is
 //! left, and its client's next step comes once it has ended.
 //!
-//! Under a step, `all= ` says what its client is told, or `LEVEL= ` at one level: rows, `none`,
-//! `ok` with how many rows it affected, or `error` with the number; `waits, then` before that.
-//! `innodb= ` and `innodb.LEVEL= ` say what InnoDB tells where that is something else.
+//! Under a step, `all= ` states the client's answer, or `LEVEL= ` the answer at one level: rows,
+//! `none`, `ok` with how many rows it affected, or `error` with the number; `waits, then` before
+//! that. `innodb= ` and `innodb.LEVEL= ` state InnoDB's answer if that differs.
 //! `tests/differential/isolation.py` plays the same files on both servers, and writes these lines.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use spillway_sql::{Instance, Outcome, ResultColumn, ResultSink, Session, SqlErro
 use spillway_types::ValueRef;
 use spillway_types::value::write_text;
 
-/// What a client is told of a statement.
+/// The answer that a client gets to a statement.
 #[derive(Default)]
 struct Told(Option<Vec<String>>, u64);
 
@@ -118,7 +118,7 @@ impl Client {
 struct Schedule {
     name: String,
     levels: Vec<String>,
-    /// Who sends what, and the lines that say what comes of it.
+    /// The client, its statement, and the lines that state the answer.
     steps: Vec<(String, String, HashMap<String, String>)>,
 }
 
@@ -142,7 +142,7 @@ fn parse(text: &str) -> Vec<Schedule> {
     schedules
 }
 
-/// Plays a schedule, and answers what each step's client was told.
+/// Plays a schedule, and returns the answer of each step.
 fn play(instance: &Instance, schedule: &Schedule, level: &str) -> Vec<String> {
     let mut watch = instance.session("root", "localhost", 1);
     watch.use_database("test").unwrap();

@@ -221,7 +221,7 @@ fn a_number_is_not_given_again_after_a_restart() {
     run(&mut one, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
     run(&mut one, "INSERT INTO t VALUES (), (), (); DELETE FROM t WHERE id = 3").unwrap();
     drop((one, opened));
-    // What a clean end left is gone on with.
+    // The next opening continues with the number that a clean end left.
     let opened = instance_of(db.clone()).unwrap();
     let mut one = session(&opened, 1);
     assert_eq!(next(&mut one), 4);
@@ -576,8 +576,8 @@ fn a_wait_for_a_table_ends_when_it_is_killed() {
     assert_eq!(code(&mut one, "SELECT * FROM t"), 0);
 }
 
-/// Whatever a client sends, its session answers: on a thread's usual stack, and also where it is
-/// prepared and forgotten.
+/// A session answers every statement that a client sends: on a thread's usual stack, and also if
+/// the statement is prepared and dropped.
 #[test]
 fn a_deep_statement_is_run_or_refused() {
     let instance = instance();
@@ -702,7 +702,7 @@ fn a_circle_of_waits_for_named_locks_is_refused() {
     })
     .unwrap();
     until_shown(&mut session(&instance, 3), 2);
-    // Whichever of the two came last closes the circle.
+    // The later of the two waits closes the cycle.
     let own = run(&mut one, "SELECT GET_LOCK('b', 600)").map_err(|error| error.code);
     drop(one);
     let others = waiter.join().unwrap();

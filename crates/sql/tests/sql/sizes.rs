@@ -1,4 +1,4 @@
-//! What is told of tables' sizes is what they take.
+//! The reported sizes of tables are the space that they take.
 
 use std::fmt::Write;
 

@@ -130,7 +130,7 @@ impl FilePlog {
         generation: u64,
         fence: u64,
     ) -> Result<FilePlog> {
-        assert!(generation > found.generation, "each opening begins a generation (L5)");
+        assert!(generation > found.generation, "each opening begins a generation (PLOG-5)");
         let maker = Maker::new(disk, settings);
         maker.disk.create_dir_all(&maker.settings.dir)?;
         let again = maker.clear(found)?;
@@ -301,7 +301,7 @@ impl FilePlog {
     }
 
     /// Moves on to the next segment with room for a frame. Each segment before it is first sealed
-    /// and synced, so that a later segment proves an earlier one (L4).
+    /// and synced, so that a later segment proves an earlier one (PLOG-4).
     fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
         while state.rest() < frame {
             if let Some(full) = &state.current {
@@ -352,7 +352,7 @@ impl FilePlog {
     }
 
     /// Records a failure. The contents of the device are unknown from now on, even if the disk was
-    /// only full (L7).
+    /// only full (PLOG-7).
     fn stop(&self, state: &mut State, cause: &Error) -> Error {
         let stopped = Error::new(
             ErrorKind::WritesStopped,

@@ -152,9 +152,9 @@ impl Maker {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err((count, error)),
                 _ => {}
             }
-            // A crash undoes the latest changes of a folder first (K4), so no segment that is back
-            // in the log lacks one after it. A kept one is synced at once all the same: its file is
-            // the only copy of its rows.
+            // A crash undoes the latest changes of a folder first (DISK-4), so no segment that is
+            // back in the log lacks one after it. A kept one is synced at once all the same: its
+            // file is the only copy of its rows.
             if *kept {
                 let synced = self.disk.sync_dir(&self.settings.dir);
                 synced.map_err(|error| (count + 1, error))?;
@@ -169,8 +169,8 @@ impl Maker {
         self.settings.dir.join(kept_name(self.settings.lane, sequence))
     }
 
-    /// The number of the first segment of a new generation: above all kept ones (L8), and `again`
-    /// if that one is used again.
+    /// The number of the first segment of a new generation: above all kept ones (PLOG-8), and
+    /// `again` if that one is used again.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`] if the log has a segment that is not above all kept ones,

@@ -6,33 +6,34 @@
 //!
 //! # Guarantees
 //!
-//! - **L1 (order).** Frames are read back in the order appended, each whole and unchanged.
-//! - **L2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
+//! - **PLOG-1 (order).** Frames are read back in the order appended, each whole and unchanged.
+//! - **PLOG-2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
 //!   frame appended before is read back after any crash.
-//! - **L3 (torn tail).** After a crash, a prefix of the frames appended since the last successful
-//!   sync is read back, possibly none. The loss of the rest is normal, not an error. Frames that an
-//!   opening read back stay: the opening makes them durable before it ends, even if only the
-//!   system's cache had them.
-//! - **L4 (corruption).** A frame that L2 covers and that cannot be read back is reported as
-//!   [`spillway_base::ErrorKind::Corruption`] with file and offset, and never skipped, whenever
+//! - **PLOG-3 (torn tail).** After a crash, a prefix of the frames appended since the last
+//!   successful sync is read back, possibly none. The loss of the rest is normal, not an error.
+//!   Frames that an opening read back stay: the opening makes them durable before it ends, even if
+//!   only the system's cache had them.
+//! - **PLOG-4 (corruption).** A frame that PLOG-2 covers and that cannot be read back is reported
+//!   as [`spillway_base::ErrorKind::Corruption`] with file and offset, and never skipped, whenever
 //!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
 //!   opening, which notes where it found the end. The same holds for a damaged header, and for a
 //!   missing segment between two others. The last durable frames of a log that was not opened since
 //!   have no such witness; damage there looks like a torn tail. No payload is taken for a frame,
 //!   whatever bytes it has.
-//! - **L5 (generations).** Each opening for writing starts a segment of a new, larger generation.
-//!   Frames that an earlier opening left after its readable end are never read again, even if the
-//!   machine stops during the opening.
-//! - **L6 (room).** An append uses room from [`Plog::reserve`], and never meets a full disk. Rooms
-//!   are independent of each other, and may be joined in any way. While there is no room, `reserve`
-//!   fails with [`spillway_base::ErrorKind::DiskFull`] and changes nothing; it succeeds when space
-//!   returns.
-//! - **L7 (failure).** After a failed write or sync, for whatever reason, every later append and
-//!   sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
+//! - **PLOG-5 (generations).** Each opening for writing starts a segment of a new, larger
+//!   generation. Frames that an earlier opening left after its readable end are never read again,
+//!   even if the machine stops during the opening.
+//! - **PLOG-6 (room).** An append uses room from [`Plog::reserve`], and never meets a full disk.
+//!   Rooms are independent of each other, and may be joined in any way. While there is no room,
+//!   `reserve` fails with [`spillway_base::ErrorKind::DiskFull`] and changes nothing; it succeeds
+//!   when space returns.
+//! - **PLOG-7 (failure).** After a failed write or sync, for whatever reason, every later append
+//!   and sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
 //!
-//! - **L8 (kept segments).** Released segments leave the log in order. A segment that is to be kept
-//!   leaves it unchanged, under another name, for [`KeptSegments`]. No crash brings a segment back
-//!   without those after it. New segments have larger numbers than all kept ones of their lane.
+//! - **PLOG-8 (kept segments).** Released segments leave the log in order. A segment that is to be
+//!   kept leaves it unchanged, under another name, for [`KeptSegments`]. No crash brings a segment
+//!   back without those after it. New segments have larger numbers than all kept ones of their
+//!   lane.
 //!
 //! The implementation in files is [`FilePlog`]; `segment` describes the bytes.
 
@@ -141,7 +142,7 @@ pub trait Plog: Send + Sync {
     /// [`spillway_base::ErrorKind::WritesStopped`].
     fn sync(&self) -> Result<()>;
 
-    /// Reserves room for this many bytes of payload (L6).
+    /// Reserves room for this many bytes of payload (PLOG-6).
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`]: no room could be
@@ -159,8 +160,8 @@ pub trait Plog: Send + Sync {
     fn prepare(&self) -> Result<()>;
 
     /// Releases every segment before this one. Those in `kept` leave the log under another name
-    /// (L8), the others are reused or removed. The segment being written to is never released, and
-    /// one that was released is never kept after all.
+    /// (PLOG-8), the others are reused or removed. The segment being written to is never released,
+    /// and one that was released is never kept after all.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries what of
@@ -175,7 +176,7 @@ pub trait Plog: Send + Sync {
     /// block.
     fn bytes(&self) -> u64;
 
-    /// The cause, once the log has failed (L7).
+    /// The cause, once the log has failed (PLOG-7).
     ///
     /// # Errors
     /// That cause.

@@ -11,7 +11,7 @@ use super::walk::{Stop, Walk};
 use super::{LogSpan, Position};
 use crate::{Disk, File, OpenMode};
 
-/// What is left of one lane's log.
+/// The contents of one lane's log, as a reader found them.
 #[derive(Clone, Debug, Default)]
 pub struct Recovered {
     /// Its segments, in order.
@@ -59,7 +59,7 @@ pub struct Stretch {
     pub frames: Vec<(Position, Range<usize>)>,
 }
 
-/// What is read together where it does not matter to the caller, in bytes.
+/// The bytes of a stretch, unless the caller chooses another size.
 const STRETCH_BYTES: usize = 1 << 20;
 
 /// The lanes that have segments in a folder, ascending.
@@ -114,7 +114,7 @@ impl LogReader {
     /// Reads the headers of a lane's segments.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
+    /// [`ErrorKind::Corruption`] (PLOG-4), [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
     pub fn open(disk: &dyn Disk, dir: &Path, lane: u32) -> Result<LogReader> {
         LogReader::over(read_headers(disk, dir, lane, 0..=u64::MAX)?, None)
     }
@@ -154,7 +154,7 @@ impl LogReader {
     /// stretch without frames.
     ///
     /// # Errors
-    /// [`ErrorKind::Corruption`] (L4), [`ErrorKind::Io`].
+    /// [`ErrorKind::Corruption`] (PLOG-4), [`ErrorKind::Io`].
     pub fn next_stretch(&mut self, memory: Vec<u8>, bytes: usize) -> Result<Option<Stretch>> {
         let Some(segment) = self.found.get(self.next) else { return Ok(None) };
         let mut begun = self.begun.take().unwrap_or_else(|| self.begin(segment));
@@ -208,9 +208,9 @@ impl LogReader {
         Ok(())
     }
 
-    /// Shows the frames' payloads of the segments from the last to the first, until `visit` has
-    /// answered `true` for one of a segment. What cannot be read is passed over:
-    /// [`LogReader::next_stretch`] judges it.
+    /// Shows the payloads of the segments' frames, from the last segment to the first. It ends
+    /// after the first segment for one of whose frames `visit` returned `true`. It passes over
+    /// frames that it cannot read: [`LogReader::next_stretch`] judges those.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -240,7 +240,7 @@ impl LogReader {
         self.found.first().map(|segment| segment.header.sequence)
     }
 
-    /// What was read.
+    /// The segments that were read, and where the log ends.
     #[must_use]
     pub fn finish(self) -> Recovered {
         self.recovered

@@ -12,7 +12,7 @@
 //!   8  format       u32 4
 //!  12  lane         u32
 //!  16  sequence     u64 the segment's number, from 1
-//!  24  generation   u64 the opening that wrote it (L5)
+//!  24  generation   u64 the opening that wrote it (PLOG-5)
 //!  32  fence        u64 meaning is the user's: written at the opening that began the generation
 //!  40  end segment  u64 where the opening that began the generation found the end of the log
 //!  48  end offset   u64   (both 0: it found no frame)

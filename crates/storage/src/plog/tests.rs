@@ -46,7 +46,7 @@ fn payload(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn l1_frames_come_back_over_segments_and_openings() {
+fn plog_1_frames_come_back_over_segments_and_openings() {
     let disk = SimDisk::new(1);
     let mut wanted = Vec::new();
     for generation in 1..=3 {
@@ -113,8 +113,8 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u64> {
     frames.iter().map(|frame| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
 }
 
-/// Reads a log and checks that its frames have no gap, and that its kept segments are whole (L8).
-/// Returns the number of the first and the one after the last.
+/// Reads a log and checks that its frames have no gap, and that its kept segments are whole
+/// (PLOG-8). Returns the number of the first and the one after the last.
 fn run(disk: &SimDisk) -> (u64, u64) {
     let files = KeptFiles::new(Arc::new(disk.clone()), Path::new("/log"));
     let first = LogReader::open(disk, Path::new("/log"), 3).unwrap().first_segment();
@@ -130,12 +130,12 @@ fn run(disk: &SimDisk) -> (u64, u64) {
     (from, from + found.len() as u64)
 }
 
-/// L2, L3, L5: the log crashes at every operation of a history, and again at every few of the
-/// opening and the appends after it; each time a prefix comes back that includes everything
+/// PLOG-2, PLOG-3, PLOG-5: the log crashes at every operation of a history, and again at every few
+/// of the opening and the appends after it; each time a prefix comes back that includes everything
 /// durable. With truncation, files are reused, and their old contents never come back, or kept, and
-/// leave the log in order (L8).
+/// leave the log in order (PLOG-8).
 #[test]
-fn l2_l3_l5_l8_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
+fn plog_2_3_5_8_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     let cuts: [Cuts; 4] = [None, Some(|_| false), Some(|of| of % 2 == 0), Some(|_| true)];
     for cuts in cuts {
         let whole = SimDisk::new(0);
@@ -163,10 +163,10 @@ fn l2_l3_l5_l8_every_crash_leaves_a_prefix_that_holds_what_was_durable() {
     }
 }
 
-/// L3: frames that an opening has read are durable when it ends, even if its writer was killed, or
-/// the sync of its last frames failed and only the cache has them.
+/// PLOG-3: frames that an opening has read are durable when it ends, even if its writer was killed,
+/// or the sync of its last frames failed and only the cache has them.
 #[test]
-fn l3_what_an_opening_read_is_there_after_a_crash() {
+fn plog_3_what_an_opening_read_is_there_after_a_crash() {
     let mut after_failures = BTreeSet::new();
     for seed in 0..60 {
         for fail in [false, true] {
@@ -212,7 +212,7 @@ fn segment_path(sequence: u64) -> PathBuf {
 }
 
 #[test]
-fn l4_damage_before_the_durable_end_is_reported_where_it_is() {
+fn plog_4_damage_before_the_durable_end_is_reported_where_it_is() {
     let (whole, places) = sample();
     assert_eq!(places.iter().filter(|place| place.segment == 1).count(), 3);
     // The last frame has no witness; every byte of every other has one.
@@ -244,7 +244,7 @@ fn l4_damage_before_the_durable_end_is_reported_where_it_is() {
 }
 
 #[test]
-fn l4_a_segment_missing_between_others_is_reported() {
+fn plog_4_a_segment_missing_between_others_is_reported() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     for number in 0..9 {
@@ -258,7 +258,7 @@ fn l4_a_segment_missing_between_others_is_reported() {
 
 /// The last frames of a log have no witness until the next opening has noted their end.
 #[test]
-fn l4_what_an_opening_found_is_missed() {
+fn plog_4_what_an_opening_found_is_missed() {
     let (disk, places) = sample();
     let last = places[5];
     let whole = disk.fork();
@@ -280,7 +280,7 @@ fn l4_what_an_opening_found_is_missed() {
 }
 
 #[test]
-fn l4_the_last_frame_has_no_witness() {
+fn plog_4_the_last_frame_has_no_witness() {
     let (disk, places) = sample();
     disk.rot(&segment_path(places[5].segment), places[5].offset + 100, 1);
     assert_eq!(run(&disk), (0, 5));
@@ -289,7 +289,7 @@ fn l4_the_last_frame_has_no_witness() {
 /// A payload may have the bytes of frames that would belong to its segment, wherever these would
 /// be, as far as a client knows them. Torn, it is no witness against itself.
 #[test]
-fn l4_a_payload_that_looks_like_frames_is_none() {
+fn plog_4_a_payload_that_looks_like_frames_is_none() {
     let disk = SimDisk::new(3);
     let plog = open(&disk, 0).unwrap();
     let whole = put(&plog, &payload(0, 100), true).unwrap();
@@ -328,7 +328,7 @@ fn any_bytes_are_a_log_or_an_error() {
 }
 
 #[test]
-fn l6_a_full_disk_refuses_room_and_harms_nothing() {
+fn plog_6_a_full_disk_refuses_room_and_harms_nothing() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     disk.set_capacity(Some(disk.used() + SEGMENT));
@@ -346,7 +346,7 @@ fn l6_a_full_disk_refuses_room_and_harms_nothing() {
 }
 
 #[test]
-fn l6_many_large_rooms_take_no_more_than_their_share() {
+fn plog_6_many_large_rooms_take_no_more_than_their_share() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     let rooms: Vec<_> = (0..64).map(|_| plog.reserve(SEGMENT / 2).unwrap()).collect();
@@ -362,7 +362,7 @@ fn l6_many_large_rooms_take_no_more_than_their_share() {
 }
 
 #[test]
-fn l6_a_log_is_opened_on_a_full_disk() {
+fn plog_6_a_log_is_opened_on_a_full_disk() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     for number in 0..4 {
@@ -386,9 +386,10 @@ fn l6_a_log_is_opened_on_a_full_disk() {
     assert_eq!(run(&disk), (0, 5));
 }
 
-/// L6: all room reserved until the disk was full can be used, in any order and joined in any way.
+/// PLOG-6: all room reserved until the disk was full can be used, in any order and joined in any
+/// way.
 #[test]
-fn l6_rooms_do_not_share_a_byte() {
+fn plog_6_rooms_do_not_share_a_byte() {
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
         let disk = SimDisk::new(seed);
@@ -422,10 +423,10 @@ fn l6_rooms_do_not_share_a_byte() {
     }
 }
 
-/// L6: many threads on a disk that fills up and empties again. A thread that has room is never
+/// PLOG-6: many threads on a disk that fills up and empties again. A thread that has room is never
 /// refused later, and all continue once there is space.
 #[test]
-fn l6_concurrent_users_are_refused_or_served() {
+fn plog_6_concurrent_users_are_refused_or_served() {
     let disk = SimDisk::new(1);
     let plog = Arc::new(open(&disk, 0).unwrap());
     let writer = Arc::new(parking_lot::Mutex::new(0));
@@ -473,7 +474,7 @@ fn l6_concurrent_users_are_refused_or_served() {
 }
 
 #[test]
-fn l7_a_full_disk_met_by_a_frame_is_a_failure_as_any() {
+fn plog_7_a_full_disk_met_by_a_frame_is_a_failure_as_any() {
     for operation in 1..=2 {
         let disk = SimDisk::new(1);
         let plog = open(&disk, 0).unwrap();
@@ -494,7 +495,7 @@ fn l7_a_full_disk_met_by_a_frame_is_a_failure_as_any() {
 }
 
 #[test]
-fn l7_a_failed_write_or_sync_stops_the_log_for_good() {
+fn plog_7_a_failed_write_or_sync_stops_the_log_for_good() {
     for fault in [Fault::Io, Fault::ShortWrite] {
         for later in 1..=2 {
             let disk = SimDisk::new(1);
@@ -602,10 +603,10 @@ fn a_truncation_that_failed_is_made_up_for() {
     }
 }
 
-/// L8, LOG-READ-9: frames are read at their positions beside the writer, past the cache or not,
+/// PLOG-8, LOG-READ-9: frames are read at their positions beside the writer, past the cache or not,
 /// and in the same way once their segment is kept. Also on a real disk.
 #[test]
-fn l8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
+fn plog_8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
     let dir = tempfile::tempdir().unwrap();
     let sim: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
     let real: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -645,7 +646,7 @@ fn l8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
 /// A log that goes on beside kept segments begins above them, whatever is left of it. A segment
 /// that a kept one is not before is no part of one log.
 #[test]
-fn l8_new_segments_are_above_kept_ones() {
+fn plog_8_new_segments_are_above_kept_ones() {
     let disk = SimDisk::new(1);
     let plog = open(&disk, 0).unwrap();
     for number in 0..9 {

@@ -98,7 +98,7 @@ impl Walk {
     /// proves that the end was durable.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`] (L4), [`spillway_base::ErrorKind::Io`].
+    /// [`spillway_base::ErrorKind::Corruption`] (PLOG-4), [`spillway_base::ErrorKind::Io`].
     pub(super) fn judge(&self, segment: &Found, stop: Stop) -> Result<Option<Error>> {
         let damage =
             || segment.damaged(self.end, "the log frame is damaged, and the log went on after it");

@@ -4,39 +4,40 @@
 //! each with a buffer and a tag, and the queue returns them as they complete.
 //! [`crate::Disk::queue`] creates one: with `io_uring` if the system has it, otherwise with a few
 //! threads, and with a seeded scheduler on the simulated disk. All keep these guarantees, beside
-//! those of the disk (K1 to K9):
+//! those of the disk (DISK-1 to DISK-9):
 //!
-//! - **A1.** [`IoQueue::wait`] returns every submitted operation once, in any order, with its tag
-//!   and its buffer.
-//! - **A2.** Operations are not ordered, neither among each other nor with other calls on their
-//!   files. A write *is written*, in the sense of K1 to K3, when the queue has returned it: writes
-//!   returned before a [`crate::File::sync`] began survive a crash. Until then any set of its
-//!   sectors may have been written, and the file may be longer or not.
-//! - **A3.** An operation is whole or has failed. If the system does a part of it, the queue
-//!   continues to its end. A read beyond the end of its file fails.
-//! - **A4.** A failure concerns one operation only. The queue returns its buffer too. The contents
-//!   of a failed read's buffer are unknown, and so is what a failed write has changed within its
-//!   range. A full disk is [`spillway_base::ErrorKind::DiskFull`], and K6 holds.
-//! - **A5.** As many operations as the queue is deep may be in flight at once, and they do not wait
-//!   for one another.
-//! - **A6.** A file stays open while an operation on it is in flight. Dropping a queue waits for
-//!   the operations in flight: afterwards each is done or has failed, without a report, and no
-//!   buffer is touched any more.
-//! - **A7.** Through a queue that bypasses the cache ([`Cache::Bypass`]), bytes are the same as
-//!   through one that does not, and as through the files themselves, once the writes are returned;
-//!   all may be used for one file.
-//! - **A8.** Once a process has ended, its queues do nothing any more by the time that another
-//!   process holds the folder ([`crate::Disk::lock`]); the disk makes the other process wait for
-//!   that. Of the writes in flight any set of sectors is written, as in A2. A lock that is dropped
-//!   before a queue that wrote into its folder becomes free when that queue is dropped.
+//! - **IO-QUEUE-1.** [`IoQueue::wait`] returns every submitted operation once, in any order, with
+//!   its tag and its buffer.
+//! - **IO-QUEUE-2.** Operations are not ordered, neither among each other nor with other calls on
+//!   their files. A write *is written*, in the sense of DISK-1 to DISK-3, when the queue has
+//!   returned it: writes returned before a [`crate::File::sync`] began survive a crash. Until then
+//!   any set of its sectors may have been written, and the file may be longer or not.
+//! - **IO-QUEUE-3.** An operation is whole or has failed. If the system does a part of it, the
+//!   queue continues to its end. A read beyond the end of its file fails.
+//! - **IO-QUEUE-4.** A failure concerns one operation only. The queue returns its buffer too. The
+//!   contents of a failed read's buffer are unknown, and so is what a failed write has changed
+//!   within its range. A full disk is [`spillway_base::ErrorKind::DiskFull`], and DISK-6 holds.
+//! - **IO-QUEUE-5.** As many operations as the queue is deep may be in flight at once, and they do
+//!   not wait for one another.
+//! - **IO-QUEUE-6.** A file stays open while an operation on it is in flight. Dropping a queue
+//!   waits for the operations in flight: afterwards each is done or has failed, without a report,
+//!   and no buffer is touched any more.
+//! - **IO-QUEUE-7.** Through a queue that bypasses the cache ([`Cache::Bypass`]), bytes are the
+//!   same as through one that does not, and as through the files themselves, once the writes are
+//!   returned; all may be used for one file.
+//! - **IO-QUEUE-8.** Once a process has ended, its queues do nothing any more by the time that
+//!   another process holds the folder ([`crate::Disk::lock`]); the disk makes the other process
+//!   wait for that. Of the writes in flight any set of sectors is written, as in IO-QUEUE-2. A lock
+//!   that is dropped before a queue that wrote into its folder becomes free when that queue is
+//!   dropped.
 //!
-//! - **A9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it knows of
-//!   one. A caller that calls it until it returns none, whenever the queue's descriptor
+//! - **IO-QUEUE-9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it
+//!   knows of one. A caller that calls it until it returns none, whenever the queue's descriptor
 //!   ([`IoQueue::descriptor`]) has become readable and after each submission, receives all
 //!   operations.
-//! - **A10.** A queue that gathers ([`IoQueue::gather`]) may hold back submitted operations, and
-//!   the next steps of others, until [`IoQueue::submit`] or [`IoQueue::wait`]; its caller must call
-//!   one of them. Once `submit` has returned `true`, nothing is held back.
+//! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back submitted
+//!   operations, and the next steps of others, until [`IoQueue::submit`] or [`IoQueue::wait`]; its
+//!   caller must call one of them. Once `submit` has returned `true`, nothing is held back.
 //!
 //! The caller's part: files belong to the queue's disk; no operation is empty; a write begins at a
 //! multiple of [`ALIGN`], and its length is a multiple of it ([`AlignedBuffer::pad`]); nothing is
@@ -225,7 +226,7 @@ pub trait IoQueue: Send {
     fn write(&mut self, tag: u64, file: &Arc<dyn File>, offset: u64, buffer: AlignedBuffer);
 
     /// Sets whether later operations may be held back until [`IoQueue::submit`], to be submitted
-    /// together (A10).
+    /// together (IO-QUEUE-10).
     fn gather(&mut self, gathers: bool) {
         let _ = gathers;
     }
@@ -237,7 +238,7 @@ pub trait IoQueue: Send {
     }
 
     /// Whether [`IoQueue::submit`] would have something to submit: operations held back, or further
-    /// steps that [`IoQueue::try_wait`] has prepared (A10).
+    /// steps that [`IoQueue::try_wait`] has prepared (IO-QUEUE-10).
     fn keeps(&mut self) -> bool {
         false
     }
@@ -245,11 +246,12 @@ pub trait IoQueue: Send {
     /// Waits for any operation to complete; `None` if none is in flight.
     fn wait(&mut self) -> Option<Completion>;
 
-    /// A completed operation, if there is one now (A9).
+    /// A completed operation, if there is one now (IO-QUEUE-9).
     fn try_wait(&mut self) -> Option<Completion>;
 
-    /// A descriptor that becomes readable when an operation in flight completes, for `epoll` (A9);
-    /// `None` if the queue has none. The caller owns it, and it may outlive the queue.
+    /// A descriptor that becomes readable when an operation in flight completes, for `epoll`
+    /// (IO-QUEUE-9); `None` if the queue has none. The caller owns it, and it may outlive the
+    /// queue.
     fn descriptor(&self) -> Option<OwnedFd>;
 
     /// The most operations in flight at once.

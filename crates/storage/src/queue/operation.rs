@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a3_short_transfers_are_carried_on_to_the_end() {
+    fn io_queue_3_short_transfers_are_carried_on_to_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let bytes: Vec<u8> = (0..4 * ALIGN).map(|at| (at / 7) as u8).collect();
         for cache in [Cache::Through, Cache::Bypass] {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a7_a_file_system_may_refuse_to_go_past_the_cache() {
+    fn io_queue_7_a_file_system_may_refuse_to_go_past_the_cache() {
         let dir = tempfile::tempdir().unwrap();
         let file = file(&dir.path().join("f"), &[]);
         let refused = |mut operation: Operation| {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(run(read, usize::MAX).buffer[..], [3; 8192]);
         let read = read_now_past(file, 5, 5000, AlignedBuffer::with_capacity(0));
         read.outcome.unwrap();
-        assert_eq!(read.buffer[..], [3; 5000], "K9: who waits is served, too");
+        assert_eq!(read.buffer[..], [3; 5000], "DISK-9: who waits is served, too");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! once.
 //!
 //! When a process is killed the system continues the I/O that its rings have in flight, and nothing
-//! waits for that. A8 holds because a ring has the locks of the folders that it writes into among
-//! its registered files: the system closes those after the last operation.
+//! waits for that. IO-QUEUE-8 holds because a ring has the locks of the folders that it writes into
+//! among its registered files: the system closes those after the last operation.
 #![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
 
 use std::fs;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a5_operations_do_not_wait_for_one_another() {
+    fn io_queue_5_operations_do_not_wait_for_one_another() {
         if !Means::Ring.is_there() {
             return;
         }
@@ -233,7 +233,7 @@ mod tests {
         }
     }
     #[test]
-    fn a8_a_folder_is_locked_as_long_as_a_ring_writes_into_it() {
+    fn io_queue_8_a_folder_is_locked_as_long_as_a_ring_writes_into_it() {
         if !Means::Ring.is_there() {
             return;
         }

@@ -89,7 +89,7 @@ fn content(file: &dyn File) -> Vec<u8> {
 }
 
 #[test]
-fn a9_who_is_told_when_to_look_waits_for_nothing_and_misses_nothing() {
+fn io_queue_9_who_is_told_when_to_look_waits_for_nothing_and_misses_nothing() {
     everywhere(|place| {
         let bytes: Vec<u8> = (0..40 * PAGE).map(|at| (at / 512) as u8).collect();
         let file = place.file("f", &bytes);
@@ -127,7 +127,7 @@ fn a9_who_is_told_when_to_look_waits_for_nothing_and_misses_nothing() {
 }
 
 #[test]
-fn a10_what_is_gathered_comes_back_once_it_was_handed_over() {
+fn io_queue_10_what_is_gathered_comes_back_once_it_was_handed_over() {
     everywhere(|place| {
         let bytes: Vec<u8> = (0..8 * PAGE).map(|at| (at / 512) as u8).collect();
         let file = place.file("f", &bytes);
@@ -164,7 +164,7 @@ fn a10_what_is_gathered_comes_back_once_it_was_handed_over() {
 }
 
 #[test]
-fn a1_each_operation_comes_back_once_with_its_tag_and_its_buffer() {
+fn io_queue_1_each_operation_comes_back_once_with_its_tag_and_its_buffer() {
     everywhere(|place| {
         let mut queue = place.queue(3);
         assert!(queue.is_idle() && queue.wait().is_none());
@@ -189,7 +189,7 @@ fn a1_each_operation_comes_back_once_with_its_tag_and_its_buffer() {
 }
 
 #[test]
-fn a3_a_read_may_begin_and_end_anywhere_in_its_file() {
+fn io_queue_3_a_read_may_begin_and_end_anywhere_in_its_file() {
     everywhere(|place| {
         let mut rng = Rng::new(3);
         let mut bytes = vec![0; 3 * ALIGN + 1234];
@@ -210,7 +210,7 @@ fn a3_a_read_may_begin_and_end_anywhere_in_its_file() {
 }
 
 #[test]
-fn a3_what_was_read_can_be_written_as_it_is() {
+fn io_queue_3_what_was_read_can_be_written_as_it_is() {
     everywhere(|place| {
         let file = place.file("f", &[[1; ALIGN], [2; ALIGN], [3; ALIGN]].concat());
         let mut queue = place.queue(1);
@@ -224,7 +224,7 @@ fn a3_what_was_read_can_be_written_as_it_is() {
 }
 
 #[test]
-fn a3_a_read_beyond_the_end_fails_and_a_write_makes_the_file_longer() {
+fn io_queue_3_a_read_beyond_the_end_fails_and_a_write_makes_the_file_longer() {
     everywhere(|place| {
         let file = place.file("f", &[1; 100]);
         let mut queue = place.queue(4);
@@ -244,7 +244,7 @@ fn a3_a_read_beyond_the_end_fails_and_a_write_makes_the_file_longer() {
 }
 
 #[test]
-fn a4_a_failure_is_of_one_operation() {
+fn io_queue_4_a_failure_is_of_one_operation() {
     everywhere(|place| {
         let file = place.file("f", &[1; 2 * ALIGN]);
         let reader = place.disk.open(&place.dir.join("f"), OpenMode::Read).unwrap();
@@ -266,7 +266,7 @@ fn a4_a_failure_is_of_one_operation() {
 }
 
 #[test]
-fn a4_a_full_device_is_told_apart() {
+fn io_queue_4_a_full_device_is_told_apart() {
     for means in Means::ALL.into_iter().filter(|means| means.is_there()) {
         for cache in [Cache::Through, Cache::Bypass] {
             let mut queue = RealDisk.queue_by(QueueSettings { depth: 2, cache }, means).unwrap();
@@ -278,7 +278,7 @@ fn a4_a_full_device_is_told_apart() {
 }
 
 #[test]
-fn a6_what_is_in_flight_keeps_its_file_open_and_a_drop_waits_for_it() {
+fn io_queue_6_what_is_in_flight_keeps_its_file_open_and_a_drop_waits_for_it() {
     everywhere(|place| {
         let path = place.dir.join("f");
         let file = place.file("f", &[1; ALIGN]);
@@ -425,7 +425,7 @@ fn random_operations(place: &Place<'_>, seed: u64, operations: u64) {
 }
 
 #[test]
-fn a7_random_operations_beside_plain_ones_do_as_a_model_says() {
+fn io_queue_7_random_operations_beside_plain_ones_do_as_a_model_says() {
     everywhere(|place| {
         for seed in 0..4 {
             random_operations(place, seed, 2500);

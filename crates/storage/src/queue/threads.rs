@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a5_jobs_run_beside_each_other() {
+    fn io_queue_5_jobs_run_beside_each_other() {
         for (depth, beside) in [(2, 2), (3, 3), (100, THREADS_MAX)] {
             let mut threads = Threads::new(depth).unwrap();
             let barrier = Arc::new(Barrier::new(beside));

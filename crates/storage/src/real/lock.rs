@@ -4,7 +4,7 @@
 //! process, or one of its rings (`queue::ring`). When a process is killed, the system continues the
 //! I/O that its rings have in flight, and closes a ring only when all of that is done. So a ring
 //! that writes into a folder has the folder's lock among its files, and the next holder of the lock
-//! meets no writes of the previous one (A8).
+//! meets no writes of the previous one (IO-QUEUE-8).
 //!
 //! Therefore a process's lock may outlast it for a moment. The lock file names the process, and a
 //! process that finds a folder locked by one that has ended waits for the system.

@@ -1,5 +1,5 @@
-//! What a test has happen beside an operation: syncs or reads that are held up, and something that
-//! is done right after a write.
+//! Events that a test injects beside operations: it holds up syncs or reads, or runs a hook right
+//! after a write.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use spillway_base::lock::{Condvar, Mutex};
 
 use super::SimDisk;
 
-/// What is done once, right after the next write to a file of some kind.
+/// A hook that runs once, right after the next write to a file with some extension.
 #[derive(Clone)]
 pub(super) struct AfterWrite {
     pub(super) extension: &'static str,
@@ -46,7 +46,7 @@ impl Hold {
     }
 }
 
-/// What is held up.
+/// The kind of operation that is held up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     Syncs,

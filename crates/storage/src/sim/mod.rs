@@ -3,13 +3,13 @@
 //! # The fault model
 //!
 //! - **Kill.** The process ends ([`SimDisk::kill`]). Its handles are dead and its locks are free;
-//!   what it wrote stays readable, synced or not (K1).
+//!   what it wrote stays readable, synced or not (DISK-1).
 //! - **Crash.** The machine stops ([`SimDisk::crash`]). Of every file, the content at its last sync
 //!   is kept; of what was written since, each 512-byte sector is kept or lost by a seeded choice,
 //!   alone. Of a length grown since the last sync, all, none or a part is kept; a cut is kept or
 //!   undone. Of the creations, renames and removals in a folder since its last sync, a seeded
-//!   choice keeps the earliest few, for each folder by itself (K3, K4). Handles opened before are
-//!   dead. Until [`SimDisk::restart`] every operation fails.
+//!   choice keeps the earliest few, for each folder by itself (DISK-3, DISK-4). Handles opened
+//!   before are dead. Until [`SimDisk::restart`] every operation fails.
 //! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order
 //!   issued. Any number can be made to fail: with an I/O error before anything happened, with an
 //!   I/O error after half of a write, with a full disk, or with a crash. `write_and_sync` is two
@@ -17,20 +17,20 @@
 //! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as
 //!   clean from then on: a later sync that succeeds does not bring the rest to the platter, as on
 //!   Linux. A seeded choice of their pages leaves the cache, and is read from the platter; the
-//!   others stay readable. The failure is told once, to the one caller whose sync met it,
-//!   whoever wrote what was lost; those who sync the file after it succeed (K5).
+//!   others stay readable. Only the call whose sync met the failure reports it,
+//!   whichever thread wrote the lost bytes; later syncs of the file succeed (DISK-5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
 //! - **In flight.** An operation of a queue ([`crate::queue`]) happens at some time between its
 //!   submission and its return, by a seeded choice, whatever was submitted before it; it happens at
 //!   once, and is given back in any order. A write is numbered when it is submitted, and meets then
 //!   what was planned for its number: a crash stops the machine before this write and with all
-//!   others in flight. A failure is told when the write is given back, and a full disk is met when
-//!   it happens. At a crash or a kill each write in flight has happened, has not, or a seeded
-//!   choice of its sectors has, with the length that they need; at a crash those are then writes
-//!   that were not synced. Their queues give them back with an error.
+//!   others in flight. The queue reports a failure when it gives the write back, and a full disk is
+//!   met when the write happens. At a crash or a kill each write in flight has happened, has not,
+//!   or a seeded choice of its sectors has, with the length that they need; at a crash those are
+//!   then writes that were not synced. Their queues give them back with an error.
 //! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
-//!   long as a test likes. None is served without its device (K8).
+//!   long as a test likes. None is served without its device (DISK-8).
 //!
 //! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
 //! failed sync, and a loss of space that was allocated without a sync.
@@ -187,7 +187,7 @@ impl SimDisk {
     }
 
     /// Has the device do only a part of this many of the reads that queues give back next which
-    /// gather: these keep the rest, to be handed over as anything they are given (A10).
+    /// gather: these keep the rest, to be handed over as anything they are given (IO-QUEUE-10).
     pub fn part_reads(&self, count: usize) {
         self.0.lock().partial_reads = count;
     }

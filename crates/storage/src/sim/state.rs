@@ -54,7 +54,7 @@ pub(super) struct State {
     /// Changes since the last sync of each folder, in order.
     names_pending: BTreeMap<PathBuf, Vec<NameChange>>,
     pub(super) folders: BTreeSet<PathBuf>,
-    /// Open handles of each file, which keep it when its name goes (K7).
+    /// Open handles of each file, which keep it when its name goes (DISK-7).
     handles: BTreeMap<u64, u64>,
     pub(super) locked: BTreeSet<PathBuf>,
     pub(super) operations: u64,
@@ -285,7 +285,7 @@ impl State {
         }
     }
 
-    /// What is to be done after a write to the file of this name.
+    /// Takes the hook that is to run after a write to the file of this name.
     pub(super) fn take_hook(&mut self, path: &Path) -> Option<Box<dyn FnOnce() + Send>> {
         let of_this = |after: &mut AfterWrite| {
             path.extension().is_some_and(|extension| extension == after.extension)
@@ -317,7 +317,7 @@ impl State {
         self.names_pending.entry(change.folder()).or_default().push(change);
     }
 
-    /// Each folder has a journal of its names: what is durable is a prefix of it (K4).
+    /// Each folder has a journal of its names: what is durable is a prefix of it (DISK-4).
     pub(super) fn sync_names(&mut self, dir: &Path) {
         let Some(changes) = self.names_pending.remove(dir) else { return };
         changes.iter().for_each(|change| change.apply(&mut self.names_durable));

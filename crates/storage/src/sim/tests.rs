@@ -23,7 +23,7 @@ fn create(disk: &SimDisk, path: &str, bytes: &[u8]) -> Arc<dyn File> {
 }
 
 #[test]
-fn k2_what_is_synced_survives_every_crash() {
+fn disk_2_what_is_synced_survives_every_crash() {
     for seed in 0..50 {
         let disk = disk(seed);
         let file = create(&disk, "/d/f", &[1; 5000]);
@@ -38,7 +38,7 @@ fn k2_what_is_synced_survives_every_crash() {
 }
 
 #[test]
-fn k3_unsynced_sectors_survive_alone_and_whole() {
+fn disk_3_unsynced_sectors_survive_alone_and_whole() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {
         let disk = disk(seed);
@@ -57,7 +57,7 @@ fn k3_unsynced_sectors_survive_alone_and_whole() {
 }
 
 #[test]
-fn k4_names_survive_as_a_prefix() {
+fn disk_4_names_survive_as_a_prefix() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..100 {
         let disk = disk(seed);
@@ -74,7 +74,7 @@ fn k4_names_survive_as_a_prefix() {
 }
 
 #[test]
-fn k4_names_of_each_folder_survive_by_themselves() {
+fn disk_4_names_of_each_folder_survive_by_themselves() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..100 {
         let disk = disk(seed);
@@ -96,7 +96,7 @@ fn k4_names_of_each_folder_survive_by_themselves() {
 }
 
 #[test]
-fn k6_a_full_disk_refuses_growth_only() {
+fn disk_6_a_full_disk_refuses_growth_only() {
     let disk = disk(1);
     disk.set_capacity(Some(8192));
     let file = create(&disk, "/d/f", &[1; 4096]);
@@ -135,7 +135,7 @@ fn a_fork_goes_its_own_way() {
 }
 
 #[test]
-fn k1_a_kill_takes_handles_and_locks_and_no_bytes() {
+fn disk_1_a_kill_takes_handles_and_locks_and_no_bytes() {
     let disk = disk(1);
     let file = create(&disk, "/d/f", &[1; 600]);
     let lock = disk.lock(Path::new("/d")).unwrap();
@@ -152,7 +152,7 @@ fn k1_a_kill_takes_handles_and_locks_and_no_bytes() {
 }
 
 #[test]
-fn k2_write_and_sync_keeps_its_own_bytes_and_no_others() {
+fn disk_2_write_and_sync_keeps_its_own_bytes_and_no_others() {
     let mut lost = false;
     for seed in 0..50 {
         let disk = disk(seed);
@@ -169,7 +169,7 @@ fn k2_write_and_sync_keeps_its_own_bytes_and_no_others() {
 }
 
 #[test]
-fn k3_a_length_grows_in_part_and_what_is_beyond_it_is_zero() {
+fn disk_3_a_length_grows_in_part_and_what_is_beyond_it_is_zero() {
     let mut lengths = BTreeSet::new();
     for seed in 0..100 {
         let disk = disk(seed);
@@ -191,7 +191,7 @@ fn k3_a_length_grows_in_part_and_what_is_beyond_it_is_zero() {
 }
 
 #[test]
-fn k5_a_failed_sync_keeps_some_sectors_and_hides_which() {
+fn disk_5_a_failed_sync_keeps_some_sectors_and_hides_which() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..60 {
         let disk = disk(seed);
@@ -217,7 +217,7 @@ fn k5_a_failed_sync_keeps_some_sectors_and_hides_which() {
 }
 
 #[test]
-fn k5_a_failed_sync_is_told_to_one_of_those_whose_writes_it_lost() {
+fn disk_5_a_failed_sync_is_told_to_one_of_those_whose_writes_it_lost() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..20 {
         let disk = disk(seed);
@@ -237,7 +237,7 @@ fn k5_a_failed_sync_is_told_to_one_of_those_whose_writes_it_lost() {
 }
 
 #[test]
-fn k5_writing_again_after_a_failed_sync_keeps_it() {
+fn disk_5_writing_again_after_a_failed_sync_keeps_it() {
     for seed in 0..20 {
         let disk = disk(seed);
         let file = create(&disk, "/d/f", &[1; 1024]);

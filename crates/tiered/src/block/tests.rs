@@ -294,7 +294,7 @@ fn a_part_answers_what_the_block_does_or_nothing() {
         }
         let first = (from == 0 && to > 0).then_some(Told::Nothing);
         assert_eq!(find(b"a", 3), first);
-        // Whatever the bytes are, they are survived.
+        // The search survives any bytes.
         for cut in 0..part.len() {
             let _ = search_part(&part[cut..], 3, true, b"k020", Csn(3));
         }

@@ -19,13 +19,14 @@
 //! which a binary search needs as well, and half a byte for the root.
 //!
 //! # Guarantees
-//! - **N1.** [`Nodes::seek`] answers how many keys are below the given key, for any key.
-//! - **N2.** All [`Way`]s give the same answer.
-//! - **N3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and move with their
-//!   bytes.
-//! - **N4.** The caller of [`Nodes::seek_told`] learns a leaf, or none. With a leaf, the leaf's
-//!   first key is below the given key, and no key behind the leaf is. With none, no key is below,
-//!   or all are.
+//! - **BLOCK-SEARCH-1.** [`Nodes::seek`] answers how many keys are below the given key, for any
+//!   key.
+//! - **BLOCK-SEARCH-2.** All [`Way`]s give the same answer.
+//! - **BLOCK-SEARCH-3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and move
+//!   with their bytes.
+//! - **BLOCK-SEARCH-4.** The caller of [`Nodes::seek_told`] learns a leaf, or none. With a leaf,
+//!   the leaf's first key is below the given key, and no key behind the leaf is. With none, no key
+//!   is below, or all are.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]
@@ -110,7 +111,11 @@ impl Nodes {
     /// # Panics
     /// When `bytes` are not [`bytes_of`] the number of keys.
     pub(crate) fn fill(&self, bytes: &mut [u8], head_of: impl Fn(u32, u32) -> u32) {
-        assert_eq!(bytes.len(), bytes_of(self.len()), "nodes have their own length (N3)");
+        assert_eq!(
+            bytes.len(),
+            bytes_of(self.len()),
+            "nodes have their own length (BLOCK-SEARCH-3)"
+        );
         let (root, leaves) = bytes.split_at_mut(self.leaves as usize);
         // The largest there is fills up nodes that have fewer heads.
         root.fill(0xFF);
@@ -199,7 +204,7 @@ impl Nodes {
     }
 
     /// As [`Nodes::seek`]. The caller learns the leaf in which the search ends before the leaf is
-    /// read (N4).
+    /// read (BLOCK-SEARCH-4).
     #[inline]
     pub(crate) fn seek_told<'k>(
         &self,
@@ -238,7 +243,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for Search<'_, F, T
         (self.tell_leaf)(leaf);
         let first = leaf * LEAF_HEADS;
         let at = self.nodes.leaves as usize + leaf * LEAF_BYTES;
-        let heads = self.bytes[at..].first_chunk().expect("a leaf lies inside its nodes (N3)");
+        let heads =
+            self.bytes[at..].first_chunk().expect("a leaf lies inside its nodes (BLOCK-SEARCH-3)");
         let (below, upto) = lanes.of_leaf(heads, head);
         let known = (self.nodes.len() - first).min(LEAF_HEADS);
         let (below, upto) = (below.min(known), upto.min(known));
@@ -301,7 +307,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> Search<'_, F, T> {
     /// Of the node that begins here.
     #[inline(always)]
     fn node(&self, lanes: impl Lanes, at: usize, head: u32) -> (usize, usize) {
-        let heads = self.bytes[at..].first_chunk().expect("a node lies inside its nodes (N3)");
+        let heads =
+            self.bytes[at..].first_chunk().expect("a node lies inside its nodes (BLOCK-SEARCH-3)");
         lanes.of_node(heads, head)
     }
 

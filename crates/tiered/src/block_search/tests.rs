@@ -50,7 +50,7 @@ fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
                 Some(leaf) => (leaf * LEAF_KEYS + 1..=(leaf + 1) * LEAF_KEYS).contains(&found),
                 None => found == 0 || found == keys.len(),
             };
-            assert!(is_told, "N4 {way:?}: {found} by {told:?}");
+            assert!(is_told, "BLOCK-SEARCH-4 {way:?}: {found} by {told:?}");
         }
     }
 }
@@ -59,7 +59,7 @@ fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
 const COUNTS: [usize; 19] =
     [1, 2, 7, 8, 9, 16, 63, 64, 127, 128, 129, 136, 1000, 1024, 1025, 1153, 2048, 2049, 2500];
 
-/// N1, N2.
+/// BLOCK-SEARCH-1, BLOCK-SEARCH-2.
 #[test]
 fn keys_are_found_in_every_way() {
     let mut rng = Rng::new(1);
@@ -92,8 +92,8 @@ fn keys_are_found_in_every_way() {
     }
 }
 
-/// N1: heads that are all alike, or the largest there are, and prefixes that are longer than what
-/// is kept of them.
+/// BLOCK-SEARCH-1: heads that are all alike, or the largest there are, and prefixes that are longer
+/// than what is kept of them.
 #[test]
 fn heads_that_say_nothing_are_told_apart_by_keys() {
     for count in COUNTS {

@@ -195,7 +195,7 @@ pub(crate) struct Sizes {
 pub(crate) enum Entrance {
     /// A reader missed it.
     Missed,
-    /// A flush or compaction wrote it (N8).
+    /// A flush or compaction wrote it (BLOCK-CACHE-8).
     Written,
 }
 
@@ -218,7 +218,7 @@ struct CacheState<H: Holder> {
     limbo: Limbo<EvictedEntry<H>>,
     /// Bytes of the entries in limbo.
     in_limbo: usize,
-    /// Of those, the bytes that are no longer charged (N4).
+    /// Of those, the bytes that are no longer charged (BLOCK-CACHE-4).
     forgiven: usize,
     /// The charge for the queue and the limbo.
     charge: Charge,
@@ -297,7 +297,7 @@ impl<H: Holder> Cache<H> {
         }
     }
 
-    /// Registers a reader: entries that it reaches stay until the pin is dropped (N1).
+    /// Registers a reader: entries that it reaches stay until the pin is dropped (BLOCK-CACHE-1).
     #[inline]
     pub(crate) fn pin(&self) -> Pin<'_> {
         self.epochs.pin()
@@ -310,7 +310,7 @@ impl<H: Holder> Cache<H> {
         guard
     }
 
-    /// The capacity now (N3), where `charged` bytes are charged for the cache itself.
+    /// The capacity now (BLOCK-CACHE-3), where `charged` bytes are charged for the cache itself.
     fn capacity(&self, charged: usize) -> usize {
         let budget = &self.budget;
         // Other caches count as other uses. The memory that evicted blocks were in does not: the
@@ -364,7 +364,7 @@ impl<H: Holder> Cache<H> {
 
     /// Inserts a block that a reader missed. Returns the cached block, which another thread may
     /// have inserted first, or this one if it is not cached: it is too large, or the table has left
-    /// (N5).
+    /// (BLOCK-CACHE-5).
     pub(crate) fn insert(
         &self,
         table: &Kept<Table<H>>,
@@ -458,7 +458,7 @@ impl<H: Holder> Cache<H> {
     }
 
     /// Evicts this many bytes, as far as there are as many above the floor, and waits a moment for
-    /// readers of evicted entries (N4).
+    /// readers of evicted entries (BLOCK-CACHE-4).
     pub(crate) fn give_way(&self, bytes: usize) {
         let floor = self.settings.bytes_min;
         let in_limbo = self.limbo_bytes.load(Ordering::Relaxed);
@@ -575,7 +575,7 @@ impl<H: Holder> Cache<H> {
         state.limbo.put(EvictedEntry::Block(block, bytes));
     }
 
-    /// Removes a holder's table with its blocks (N5).
+    /// Removes a holder's table with its blocks (BLOCK-CACHE-5).
     fn unseat(&self, state: &mut CacheState<H>, holder: &H) {
         let Some(unlinked) = holder.seat().table.take() else { return };
         let table = unlinked.get();
@@ -696,7 +696,7 @@ fn judge<H: Holder>(
                 Queue::Main | Queue::Tables => pointer.unmark(),
             }
         }
-        // N6.
+        // BLOCK-CACHE-6.
         Item::Table { blocks: 1.., .. } if !tables_over => true,
         Item::Table { holder, .. } => match holder.upgrade() {
             // Its extent is ending, which removes it.

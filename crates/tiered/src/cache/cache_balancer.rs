@@ -12,22 +12,23 @@
 //!
 //! # Guarantees
 //!
-//! - **O1 (to where it is worth more).** The share of rows rises while their ghost miss cost is
-//!   higher than that of blocks and tables, and falls while it is lower. Both costs are bytes that
-//!   were read: a row whose block was in memory costs nothing.
-//! - **O2 (steady).** Nothing moves while both costs are about equal, nor before much has been read
-//!   since the last move. Steps are small, and grow only while they all go to the same side.
-//! - **O3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **O4 (within the budget).** A move changes only limits. Rows past the limit leave, some with
-//!   each block that is read, and blocks take their memory. Blocks give way to rows as rows enter
-//!   (J6, N3). Memory that no cache uses is left to rows past their share, up to the maximum (O3),
-//!   until blocks need it: while all blocks are in memory, nothing is read that would move the
-//!   share.
-//! - **O5 (hits cost nothing).** Hits are not counted. Evictions and misses are, those of rows in a
-//!   sample of the buckets.
-//! - **O6 (rests).** While the row cache considers only a sample of the rows (J7), nothing moves,
-//!   and the sample has its part of the initial share. So whether the sample finds rows does not
-//!   depend on an earlier share.
+//! - **BALANCER-1 (to where it is worth more).** The share of rows rises while their ghost miss
+//!   cost is higher than that of blocks and tables, and falls while it is lower. Both costs are
+//!   bytes that were read: a row whose block was in memory costs nothing.
+//! - **BALANCER-2 (steady).** Nothing moves while both costs are about equal, nor before much has
+//!   been read since the last move. Steps are small, and grow only while they all go to the same
+//!   side.
+//! - **BALANCER-3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
+//! - **BALANCER-4 (within the budget).** A move changes only limits. Rows past the limit leave,
+//!   some with each block that is read, and blocks take their memory. Blocks give way to rows as
+//!   rows enter (ROW-CACHE-6, BLOCK-CACHE-3). Memory that no cache uses is left to rows past their
+//!   share, up to the maximum (BALANCER-3), until blocks need it: while all blocks are in memory,
+//!   nothing is read that would move the share.
+//! - **BALANCER-5 (hits cost nothing).** Hits are not counted. Evictions and misses are, those of
+//!   rows in a sample of the buckets.
+//! - **BALANCER-6 (rests).** While the row cache considers only a sample of the rows (ROW-CACHE-7),
+//!   nothing moves, and the sample has its part of the initial share. So whether the sample finds
+//!   rows does not depend on an earlier share.
 //!
 //! Rejected: hill climbing, as in Caffeine, which moves the share and compares the bytes that are
 //! read. These bytes change from compaction to compaction by more than one step changes them.
@@ -71,7 +72,8 @@ impl Scale {
         Scale { share, step: 0.0, rows: 0.0, blocks: 0.0 }
     }
 
-    /// Takes in what either side regrets since the last time, and moves the share (O1 to O3).
+    /// Takes in what either side regrets since the last time, and moves the share (BALANCER-1 to
+    /// BALANCER-3).
     fn weigh(&mut self, rows: u64, blocks: u64) {
         self.rows = self.rows * REMEMBERED + rows as f64;
         self.blocks = self.blocks * REMEMBERED + blocks as f64;
@@ -146,7 +148,7 @@ impl CacheBalancer {
     }
 
     /// Moves the share by what either side regrets since the begin; where it `rests`, that is only
-    /// taken note of (O6).
+    /// taken note of (BALANCER-6).
     pub(super) fn weigh(&self, now: GhostMissCosts, rests: bool) {
         let Some(mut scale) = self.scale.try_lock() else { return };
         let (scale, before) = &mut *scale;
@@ -182,9 +184,10 @@ mod tests {
         (0..rounds).map(weigh).collect()
     }
 
-    /// O1: both sides gain less by each byte the more they have, as Zipf's distributions do.
+    /// BALANCER-1: both sides gain less by each byte the more they have, as Zipf's distributions
+    /// do.
     #[test]
-    fn o1_the_share_goes_to_where_both_regret_alike() {
+    fn balancer_1_the_share_goes_to_where_both_regret_alike() {
         for best in [0.05, 0.2, 0.4] {
             for begin in [0.02, 0.25, 0.5] {
                 let mut scale = Scale::new(begin);
@@ -196,9 +199,9 @@ mod tests {
         }
     }
 
-    /// O2: with noise, and where both regret alike.
+    /// BALANCER-2: with noise, and where both regret alike.
     #[test]
-    fn o2_it_stays_where_both_regret_alike() {
+    fn balancer_2_it_stays_where_both_regret_alike() {
         let mut scale = Scale::new(0.25);
         let shares = shares(&mut scale, 1000, |_| [1e6, 1e6]);
         assert!(shares.iter().all(|share| *share == 0.25), "{shares:?}");
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn o3_it_has_bounds() {
+    fn balancer_3_it_has_bounds() {
         let mut scale = Scale::new(0.25);
         (0..100).for_each(|_| scale.weigh(100, 0));
         assert!((scale.share - SHARE_MOST).abs() < 1e-9);
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn o2_it_is_weighed_when_much_was_read() {
+    fn balancer_2_it_is_weighed_when_much_was_read() {
         let balance = CacheBalancer::new(0.25, true);
         let due = [0, 1, 249, 250, 251, 600].map(|read| balance.is_due(read, 1000));
         assert_eq!(due, [true, false, false, true, false, true]);
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn o6_it_rests() {
+    fn balancer_6_it_rests() {
         let balance = CacheBalancer::new(0.25, true);
         let regrets = |rows, others| GhostMissCosts { rows, others };
         balance.weigh(regrets(0, 1 << 20), true);

@@ -1,7 +1,7 @@
 //! Readers beside what takes away what they read, in every order of their steps and with every
 //! value that a load may give.
 
-#![allow(unsafe_code)] // What is read is a loom cell.
+#![allow(unsafe_code)] // The tests read loom cells.
 
 mod pages;
 
@@ -94,9 +94,9 @@ fn bring(shelf: &Shelf, stripe: usize, index: u32) {
     shelf.cache.release_now();
 }
 
-/// N1: a reader, while its block gives way to another, which comes in.
+/// BLOCK-CACHE-1: a reader, while the cache evicts its block and inserts another.
 #[test]
-fn loom_n1_a_reader_in_a_block_that_is_evicted() {
+fn loom_block_cache_1_a_reader_in_a_block_that_is_evicted() {
     model(3, || {
         let shelf = shelf();
         let of_reader = shelf.clone();
@@ -115,9 +115,10 @@ fn loom_n1_a_reader_in_a_block_that_is_evicted() {
     });
 }
 
-/// N1, N3: two who each evict for what they bring, while a third reads what gives way.
+/// BLOCK-CACHE-1, BLOCK-CACHE-3: two threads evict, each for the block that it inserts, while a
+/// third reads an evicted block.
 #[test]
-fn loom_n1_evictions_that_contend() {
+fn loom_block_cache_1_evictions_that_contend() {
     model(3, || {
         let shelf = shelf_of(3);
         let of_other = shelf.clone();
@@ -138,10 +139,10 @@ fn loom_n1_evictions_that_contend() {
     });
 }
 
-/// N1: two who missed the same block bring it, and a third reads it: one of the two is kept, and
-/// charged.
+/// BLOCK-CACHE-1: two who missed the same block bring it, and a third reads it: one of the two is
+/// kept, and charged.
 #[test]
-fn loom_n1_a_block_that_two_bring() {
+fn loom_block_cache_1_a_block_that_two_bring() {
     model(3, || {
         let shelf = shelf();
         let of_other = shelf.clone();
@@ -163,9 +164,9 @@ fn loom_n1_a_block_that_two_bring() {
     });
 }
 
-/// N1: one who takes a reference reads on after everything is gone.
+/// BLOCK-CACHE-1: one who takes a reference reads on after everything is gone.
 #[test]
-fn loom_n1_a_reference_outlives_the_extent() {
+fn loom_block_cache_1_a_reference_outlives_the_extent() {
     model(3, || {
         let shelf = shelf();
         let of_reader = shelf.clone();
@@ -185,9 +186,9 @@ fn loom_n1_a_reference_outlives_the_extent() {
     });
 }
 
-/// N5: a block comes from the device while its extent ends.
+/// BLOCK-CACHE-5: a block comes from the device while its extent ends.
 #[test]
-fn loom_n5_a_block_that_comes_too_late() {
+fn loom_block_cache_5_a_block_that_comes_too_late() {
     model(3, || {
         let shelf = shelf();
         let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(0)).unwrap();
@@ -203,10 +204,10 @@ fn loom_n5_a_block_that_comes_too_late() {
     });
 }
 
-/// N1: an extent comes to be elsewhere, while one reads it where it was and what is in memory of it
-/// gives way. All of it is released once.
+/// BLOCK-CACHE-1: an extent moves to another place, while a thread reads it at its old place and
+/// the cache evicts its table and blocks. All of them are released once.
 #[test]
-fn loom_n1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
+fn loom_block_cache_1_a_table_that_is_handed_over_beside_a_reader_and_an_eviction() {
     model(3, || {
         let shelf = shelf();
         let moved = Arc::new(Extent(Seat::of(Some(&shelf.cache))));
@@ -251,7 +252,7 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
 /// EPOCH-1: a reader comes again while what it found the first time is waited for, and uses the
 /// other count: that is waited for as well.
 #[test]
-fn loom_x1_a_reader_that_comes_by_both_counts() {
+fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
     // The two take turns.
     model(5, || {
         let (pointer, epochs) = (TaggedPtr::default(), Epochs::default());

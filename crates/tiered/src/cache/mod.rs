@@ -6,30 +6,30 @@
 //!
 //! # Guarantees
 //!
-//! - **N1 (safe reads).** What a reader reached with a pin stays in memory, unchanged, until the
-//!   pin is dropped, whatever is evicted or forgotten meanwhile. What it holds a reference of stays
-//!   until the reference is dropped.
-//! - **N2 (a hit takes no lock and no reference count).** A hit loads a pointer, and at most sets a
-//!   mark in the same word. A pin changes one word, which few other threads use, when it begins and
-//!   when it ends.
-//! - **N3 (one capacity).** Tables and blocks share what the budget leaves: its limit, less a
-//!   headroom, less all other uses, except for the memory that evicted blocks were in
+//! - **BLOCK-CACHE-1 (safe reads).** What a reader reached with a pin stays in memory, unchanged,
+//!   until the pin is dropped, whatever is evicted or forgotten meanwhile. What it holds a
+//!   reference of stays until the reference is dropped.
+//! - **BLOCK-CACHE-2 (a hit takes no lock and no reference count).** A hit loads a pointer, and at
+//!   most sets a mark in the same word. A pin changes one word, which few other threads use, when
+//!   it begins and when it ends.
+//! - **BLOCK-CACHE-3 (one capacity).** Tables and blocks share what the budget leaves: its limit,
+//!   less a headroom, less all other uses, except for the memory that evicted blocks were in
 //!   ([`spillway_base::budget::Use::FreePages`]), which serves the next blocks. The capacity is at
 //!   least the floor and at most the ceiling of the settings. The cache exceeds it only by what is
 //!   being inserted.
-//! - **N4 (makes room).** When other uses need memory (Y1, Y2), the cache evicts as much as they
-//!   need, above the floor. The memory is off the budget when the call returns. The call waits a
-//!   moment for readers of evicted entries. A reader that the system has interrupted there may keep
-//!   at most an eighth of the budget that is no longer charged.
-//! - **N5 (no orphans).** A block is in memory only while its table is. An evicted table takes its
-//!   blocks along. The table and blocks of an extent leave with its last handle, and nothing is
-//!   inserted for the extent afterwards.
-//! - **N6 (tables stay longer).** A table is evicted before its blocks only if tables hold more
-//!   than their share.
-//! - **N7 (charged until freed).** Cached entries, and evicted entries that a reader may still see,
-//!   are charged to the budget, except for N4.
-//! - **N8 (written tables).** A table that a flush or compaction inserts is neither a hit nor a
-//!   miss, replaces nothing, and is held within the same capacity (N3).
+//! - **BLOCK-CACHE-4 (makes room).** When other uses need memory (BUDGET-1, BUDGET-2), the cache
+//!   evicts as much as they need, above the floor. The memory is off the budget when the call
+//!   returns. The call waits a moment for readers of evicted entries. A reader that the system has
+//!   interrupted there may keep at most an eighth of the budget that is no longer charged.
+//! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. An evicted table
+//!   takes its blocks along. The table and blocks of an extent leave with its last handle, and
+//!   nothing is inserted for the extent afterwards.
+//! - **BLOCK-CACHE-6 (tables stay longer).** A table is evicted before its blocks only if tables
+//!   hold more than their share.
+//! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
+//!   still see, are charged to the budget, except for BLOCK-CACHE-4.
+//! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts is neither a
+//!   hit nor a miss, replaces nothing, and is held within the same capacity (BLOCK-CACHE-3).
 //!
 //! # Parts
 //!

@@ -129,7 +129,7 @@ impl Shelf {
 /// What left the cache is released some together: what waits for others is not left behind with the
 /// cache.
 #[test]
-fn n7_nothing_stays_in_memory_when_the_cache_is_dropped() {
+fn block_cache_7_nothing_stays_in_memory_when_the_cache_is_dropped() {
     let shelf = Shelf::of(1 << 20);
     let alive = shelf.alive.clone();
     let extent = shelf.extent(1);
@@ -141,7 +141,7 @@ fn n7_nothing_stays_in_memory_when_the_cache_is_dropped() {
 }
 
 #[test]
-fn n1_what_was_reached_stays_until_the_pin_is_dropped() {
+fn block_cache_1_what_was_reached_stays_until_the_pin_is_dropped() {
     let shelf = Shelf::of(1 << 20);
     let extent = shelf.extent(7);
     shelf.read(&extent, 3);
@@ -162,16 +162,16 @@ fn n1_what_was_reached_stays_until_the_pin_is_dropped() {
 
 #[test]
 #[should_panic(expected = "a pin is of the cache whose it keeps")]
-fn n1_a_pin_of_another_cache_is_none() {
+fn block_cache_1_a_pin_of_another_cache_is_none() {
     let (shelf, other) = (Shelf::of(1 << 20), Shelf::of(1 << 20));
     let extent = shelf.extent(1);
     let pin = other.cache.pin();
     extent.seat.table(&pin);
 }
 
-/// N3: what the budget leaves, from the floor up to the ceiling.
+/// BLOCK-CACHE-3: what the budget leaves, from the floor up to the ceiling.
 #[test]
-fn n3_one_capacity_follows_what_others_use() {
+fn block_cache_3_one_capacity_follows_what_others_use() {
     let budget = Budget::new(32 << 20);
     let settings = CacheSettings { bytes_min: 4 << 20, bytes_max: 24 << 20, finds_ghosts: false };
     let shelf = Shelf::with(settings, &budget);
@@ -198,11 +198,11 @@ fn n3_one_capacity_follows_what_others_use() {
     assert!(near(fill(), 24));
     drop(extents);
     shelf.cache.release_now();
-    assert_eq!(budget.used(), 0, "N5, N7");
+    assert_eq!(budget.used(), 0, "BLOCK-CACHE-5, BLOCK-CACHE-7");
 }
 
 #[test]
-fn n4_memory_is_there_for_others_when_they_are_told_so() {
+fn block_cache_4_memory_is_there_for_others_when_they_are_told_so() {
     let budget = Budget::new(32 << 20);
     let settings = CacheSettings { bytes_min: 2 << 20, bytes_max: usize::MAX, finds_ghosts: false };
     let shelf = Shelf::with(settings, &budget);
@@ -224,7 +224,7 @@ fn n4_memory_is_there_for_others_when_they_are_told_so() {
     assert!(budget.used() <= budget.limit());
     assert!(budget.try_charge(Use::Connections, 4 << 20).is_err(), "and no more");
     let (held, charged) = shelf.cache.held_and_charged();
-    assert!(held < 25 << 20 && charged > held, "N7: it is told to go, and charged");
+    assert!(held < 25 << 20 && charged > held, "BLOCK-CACHE-7: it is told to go, and charged");
     assert!(held > 20 << 20, "and only as much as was asked for");
     drop((pin, part));
     let all = budget.try_charge(Use::Connections, 30 << 20).unwrap();
@@ -235,7 +235,7 @@ fn n4_memory_is_there_for_others_when_they_are_told_so() {
 }
 
 #[test]
-fn n5_what_is_in_memory_of_an_extent_goes_with_it() {
+fn block_cache_5_what_is_in_memory_of_an_extent_goes_with_it() {
     let shelf = Shelf::of(8 << 20);
     let extent = shelf.extent(1);
     (0..BLOCKS).for_each(|index| _ = shelf.read(&extent, index));
@@ -253,7 +253,7 @@ fn n5_what_is_in_memory_of_an_extent_goes_with_it() {
 
 /// A table that was written is no miss.
 #[test]
-fn n8_a_written_table_is_no_miss() {
+fn block_cache_8_a_written_table_is_no_miss() {
     let shelf = Shelf::of(8 << 20);
     let seat = |number, entrance| {
         let extent = shelf.extent(number);
@@ -270,7 +270,7 @@ fn n8_a_written_table_is_no_miss() {
     assert_eq!(shelf.table(&written).read(), 1, "what is there stays");
     assert_eq!(shelf.cache.hits_and_misses(), (0, 0));
     let (held, charged) = shelf.cache.held_and_charged();
-    assert_eq!(held, charged, "N7");
+    assert_eq!(held, charged, "BLOCK-CACHE-7");
     let _missed = seat(2, Entrance::Missed);
     assert_eq!(shelf.cache.read_and_ghost_missed().0, TABLE.saved as u64);
     // Written tables take no more than the capacity.
@@ -289,7 +289,7 @@ fn n8_a_written_table_is_no_miss() {
 }
 
 #[test]
-fn n5_a_moved_extent_keeps_what_is_in_memory() {
+fn block_cache_5_a_moved_extent_keeps_what_is_in_memory() {
     let shelf = Shelf::of(8 << 20);
     let (old, new) = (shelf.extent(1), shelf.extent(1));
     shelf.read(&old, 5);
@@ -301,9 +301,9 @@ fn n5_a_moved_extent_keeps_what_is_in_memory() {
     assert_eq!(shelf.alive(), 0);
 }
 
-/// N6: blocks of many extents, read at random, of which few fit: the way to them does.
+/// BLOCK-CACHE-6: blocks of many extents, read at random, of which few fit: the way to them does.
 #[test]
-fn n6_tables_stay_while_blocks_come_and_go() {
+fn block_cache_6_tables_stay_while_blocks_come_and_go() {
     let tables = 100;
     let shelf = Shelf::of(tables * (TABLE.held + (1 << 10)) * 2);
     let extents: Vec<_> = (0..tables).map(|number| shelf.extent(number)).collect();
@@ -320,9 +320,9 @@ fn n6_tables_stay_while_blocks_come_and_go() {
     assert!(shelf.cache.bytes().0 > 0);
 }
 
-/// N6: tables alone would fill the cache.
+/// BLOCK-CACHE-6: tables alone would fill the cache.
 #[test]
-fn n6_tables_leave_room_for_blocks() {
+fn block_cache_6_tables_leave_room_for_blocks() {
     let shelf = Shelf::of(1 << 20);
     let extents: Vec<_> = (0..500).map(|number| shelf.extent(number)).collect();
     for extent in &extents {
@@ -338,7 +338,7 @@ fn n6_tables_leave_room_for_blocks() {
     assert!(blocks >= 160 << 10, "{blocks}");
 }
 
-/// What is read often stays while a scan of ten times the capacity goes by.
+/// Blocks that are read often stay during a scan of ten times the capacity.
 #[test]
 fn a_scan_does_not_drive_out_what_is_read_often() {
     let shelf = Shelf::of(4 << 20);
@@ -356,7 +356,7 @@ fn a_scan_does_not_drive_out_what_is_read_often() {
     assert_eq!(read_hot(), 0);
 }
 
-/// What is too large is read, and not kept.
+/// A block that is too large is read, and not kept.
 #[test]
 fn something_larger_than_all_is_not_kept() {
     let shelf = Shelf::of(10 << 10);

@@ -6,16 +6,16 @@
 //! carried from one to another as they are.
 //!
 //! # Guarantees
-//! - **B1.** What [`Encoder::encode`] made is decoded to the same bytes, given the dictionary that
-//!   it was made with.
-//! - **B2.** Any bytes, with any coding and any dictionary, are decoded to something or are
+//! - **CODING-1.** What [`Encoder::encode`] made is decoded to the same bytes, given the dictionary
+//!   that it was made with.
+//! - **CODING-2.** Any bytes, with any coding and any dictionary, are decoded to something or are
 //!   [`spillway_base::ErrorKind::Corruption`]. Memory is asked for only once [`Coded::open`] has
 //!   found the length that the bytes claim to be within the bound of its caller, and nothing is
 //!   written past it.
-//! - **B3.** A coded body is smaller than the body by at least a sixteenth of it; a body that
+//! - **CODING-3.** A coded body is smaller than the body by at least a sixteenth of it; a body that
 //!   cannot be made so is stored.
-//! - **B4.** A body decoded with another dictionary than its own is `Corruption`: it carries a
-//!   number that comes from the bytes of its dictionary.
+//! - **CODING-4.** A body decoded with another dictionary than its own is `Corruption`: it carries
+//!   a number that comes from the bytes of its dictionary.
 //!
 //! # Format
 //! Little-endian. A stored body is the body. Others are data blocks:
@@ -156,7 +156,7 @@ const HEADER_BYTES: usize = 4;
 const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// The most bytes of a coded body for a body of this length; a longer one is stored uncompressed
-/// (B3).
+/// (CODING-3).
 fn coded_most(body: usize) -> usize {
     body - body.div_ceil(16)
 }

@@ -3,15 +3,17 @@
 //!
 //! # Guarantees
 //!
-//! - **G1.** What an extent says that it names has the dictionary of each of its blocks, those that
-//!   were carried into it undecoded included, and may have more.
-//! - **G2.** A manifest that tells of an extent which names a dictionary tells of that dictionary,
-//!   too, at every record's end: one that goes, goes with the writing of a whole manifest, which is
-//!   in force or is not. A compaction that codes by one which went meanwhile records it again.
-//! - **G3.** A table's newest dictionary stays, named or not, so that none of its numbers is used
-//!   twice.
-//! - **G4.** A dictionary that went from the manifest stays in memory until the database is closed:
-//!   who still reads extents that were replaced has it. A backup has those of its moment.
+//! - **DICTIONARY-1.** What an extent says that it names has the dictionary of each of its blocks,
+//!   those that were carried into it undecoded included, and may have more.
+//! - **DICTIONARY-2.** A manifest that tells of an extent which names a dictionary tells of that
+//!   dictionary, too, at every record's end: one that goes, goes with the writing of a whole
+//!   manifest, which is in force or is not. A compaction that codes by one which went meanwhile
+//!   records it again.
+//! - **DICTIONARY-3.** A table's newest dictionary stays, named or not, so that none of its numbers
+//!   is used twice.
+//! - **DICTIONARY-4.** A dictionary that went from the manifest stays in memory until the database
+//!   is closed: who still reads extents that were replaced has it. A backup has those of its
+//!   moment.
 
 use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Error, Result};

@@ -10,8 +10,8 @@ use spillway_base::lock::{Mutex, RwLock};
 
 use super::{Dictionary, DictionaryId};
 
-/// Dictionaries that a table may have in memory, where they stay until the next opening (G4 of
-/// `names`); what would have no room is as well coded by one of those.
+/// Dictionaries that a table may have in memory, where they stay until the next opening
+/// (DICTIONARY-4 of `names`); what would have no room is as well coded by one of those.
 const DICTIONARIES_MAX: usize = 64;
 
 /// The dictionaries of one table.

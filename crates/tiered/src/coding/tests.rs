@@ -92,7 +92,7 @@ fn decoded(
     Ok(body)
 }
 
-/// B1 and B3, of any size.
+/// CODING-1 and CODING-3, of any size.
 #[test]
 fn bodies_come_back_and_are_never_longer() {
     let mut rng = Rng::new(1);
@@ -125,7 +125,7 @@ fn bodies_come_back_and_are_never_longer() {
     }
 }
 
-/// B2: whatever changed, and wherever it was cut, it is decoded to something or is damage.
+/// CODING-2: whatever changed, and wherever it was cut, it is decoded to something or is damage.
 #[test]
 fn any_bytes_are_decoded_or_are_damage() {
     let mut rng = Rng::new(3);
@@ -168,7 +168,7 @@ fn any_bytes_are_decoded_or_are_damage() {
     assert!(sound > 100 && unsound > 2000, "{sound} sound, {unsound} unsound");
 }
 
-/// B2: a length is believed only within the bound.
+/// CODING-2: a length is believed only within the bound.
 #[test]
 fn a_length_past_the_bound_is_damage() {
     for coding in [Coding::Lz4, Coding::Zstd, Coding::ZstdDictionary] {
@@ -185,7 +185,7 @@ fn a_length_past_the_bound_is_damage() {
     assert!(Coding::of(4).is_err());
 }
 
-/// B4.
+/// CODING-4.
 #[test]
 fn another_dictionary_or_none_is_damage() {
     let (own, other) = (dictionary(1, 2), dictionary(1, 77));
@@ -247,7 +247,7 @@ fn a_dictionary_is_kept_for_what_it_spares() {
     assert!(!gains_enough(0, 0, false));
 }
 
-/// What is packed is unpacked to the same, and what is no block's body is not packed.
+/// Unpacking gives the bytes that were packed, and bytes that are no block's body are not packed.
 #[test]
 fn packing_is_undone_or_refused() {
     let mut rng = Rng::new(9);

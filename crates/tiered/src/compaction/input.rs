@@ -107,7 +107,7 @@ impl<'a> MergeInput<'a> {
     }
 
     /// The versions that the rule keeps of a memtable's keys in a range, in blocks that end at cuts
-    /// (W6).
+    /// (COMPACTION-6).
     pub(crate) fn of_memtable(
         memtable: &'a Memtable,
         range: KeyRange<'a>,

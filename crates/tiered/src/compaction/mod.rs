@@ -16,23 +16,23 @@
 //! are merged apart, and the other blocks pass (figure 8 of the paper is a test here).
 //!
 //! # What holds
-//! - **W1.** Every version of the sources that [`DropRule`] keeps is in the outputs once, and no
-//!   other version is. Its value is unchanged, or, where it was merged, as the table's owner
+//! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,
+//!   and no other version is. Its value is unchanged, or, where it was merged, as the table's owner
 //!   rewrites it (E11).
-//! - **W2.** The outputs are disjoint slices in key order. All versions of a key are in one of
-//!   them.
-//! - **W3.** What passes was clean: merging it alone would have dropped nothing, except for
-//!   versions that range tombstones hide and that some live snapshot still sees. Nothing that is
-//!   not clean passes.
-//! - **W4.** Blocks and extents do not crumble. A small block is merged with a neighbour. A slice
-//!   that this work cut is at least an eighth of an extent. An extent of which less than half is
-//!   used is not re-linked.
-//! - **W5.** A task is bounded: at most 256 KiB and one block of each source more, except for
-//!   versions of one key.
-//! - **W6.** A flush to Level0 cuts its output at both ends of key ranges that compactions avoid
-//!   because of damage ([`SplitPoints`]), however small the parts are. So the flushed rows beside
-//!   the damage are compacted as usual. Outputs of compactions need no such cut, because their
-//!   inputs hold no such keys.
+//! - **COMPACTION-2.** The outputs are disjoint slices in key order. All versions of a key are in
+//!   one of them.
+//! - **COMPACTION-3.** What passes was clean: merging it alone would have dropped nothing, except
+//!   for versions that range tombstones hide and that some live snapshot still sees. Nothing that
+//!   is not clean passes.
+//! - **COMPACTION-4.** Blocks and extents do not crumble. A small block is merged with a neighbour.
+//!   A slice that this work cut is at least an eighth of an extent. An extent of which less than
+//!   half is used is not re-linked.
+//! - **COMPACTION-5.** A task is bounded: at most 256 KiB and one block of each source more, except
+//!   for versions of one key.
+//! - **COMPACTION-6.** A flush to Level0 cuts its output at both ends of key ranges that
+//!   compactions avoid because of damage ([`SplitPoints`]), however small the parts are. So the
+//!   flushed rows beside the damage are compacted as usual. Outputs of compactions need no such
+//!   cut, because their inputs hold no such keys.
 //!
 //! # Parts
 //!

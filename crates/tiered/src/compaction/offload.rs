@@ -6,10 +6,11 @@
 //! on tables, extents or files, so they may run anywhere, in any order and number. The results are
 //! blocks as [`crate::block`] describes them.
 //!
-//! - **A1.** The result is a function of the task: its bytes equal those that [`Cpu`] makes of it.
-//! - **A2.** The results come back in the order of the tasks.
-//! - **A3.** An accelerator that fails returns an error and has no other effect. [`Cpu`] then does
-//!   the work.
+//! - **OFFLOAD-1.** The result is a function of the task: its bytes equal those that [`Cpu`] makes
+//!   of it.
+//! - **OFFLOAD-2.** The results come back in the order of the tasks.
+//! - **OFFLOAD-3.** An accelerator that fails returns an error and has no other effect. [`Cpu`]
+//!   then does the work.
 //!
 //! [`Checked`] runs two executors and compares their results, byte by byte. If one refuses several
 //! tasks together, it gets them again one by one, which shows the tasks that it does not do.
@@ -95,7 +96,7 @@ pub trait Accelerator: Send + Sync {
     /// Merges each task into blocks.
     ///
     /// # Errors
-    /// The reason why it refuses; it has done nothing then (A3).
+    /// The reason why it refuses; it has done nothing then (OFFLOAD-3).
     fn merge(&self, tasks: &[MergeTask], rule: &DropRule<'_>) -> Result<Vec<Vec<BuiltBlock>>>;
 }
 

@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         Planner { sources, policy, ripe, cuts: SplitPoints::NONE, gone: Gone::default() }
     }
 
-    /// Ends tasks at cuts, too, which blocks from memory end at (W6).
+    /// Ends tasks at cuts, too, which blocks from memory end at (COMPACTION-6).
     pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> Planner<'a> {
         self.cuts = cuts;
         self
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
         self.gone
     }
 
-    /// Drops the next slices and blocks whose versions are all hidden (R5).
+    /// Drops the next slices and blocks whose versions are all hidden (RANGE-TOMBSTONE-5).
     fn leave_out(&mut self) {
         if self.ripe.is_empty() {
             return;

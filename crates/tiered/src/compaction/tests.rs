@@ -1,4 +1,5 @@
-//! Sources in, what stays, what is carried and what is merged out; W1 to W5 on random ones.
+//! Sources in, what stays, what is carried and what is merged out; COMPACTION-1 to COMPACTION-5 on
+//! random ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -162,7 +163,7 @@ fn show(range: (&[u8], &[u8])) -> String {
 
 /// The paper's example, section 3.3.2, figure 8.
 #[test]
-fn w3_the_example_of_the_paper() {
+fn compaction_3_the_example_of_the_paper() {
     // Extents of a few small blocks count as full here.
     let policy = Policy { slice_bytes_min: 15_000, used_bytes_min: 0, ..policy(SLOT) };
     let mut yard = Yard::new(SLOT);
@@ -290,7 +291,7 @@ fn run_merge_coded(
         weaver.take(step).unwrap();
     }
     let most = TASK_BYTES + (sources.len() as u64 + 1) * (24 << 10);
-    assert!(longest <= most, "W5: a task of {longest} bytes");
+    assert!(longest <= most, "COMPACTION-5: a task of {longest} bytes");
     let MergeResult { stays: mut slices, tally, refusal } = weaver.finish().unwrap();
     assert_eq!(refusal.is_some(), tally.refused_tasks > 0);
     slices.append(&mut yard.slices);
@@ -299,7 +300,7 @@ fn run_merge_coded(
 }
 
 #[test]
-fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
+fn compaction_1_2_5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
     let mut rng = Rng::new(11);
     let mut total = Tally::default();
     for round in 0..40 {
@@ -329,10 +330,10 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
             assert_eq!(tally.coded_bytes < tally.coded_from_bytes, coded);
             let disjoint =
                 slices.windows(2).all(|pair| pair[0].meta.largest < pair[1].meta.smallest);
-            assert!(disjoint, "W2");
+            assert!(disjoint, "COMPACTION-2");
             let mut found = Versions::new();
             slices.iter().for_each(|slice| found.extend(read(slice)));
-            assert!(found == wanted, "W1, round {round}, reuse {reuse}");
+            assert!(found == wanted, "COMPACTION-1, round {round}, reuse {reuse}");
             let alone = sources.iter().flatten().map(|slice| slice.meta.id());
             let stays = alone.filter(|id| slices.iter().any(|slice| slice.meta.id() == *id));
             if reuse {
@@ -348,7 +349,7 @@ fn w1_w2_w5_outputs_are_what_a_plain_merge_gives_with_and_without_reuse() {
 }
 
 #[test]
-fn w4_small_blocks_and_thin_extents_are_put_together() {
+fn compaction_4_small_blocks_and_thin_extents_are_put_together() {
     let mut yard = Yard::new(SLOT);
     // Eight hundred blocks of 40 bytes each, alone in their source.
     let tiny: Vec<BuiltBlock> = (0..800)
@@ -386,7 +387,7 @@ fn middle_of(extent: u64) -> u64 {
 }
 
 #[test]
-fn w4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
+fn compaction_4_what_lies_between_two_slices_that_stay_is_put_into_one_extent() {
     let mut yard = Yard::new(SLOT);
     let (upper, lower) = one_in_the_middle_of_each(&mut yard);
     let rule = DropRule { live: &[Csn(9)], others_from: Csn::MAX, ranges: &NONE, rewrite: None };
@@ -423,7 +424,7 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     let Some(Step::Merge(task)) = planner.next().unwrap() else { unreachable!("they overlap") };
     let error = Checked(Cpu, Lies).merge(&[task], &rule).unwrap_err();
     assert!(error.to_string().contains("different blocks of task 0"), "{error}");
-    // A3: the work is done by the processor.
+    // OFFLOAD-3: the work is done by the processor.
     let sources = [vec![two.clone()], vec![one.clone()]];
     let (slices, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &Checked(Cpu, Lies));
     assert_eq!(read(&slices[0]).len(), 24);
@@ -481,7 +482,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
 /// Versions of a key of a memtable that fill several blocks are kept together: counted once,
 /// whatever comes after them is merged with.
 #[test]
-fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
+fn compaction_2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let mut yard = Yard::new(SLOT);
     let lower = yard.extent(&[dense(10, 20, 1)]);
     let accounts = Accounts::new(Budget::new(usize::MAX), 0);
@@ -512,10 +513,11 @@ fn w2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
 }
 
-/// W6: what comes from a memtable is cut at each cut, by slices of which none has keys on both
-/// sides, however many blocks a key fills there; all of it is there, once (W1, W2).
+/// COMPACTION-6: what comes from a memtable is cut at each cut, by slices of which none has keys on
+/// both sides, however many blocks a key fills there; all of it is there, once (COMPACTION-1,
+/// COMPACTION-2).
 #[test]
-fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
+fn compaction_6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     let mut rng = Rng::new(5);
     let (mut parts, mut in_blocks) = (0, 0);
     for _ in 0..60 {
@@ -563,8 +565,8 @@ fn w6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
             found.extend(read(slice));
         }
         let mut pairs = yard.slices.windows(2);
-        assert!(pairs.all(|pair| pair[0].meta.largest < pair[1].meta.smallest), "W2");
-        assert!(found == wanted, "W1");
+        assert!(pairs.all(|pair| pair[0].meta.largest < pair[1].meta.smallest), "COMPACTION-2");
+        assert!(found == wanted, "COMPACTION-1");
         parts += yard.slices.len();
     }
     assert!(parts > 200 && in_blocks > 5, "{parts} slices, {in_blocks} of one key");
@@ -617,7 +619,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
         assert_eq!(&frames[..16 << 10], &bytes[16 << 10..32 << 10]);
         bulk.give_back(frames);
         bulk.give_up(one);
-        // What was written with, and some reads.
+        // The buffers of the writes, and those of some reads.
         assert!(used() <= SLOT + 16 * (16 << 10), "{} in round {round}", used());
     }
     // One that lies past the end fails, which is nobody's concern.

@@ -154,7 +154,7 @@ impl<'a> MergeWriter<'a> {
         }
     }
 
-    /// Ends slices at cuts, which the blocks that come end at (W6).
+    /// Ends slices at cuts, which the blocks that come end at (COMPACTION-6).
     pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> MergeWriter<'a> {
         self.cuts = cuts;
         self
@@ -240,7 +240,7 @@ impl<'a> MergeWriter<'a> {
             return Ok(merged);
         }
         self.refused(tasks, &error);
-        // A3: it did nothing, so the work is done here.
+        // OFFLOAD-3: it did nothing, so the work is done here.
         Cpu.merge(tasks, self.rule)
     }
 

@@ -15,10 +15,10 @@
 //! very many sources that take turns; a sub-table has a handful.
 //!
 //! # Guarantees
-//! - **L1.** No source beats [`MergeQueue::first`].
-//! - **L2.** If [`MergeQueue::tied`] is `None`, no other source has the first's key.
-//! - **L3.** Only the first source beats [`MergeQueue::second`]: until the first has passed that
-//!   one's key, it stays first.
+//! - **MERGE-QUEUE-1.** No source beats [`MergeQueue::first`].
+//! - **MERGE-QUEUE-2.** If [`MergeQueue::tied`] is `None`, no other source has the first's key.
+//! - **MERGE-QUEUE-3.** Only the first source beats [`MergeQueue::second`]: until the first has
+//!   passed that one's key, it stays first.
 
 use std::cell::Cell;
 use std::mem;

@@ -99,7 +99,7 @@ impl Contest for Lists {
 }
 
 #[test]
-fn l1_l2_l3_all_keys_come_in_order_once_and_of_equal_ones_the_first() {
+fn merge_queue_1_2_3_all_keys_come_in_order_once_and_of_equal_ones_the_first() {
     let mut rng = Rng::new(8);
     let (mut ties, mut vain) = (0, 0);
     for round in 0..3000 {

@@ -2,10 +2,10 @@
 //! the cache when they are written, so that readers do not read them from the device.
 //!
 //! - **CACHE-WARMING-1 (a flush).** The table of an extent that a flush writes is in the cache
-//!   before readers see the extent, as far as the cache has room (N3, N8).
+//!   before readers see the extent, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8).
 //! - **CACHE-WARMING-2 (a compaction).** The table of an extent that a compaction writes enters the
-//!   cache, as far as that has room (N3, N8), if the cache holds the table of an input with keys of
-//!   the same range.
+//!   cache, as far as that has room (BLOCK-CACHE-3, BLOCK-CACHE-8), if the cache holds the table of
+//!   an input with keys of the same range.
 //! - **CACHE-WARMING-3 (no reads).** Cache warming reads nothing from a device.
 //!
 //! Rejected: blocks of an output enter the cache if the blocks they replace were used (X-Engine,

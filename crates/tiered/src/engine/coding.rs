@@ -27,7 +27,7 @@ pub(super) struct Codes {
 
 impl Codes {
     /// The edit that records the dictionary, where it is not recorded: a fresh one, or one that
-    /// went while nobody named it (G2).
+    /// went while nobody named it (DICTIONARY-2).
     pub(super) fn edit(&self, table: &Table, state: &State) -> Option<Edit> {
         let (used, stored) = (self.used.as_ref()?, state.tables.get(&table.id)?);
         let (id, bytes) = (used.id(), used.bytes().into());

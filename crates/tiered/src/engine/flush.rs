@@ -185,7 +185,7 @@ impl Inner {
         let rewrite = table.rewrite(self.horizon.stable());
         let rewrite = rewrite.as_deref();
         // A version that a durable commit hides from every snapshot is dropped here, although that
-        // commit is flushed later (R9).
+        // commit is flushed later (RANGE-TOMBSTONE-9).
         let later = hidden_later(part, Some(&oldest.memtable), &live);
         let with_later = (!later.is_empty()).then(|| known.all.union(&later));
         let ranges = with_later.as_ref().unwrap_or(&known.all);
@@ -290,7 +290,7 @@ impl Inner {
     }
 }
 
-/// The ends of the damaged key ranges of a sub-table (W6).
+/// The ends of the damaged key ranges of a sub-table (COMPACTION-6).
 fn cuts_of(part: &SubTable) -> SplitPoints {
     let mut damaged = Conflicts::default();
     part.bar_damaged(&mut damaged);

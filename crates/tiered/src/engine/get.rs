@@ -6,11 +6,11 @@
 //! and looks the row up. A flush or a compaction that does not know of the CSN may drop versions
 //! that it sees meanwhile. The answer is still right:
 //!
-//! - *Of the cached rows*, since the cache has the newest version of a row that is installed (J1,
-//!   J2). If that is at or below the number, no version between the two is installed, or will be;
-//!   so it is what the number sees. If it is above, the cache answers nothing. What else may hide a
-//!   row began an era before its commit could be seen (J3), and the era is looked at after the
-//!   number was taken.
+//! - *Of the cached rows*, since the cache has the newest version of a row that is installed
+//!   (ROW-CACHE-1, ROW-CACHE-2). If that is at or below the number, no version between the two is
+//!   installed, or will be; so it is what the number sees. If it is above, the cache answers
+//!   nothing. What else may hide a row began an era before its commit could be seen (ROW-CACHE-3),
+//!   and the era is looked at after the number was taken.
 //! - *Levels*: no version that was ever in them has a CSN above
 //!   [`crate::level::Levels::newest_from`]. For a read there or above, only the newest versions
 //!   matter, and those are never dropped, except for tombstones that hide nothing. That CSN was

@@ -50,7 +50,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use spillway_base::batch::{Op, WriteBatch};
-use spillway_base::budget::Budget;
+use spillway_base::budget::{Budget, Charge};
 use spillway_base::clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
@@ -523,7 +523,7 @@ impl Engine for TieredEngine {
         EngineKind::Tiered
     }
 
-    fn admit(&self, bytes: usize) -> Result<()> {
+    fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
         if bytes > BATCH_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::TransactionTooLarge,
@@ -534,9 +534,9 @@ impl Engine for TieredEngine {
         inner.check()?;
         let limit = inner.settings.memtables_bytes;
         if inner.accounts.unflushed.used() + bytes <= limit {
-            return Ok(());
+            return Ok(None);
         }
-        self.wait_for_room(bytes)
+        self.wait_for_room(bytes).map(|()| None)
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {

@@ -4,10 +4,10 @@
 //! those slots. Its slices and cached blocks stay as they are. Readers continue in the old slots,
 //! which the last such reader returns.
 //!
-//! - **V1.** A move changes nothing that can be read, at any snapshot.
-//! - **V2.** After a crash at any moment the extent is in one place, whole, and all other slots are
-//!   free.
-//! - **V3.** An extent that cannot be read whole is not copied, and stays where it is.
+//! - **EXTENT-MOVE-1.** A move changes nothing that can be read, at any snapshot.
+//! - **EXTENT-MOVE-2.** After a crash at any moment the extent is in one place, whole, and all
+//!   other slots are free.
+//! - **EXTENT-MOVE-3.** An extent that cannot be read whole is not copied, and stays where it is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -9,12 +9,12 @@
 //! get that needs it.
 //!
 //! # Guarantees
-//! - **P1 (the gets' results).** Results and errors of gets are as without reading ahead; gets only
-//!   wait less.
-//! - **P2 (ahead).** When a get is next, the reads of the keys behind it are in flight, as far as
-//!   [`KEYS_AHEAD`] and memory (`extent/readahead`, F4) allow. A quarter of that may have finished
-//!   without being replaced.
-//! - **P3 (alone).** A read that only one of the keys needs is left to its get.
+//! - **PREFETCH-1 (the gets' results).** Results and errors of gets are as without reading ahead;
+//!   gets only wait less.
+//! - **PREFETCH-2 (ahead).** When a get is next, the reads of the keys behind it are in flight, as
+//!   far as [`KEYS_AHEAD`] and memory (`extent/readahead`, READAHEAD-4) allow. A quarter of that
+//!   may have finished without being replaced.
+//! - **PREFETCH-3 (alone).** A read that only one of the keys needs is left to its get.
 //!
 //! A block in the system's page cache needs no read beside others, and a get may read a part of a
 //! block there. So keys whose gets need no device are left out. The check that finds this out is

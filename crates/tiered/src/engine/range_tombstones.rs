@@ -1,5 +1,5 @@
-//! Range tombstones of the levels: which of them stay (R4 of [`crate::ranges`]), and which slices
-//! they drop unread.
+//! Range tombstones of the levels: which of them stay (RANGE-TOMBSTONE-4 of [`crate::ranges`]), and
+//! which slices they drop unread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

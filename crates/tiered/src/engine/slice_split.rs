@@ -1,13 +1,13 @@
 //! Cutting slices between keys: at the key where a sub-table is split, and beside damage.
 //!
 //! No compaction may read damaged keys, or keys of a slice that spans them. The writer of a flush
-//! cuts its output beside damage (W6 of [`crate::compaction`]). The engine cuts slices that were
-//! there when the damage was found, in this module.
+//! cuts its output beside damage (COMPACTION-6 of [`crate::compaction`]). The engine cuts slices
+//! that were there when the damage was found, in this module.
 //!
-//! - **H1.** The parts of a slice are at its place and hold what it held, and none has keys on both
-//!   sides of the cut. Only blocks that have keys on both sides are written anew.
-//! - **H2.** Once no other work holds a sub-table, no readable slice reaches from its damaged keys
-//!   to other keys.
+//! - **SLICE-SPLIT-1.** The parts of a slice are at its place and hold what it held, and none has
+//!   keys on both sides of the cut. Only blocks that have keys on both sides are written anew.
+//! - **SLICE-SPLIT-2.** Once no other work holds a sub-table, no readable slice reaches from its
+//!   damaged keys to other keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec
 
 impl Inner {
     /// The change that cuts all slices which span a key, with what had to be written anew for it
-    /// (H1).
+    /// (SLICE-SPLIT-1).
     pub(super) fn cut_slices(
         &self,
         table: &Table,
@@ -118,7 +118,7 @@ impl Inner {
     }
 
     /// Cuts what reaches from what is damaged of a sub-table to other keys, at one of its ends
-    /// (H2). `false` where nothing does, or others work on the sub-table.
+    /// (SLICE-SPLIT-2). `false` where nothing does, or others work on the sub-table.
     pub(super) fn cut_beside_damage(
         &self,
         table: &Arc<Table>,

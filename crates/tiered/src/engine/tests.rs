@@ -316,7 +316,7 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
     random_histories(0..6, history);
 }
 
-/// Runs histories, each of a seed and of so many commits.
+/// Runs histories, one for each seed. `history` makes one of a seed and a number of commits.
 fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Commit>) {
     let (mut splits, mut joins, mut compactions) = (0, 0, 0);
     for seed in seeds {

@@ -60,7 +60,7 @@ pub(crate) struct ExtentBuilder {
     /// Whether the next block begins a slice.
     is_cut: bool,
     largest: Vec<u8>,
-    /// The dictionaries that frames name: each that differs from the one before (G1).
+    /// The dictionaries that frames name: each that differs from the one before (DICTIONARY-1).
     names: Vec<DictionaryId>,
     /// Whether blocks keep their range filters.
     has_range_filters: bool,

@@ -10,20 +10,20 @@
 //!
 //! # Guarantees
 //!
-//! - **P1 (checked).** A part's answer comes from bytes that equal the block's when the block was
-//!   checked whole: parts are noted of nothing else, and a part that does not match its checksum
-//!   gives no answer.
-//! - **P2 (the same answer).** A part gives the answer of its block, or none; then the block is
-//!   read. It answers that a key has no version only if it has keys on both sides of it.
-//! - **P3 (room).** While memory is not used up, blocks enter the cache whole, as without partial
-//!   reads.
-//! - **P4 (hot blocks enter).** A block that is read again soon, within as many misses as a fixed
-//!   part of the number of cached blocks, is read whole and kept. So the blocks of a small working
-//!   set all enter the cache. An attempt that read nothing, because it would have waited for a
-//!   device, does not count.
-//! - **P5 (charged).** The notes on an extent's blocks are part of its table in the cache, are
-//!   charged with it, and leave with it. For a block that gets have read once, only the time of
-//!   that read is noted.
+//! - **PARTIAL-READ-1 (checked).** A part's answer comes from bytes that equal the block's when the
+//!   block was checked whole: parts are noted of nothing else, and a part that does not match its
+//!   checksum gives no answer.
+//! - **PARTIAL-READ-2 (the same answer).** A part gives the answer of its block, or none; then the
+//!   block is read. It answers that a key has no version only if it has keys on both sides of it.
+//! - **PARTIAL-READ-3 (room).** While memory is not used up, blocks enter the cache whole, as
+//!   without partial reads.
+//! - **PARTIAL-READ-4 (hot blocks enter).** A block that is read again soon, within as many misses
+//!   as a fixed part of the number of cached blocks, is read whole and kept. So the blocks of a
+//!   small working set all enter the cache. An attempt that read nothing, because it would have
+//!   waited for a device, does not count.
+//! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks are part of its table in the
+//!   cache, are charged with it, and leave with it. For a block that gets have read once, only the
+//!   time of that read is noted.
 //!
 //! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a part counts as
 //! its whole block. If it counted as the fewer bytes that are read, blocks that enter again would
@@ -100,7 +100,7 @@ pub(super) struct Part {
 
 impl Part {
     /// The version of a key that a snapshot sees, out of the bytes of the part; `None` where they
-    /// do not tell (P2), or are others (P1).
+    /// do not tell (PARTIAL-READ-2), or are others (PARTIAL-READ-1).
     pub(super) fn find<'a>(&self, bytes: &'a [u8], key: &[u8], snapshot: Csn) -> Option<Told<'a>> {
         if crc32c(bytes) != self.checksum {
             return None;
@@ -148,8 +148,8 @@ impl Parts {
         }
     }
 
-    /// Whether a block that is missed, as the one of this number, is to come in (P4), where so many
-    /// are in memory.
+    /// Whether a block that is missed, as the one of this number, is to come in (PARTIAL-READ-4),
+    /// where so many are in memory.
     fn comes_in(&self, index: usize, miss: u32, blocks_held: usize) -> bool {
         let Some(all) = self.0.get() else { return true };
         let before = all[index].missed_at.load(Ordering::Relaxed);

@@ -7,17 +7,17 @@
 //! needs it, and enters the cache only then, as any block that a reader missed.
 //!
 //! # Guarantees
-//! - **F1 (the same blocks).** A block that is taken from here equals what reading it at that
-//!   moment would give: it is checked as any block, and its extent, which is held meanwhile, does
-//!   not change.
-//! - **F2 (no failure is lost, none is made up).** A block that could not be read ahead, or that is
-//!   damaged, is not available here: its reader reads it itself and meets the failure. No reader
-//!   gets a failure of a block that it did not need.
-//! - **F3 (no hidden wait).** Only a reader that may wait for a device (E9) begins reads and waits
-//!   for them. A scan that stops waits for nothing: its queue is laid aside with its reads in
-//!   flight, and the next user of the queue lets them end. A reader of several gets that stops
-//!   because of a failure waits for its reads.
-//! - **F4 (bounded).** A scan has at most [`WINDOW_BYTES`] in flight or waiting, or a
+//! - **READAHEAD-1 (the same blocks).** A block that is taken from here equals what reading it at
+//!   that moment would give: it is checked as any block, and its extent, which is held meanwhile,
+//!   does not change.
+//! - **READAHEAD-2 (no failure is lost, none is made up).** A block that could not be read ahead,
+//!   or that is damaged, is not available here: its reader reads it itself and meets the failure.
+//!   No reader gets a failure of a block that it did not need.
+//! - **READAHEAD-3 (no hidden wait).** Only a reader that may wait for a device (E9) begins reads
+//!   and waits for them. A scan that stops waits for nothing: its queue is laid aside with its
+//!   reads in flight, and the next user of the queue lets them end. A reader of several gets that
+//!   stops because of a failure waits for its reads.
+//! - **READAHEAD-4 (bounded).** A scan has at most [`WINDOW_BYTES`] in flight or waiting, or a
 //!   [`MEMORY_SHARE`]th of the budget where that is less, and one piece more. A reader of several
 //!   gets has at most that part of the budget in flight, or one read. All of this memory is charged
 //!   to the budget.
@@ -139,8 +139,8 @@ impl Queues {
     }
 }
 
-/// Reads for several gets, side by side: as many as a queue takes and memory allows (F4). Begun
-/// reads are kept until [`Fetcher::submit`] or [`Fetcher::wait`], which submit them together.
+/// Reads for several gets, side by side: as many as a queue takes and memory allows (READAHEAD-4).
+/// Begun reads are kept until [`Fetcher::submit`] or [`Fetcher::wait`], which submit them together.
 /// Dropping it waits for the reads in flight.
 pub(crate) struct Fetcher<'c> {
     context: &'c ReadContext,
@@ -380,7 +380,7 @@ impl ReadAhead {
         let Some(at) = self.pieces.iter().position(|piece| piece.tag == done.tag) else { return };
         match done.outcome {
             Ok(()) => self.pieces[at].frames = Some(done.buffer),
-            // The scan that comes to it reads it and gets the failure (F2).
+            // The scan that comes to it reads it and gets the failure (READAHEAD-2).
             Err(_) => drop(self.pieces.remove(at)),
         }
     }

@@ -9,8 +9,8 @@ fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)
 }
 
-/// A byte of each part of an extent, by what damage of it is told as: the footer, the index, a
-/// filter, a range filter, and a data block.
+/// A byte of each part of an extent, with the name by which damage of it is reported: the footer,
+/// the index, a filter, a range filter, and a data block.
 pub(crate) fn bytes_of_parts(
     bytes: &[u8],
     table: TableId,

@@ -3,17 +3,17 @@
 //!
 //! # Guarantees
 //!
-//! - **I1 (no key is missed).** Of a key that the filter was built of it says yes.
-//! - **I2 (few others pass).** Of other keys it says yes of 1 in 128, whatever the keys are: hashes
-//!   alone decide.
-//! - **I3 (it can always be built).** Of any hashes, also equal ones, in time and memory in
+//! - **FILTER-1 (no key is missed).** Of a key that the filter was built of it says yes.
+//! - **FILTER-2 (few others pass).** Of other keys it says yes of 1 in 128, whatever the keys are:
+//!   hashes alone decide.
+//! - **FILTER-3 (it can always be built).** Of any hashes, also equal ones, in time and memory in
 //!   proportion to their number.
-//! - **I4 (the same bytes for the same keys).** A filter is a function of the hashes, or of the
-//!   keys, in their order.
-//! - **I5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of a
-//!   kind that is not known say yes.
-//! - **I6 (no key is passed).** Between a place and what a range filter answers for it, in either
-//!   direction, the block has no key.
+//! - **FILTER-4 (the same bytes for the same keys).** A filter is a function of the hashes, or of
+//!   the keys, in their order.
+//! - **FILTER-5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of
+//!   a kind that is not known say yes.
+//! - **FILTER-6 (no key is passed).** Between a place and what a range filter answers for it, in
+//!   either direction, the block has no key.
 //!
 //! # Format
 //!
@@ -101,7 +101,7 @@ pub fn hash(key: &[u8]) -> u64 {
 }
 
 /// The filter of keys of these hashes. One that cannot be a ribbon, which would be very bad luck,
-/// is a Bloom filter (I3).
+/// is a Bloom filter (FILTER-3).
 #[must_use]
 pub fn build(kind: FilterKind, hashes: &[u64]) -> Vec<u8> {
     let ribbon = match kind {

@@ -107,7 +107,7 @@ impl<'a> RangeFilter<'a> {
     }
 
     /// Writes what no key of the block is below that is not below `key`, a key of the span; at
-    /// least `key` (I6).
+    /// least `key` (FILTER-6).
     pub(crate) fn least_from(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         match self.next(cell).filter(|next| *next > cell).and_then(|next| self.cells.begin(next)) {
@@ -120,7 +120,7 @@ impl<'a> RangeFilter<'a> {
     }
 
     /// Writes what all keys of the block are below that are below `key`, a key of the span; at most
-    /// `key` (I6).
+    /// `key` (FILTER-6).
     pub(crate) fn past_before(&self, key: &[u8], out: &mut Vec<u8>) {
         let cell = self.cells.cell(key);
         let before = self.before(cell).filter(|before| *before < cell);

@@ -240,9 +240,9 @@ mod tests {
         }
     }
 
-    /// I3: seeds are few, on average, whatever the number of keys.
+    /// FILTER-3: seeds are few, on average, whatever the number of keys.
     #[test]
-    fn i3_few_seeds_are_tried() {
+    fn filter_3_few_seeds_are_tried() {
         for keys in [1, 2, 5, 13, 14, 30, 57, 61, 62, 63, 130, 520, 2000] {
             let rounds = 100;
             let mut rng = Rng::new(keys as u64);

@@ -11,9 +11,9 @@ fn hashes(numbers: std::ops::Range<u64>) -> Vec<u64> {
     numbers.map(|number| hash(&key(number))).collect()
 }
 
-/// I1, I2: of blocks of few keys and of many.
+/// FILTER-1, FILTER-2: of blocks of few keys and of many.
 #[test]
-fn i1_i2_members_are_found_and_few_others_are() {
+fn filter_1_2_members_are_found_and_few_others_are() {
     for (kind, least_share) in [(FilterKind::Bloom, 70), (FilterKind::Ribbon, 110)] {
         for count in [1_u64, 7, 30, 58, 64, 130, 520, 3000] {
             // Of few keys many filters, as each says yes of its own.
@@ -26,13 +26,13 @@ fn i1_i2_members_are_found_and_few_others_are() {
                 let filter = build(kind, &members);
                 assert!(
                     members.iter().all(|&hash| may_contain(&filter, hash)),
-                    "I1 {kind} {count}"
+                    "FILTER-1 {kind} {count}"
                 );
                 let others = hashes(from + count..from + count + asked);
                 wrong += others.iter().filter(|&&hash| may_contain(&filter, hash)).count() as u64;
             }
             let of = filters * asked;
-            assert!(wrong * least_share < of, "I2 {kind} of {count}: {wrong} of {of}");
+            assert!(wrong * least_share < of, "FILTER-2 {kind} of {count}: {wrong} of {of}");
         }
     }
 }
@@ -48,9 +48,9 @@ fn a_ribbon_is_the_smaller_one() {
     }
 }
 
-/// I3: equal hashes, no hashes, and hashes that differ by a bit.
+/// FILTER-3: equal hashes, no hashes, and hashes that differ by a bit.
 #[test]
-fn i3_any_hashes_have_a_filter() {
+fn filter_3_any_hashes_have_a_filter() {
     let twice = [hashes(0..300), hashes(100..200)].concat();
     let near: Vec<u64> = (0..64).map(|bit| 1 << bit).collect();
     let same = vec![7; 5000];
@@ -58,14 +58,14 @@ fn i3_any_hashes_have_a_filter() {
         for kind in FilterKind::ALL {
             let filter = build(kind, &members);
             assert!(members.iter().all(|&hash| may_contain(&filter, hash)), "{kind}");
-            assert_eq!(filter, build(kind, &members), "I4");
+            assert_eq!(filter, build(kind, &members), "FILTER-4");
         }
         assert_ne!(build(FilterKind::Ribbon, &members)[0], BLOOM);
     }
 }
 
 #[test]
-fn i5_any_bytes_can_be_asked() {
+fn filter_5_any_bytes_can_be_asked() {
     assert!(may_contain(&[], 1) && may_contain(&[BLOOM], 1) && may_contain(&[9], 1));
     assert!(may_contain(&[200, 0, 0, 0], 1), "a kind that is not known");
     let mut rng = Rng::new(1);
@@ -107,7 +107,7 @@ fn range_of(keys: &[Vec<u8>]) -> (Vec<u8>, &[u8], &[u8]) {
 }
 
 #[test]
-fn i6_no_key_is_between_a_place_and_what_is_answered_for_it() {
+fn filter_6_no_key_is_between_a_place_and_what_is_answered_for_it() {
     let (mut rng, mut told) = (Rng::new(6), 0);
     for round in 0..400 {
         let keys = some_keys(&mut rng);
@@ -179,7 +179,7 @@ fn a_range_filter_stands_before_another_and_is_left_out_of_it() {
 
 /// A key that is shorter than what is looked at of it, and that a cell begins with.
 #[test]
-fn i6_what_is_answered_for_a_short_key_is_not_past_it() {
+fn filter_6_what_is_answered_for_a_short_key_is_not_past_it() {
     let (first, last) = (&[0, 255, 255, 255, 255, 255, 255, 200][..], &[1][..]);
     let range = RangeFilter::new(&[0x40], first, last).unwrap();
     let mut bound = Vec::new();
@@ -187,9 +187,9 @@ fn i6_what_is_answered_for_a_short_key_is_not_past_it() {
     assert_eq!(bound, last);
 }
 
-/// I5, of range filters: any bytes, beside any two keys.
+/// FILTER-5, of range filters: any bytes, beside any two keys.
 #[test]
-fn i5_any_bytes_can_be_a_range_filter() {
+fn filter_5_any_bytes_can_be_a_range_filter() {
     let (mut rng, mut bound) = (Rng::new(5), Vec::new());
     for len in 0..300 {
         let mut bits = vec![0; len % 40];

@@ -4,9 +4,9 @@
 //!
 //! An engine writes the file when it closes, and from time to time (`engine/stats_snapshot`), under
 //! another name, and renames it without a sync: a failed sync would be reported to this writer,
-//! which ignores it, and not to the one whose edit or extent was lost (K5 of `storage::disk`). A
-//! crash leaves the file from before, this one, or bytes that fail the checksum. A missing, torn or
-//! damaged file, and one of another version, all count as no statistics.
+//! which ignores it, and not to the one whose edit or extent was lost (DISK-5 of `storage::disk`).
+//! A crash leaves the file from before, this one, or bytes that fail the checksum. A missing, torn
+//! or damaged file, and one of another version, all count as no statistics.
 //!
 //! # Format
 //! Integers are little-endian. `stats_snapshot` in the data folder:

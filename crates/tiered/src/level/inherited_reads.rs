@@ -1,5 +1,5 @@
 //! The slices that a compaction writes inherit the reads of the slices that they replace
-//! (`temperature`, C4).
+//! (TEMPERATURE-4).
 
 use std::ops::Range;
 use std::sync::Arc;

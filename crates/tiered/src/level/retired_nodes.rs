@@ -26,7 +26,7 @@ impl Retired for Nodes {
     }
 }
 
-/// Lets go of the trees of runs, all of them together as one reader's (`deferred_free`, G1).
+/// Lets go of the trees of runs, all of them together as one reader's (DEFERRED-FREE-1).
 pub(super) fn let_go(roots: impl Iterator<Item = Arc<Node>>) {
     let nodes: Vec<_> = roots.filter(|root| root.count() > 0).collect();
     let context = nodes.first().and_then(|root| root.first().extent.context().cloned());

@@ -14,7 +14,7 @@ pub(crate) struct Run {
 }
 
 impl Drop for Run {
-    /// The last reader frees few of its nodes (`deferred_free`, G1).
+    /// The last reader frees few of its nodes (DEFERRED-FREE-1).
     fn drop(&mut self) {
         if self.root.count() > 0 {
             retired_nodes::let_go(std::iter::once(std::mem::take(&mut self.root)));

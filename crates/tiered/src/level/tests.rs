@@ -30,7 +30,7 @@ fn a_changed_run_is_one_of_the_same_slices() {
                 added.push(slice(next, 100 * at + rng.below(40), 100 * at + 40 + rng.below(60)));
             }
         }
-        // What is another's, or was removed before, changes nothing.
+        // Removing a slice of another run, or one that was removed before, changes nothing.
         let stranger = slice(1 << 40, 100 * rng.below(900), 100 * 900);
         let removed: Vec<_> = removed.into_iter().chain([stranger]).collect();
         let changed = run.edited(&removed, added.clone()).unwrap();
@@ -50,7 +50,8 @@ fn ids(run: &Run) -> Vec<SliceId> {
     run.slices().iter().map(|slice| slice.meta.id()).collect()
 }
 
-/// The nodes of a run, and how deep its tree is; what has to hold of them does (T1, T4).
+/// The nodes of a run, and how deep its tree is; what has to hold of them does (SLICE-TREE-1,
+/// SLICE-TREE-4).
 fn nodes(run: &Run) -> (Vec<&Arc<Node>>, usize) {
     let mut nodes = Vec::new();
     let depth = run.root().walk(true, &mut nodes);
@@ -64,8 +65,8 @@ fn copied(before: &Run, after: &Run) -> usize {
 }
 
 /// A history of edits, small and large, that grow the tree and shrink it: what each has is what a
-/// flat list has, its tree is even, and runs from before have all the while what they had (T1, T2,
-/// T4).
+/// flat list has, its tree is even, and runs from before have all the while what they had
+/// (SLICE-TREE-1, SLICE-TREE-2, SLICE-TREE-4).
 #[test]
 fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
     let mut rng = Rng::new(13);
@@ -139,7 +140,7 @@ fn a_tree_has_what_a_flat_list_has_and_old_ones_stay() {
 }
 
 /// An edit of one place copies a few nodes on each step of the path to it, and all others are the
-/// same ones (T3); so does one of many places for each of them.
+/// same ones (SLICE-TREE-3); so does one of many places for each of them.
 #[test]
 fn an_edit_copies_the_paths_to_what_it_changes() {
     let mut rng = Rng::new(14);
@@ -179,7 +180,7 @@ fn an_edit_copies_the_paths_to_what_it_changes() {
 }
 
 /// Neighbours that share keys are refused, in one leaf and in two, whether one of them is new or
-/// both are (T1).
+/// both are (SLICE-TREE-1).
 #[test]
 fn an_edit_that_would_share_keys_is_refused_anywhere() {
     let slices: Vec<Arc<Slice>> =

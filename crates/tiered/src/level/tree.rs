@@ -1,19 +1,19 @@
 //! The slices of a run, as an immutable tree: an edit makes a new tree.
 //!
-//! T1. *The run.* The slices from left to right are in key order and share no keys. An edit that
-//! would break this is refused.
+//! SLICE-TREE-1. *The run.* The slices from left to right are in key order and share no keys. An
+//! edit that would break this is refused.
 //!
-//! T2. *Snapshots stay.* An edit changes no node, so a holder of an older tree reads what it always
-//! had.
+//! SLICE-TREE-2. *Snapshots stay.* An edit changes no node, so a holder of an older tree reads what
+//! it always had.
 //!
-//! T3. *Only paths are copied.* A node whose keys an edit does not touch is in the tree before and
-//! after the edit, except for a neighbour that a node is merged with (T4). An edit of one place
-//! copies at most [`ENTRIES_MAX`] pointers and key prefixes for each of a few nodes on each level
-//! of the path, whatever the number of slices.
+//! SLICE-TREE-3. *Only paths are copied.* A node whose keys an edit does not touch is in the tree
+//! before and after the edit, except for a neighbour that a node is merged with (SLICE-TREE-4). An
+//! edit of one place copies at most [`ENTRIES_MAX`] pointers and key prefixes for each of a few
+//! nodes on each level of the path, whatever the number of slices.
 //!
-//! T4. *Balance.* All leaves have the same depth. A node has at most [`ENTRIES_MAX`] entries, and a
-//! node with neighbours has at least a quarter of that. So the depth is the logarithm of the number
-//! of slices.
+//! SLICE-TREE-4. *Balance.* All leaves have the same depth. A node has at most [`ENTRIES_MAX`]
+//! entries, and a node with neighbours has at least a quarter of that. So the depth is the
+//! logarithm of the number of slices.
 //!
 //! X-Engine's metadata index copies paths in the same way (section 3.1.3). A search in a flat list
 //! was as fast, but an edit copied, and later dropped, a counted pointer for each slice: some ten
@@ -84,7 +84,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// That a slice which stands before another has only keys below all of the other's (T1).
+/// That a slice which stands before another has only keys below all of the other's (SLICE-TREE-1).
 fn apart(first: &Slice, second: &Slice) -> Result<()> {
     if first.meta.largest < second.meta.smallest {
         return Ok(());
@@ -117,8 +117,8 @@ fn above(nodes: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
     parts(nodes).into_iter().map(|part| Arc::new(Node::of_nodes(part))).collect()
 }
 
-/// Puts those that are new and short together with a neighbour, or evens the two out (T4). `true`:
-/// it is new.
+/// Puts those that are new and short together with a neighbour, or evens the two out
+/// (SLICE-TREE-4). `true`: it is new.
 fn balanced(nodes: Vec<(Arc<Node>, bool)>) -> Vec<Arc<Node>> {
     let mut done: Vec<(Arc<Node>, bool)> = Vec::with_capacity(nodes.len());
     for (node, is_new) in nodes {
@@ -370,11 +370,11 @@ impl Node {
                 let nodes = own.iter().chain(others).cloned().enumerate();
                 above(balanced(nodes.map(|(at, node)| (node, is_end(at))).collect()))
             }
-            _ => unreachable!("leaves are as deep as each other (T4)"),
+            _ => unreachable!("leaves are as deep as each other (SLICE-TREE-4)"),
         }
     }
 
-    /// Gives every node of the tree, and asserts what holds of it (T1, T4).
+    /// Gives every node of the tree, and asserts what holds of it (SLICE-TREE-1, SLICE-TREE-4).
     #[cfg(all(test, not(loom)))]
     pub(super) fn walk<'a>(
         self: &'a Arc<Node>,

@@ -321,7 +321,7 @@ impl TableState {
         slices.find_map(|(_, slice)| spans(slice).then_some(&**slice))
     }
 
-    /// The dictionaries that no extent may name, but for the newest (G3).
+    /// The dictionaries that no extent may name, but for the newest (DICTIONARY-3).
     fn unnamed(&self) -> Vec<DictionaryId> {
         let older = self.dictionaries.len().saturating_sub(1);
         let mut unnamed: Vec<_> = self.dictionaries.keys().take(older).copied().collect();
@@ -414,7 +414,7 @@ impl Default for State {
 pub(crate) type SetAside = Vec<(TableId, DictionaryId, Arc<[u8]>)>;
 
 impl State {
-    /// Takes the dictionaries out that no extent names (G2).
+    /// Takes the dictionaries out that no extent names (DICTIONARY-2).
     pub(super) fn set_aside_unnamed(&mut self) -> SetAside {
         let mut aside = SetAside::new();
         for (&table, stored) in &mut self.tables {

@@ -1,11 +1,11 @@
 //! The extents of a table, as a tree of which a picture costs nothing.
 //!
-//! X1. *Order.* Extents are found, and come, by their numbers.
-//! X2. *Pictures stay.* A clone is one pointer, whatever the number of extents, and keeps what it
-//! had: a change copies the nodes on the
+//! EXTENT-MAP-1. *Order.* Extents are found, and come, by their numbers.
+//! EXTENT-MAP-2. *Pictures stay.* A clone is one pointer, whatever the number of extents, and keeps
+//! what it had: a change copies the nodes on the
 //!     path to it that some clone has, too, and writes in place to those that none has.
-//! X3. *Size.* A node has at most [`ENTRIES_MAX`] entries; of two neighbours whose entries would
-//! fit in three quarters of a node, the one
+//! EXTENT-MAP-3. *Size.* A node has at most [`ENTRIES_MAX`] entries; of two neighbours whose
+//! entries would fit in three quarters of a node, the one
 //!     that a removal was in is put together with the other.
 //!
 //! A flat map would be cloned by an entry for each extent: a rewrite of the manifest and a pin take

@@ -1,7 +1,8 @@
 //! A fresh manifest, written beside edits.
 //!
 //! The goal: nobody who records something waits longer because a manifest is written whole, however
-//! long it is (M3), and no moment of it is one at which a crash could lose an edit (M4).
+//! long it is (MANIFEST-3), and no moment of it is one at which a crash could lose an edit
+//! (MANIFEST-4).
 //!
 //! 1. While the manifest is locked a picture of its state is taken, which is a pointer for each
 //!    table ([`super::extents`]). From then on edits go into the file in force as ever, and their
@@ -113,7 +114,7 @@ impl Manifest {
         self.switch(told).map(Replaced::remove)
     }
 
-    /// Ends a rewrite that failed, and answers its failure (M5).
+    /// Ends a rewrite that failed, and answers its failure (MANIFEST-5).
     fn give_up(&mut self, error: &Error) -> Error {
         self.kept = None;
         if error.kind() == ErrorKind::DiskFull {
@@ -184,7 +185,7 @@ impl Rewrite {
         Ok(())
     }
 
-    /// Writes the picture without the dictionaries that none of its extents names (G2 of
+    /// Writes the picture without the dictionaries that none of its extents names (DICTIONARY-2 of
     /// `coding/names`).
     fn tell(mut self) -> Result<Told> {
         let unnamed = self.picture.set_aside_unnamed();
@@ -196,7 +197,7 @@ impl Rewrite {
 
 impl Told {
     /// Appends what was kept, after the dictionaries that its extents name and that were left out
-    /// (G2 of `coding/names`).
+    /// (DICTIONARY-2 of `coding/names`).
     fn and(mut self, kept: KeptEdits) -> Result<Told> {
         let mut edits = Vec::new();
         self.unnamed.retain(|(table, id, bytes)| {

@@ -238,8 +238,8 @@ fn open(disk: &SimDisk) -> Manifest {
     Manifest::open(Arc::new(disk.clone()), Path::new("/d"), 4096, 1 << 20).unwrap()
 }
 
-/// M6: what an opening has read is durable when it ends: its writer may have been killed after a
-/// sync that failed, and then the cache has what the device has not.
+/// MANIFEST-6: what an opening has read is durable when it ends: its writer may have been killed
+/// after a sync that failed, and then the cache has what the device has not.
 #[test]
 fn what_an_opening_read_is_there_after_a_crash() {
     for full in [false, true] {
@@ -316,9 +316,9 @@ fn naming() -> Vec<Edit> {
     edits
 }
 
-/// G2, G3 of `coding/names`: a manifest that is written whole, while it is open or as it is opened,
-/// has the dictionaries that extents name, and the newest; and all that it had, where it could not
-/// be written.
+/// DICTIONARY-2, DICTIONARY-3 of `coding/names`: a manifest that is written whole, while it is open
+/// or as it is opened, has the dictionaries that extents name, and the newest; and all that it had,
+/// where it could not be written.
 #[test]
 fn dictionaries_that_no_extent_names_go() {
     let state = |disk: &SimDisk| super::read(disk, Path::new("/d")).unwrap().unwrap().0;
@@ -353,7 +353,7 @@ fn dictionaries_that_no_extent_names_go() {
     }
 }
 
-/// G2 of `coding/names`: an extent comes after the dictionaries that it names.
+/// DICTIONARY-2 of `coding/names`: an extent comes after the dictionaries that it names.
 #[test]
 fn an_extent_that_names_what_is_not_there_is_damage() {
     let mut edits = naming();
@@ -364,8 +364,8 @@ fn an_extent_that_names_what_is_not_there_is_damage() {
     assert!(error.to_string().contains("names a dictionary"), "{error}");
 }
 
-/// R6 of `ranges`: what was added and not cut is there, told again by the state, and gone with its
-/// table.
+/// RANGE-TOMBSTONE-6 of `ranges`: what was added and not cut is there, told again by the state, and
+/// gone with its table.
 #[test]
 fn range_tombstones_add_up() {
     let mark = |csn| Mark { csn: Csn(csn), upto: Csn(csn - 1) };

@@ -400,7 +400,7 @@ mod loom_models {
             let thread = loom::thread::spawn(move || put(&other, b"e", 2, None));
             let place = memtable.seek(b"d");
             assert_eq!(memtable.key(place), Some(&b"d"[..]));
-            // What is beside it is not known where it has moved.
+            // The neighbours are not known where the place has moved.
             let behind = beside(&memtable, place, Direction::Forward);
             assert!(matches!(&behind[..], [] | [b"e"] | [b"f"] | [b"e", b"f"]), "{behind:?}");
             let ahead = beside(&memtable, place, Direction::Backward);

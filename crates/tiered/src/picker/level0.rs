@@ -73,7 +73,7 @@ impl Chooser<'_> {
     ///
     /// Where keys are barred, they are what neighbours have between two bars. A sub-level that has
     /// something there, which reaches past a bar, stays, and parts its neighbours: what is older
-    /// must not come before it (P1).
+    /// must not come before it (PICKER-1).
     pub(super) fn pick_intra_level0(&self) -> Option<Pick> {
         let windows = self.bars.windows();
         let best = windows.iter().filter_map(|window| self.cheapest_sublevels(window));
@@ -136,8 +136,8 @@ impl Chooser<'_> {
         let runs: Vec<_> =
             self.levels.level0.iter().map(|sublevel| Measured::new(&sublevel.run)).collect();
         // A slice over older slices that reach out of its part stays together with them, which may
-        // be all of a part. The oldest slices lie over none (P3), and each part along them has
-        // some, unless it is cut again.
+        // be all of a part. The oldest slices lie over none (PICKER-3), and each part along them
+        // has some, unless it is cut again.
         let densest = |window: &_| runs.iter().max_by_key(|run| run.bytes_in(window));
         let oldest = |window: &_| runs.iter().rfind(|run| run.bytes_in(window) > 0);
         let even = self.shape.even_level0;
@@ -160,7 +160,7 @@ impl Chooser<'_> {
             Some(if even { self.parts(window, along, runs) } else { self.cut(window, along, runs) })
         });
         let mut parts: Vec<_> = cut.flatten().collect();
-        // Of those about alike none that is much where others are not, and the coldest (P5).
+        // Of those about alike none that is much where others are not, and the coldest (PICKER-5).
         let least = parts.iter().map(|part| part.ratio).fold(f64::INFINITY, f64::min);
         let order = |part: &Level0Part<'_>| match are_alike(part.ratio, least) {
             true => (0, self.is_much(part), part.warmth),
@@ -256,8 +256,8 @@ impl Chooser<'_> {
         parts
     }
 
-    /// What of Level0 is wanted, and may go down: a slice over one that stays stays, too (P1), and
-    /// so does one over a slice of Level1 that is barred (P2, P4).
+    /// What of Level0 is wanted, and may go down: a slice over one that stays stays, too
+    /// (PICKER-1), and so does one over a slice of Level1 that is barred (PICKER-2, PICKER-4).
     pub(super) fn out_of_level0(
         &self,
         kind: Kind,
@@ -281,7 +281,7 @@ impl Chooser<'_> {
 
     /// Into Level2, together with what Level1 has of the keys, where Level2 has little of them: a
     /// major compaction would hardly find less, and they are written once less. Not where Level1
-    /// has what is hot (P6).
+    /// has what is hot (PICKER-6).
     fn straight_down(&self, kind: Kind, sources: &[Vec<Arc<Slice>>]) -> Option<Pick> {
         let Levels { level1, level2, .. } = self.levels;
         let (smallest, largest) = hull(sources.iter().flatten())?;

@@ -1,14 +1,14 @@
 //! The compaction picker: which slices to compact next, as pure functions of a table's levels.
 //!
 //! # What a pick must keep
-//! - **P1.** Where sources of one table hold versions of the same key, the newer source holds the
-//!   newer ones. So a slice leaves Level0 only together with every slice of older sub-levels that
-//!   overlaps it.
-//! - **P2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the
+//! - **PICKER-1.** Where sources of one table hold versions of the same key, the newer source holds
+//!   the newer ones. So a slice leaves Level0 only together with every slice of older sub-levels
+//!   that overlaps it.
+//! - **PICKER-2.** The runs of Level1 and Level2 stay sorted: the inputs include every slice of the
 //!   target level that overlaps the hull of the other inputs.
-//! - **P3.** Every pick makes progress: it holds at least one slice of the level it relieves.
+//! - **PICKER-3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //!
-//! - **P4.** No pick holds anything from a range in [`Conflicts`]: damaged keys, or keys that
+//! - **PICKER-4.** No pick holds anything from a range in [`Conflicts`]: damaged keys, or keys that
 //!   another compaction holds.
 //!
 //! # Kinds (X-Engine, section 3.3.3)
@@ -31,10 +31,10 @@
 //!   merge into fewer extents once wasted space exceeds a ceiling.
 //!
 //! # Temperature (appendix C)
-//! - **P5.** Among choices of about the same cost, the coldest goes down.
-//! - **P6.** Hot slices and hot parts of slices stay in Level1, up to a share of its target. None
-//!   stays while Level1 is so far over its target that writers would soon be slowed, and none where
-//!   a read of Level2 costs no more. So there is always something to take down.
+//! - **PICKER-5.** Among choices of about the same cost, the coldest goes down.
+//! - **PICKER-6.** Hot slices and hot parts of slices stay in Level1, up to a share of its target.
+//!   None stays while Level1 is so far over its target that writers would soon be slowed, and none
+//!   where a read of Level2 costs no more. So there is always something to take down.
 //!
 //! Compactions that relieve writers come first. The other kinds follow in the order of a setting,
 //! and by urgency within each kind.

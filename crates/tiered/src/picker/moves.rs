@@ -2,15 +2,15 @@
 //! their temperatures, and the free space of each class.
 //!
 //! # What a pick must keep
-//! - **M1.** Extents on a device that is to be emptied go first.
-//! - **M2.** An extent goes to the class of its level. A hot extent of the slowest class goes to
-//!   the next faster class, and one of the hottest to the class after that.
-//! - **M3.** Nothing moves to a class without free space, or with hardly any: the rest is for new
-//!   extents.
-//! - **M4.** A moved extent stays until it is much warmer or cooler, so nothing moves back and
-//!   forth.
-//! - **M5.** If there is no space for an extent that is much hotter than one that is in a class
-//!   because of its temperature, the cooler one moves down.
+//! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
+//! - **MOVE-PICK-2.** An extent goes to the class of its level. A hot extent of the slowest class
+//!   goes to the next faster class, and one of the hottest to the class after that.
+//! - **MOVE-PICK-3.** Nothing moves to a class without free space, or with hardly any: the rest is
+//!   for new extents.
+//! - **MOVE-PICK-4.** A moved extent stays until it is much warmer or cooler, so nothing moves back
+//!   and forth.
+//! - **MOVE-PICK-5.** If there is no space for an extent that is much hotter than one that is in a
+//!   class because of its temperature, the cooler one moves down.
 
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};
@@ -84,7 +84,7 @@ pub(crate) fn pick_moves(
             picked.push((at, room.class));
             continue;
         }
-        // M5: the next pick finds the room that this one makes.
+        // MOVE-PICK-5: the next pick finds the room that this one makes.
         let yields = |guest: &usize| {
             let guest = &lodgers[*guest];
             guest.class == target && guest.temperature.0 * YIELDS <= lodger.temperature.0
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn m1_what_must_leave_goes_first_and_wherever_there_is_room() {
+    fn move_pick_1_what_must_leave_goes_first_and_wherever_there_is_room() {
         let leaves = |meant| Lodger { leaving: true, ..lodger(Ssd, meant, 0) };
         let lodgers = [lodger(Hdd, Fast, 90), leaves(Ssd), leaves(Hdd)];
         assert_eq!(pick_moves(&lodgers, &all(), 2), [(1, Ssd), (2, Hdd)]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_levels_have_their_places_and_the_hot_are_one_up() {
+    fn move_pick_2_levels_have_their_places_and_the_hot_are_one_up() {
         let lodgers = [
             lodger(Fast, Fast, 0),
             lodger(Hdd, Hdd, 0),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn m3_the_last_room_is_left() {
+    fn move_pick_3_the_last_room_is_left() {
         let lodgers = [lodger(Ssd, Hdd, 1), lodger(Ssd, Hdd, 0), lodger(Ssd, Hdd, 2)];
         let rooms = |free| [room(Ssd, 500), room(Hdd, free)];
         assert_eq!(pick_moves(&lodgers, &rooms(60), 9), []);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn m4_what_is_warm_stays_where_it_is() {
+    fn move_pick_4_what_is_warm_stays_where_it_is() {
         for temperature in COLD..HOT {
             let lodgers = [lodger(Ssd, Hdd, temperature), lodger(Hdd, Hdd, temperature)];
             assert_eq!(pick_moves(&lodgers, &all(), 9), []);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn m5_the_coolest_guest_makes_room_for_one_much_hotter() {
+    fn move_pick_5_the_coolest_guest_makes_room_for_one_much_hotter() {
         let full = [room(Fast, 55), room(Hdd, 500)];
         let of = |temperature| {
             [

@@ -164,7 +164,7 @@ fn scripts() {
     }
 }
 
-/// Random levels, bars and temperatures; every pick keeps P1 to P4 and P6.
+/// Random levels, bars and temperatures; every pick keeps PICKER-1 to PICKER-4 and PICKER-6.
 #[test]
 fn picks_keep_their_promises() {
     let mut rng = Rng::new(7);
@@ -248,25 +248,25 @@ fn keeps_its_promises(levels: &Levels, bars: &Conflicts, pick: &Pick) {
     let chosen: Vec<SliceId> = pick.inputs().map(|slice| slice.meta.id()).collect();
     let is_chosen = |slice: &Arc<Slice>| chosen.contains(&slice.meta.id());
     let (smallest, largest) = pick.hull();
-    assert!(!bars.overlap(smallest, largest), "P4, {:?}", pick.kind);
+    assert!(!bars.overlap(smallest, largest), "PICKER-4, {:?}", pick.kind);
     let lower = match pick.target {
         Place::Level0(_) => None,
         Place::Level1 => Some(&levels.level1),
         Place::Level2 => Some(&levels.level2),
     };
     let all = lower.is_none_or(|run| run.between(smallest, largest).iter().all(is_chosen));
-    assert!(all, "P2, {:?}", pick.kind);
+    assert!(all, "PICKER-2, {:?}", pick.kind);
     let mut kept = 0;
     for (id, blocks) in &pick.keeps {
         let slice = levels.level1.slices().iter().find(|slice| slice.meta.id() == *id).unwrap();
         let (all, count) = (slice.meta.block_range(), blocks.iter().map(Range::len).sum::<usize>());
-        assert!(blocks.windows(2).all(|pair| pair[0].end < pair[1].start), "P6, {blocks:?}");
+        assert!(blocks.windows(2).all(|pair| pair[0].end < pair[1].start), "PICKER-6, {blocks:?}");
         assert!(blocks.iter().all(|kept| kept.start >= all.start && kept.end <= all.end));
-        assert!(is_chosen(slice) && count > 0 && count < all.len(), "P3, {blocks:?}");
+        assert!(is_chosen(slice) && count > 0 && count < all.len(), "PICKER-3, {blocks:?}");
         kept += slice.meta.bytes * count as u64 / all.len() as u64;
     }
-    assert!(kept <= levels.level1.bytes() / 2, "P6");
-    assert!(pick.inputs().count() > 0, "P3");
+    assert!(kept <= levels.level1.bytes() / 2, "PICKER-6");
+    assert!(pick.inputs().count() > 0, "PICKER-3");
     let level0: Vec<_> = levels.level0.iter().map(|sublevel| sublevel.run.clone()).collect();
     if let Place::Level0(number) = pick.target {
         // The sub-levels that become one, of all keys or between bars, are neighbours, and the
@@ -274,17 +274,17 @@ fn keeps_its_promises(levels: &Levels, bars: &Conflicts, pick: &Pick) {
         let taken = |run: &Arc<Run>| run.slices().iter().any(is_chosen);
         let from = level0.iter().position(taken).unwrap();
         let last = level0.iter().rposition(taken).unwrap();
-        assert_eq!(levels.level0[from].number, number, "P1");
+        assert_eq!(levels.level0[from].number, number, "PICKER-1");
         let whole = |run: &Arc<Run>| run.between(smallest, largest).iter().all(is_chosen);
-        assert!(level0[from..=last].iter().all(whole), "P1");
-        assert!(!bars.is_empty() || level0[from..=last].iter().all(taken), "P1");
+        assert!(level0[from..=last].iter().all(whole), "PICKER-1");
+        assert!(!bars.is_empty() || level0[from..=last].iter().all(taken), "PICKER-1");
         return;
     }
     for (newer, run) in level0.iter().enumerate() {
         for slice in run.slices().iter().filter(|slice| is_chosen(slice)) {
             let older = level0[newer + 1..].iter().flat_map(|run| run.slices());
             for older in older.filter(|older| older.meta.overlaps(&slice.meta)) {
-                assert!(is_chosen(older), "P1, {:?}", pick.kind);
+                assert!(is_chosen(older), "PICKER-1, {:?}", pick.kind);
             }
         }
     }

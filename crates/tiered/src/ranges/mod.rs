@@ -16,31 +16,33 @@
 //! read would have to open extents that hold none of its keys.
 //!
 //! # What holds
-//! - **R1 (reads).** For a key and a snapshot, a version is hidden if some range over the key has
-//!   `csn <= snapshot` and `upto >= ` the version's CSN. Since this holds for all older versions as
-//!   well, the newest version at or below the snapshot decides. A hidden key reads as deleted by
-//!   the newest `csn` of those ranges, also where there was no version. So a writer with an older
-//!   snapshot learns of the conflict.
-//! - **R2 (own commit).** `upto < csn`, so a range hides nothing of its own commit or of a later
-//!   one, in whatever order they are installed.
-//! - **R3 (not before its range).** When a range is installed, every version that it hides is
-//!   installed. So it hides nothing that is installed later, also after its flush.
-//! - **R4 (kept while it hides).** A range leaves the levels' list, for some of its keys, once
-//!   every live snapshot sees it and no version up to `upto` of these keys is left: the rule of any
-//!   tombstone.
-//! - **R5 (dropped).** A flush or compaction drops a version for a range as it would for a newer
-//!   version of the key with the range's CSN. Of a range that every live snapshot sees, it lets no
-//!   slice and no block with hidden versions pass. It does not read slices and blocks that have
-//!   only hidden versions.
-//! - **R6 (persistence).** The edit that records the flush of a range's memtable records the range.
-//! - **R7 (no cost without ranges).** A read then checks one flag of each memtable and one length.
-//! - **R8 (bounded in memtables).** A commit's ranges are installed by one union for each run of
-//!   them in its batch. The cost is bounded: a memtable whose ranges take more than
+//! - **RANGE-TOMBSTONE-1 (reads).** For a key and a snapshot, a version is hidden if some range
+//!   over the key has `csn <= snapshot` and `upto >= ` the version's CSN. Since this holds for all
+//!   older versions as well, the newest version at or below the snapshot decides. A hidden key
+//!   reads as deleted by the newest `csn` of those ranges, also where there was no version. So a
+//!   writer with an older snapshot learns of the conflict.
+//! - **RANGE-TOMBSTONE-2 (own commit).** `upto < csn`, so a range hides nothing of its own commit
+//!   or of a later one, in whatever order they are installed.
+//! - **RANGE-TOMBSTONE-3 (not before its range).** When a range is installed, every version that it
+//!   hides is installed. So it hides nothing that is installed later, also after its flush.
+//! - **RANGE-TOMBSTONE-4 (kept while it hides).** A range leaves the levels' list, for some of its
+//!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left: the
+//!   rule of any tombstone.
+//! - **RANGE-TOMBSTONE-5 (dropped).** A flush or compaction drops a version for a range as it would
+//!   for a newer version of the key with the range's CSN. Of a range that every live snapshot sees,
+//!   it lets no slice and no block with hidden versions pass. It does not read slices and blocks
+//!   that have only hidden versions.
+//! - **RANGE-TOMBSTONE-6 (persistence).** The edit that records the flush of a range's memtable
+//!   records the range.
+//! - **RANGE-TOMBSTONE-7 (no cost without ranges).** A read then checks one flag of each memtable
+//!   and one length.
+//! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit's ranges are installed by one union for
+//!   each run of them in its batch. The cost is bounded: a memtable whose ranges take more than
 //!   [`crate::memtable::RANGES_BYTES_MAX`] is sealed.
-//! - **R9 (before its flush).** Flushes of older memtables and drops of whole slices also drop
-//!   versions that a range hides from every live snapshot while the range is in memory alone. The
-//!   log has the range durably, and an opening installs it anew. On a full disk this frees the
-//!   space that the flush of the range needs.
+//! - **RANGE-TOMBSTONE-9 (before its flush).** Flushes of older memtables and drops of whole slices
+//!   also drop versions that a range hides from every live snapshot while the range is in memory
+//!   alone. The log has the range durably, and an opening installs it anew. On a full disk this
+//!   frees the space that the flush of the range needs.
 //!
 //! # Form
 //! A list keeps its ranges as *fragments*, which do not overlap. Each fragment has the marks of all
@@ -68,7 +70,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// The mark of a commit; of its own versions it says nothing (R2).
+    /// The mark of a commit; of its own versions it says nothing (RANGE-TOMBSTONE-2).
     pub(crate) fn new(csn: Csn, upto: Csn) -> Mark {
         Mark { csn, upto: upto.min(Csn(csn.0.saturating_sub(1))) }
     }
@@ -176,7 +178,7 @@ impl RangeTombstones {
         &self.fragments[from..from + count]
     }
 
-    /// What it says of a key to a snapshot (R1).
+    /// What it says of a key to a snapshot (RANGE-TOMBSTONE-1).
     pub(crate) fn cover(&self, key: &[u8], snapshot: Csn) -> Option<Mark> {
         let seen = self.find(key)?.marks.iter().filter(|mark| mark.csn <= snapshot);
         seen.copied().reduce(Mark::and)
@@ -280,7 +282,7 @@ impl RangeTombstones {
         RangeTombstones { fragments: all.filter(|fragment| !fragment.marks.is_empty()).collect() }
     }
 
-    /// What a snapshot sees of it: of each fragment one mark (R1).
+    /// What a snapshot sees of it: of each fragment one mark (RANGE-TOMBSTONE-1).
     pub(crate) fn at(&self, snapshot: Csn) -> RangeTombstones {
         self.with_marks(|fragment| {
             let seen = fragment.marks.iter().filter(|mark| mark.csn <= snapshot);

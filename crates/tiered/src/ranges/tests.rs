@@ -72,7 +72,7 @@ fn lists_are_added_taken_and_cut_like_sets() {
 }
 
 #[test]
-fn r1_of_each_key_is_told_what_hides_it() {
+fn range_tombstone_1_of_each_key_is_told_what_hides_it() {
     let mut rng = Rng::new(2);
     for _ in 0..3000 {
         let (list, set) = list(&mut rng);
@@ -129,7 +129,7 @@ fn marks_that_tell_nobody_anything_go() {
 }
 
 #[test]
-fn r4_what_is_needed_of_a_range_stays() {
+fn range_tombstone_4_what_is_needed_of_a_range_stays() {
     let range = KeyRange::new(b"b", Some(b"k"));
     let (old, new) = (Mark::new(Csn(5), Csn(4)), Mark::new(Csn(9), Csn(8)));
     let list = RangeTombstones::one(range, old).union(&RangeTombstones::one(range, new));
@@ -141,11 +141,11 @@ fn r4_what_is_needed_of_a_range_stays() {
     assert_eq!(trimmed.cover(b"b", Csn(8)), None, "nothing needs the older one");
     assert_eq!(trimmed.cover(b"a", Csn::MAX), None, "it grows nowhere");
     assert_eq!(list.trimmed(|mark| *mark == old, needed).cover(b"j", Csn::MAX), Some(new));
-    assert_eq!(Mark::new(Csn(5), Csn(7)).upto, Csn(4), "R2");
+    assert_eq!(Mark::new(Csn(5), Csn(7)).upto, Csn(4), "RANGE-TOMBSTONE-2");
 }
 
 #[test]
-fn r4_much_is_cut_in_little_more_than_one_pass() {
+fn range_tombstone_4_much_is_cut_in_little_more_than_one_pass() {
     const COUNT: u32 = 4096;
     let one = |number: u32| {
         let (start, end) = ((2 * number).to_be_bytes(), (2 * number + 1).to_be_bytes());

@@ -14,8 +14,8 @@ use crate::tombstone_skip::Gap;
 /// of indexes are, the first look brings all.
 const LENT_BYTES_MAX: usize = 96;
 
-/// Keys without a version for the snapshot that a look ahead passes before it ends (S5): the steps
-/// that follow pass the others, and are not made by who has enough.
+/// Keys without a version for the snapshot that a look ahead passes before it ends (SOURCE-5): the
+/// steps that follow pass the others, and are not made by who has enough.
 pub(super) const UNSEEN_MAX: usize = 16;
 
 /// Rows of a memtable.

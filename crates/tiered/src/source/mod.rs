@@ -5,21 +5,21 @@
 //! can be repeated: until a step succeeds, the source keeps its position.
 //!
 //! # Guarantees
-//! - **S1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index and the
-//!   block's range filter, if there is one.
-//! - **S2 (no row is skipped).** A source that has approached and stands on no row has no row
+//! - **SOURCE-1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index
+//!   and the block's range filter, if there is one.
+//! - **SOURCE-2 (no row is skipped).** A source that has approached and stands on no row has no row
 //!   before its key, in its direction. If it has no row inside the bounds, it says so, or its next
 //!   step finds out.
-//! - **S3 (a row comes after what may hide it).** Where that key is also the key of another
+//! - **SOURCE-3 (a row comes after what may hide it).** Where that key is also the key of another
 //!   source's row, the source counts as newer.
-//! - **S4 (batches).** [`Source::extend`] passes only values, each of which a step would have
+//! - **SOURCE-4 (batches).** [`Source::extend`] passes only values, each of which a step would have
 //!   reached, all inside the bounds and before the given key. It ends on the last one, and
 //!   [`Source::rows`] gives all of them until the next step. If a batch gains nothing, the source
 //!   stays on one row.
-//! - **S5 (bounded steps).** A step skips few keys that are no rows at the snapshot. So a scan of
-//!   one row does not wait for keys that others added since, and a long scan can be stopped between
-//!   steps.
-//! - **S6 (deletions by leaves).** When two consecutive keys of a memtable are no rows at the
+//! - **SOURCE-5 (bounded steps).** A step skips few keys that are no rows at the snapshot. So a
+//!   scan of one row does not wait for keys that others added since, and a long scan can be stopped
+//!   between steps.
+//! - **SOURCE-6 (deletions by leaves).** When two consecutive keys of a memtable are no rows at the
 //!   snapshot, the source requests the memory of all keys behind the second in its leaf at once,
 //!   instead of waiting for each. Keys that are inserted meanwhile are no rows at the snapshot
 //!   (E2).
@@ -150,7 +150,7 @@ impl Source {
     }
 
     /// From the row on which it stands, a value, goes on over near rows before a key, `most` with
-    /// that one. Answers how many it has come to with it (S4, S5).
+    /// that one. Answers how many it has come to with it (SOURCE-4, SOURCE-5).
     pub(crate) fn extend(&mut self, before: Option<&[u8]>, most: usize) -> usize {
         match self {
             Source::Run(source) => source.extend(before, most),
@@ -166,8 +166,8 @@ impl Source {
         }
     }
 
-    /// Comes as near to its first row as is known without reading a block (S1, S2); `false` where
-    /// it has none. The next step is to that row.
+    /// Comes as near to its first row as is known without reading a block (SOURCE-1, SOURCE-2);
+    /// `false` where it has none. The next step is to that row.
     pub(crate) fn approach(&mut self, access: Access) -> Result<bool> {
         match self {
             Source::Memtable(source) => Ok(source.advance()),
@@ -201,7 +201,7 @@ impl Source {
         }
     }
 
-    /// The key and the commit it is compared by (S2, S3).
+    /// The key and the commit it is compared by (SOURCE-2, SOURCE-3).
     #[inline]
     pub(crate) fn key_and_csn(&self) -> (&[u8], Csn) {
         match self {

@@ -242,8 +242,8 @@ impl RunSource {
         self.at.as_ref().is_some_and(|at| at.row.is_value())
     }
 
-    /// Comes as near to the first row as is known without reading a block (S1, S2). `false` where
-    /// there is none.
+    /// Comes as near to the first row as is known without reading a block (SOURCE-1, SOURCE-2).
+    /// `false` where there is none.
     pub(super) fn approach(&mut self, access: Access) -> Result<bool> {
         debug_assert!(self.at.is_none(), "a source approaches before it stands");
         let mut bound = std::mem::take(&mut self.bound);

@@ -37,7 +37,7 @@ fn taken(source: &mut Source) -> (Vec<usize>, Vec<Vec<u8>>) {
     (counts, keys)
 }
 
-/// S5: what is added past a snapshot's last row is no work for a look at the first.
+/// SOURCE-5: what is added past a snapshot's last row is no work for a look at the first.
 #[test]
 fn a_look_ahead_passes_few_keys_that_are_no_rows() {
     let rows = [&b"m1"[..], b"m2", b"m3"];
@@ -61,7 +61,7 @@ fn a_look_ahead_passes_few_keys_that_are_no_rows() {
     }
 }
 
-/// S4: what the snapshot does not see may lie among rows that are lent together.
+/// SOURCE-4: what the snapshot does not see may lie among rows that are lent together.
 #[test]
 fn a_look_ahead_passes_some_keys_that_are_no_rows() {
     let keys: Vec<String> = (0..400).map(|number| format!("k{number:03}")).collect();
@@ -96,9 +96,9 @@ fn a_long_row_is_no_end_of_lending() {
     }
 }
 
-/// S6.
+/// SOURCE-6.
 #[test]
-fn s6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
+fn source_6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
     let table = memtable([]);
     let put = |key: &str, csn, value| {
         table.insert(&table.enter().unwrap(), key.as_bytes(), Csn(csn), value);
@@ -125,10 +125,10 @@ fn s6_what_is_behind_a_second_deletion_is_asked_for_by_leaves() {
     }
 }
 
-/// S6, S2: all that the snapshot sees is given in its order, whatever is inserted among it
-/// meanwhile, leapt over, and taken together.
+/// SOURCE-6, SOURCE-2: all that the snapshot sees is given in its order, whatever is inserted among
+/// it meanwhile, leapt over, and taken together.
 #[test]
-fn s6_deletions_that_were_asked_for_are_given_as_they_are() {
+fn source_6_deletions_that_were_asked_for_are_given_as_they_are() {
     use spillway_base::rng::Rng;
 
     let text = |number: u64| format!("k{number:04}");

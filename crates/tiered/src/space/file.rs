@@ -13,7 +13,7 @@ const AT_HAND_BYTES_MAX: usize = 256 << 10;
 
 /// A data file. Once a sync of it has failed, all later ones fail too.
 ///
-/// The device reports lost writes once, to one of the callers that sync (K5). So syncs are
+/// The device reports lost writes once, to one of the callers that sync (DISK-5). So syncs are
 /// serialised, and a caller that syncs after a failed sync fails as well: its bytes may be among
 /// the lost ones.
 pub(crate) struct DataFile {
@@ -85,7 +85,7 @@ impl DataFile {
     }
 }
 
-/// A failed sync leaves it unknown what is on the device (K5), so it ends the background work.
+/// A failed sync leaves it unknown what is on the device (DISK-5), so it ends the background work.
 pub(super) fn stopped(error: &Error) -> Error {
     Error::new(ErrorKind::WritesStopped, format!("a data file cannot be synced: {error}"))
 }

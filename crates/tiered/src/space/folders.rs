@@ -3,12 +3,12 @@
 //! Without tiers, data files are in the data folder, and nothing is written of that. With them, the
 //! data folder has a record of the others, and each of those says whose it is:
 //!
-//! - **T1.** A database is opened only with every folder that it has data files in, each at the
-//!   place where it was, or at the one that the settings give. Otherwise the opening says which is
-//!   missing, what setting names it, and changes nothing.
-//! - **T2.** A folder belongs to one database, and no file of another's is touched.
-//! - **T3.** A folder that the settings do not name any more is used until nothing is in it, and
-//!   takes nothing new.
+//! - **SPACE-1.** A database is opened only with every folder that it has data files in, each at
+//!   the place where it was, or at the one that the settings give. Otherwise the opening says which
+//!   is missing, what setting names it, and changes nothing.
+//! - **SPACE-2.** A folder belongs to one database, and no file of another's is touched.
+//! - **SPACE-3.** A folder that the settings do not name any more is used until nothing is in it,
+//!   and takes nothing new.
 //!
 //! # Files
 //! Integers are little-endian. `tiers` in the data folder:

@@ -8,15 +8,15 @@
 //! manifest. The last handle of an extent returns its slots, which is after the edit that removed
 //! the extent is durable and the last reader is done.
 //!
-//! - **T4.** A slot that is handed out has its space: writing it does not meet a full disk.
-//! - **T5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space of the
-//!   others goes back to the file system, wherever in a file they are, and is allocated again
-//!   before they are used.
-//! - **T6.** The space of free slots is not recorded. An opening relies on none, and returns what
-//!   an earlier process has left.
-//! - **T7.** The caller that returns space says how much at once, because the file system locks a
-//!   file meanwhile, and its readers wait. The end of a file can be cut off once its slots have no
-//!   space left, which takes no time.
+//! - **SPACE-4.** A slot that is handed out has its space: writing it does not meet a full disk.
+//! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
+//!   of the others goes back to the file system, wherever in a file they are, and is allocated
+//!   again before they are used.
+//! - **SPACE-6.** The space of free slots is not recorded. An opening relies on none, and returns
+//!   what an earlier process has left.
+//! - **SPACE-7.** The caller that returns space says how much at once, because the file system
+//!   locks a file meanwhile, and its readers wait. The end of a file can be cut off once its slots
+//!   have no space left, which takes no time.
 
 mod class;
 mod file;
@@ -50,7 +50,8 @@ use slots::{PAST_ALL, Spot};
 struct SpaceState {
     map: SlotMap,
     files: BTreeMap<u32, OpenedFile>,
-    /// Below this, there may be free slots of which it is not known whether they have space (T6).
+    /// Below this, there may be free slots of which it is not known whether they have space
+    /// (SPACE-6).
     unknown: Spot,
 }
 
@@ -235,7 +236,7 @@ impl SpaceManager {
         }
     }
 
-    /// Sees to it that slots which were taken have their space (T4).
+    /// Sees to it that slots which were taken have their space (SPACE-4).
     fn back(&self, (run, backed): (SlotRun, bool)) -> Result<SlotRun> {
         if !backed {
             let (file, offset) = self.locate(run)?;
@@ -337,8 +338,8 @@ impl SpaceManager {
     /// Cuts free slots off the ends of files of a device where most are free. Where its file system
     /// keeps ranges, those that are more than
     /// [`SpaceManager::give_back`] leaves, too, which nothing else takes there. Only those whose
-    /// space was given back, where that `can_wait` and can be done (T7). Answers whether there were
-    /// any.
+    /// space was given back, where that `can_wait` and can be done (SPACE-7). Answers whether there
+    /// were any.
     pub(crate) fn shrink(&self, share: u64, least: u64, can_wait: bool) -> Result<bool> {
         let _growing = self.growing.lock();
         let SpaceState { map, files, unknown } = &mut *self.state.lock();
@@ -383,8 +384,8 @@ impl SpaceManager {
         now.saturating_sub(*since) >= time
     }
 
-    /// Gives the space of free slots back, but for some of each class (T5): about one for each
-    /// `share` in use, and at least `least`; of no more than `most` slots (T7). Answers of how
+    /// Gives the space of free slots back, but for some of each class (SPACE-5): about one for each
+    /// `share` in use, and at least `least`; of no more than `most` slots (SPACE-7). Answers of how
     /// many.
     ///
     /// # Errors
@@ -433,7 +434,7 @@ impl SpaceManager {
         outcome
     }
 
-    /// Whether a device has less room than free slots on it have space, or may have (T6).
+    /// Whether a device has less room than free slots on it have space, or may have (SPACE-6).
     pub(crate) fn is_short(&self) -> bool {
         let is_short = |folder: usize| {
             let free = {

@@ -74,7 +74,7 @@ fn slots_are_never_given_out_twice() {
             let run = map.allocate(count, |_| true);
             assert_eq!(run.is_some(), any, "{count} consecutive slots");
             if let Some((run, has_space)) = run {
-                assert_eq!(has_space, with_space, "such as have their space come first (T4)");
+                assert_eq!(has_space, with_space, "such as have their space come first (SPACE-4)");
                 assert_eq!(run.count, count);
                 assert!(!has_space || slots_of(run).all(|slot| backed.contains(&slot)));
                 slots_of(run).for_each(|slot| assert!(used.insert(slot)));
@@ -157,7 +157,7 @@ fn without_tiers_the_data_folder_is_all_there_is_and_nothing_is_written() {
 }
 
 #[test]
-fn t1_a_folder_with_data_is_found_where_it_was_or_where_it_was_moved() {
+fn space_1_a_folder_with_data_is_found_where_it_was_or_where_it_was_moved() {
     let disk = SimDisk::new(1);
     disk.create_dir_all(Path::new(DATA)).unwrap();
     let (fast, hdd) = (tier(DeviceClass::Fast, "/fast"), tier(DeviceClass::Hdd, "/hdd"));
@@ -187,7 +187,7 @@ fn t1_a_folder_with_data_is_found_where_it_was_or_where_it_was_moved() {
 }
 
 #[test]
-fn t2_a_folder_of_another_database_is_refused() {
+fn space_2_a_folder_of_another_database_is_refused() {
     let disk = SimDisk::new(1);
     for dir in [DATA, "/other", "/files"] {
         disk.create_dir_all(Path::new(dir)).unwrap();
@@ -209,7 +209,7 @@ fn t2_a_folder_of_another_database_is_refused() {
 }
 
 #[test]
-fn t3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
+fn space_3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
     let disk = SimDisk::new(1);
     disk.create_dir_all(Path::new(DATA)).unwrap();
     drop(claim(&disk, Path::new(DATA), &[tier(DeviceClass::Hdd, "/hdd")]).unwrap());
@@ -230,10 +230,10 @@ fn t3_a_folder_that_is_not_named_any_more_leaves_once_it_is_empty() {
 }
 
 /// A crash between any two operations of a claim leaves folders that the next one takes.
-/// T1: a folder that was left, or that a crash kept from being recorded, is never taken for one
-/// that came after it.
+/// SPACE-1: a folder that was left, or that a crash kept from being recorded, is never taken for
+/// one that came after it.
 #[test]
-fn t1_numbers_of_folders_are_never_used_twice() {
+fn space_1_numbers_of_folders_are_never_used_twice() {
     let (hdd, ssd) = (tier(DeviceClass::Hdd, "/hdd"), tier(DeviceClass::Ssd, "/ssd"));
     let claimed = |disk: &SimDisk, tiers: &[Tier]| dirs(claim(disk, Path::new(DATA), tiers));
     let has_both = |disk: &SimDisk| {
@@ -534,7 +534,7 @@ fn small(slots: u64) -> (Arc<SimDisk>, impl Fn(&[SlotRun]) -> SpaceManager) {
 }
 
 #[test]
-fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used() {
+fn space_4_5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -563,7 +563,7 @@ fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     assert_eq!((full.kind(), space.bytes()), (ErrorKind::DiskFull, (28 * SLOT, 0)));
     disk.set_capacity(Some(60 * SLOT));
     space.allocate(1, DeviceClass::Ssd).unwrap();
-    // What is in use was not touched.
+    // Slots in use were not touched.
     for run in kept.iter().chain(given.iter().skip(1).step_by(2)) {
         let ((file, offset), mut bytes) = (space.locate(*run).unwrap(), [0; SLOT as usize]);
         file.read_at(offset, &mut bytes).unwrap();
@@ -571,10 +571,10 @@ fn t4_t5_what_is_given_back_is_the_file_systems_and_is_taken_before_it_is_used()
     }
 }
 
-/// T5: what had its space in slots that were to be taken together, and were not as the disk is
+/// SPACE-5: what had its space in slots that were to be taken together, and were not as the disk is
 /// full, is given back all the same.
 #[test]
-fn t5_a_full_disk_makes_no_space_forgotten() {
+fn space_5_a_full_disk_makes_no_space_forgotten() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..40).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -589,7 +589,7 @@ fn t5_a_full_disk_makes_no_space_forgotten() {
 }
 
 #[test]
-fn t6_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back() {
+fn space_6_after_an_opening_no_free_slot_is_relied_on_and_all_of_them_are_given_back() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..8).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -698,10 +698,10 @@ fn a_pool_is_told_of_each_wait_for_a_device() {
     });
 }
 
-/// T7: space goes back in as many pieces as it is asked for in, and the end of a file can then be
-/// cut off; before, it cannot.
+/// SPACE-7: space goes back in as many pieces as it is asked for in, and the end of a file can then
+/// be cut off; before, it cannot.
 #[test]
-fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
+fn space_7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..16).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -716,7 +716,7 @@ fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
         assert_eq!(space.bytes().0, left * SLOT);
     }
     space.shrink(1000, 2, true).unwrap();
-    assert_eq!(len().unwrap(), whole, "it is not known yet what the others have (T6)");
+    assert_eq!(len().unwrap(), whole, "it is not known yet what the others have (SPACE-6)");
     while space.give_back(1000, 2, 3).unwrap() > 0 {}
     assert_eq!(space.bytes().0, 7 * SLOT);
     space.shrink(1000, 2, true).unwrap();
@@ -734,9 +734,9 @@ fn t7_space_goes_back_piece_by_piece_and_files_end_where_it_has() {
     assert_eq!(len().unwrap(), 2 * SLOT);
 }
 
-/// T7: a device with less room than free slots have is short of it.
+/// SPACE-7: a device with less room than free slots have is short of it.
 #[test]
-fn t7_a_device_with_little_room_is_short() {
+fn space_7_a_device_with_little_room_is_short() {
     let (disk, open) = small(40);
     let space = open(&[]);
     let runs: Vec<_> = (0..16).map(|_| space.allocate(1, DeviceClass::Ssd).unwrap()).collect();
@@ -747,13 +747,13 @@ fn t7_a_device_with_little_room_is_short() {
     other.allocate(0, disk.available(Path::new(DATA)).unwrap() - 8 * SLOT).unwrap();
     assert!(space.is_short());
     drop(space);
-    assert!(open(&[]).is_short(), "T6: after an opening it is not known what they have");
+    assert!(open(&[]).is_short(), "SPACE-6: after an opening it is not known what they have");
 }
 
-/// T7: where a file system keeps the space of ranges, ends of files are cut off though less than
-/// half of a device is free; elsewhere only what has none.
+/// SPACE-7: where a file system keeps the space of ranges, ends of files are cut off though less
+/// than half of a device is free; elsewhere only what has none.
 #[test]
-fn t7_where_ranges_keep_their_space_files_end_sooner() {
+fn space_7_where_ranges_keep_their_space_files_end_sooner() {
     let sim = SimDisk::new(1);
     let folder = |class, dir: &str| Folder { dir: dir.into(), class, leaving: false };
     let folders = vec![folder(DeviceClass::Ssd, "/ssd"), folder(DeviceClass::Fast, "/fast")];

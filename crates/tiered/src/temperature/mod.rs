@@ -9,17 +9,18 @@
 //! warm as it was.
 //!
 //! # What holds
-//! - **C1.** A read takes no lock for its count, and one read in 208 changes shared memory by a
-//!   read-modify-write. Twelve of thirteen only count down a number of their thread.
-//! - **C2.** Each epoch halves a count; counts that are not used are halved when they are used
-//!   again. An extent that is read as often as the average has a temperature from [`MEAN`] up to
-//!   twice that, or a little less.
-//! - **C3.** A temperature belongs to blocks: a slice has that of its blocks' regions, as if a
-//!   whole extent were read so often. Moving an extent or re-linking a slice changes nothing.
-//! - **C4.** The output of a compaction inherits the temperature of the input that it replaces, by
-//!   key. The output of a flush begins cold.
-//! - **C5.** Temperatures only influence choices among correct actions: two threads may lose a
-//!   count, and a restart loses all.
+//! - **TEMPERATURE-1.** A read takes no lock for its count, and one read in 208 changes shared
+//!   memory by a read-modify-write. Twelve of thirteen only count down a number of their thread.
+//! - **TEMPERATURE-2.** Each epoch halves a count; counts that are not used are halved when they
+//!   are used again. An extent that is read as often as the average has a temperature from [`MEAN`]
+//!   up to twice that, or a little less.
+//! - **TEMPERATURE-3.** A temperature belongs to blocks: a slice has that of its blocks' regions,
+//!   as if a whole extent were read so often. Moving an extent or re-linking a slice changes
+//!   nothing.
+//! - **TEMPERATURE-4.** The output of a compaction inherits the temperature of the input that it
+//!   replaces, by key. The output of a flush begins cold.
+//! - **TEMPERATURE-5.** Temperatures only influence choices among correct actions: two threads may
+//!   lose a count, and a restart loses all.
 //!
 //! Reads of a key count, and the beginnings of scans, so a full scan warms nothing. Compactions,
 //! checks and backups do not count.
@@ -192,7 +193,7 @@ impl Readings {
             counts += more << (region * BITS);
             reads -= more;
         }
-        // Another thread's count may be lost (C5).
+        // Another thread's count may be lost (TEMPERATURE-5).
         self.0.store(u64::from(epoch) << (REGIONS * BITS) | counts, Ordering::Relaxed);
     }
 

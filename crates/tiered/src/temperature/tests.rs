@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 
-/// A thermometer of so many extents, and the counts of one of them.
+/// A thermometer of this many extents, and the counts of one of them.
 fn of_extents(extents: u64) -> (Thermometer, Readings) {
     let thermometer = Thermometer::new(true);
     (0..extents).for_each(|_| thermometer.add_extent());
@@ -30,7 +30,7 @@ fn every_block_has_its_region() {
 }
 
 #[test]
-fn c1_one_read_in_thirteen_is_counted_and_none_where_it_is_off() {
+fn temperature_1_one_read_in_thirteen_is_counted_and_none_where_it_is_off() {
     let (thermometer, counts) = of_extents(1000);
     read(&counts, 25, 9, &thermometer);
     assert_eq!(counts.regions(&thermometer), [0, 0, 9, 0, 0, 0, 0, 0]);
@@ -42,7 +42,7 @@ fn c1_one_read_in_thirteen_is_counted_and_none_where_it_is_off() {
 }
 
 #[test]
-fn c2_each_epoch_halves_what_was_counted() {
+fn temperature_2_each_epoch_halves_what_was_counted() {
     let (thermometer, counts) = of_extents(10);
     read(&counts, 0, 40, &thermometer);
     counts.add(79, 80, 63, &thermometer);
@@ -63,7 +63,7 @@ fn c2_each_epoch_halves_what_was_counted() {
 }
 
 #[test]
-fn c2_an_epoch_is_so_many_reads_for_each_extent_or_so_much_written() {
+fn temperature_2_an_epoch_is_so_many_reads_for_each_extent_or_so_much_written() {
     let (thermometer, counts) = of_extents(10);
     read(&counts, 0, 16 * 10 - 1, &thermometer);
     assert_eq!(thermometer.epoch(), 0);
@@ -83,7 +83,7 @@ fn c2_an_epoch_is_so_many_reads_for_each_extent_or_so_much_written() {
 }
 
 #[test]
-fn c2_extents_that_are_read_alike_are_warm_and_those_read_more_hot() {
+fn temperature_2_extents_that_are_read_alike_are_warm_and_those_read_more_hot() {
     let extents: Vec<Readings> = (0..50).map(|_| Readings::default()).collect();
     let (thermometer, _) = of_extents(50);
     let mut rng = spillway_base::rng::Rng::new(1);
@@ -105,7 +105,7 @@ fn c2_extents_that_are_read_alike_are_warm_and_those_read_more_hot() {
 }
 
 #[test]
-fn c3_a_slice_is_as_warm_as_its_blocks() {
+fn temperature_3_a_slice_is_as_warm_as_its_blocks() {
     let (thermometer, counts) = of_extents(1000);
     let temperature = |of| counts.temperature(of, 80, &thermometer).0;
     counts.add(0, 80, 20, &thermometer);
@@ -128,7 +128,7 @@ fn c3_a_slice_is_as_warm_as_its_blocks() {
 }
 
 #[test]
-fn c5_threads_that_count_at_once_lose_some_and_invent_none() {
+fn temperature_5_threads_that_count_at_once_lose_some_and_invent_none() {
     let (thermometer, counts) = of_extents(100_000);
     let (thermometer, counts) = (Arc::new(thermometer), Arc::new(counts));
     std::thread::scope(|scope| {

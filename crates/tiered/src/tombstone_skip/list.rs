@@ -19,7 +19,7 @@ const APART_MAX: u64 = 16;
 pub(super) struct KnownGap {
     pub(super) gap: Arc<Gap>,
     /// What it was before it grew, and what older snapshots found in it: each a gap by itself,
-    /// within this one, those with the highest CSN first (G5).
+    /// within this one, those with the highest CSN first (TOMBSTONE-SKIP-5).
     pub(super) earlier: Option<Arc<[Arc<Gap>]>>,
     /// Tombstones that were walked over in it, less what it has cost since.
     spares: u64,

@@ -26,7 +26,7 @@ fn gap() -> Gap {
 /// What stands between putting up the gap and the second look.
 type Between = fn(&Memtable) -> bool;
 
-/// G1, G2: when both are done, the value is in no gap.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: when both are done, the value is in no gap.
 fn one_sees_the_other(between: Between) {
     model(3, move || {
         let (gaps, view) = (Arc::new(TombstoneSkip::new(true, Arc::default())), view());
@@ -47,7 +47,7 @@ fn one_sees_the_other(between: Between) {
 }
 
 #[test]
-fn loom_g1_a_value_is_seen_by_the_second_look_or_sees_the_trial() {
+fn loom_tombstone_skip_1_a_value_is_seen_by_the_second_look_or_sees_the_trial() {
     one_sees_the_other(Memtable::passed);
 }
 
@@ -61,7 +61,7 @@ fn loom_without_passing_the_gate_both_look_too_early() {
 /// A reader whose snapshot has the value, which it has because its installation returned, does not
 /// leap over it.
 #[test]
-fn loom_g2_who_sees_the_commit_does_not_leap() {
+fn loom_tombstone_skip_2_who_sees_the_commit_does_not_leap() {
     use spillway_base::sync::atomic::AtomicBool;
 
     model(3, || {

@@ -8,18 +8,19 @@
 //!
 //! # Guarantees
 //!
-//! - **G1 (truth).** At a snapshot from an active gap's CSN on, at which somebody reads by the
-//!   rules of E2, no key in the gap has a value. A scan at such a snapshot that comes to the gap,
-//!   or begins in it, continues behind it and gives the same rows. Older snapshots never skip.
-//! - **G2 (insertions).** When the installation of a value returns, no gap covers its key, and no
-//!   gap that was on trial then ever will.
-//! - **G3 (cost).** Scans take no lock. An insertion takes one only for a value inside a gap; where
-//!   there is no gap, it loads one word. Deletions do nothing.
-//! - **G4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps with [`GAPS_BYTES_MAX`] of keys,
-//!   and of each gap up to [`EARLIER_MAX`] earlier states. The gaps that save the least are
-//!   evicted.
-//! - **G5 (older snapshots).** For snapshots that may not skip a grown gap, the gap stays what it
-//!   was before, within G4.
+//! - **TOMBSTONE-SKIP-1 (truth).** At a snapshot from an active gap's CSN on, at which somebody
+//!   reads by the rules of E2, no key in the gap has a value. A scan at such a snapshot that comes
+//!   to the gap, or begins in it, continues behind it and gives the same rows. Older snapshots
+//!   never skip.
+//! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no gap covers its
+//!   key, and no gap that was on trial then ever will.
+//! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock. An insertion takes one only for a value
+//!   inside a gap; where there is no gap, it loads one word. Deletions do nothing.
+//! - **TOMBSTONE-SKIP-4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps with
+//!   [`GAPS_BYTES_MAX`] of keys, and of each gap up to [`EARLIER_MAX`] earlier states. The gaps
+//!   that save the least are evicted.
+//! - **TOMBSTONE-SKIP-5 (older snapshots).** For snapshots that may not skip a grown gap, the gap
+//!   stays what it was before, within TOMBSTONE-SKIP-4.
 //!
 //! # Why it holds
 //!
@@ -50,20 +51,21 @@
 //! others. So every insertion above S is in the view, or sees the gap. A value in the view is in a
 //! memtable, which the second check reads, or was flushed since. In the latter case the CSNs of its
 //! slice are above S, and the scan withdraws the gap. (No present or future snapshot sees a value
-//! that a compaction dropped, H2.)
+//! that a compaction dropped, HORIZON-2.)
 //!
 //! *From trial to active.* Trials and gaps are in one list, which is changed under a lock. An
 //! insertion that finds its key in a trial removes the trial, and the scan then cannot activate it.
 //! An insertion that finds its key in an active gap replaces the gap by its parts on both sides of
 //! the key. It does so before it leaves the gate, so before its commit counts as installed. A
-//! snapshot that sees the value was taken later and finds the list without the gap (G2, G1).
+//! snapshot that sees the value was taken later and finds the list without the gap
+//! (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
 //!
 //! *Gaps within gaps.* Where the walk skipped active gaps, the second check skips them, too, by the
 //! list after the gate was passed: a value in such a gap would have cut it before its writer left.
 //! So a consumer that polls a queue pays only for what was deleted since the last poll: its gap
 //! grows at the end and takes in what it touches. The walk and the second check read memtables a
-//! leaf at a time ([`crate::source`], S6). Waiting for the memory of each key, which another core
-//! wrote, took most of a poll's time.
+//! leaf at a time ([`crate::source`], SOURCE-6). Waiting for the memory of each key, which another
+//! core wrote, took most of a poll's time.
 //!
 //! *Earlier states.* Several consumers poll a queue, and one of them may have taken its snapshot
 //! just before that of a gap which another recorded. It skips the earlier state of the gap. Each
@@ -242,7 +244,8 @@ impl TombstoneSkip {
         find(&self.list.load())
     }
 
-    /// A value of a key is in a memtable, whose gate the caller has not left yet (G2).
+    /// A value of a key is in a memtable, whose gate the caller has not left yet
+    /// (TOMBSTONE-SKIP-2).
     pub(crate) fn cut(&self, key: &[u8]) {
         // Inside the gate this sees all that it must.
         if self.count.load(Ordering::Relaxed) != 0 && self.list.load().covers(key) {

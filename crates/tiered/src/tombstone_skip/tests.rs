@@ -51,11 +51,11 @@ fn leaps(gaps: &TombstoneSkip, key: &str, snapshot: u64) -> bool {
 }
 
 #[test]
-fn g1_snapshots_before_it_and_keys_beside_it_do_not_leap() {
+fn tombstone_skip_1_snapshots_before_it_and_keys_beside_it_do_not_leap() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("c", "f", 7)));
     assert!(leaps(&gaps, "c", 7) && leaps(&gaps, "e", 9));
-    assert!(!leaps(&gaps, "c", 6), "G1: an older snapshot");
+    assert!(!leaps(&gaps, "c", 6), "TOMBSTONE-SKIP-1: an older snapshot");
     assert!(!leaps(&gaps, "b", 7) && !leaps(&gaps, "f", 7));
     let begin = |start: &'static [u8], end: Option<&'static [u8]>, direction| {
         gaps.at_begin(KeyRange::new(start, end), direction, Csn(7)).is_some()
@@ -82,7 +82,7 @@ fn what_a_leap_leaves_of_a_range() {
 }
 
 #[test]
-fn g2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
+fn tombstone_skip_2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "m", 7)));
     insert(&gaps, &view, "d", 9, None);
@@ -95,9 +95,10 @@ fn g2_a_value_cuts_an_active_gap_and_a_tombstone_does_not() {
     assert_eq!(gaps.all(), active(&[("b+", "f", 7), ("f+", "m", 7)]));
 }
 
-/// G2: whether a value comes after the trial or before it, one of both looks sees the other.
+/// TOMBSTONE-SKIP-2: whether a value comes after the trial or before it, one of both looks sees the
+/// other.
 #[test]
-fn g2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
+fn tombstone_skip_2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
     for after in [true, false] {
         let (gaps, view) = (gaps(), view());
         let published = gaps.publish(gap("b", "m", 7), |act| {
@@ -110,7 +111,7 @@ fn g2_a_value_that_is_inserted_meanwhile_keeps_a_gap_from_becoming_active() {
             }
             Some(view.clone())
         });
-        // What is before it is one all the same, where the second look found it.
+        // The part before it is a gap all the same, if the second look found the value.
         assert_eq!(published, !after);
         assert_eq!(gaps.all(), active(if after { &[] } else { &[("b", "c", 7)] }));
         assert!(!leaps(&gaps, "c", 9));
@@ -136,10 +137,10 @@ fn the_second_look_is_for_values_above_the_snapshot() {
     assert!(!publish(&gaps, &view, gap("c", "m", 7)), "there is nothing before it");
 }
 
-/// G2: the second look goes by leaves of a memtable, and finds a value at each place of one, and
-/// before it.
+/// TOMBSTONE-SKIP-2: the second look goes by leaves of a memtable, and finds a value at each place
+/// of one, and before it.
 #[test]
-fn g2_the_second_look_finds_a_value_wherever_it_is() {
+fn tombstone_skip_2_the_second_look_finds_a_value_wherever_it_is() {
     let key = |number: usize| format!("k{number:03}");
     for at in 0..80 {
         let (gaps, view) = (gaps(), view());
@@ -184,7 +185,7 @@ fn a_gap_that_is_cut_again_and_again_goes() {
     let (gaps, view) = (gaps(), view());
     let all = Gap { walked: 160, ..gap("a", "z", 1) };
     assert!(publish(&gaps, &view, all));
-    // What is left of it counts for less by each cut, and by half where it is cut in two.
+    // Each cut lowers the worth of the rest, and a cut in two halves it.
     for (key, left) in [("a", 1), ("b", 2), ("c", 1), ("d", 1), ("a5", 0)] {
         insert(&gaps, &view, key, 2, Some(b"row"));
         assert_eq!(gaps.all().len(), left, "after {key}");
@@ -192,9 +193,9 @@ fn a_gap_that_is_cut_again_and_again_goes() {
     assert_eq!(gaps.count.load(Ordering::Relaxed), 0);
 }
 
-/// G4.
+/// TOMBSTONE-SKIP-4.
 #[test]
-fn g4_the_gaps_that_spare_the_least_give_way() {
+fn tombstone_skip_4_the_gaps_that_spare_the_least_give_way() {
     let (gaps, view) = (gaps(), view());
     let most = GAPS_MAX as u64;
     for at in 0..most + 24 {
@@ -213,7 +214,7 @@ fn g4_the_gaps_that_spare_the_least_give_way() {
 }
 
 #[test]
-fn g4_long_keys_have_fewer_gaps() {
+fn tombstone_skip_4_long_keys_have_fewer_gaps() {
     let (gaps, view) = (gaps(), view());
     let long = "k".repeat(KEY_BYTES_MAX - 8);
     for at in 0..GAPS_MAX {
@@ -227,7 +228,7 @@ fn g4_long_keys_have_fewer_gaps() {
 }
 
 #[test]
-fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
+fn tombstone_skip_5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "f", 7)));
     assert!(publish(&gaps, &view, gap("b", "m", 9)));
@@ -242,14 +243,15 @@ fn g5_a_gap_that_grew_stays_what_it_was_to_older_snapshots() {
     assert!(backward(b"m", 9) && backward(b"f", 8) && !backward(b"g", 8));
     insert(&gaps, &view, "d", 10, Some(b"row"));
     for snapshot in [7, 9, 10] {
-        assert!(!leaps(&gaps, "d", snapshot), "G2");
+        assert!(!leaps(&gaps, "d", snapshot), "TOMBSTONE-SKIP-2");
         assert!(leaps(&gaps, "c", snapshot) && leaps(&gaps, "e", snapshot), "{snapshot}");
     }
 }
 
-/// G5: whoever walks at an old snapshot tells those at old ones, though newer ones know of more.
+/// TOMBSTONE-SKIP-5: whoever walks at an old snapshot tells those at old ones, though newer ones
+/// know of more.
 #[test]
-fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
+fn tombstone_skip_5_what_is_found_at_an_older_snapshot_is_kept_too() {
     let (gaps, view) = (gaps(), view());
     assert!(publish(&gaps, &view, gap("b", "m", 9)));
     assert!(publish(&gaps, &view, gap("c", "f", 7)));
@@ -260,10 +262,10 @@ fn g5_what_is_found_at_an_older_snapshot_is_kept_too() {
     assert_eq!(gaps.all(), active(&[("b", "m", 8)]), "all of it to more");
 }
 
-/// G4, G5: a queue's head that grows with each commit. An old snapshot misses some times its own
-/// age of it, and no more.
+/// TOMBSTONE-SKIP-4, TOMBSTONE-SKIP-5: a queue's head that grows with each commit. An old snapshot
+/// misses some times its own age of it, and no more.
 #[test]
-fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
+fn tombstone_skip_5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     let key = |number: u64| format!("{number:04}");
     let mut list = List::default();
     for csn in 1..=1000 {
@@ -278,10 +280,10 @@ fn g5_what_older_snapshots_miss_is_in_proportion_to_their_age() {
     }
 }
 
-/// G1, G2: whatever is added and cut, a leap at a snapshot goes over keys alone that a gap at its
-/// age or before had, and no value since.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: whatever is added and cut, a leap at a snapshot goes over
+/// keys alone that a gap at its age or before had, and no value since.
 #[test]
-fn g1_leaps_are_over_what_was_found_and_never_cut_since() {
+fn tombstone_skip_1_leaps_are_over_what_was_found_and_never_cut_since() {
     const KEYS: u64 = 30;
     let name = |key: u64| format!("{key:02}");
     let mut rng = Rng::new(7);
@@ -355,7 +357,7 @@ mod stretches {
                 Some((start, end)) => stretch.leap(direction, &gap(start, end, 1)),
             }
         }
-        // So many that it counts.
+        // Enough for the gap to count.
         stretch.walked += WALKED_MIN;
         stretch.finish(direction, None, Csn(5), &gaps())
     }
@@ -388,8 +390,8 @@ mod stretches {
         assert_eq!(of(passed(backward, None, &["b..e", "a"])), is("a", "a", "e"));
     }
 
-    /// G1: what sources leapt out of is passed up to the row that was found, and not where the scan
-    /// ended without one.
+    /// TOMBSTONE-SKIP-1: what sources leapt out of is passed up to the row that was found, and not
+    /// where the scan ended without one.
     #[test]
     fn what_was_leapt_out_of_is_in_it_up_to_the_row_that_was_found() {
         let passed = |direction, found: Option<&str>| {

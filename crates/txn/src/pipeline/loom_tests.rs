@@ -7,9 +7,10 @@ use spillway_base::batch::Op;
 use spillway_base::budget::Budget;
 use spillway_base::engine::Replayed;
 use spillway_base::sync::{Arc as LoomArc, model};
-use spillway_base::{EngineKind, LogPlace};
+use spillway_base::{EngineKind, EngineSet, LogPlace};
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
+use super::places::InFrame;
 use super::*;
 use crate::engines::Engines;
 use crate::model::{ModelEngine, SeesLog};
@@ -60,19 +61,29 @@ impl Plog for FakePlog {
     }
 }
 
-/// Sees of which commits the pipeline tells an engine. Every commit is on the engine's tables.
+type Csns = std::sync::Mutex<std::collections::BTreeSet<Csn>>;
+
+/// Sees which commits are installed, and of which the pipeline tells an engine. Every commit is on
+/// the engine's tables.
 #[derive(Default)]
-struct ToldCommits(std::sync::Mutex<std::collections::BTreeSet<Csn>>);
+struct ToldCommits {
+    told: Csns,
+    installed: Csns,
+}
 
 impl SeesLog for ToldCommits {
-    fn installed(&self, _csn: Csn, _batch: &WriteBatch) {}
+    fn installed(&self, csn: Csn, _batch: &WriteBatch) {
+        assert!(self.installed.lock().unwrap().insert(csn));
+    }
 
     fn replayed(&self, _write: Replayed<'_>) {}
 
     fn placed(&self, commits: &[(Csn, LogPlace)], through: Csn) {
-        let mut told = self.0.lock().unwrap();
+        let mut told = self.told.lock().unwrap();
         for (csn, _) in commits {
-            assert!(told.insert(*csn), "{csn} comes once");
+            assert!(told.insert(*csn), "LOG-READ-2: {csn} comes once");
+            let is_installed = self.installed.lock().unwrap().contains(csn);
+            assert!(is_installed, "LOG-READ-2: {csn} is installed");
         }
         assert!((1..=through.0).all(|csn| told.contains(&Csn(csn))), "{through} of {told:?}");
     }
@@ -90,14 +101,25 @@ fn with_engine(lanes: usize) -> (LoomArc<Pipeline>, Arc<ToldCommits>) {
     (LoomArc::new(pipeline), told)
 }
 
-/// Orders a commit to a table of the engine, and installs it.
-fn commit_on(pipeline: &Pipeline, lane: usize) {
+/// Orders a commit to a table of the engine.
+fn order_row_on(pipeline: &Pipeline, lane: usize) -> Csn {
     let mut batch = WriteBatch::new();
     batch.push(Op::Delete { table: TableId::new(EngineKind::Memory, 1), key: b"" });
     let room = pipeline.lanes[lane].admit(batch.as_bytes().len()).unwrap();
     let terms = Terms::new(std::iter::empty(), &[]);
-    let csn = pipeline.enqueue(room, &batch, terms, |_| ()).unwrap();
+    pipeline.enqueue(room, &batch, terms, |_| ()).unwrap()
+}
+
+/// Installs a commit to a table of the engine.
+fn install_row(pipeline: &Pipeline, told: &ToldCommits, csn: Csn) {
+    told.installed(csn, &WriteBatch::new());
     pipeline.installed(csn);
+}
+
+/// Orders a commit to a table of the engine, and installs it.
+fn commit_on(pipeline: &Pipeline, told: &ToldCommits, lane: usize) {
+    let csn = order_row_on(pipeline, lane);
+    install_row(pipeline, told, csn);
 }
 
 /// Two threads flush a lane each, and tell the engine: they miss no commit up to the CSN that they
@@ -107,17 +129,17 @@ fn loom_log_read_3_no_commit_is_missed() {
     model(2, || {
         let (pipeline, told) = with_engine(2);
         let other = {
-            let pipeline = pipeline.clone();
+            let (pipeline, told) = (pipeline.clone(), told.clone());
             loom::thread::spawn(move || {
-                commit_on(&pipeline, 1);
+                commit_on(&pipeline, &told, 1);
                 pipeline.flush_lane(1, Task::Flush);
             })
         };
-        commit_on(&pipeline, 0);
+        commit_on(&pipeline, &told, 0);
         pipeline.flush_lane(0, Task::Flush);
         other.join().unwrap();
         assert_eq!(pipeline.tell_all_places(), Csn(2));
-        assert_eq!(told.0.lock().unwrap().len(), 2);
+        assert_eq!(told.told.lock().unwrap().len(), 2);
     });
 }
 
@@ -133,11 +155,89 @@ fn loom_log_read_4_a_cut_is_told_of_beside_a_flush() {
                 assert!(pipeline.tell_all_places() >= stable);
             })
         };
-        commit_on(&pipeline, 0);
+        commit_on(&pipeline, &told, 0);
         pipeline.flush_lane(0, Task::Flush);
         other.join().unwrap();
         assert_eq!(pipeline.tell_all_places(), Csn(1));
-        assert_eq!(told.0.lock().unwrap().len(), 1);
+        assert_eq!(told.told.lock().unwrap().len(), 1);
+    });
+}
+
+/// Three threads tell at once. When the last of them leaves, the engine knows all stable commits.
+#[test]
+fn loom_log_read_10_three_threads_leave_nothing_untold() {
+    model(3, || {
+        let (pipeline, told) = with_engine(1);
+        // The places of three commits are in the queue, and the threads make these stable in turn.
+        for csn in 1..=3 {
+            told.installed(Csn(csn), &WriteBatch::new());
+            let engines = EngineSet::one(EngineKind::Memory);
+            let frame = [InFrame { csn: Csn(csn), engines, at: 0 }];
+            pipeline.lanes[0].places.add(0, Position { segment: 2, offset: 0 }, &frame);
+        }
+        let tell = |csn: u64| {
+            let pipeline = pipeline.clone();
+            move || {
+                pipeline.snapshots.advance_stable(Csn(csn));
+                pipeline.tell_places();
+            }
+        };
+        let others = [loom::thread::spawn(tell(1)), loom::thread::spawn(tell(2))];
+        tell(3)();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(told.told.lock().unwrap().len(), 3);
+    });
+}
+
+/// A cut has the lock when a flush ends. Its thread then tells the places that the flush left.
+#[test]
+fn loom_log_read_10_a_cut_leaves_nothing_untold() {
+    model(3, || {
+        let (pipeline, told) = with_engine(1);
+        commit_on(&pipeline, &told, 0);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || pipeline.tell_all_places())
+        };
+        pipeline.flush_lane(0, Task::Flush);
+        other.join().unwrap();
+        assert_eq!(told.told.lock().unwrap().len(), 1);
+    });
+}
+
+/// A flush makes a commit durable before its install. The engine learns the place after the
+/// install, and without another flush.
+#[test]
+fn loom_log_read_10_a_late_install_is_told_of() {
+    model(3, || {
+        let (pipeline, told) = with_engine(1);
+        let csn = order_row_on(&pipeline, 0);
+        let other = {
+            let pipeline = pipeline.clone();
+            loom::thread::spawn(move || pipeline.flush_lane(0, Task::Flush))
+        };
+        install_row(&pipeline, &told, csn);
+        other.join().unwrap();
+        assert_eq!(told.told.lock().unwrap().len(), 1);
+    });
+}
+
+/// As before, beside a second commit in another lane, which the late install holds back.
+#[test]
+fn loom_log_read_10_a_late_install_holds_a_later_commit_back() {
+    model(2, || {
+        let (pipeline, told) = with_engine(2);
+        let csn = order_row_on(&pipeline, 0);
+        let other = {
+            let (pipeline, told) = (pipeline.clone(), told.clone());
+            loom::thread::spawn(move || {
+                commit_on(&pipeline, &told, 1);
+                pipeline.flush().unwrap();
+            })
+        };
+        install_row(&pipeline, &told, csn);
+        other.join().unwrap();
+        assert_eq!(told.told.lock().unwrap().len(), 2);
     });
 }
 

@@ -9,11 +9,11 @@
 //!    taken, and the order of places need not be that of CSNs.
 //! 2. **Installing**: the committing thread installs its own batch in the engines, then gives its
 //!    row locks back (D3). Any number of threads install at once.
-//! 3. **Log flushing** ([`Lane::flush`]): whoever first needs durability drives a lane's log,
-//!    alone: takes all that is queued, sums it up, writes and syncs it as one frame. The queue
-//!    fills meanwhile, so batches form by themselves under load and no wait is added when idle: a
-//!    lone writer's commit is one write-and-sync on its own thread. Who only needs room in the
-//!    queue writes what is in it and syncs nothing ([`Lane::write`]).
+//! 3. **Log flushing** ([`Lane::flush`]): the first thread that needs durability drives a lane's
+//!    log, alone: it takes all queued commits, sums them up, writes and syncs them as one frame.
+//!    The queue fills meanwhile, so batches form by themselves under load and no wait is added when
+//!    idle: a lone writer's commit is one write-and-sync on its own thread. A thread that only
+//!    needs room in the queue writes its contents and syncs nothing ([`Lane::write`]).
 //! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are
 //!    acknowledged.
 //!
@@ -24,22 +24,23 @@
 //! # How far everything is durable
 //!
 //! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so
-//! whoever reads the CSN counter first, and the end of a lane's queue second, knows that every
-//! commit of the lane up to that CSN lies before that end. A flush reads both, writes up to the
-//! end, syncs, and may then say "durable through that CSN". What was written without a sync counts
-//! as queued. A lane with nothing in its queue is durable through the counter as it is. The least
-//! over the lanes holds for all.
+//! a thread that reads the CSN counter first, and the end of a lane's queue second, knows that
+//! every commit of the lane up to that CSN lies before that end. A flush reads both, writes up to
+//! the end, syncs, and may then say "durable through that CSN". Commits that were written without a
+//! sync count as queued. A lane with nothing in its queue is durable through the counter as it is.
+//! The least over the lanes holds for all.
 //!
 //! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with
 //! few threads; with many the lock is where they queue, for as long as a copy takes.
 //!
-//! # Who flushes
+//! # Which thread flushes
 //!
-//! A thread that waits leads the lanes that are in its way, where nobody does. Whoever ends a turn
-//! wakes a sleeping thread that needs the next. Commits whose threads went on (tasks and calls) are
-//! flushed by [`Pipeline::try_flush`], for threads with nothing else to do, and by each lane's
-//! flusher thread, asked with the longest delay that will do. Of several lanes that nobody leads,
-//! the one that is furthest behind goes first, as the stable CSN is held back by it.
+//! A waiting thread leads the lanes that it waits for, unless another thread leads them. The thread
+//! that ends a turn wakes a sleeping thread that needs the next. Commits whose threads went on
+//! (tasks and calls) are flushed by [`Pipeline::try_flush`], for threads with nothing else to do,
+//! and by each lane's flusher thread, asked with the longest delay that will do. Of several lanes
+//! that nobody leads, the one that is furthest behind goes first, as the stable CSN is held back by
+//! it.
 //!
 //! # Invariants
 //!
@@ -68,7 +69,7 @@
 //! - **PIPE-4 (panic).** A thread that panics between the reservation of a place and the end of its
 //!   install, or with a turn, stops the database: [`Pipeline::health`] says why, every commit above
 //!   the stable CSN resolves to that, and nothing more is written to the log. Waits for installs
-//!   end. A call that panics when it is told of its commit keeps nobody else from being told.
+//!   end. If the call that reports one commit panics, the other commits are reported all the same.
 
 mod flusher;
 mod gate;
@@ -172,8 +173,8 @@ impl Drop for Turn<'_> {
         // Before another has the turn, which would take what is missing for written.
         self.guard.look();
         self.state = None;
-        // Who found the turn taken has queued its commit and registered before: this look finds
-        // both.
+        // A thread that found the turn taken had queued its commit and registered before that: this
+        // look finds both.
         fence(Ordering::SeqCst);
         if self.lane.has_unflushed() {
             let ordered = self.pipeline.last_ordered().0;
@@ -282,7 +283,8 @@ impl Pipeline {
     }
 
     /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`].
-    /// `numbered` is told its CSN while a commit that is ordered alone still keeps others out.
+    /// It calls `numbered` with the CSN, while a commit that is ordered alone still keeps others
+    /// out.
     ///
     /// It is a function of its own in what is built, so that `scripts/bench-statement` can tell
     /// what comes before the queue.
@@ -348,7 +350,7 @@ impl Pipeline {
     }
 
     /// Waits until the queue has come round to a place, writing what lies before it where nobody
-    /// does. Nothing is synced for that: who waits for durability sees to it.
+    /// does. Nothing is synced for that: a thread that waits for durability syncs.
     fn make_fit(&self, lane: &Lane, place: Place) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
@@ -356,7 +358,8 @@ impl Pipeline {
         lane.counts.full.during(Cause::Log, &Clock::system(), || {
             let mut tries = 0;
             while !lane.fits(place) {
-                // Who goes without filling the place stops the lane: nothing is flushed any more.
+                // A thread that leaves its place unfilled stops the lane: nothing is flushed any
+                // more.
                 self.health()?;
                 match self.try_turn(lane) {
                     Some(turn) => self.write(turn, Some(place.at)),
@@ -398,7 +401,9 @@ impl Pipeline {
     pub(crate) fn installed(&self, csn: Csn) {
         self.snapshots.installed.finish(csn);
         // That ends with a fence, after its store and before this look.
-        self.advance_fenced();
+        if self.advance_fenced() {
+            self.tell_places();
+        }
     }
 
     /// Moves the durable CSN to where every lane has come, then the stable one.
@@ -419,9 +424,10 @@ impl Pipeline {
         self.advance_fenced();
     }
 
-    fn advance_fenced(&self) {
+    /// Answers whether the stable CSN moved.
+    fn advance_fenced(&self) -> bool {
         if self.failed.load(Ordering::Acquire) {
-            return;
+            return false;
         }
         let stable = self.durable().min(self.snapshots.installed.prefix());
         let before = self.snapshots.stable_csn();
@@ -430,6 +436,7 @@ impl Pipeline {
             self.counts.acknowledgements.fetch_add(1, Ordering::Relaxed);
             self.waiters.acknowledge(stable);
         }
+        stable > before
     }
 
     fn turn<'l>(&'l self, lane: &'l Lane) -> Turn<'l> {
@@ -484,7 +491,7 @@ impl Pipeline {
         outcome
     }
 
-    /// Makes room in a lane's queue, by [`Lane::write`]. A failure is told to all who wait.
+    /// Makes room in a lane's queue, by [`Lane::write`]. It reports a failure to all that wait.
     fn write(&self, mut turn: Turn<'_>, end: Option<u64>) {
         let lane = turn.lane;
         let stable = self.snapshots.stable_csn();
@@ -521,7 +528,7 @@ impl Pipeline {
     /// do.
     pub(crate) fn try_flush(&self) -> bool {
         let turn = self.any_turn(Lane::has_unflushed);
-        // A failure is told to all who wait.
+        // All that wait get the failure.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
@@ -534,8 +541,8 @@ impl Pipeline {
         oldest.into_iter().chain(lanes()).find_map(|lane| self.try_turn(lane))
     }
 
-    /// What a lane's flusher does when its time has come, or when it is asked for room. A failure
-    /// is told to all who wait.
+    /// What a lane's flusher does when its time has come, or when it is asked for room. It reports
+    /// a failure to all that wait.
     pub(crate) fn flush_lane(&self, index: usize, task: Task) {
         let lane = &self.lanes[index];
         let turn = self.turn(lane);
@@ -573,7 +580,7 @@ impl Pipeline {
     }
 }
 
-/// What is answered once the database has been closed.
+/// The error of calls after the database has been closed.
 pub(crate) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the database has been closed")
 }

@@ -1,11 +1,11 @@
 //! Tells engines that keep their rows in the log where their commits are there (LOG-READ-2 to
-//! LOG-READ-4 of [`spillway_base::log_place`]).
+//! LOG-READ-4 and LOG-READ-10 of [`spillway_base::log_place`]).
 //!
 //! The thread that writes a lane's log knows the place of a commit once it has appended the frame.
 //! The commit may not be stable then. So the writer adds the place to a queue of the lane. A thread
-//! that has flushed a lane then takes the places up to the stable CSN out of the queues of *all*
-//! lanes, and tells the engines. One thread at a time does so, and no other waits for it: a later
-//! flush, the next cut or the next care of the log tells the engines of the rest.
+//! that has flushed a lane, or whose install has moved the stable CSN, then takes the places up to
+//! the stable CSN out of the queues of *all* lanes, and tells the engines. One thread at a time
+//! does so. Only a cut and the care of the log wait for it.
 //!
 //! # Why no place is missed
 //!
@@ -18,18 +18,35 @@
 //! version is evicted, for commits of all engines, and a reader would look it up for each version.
 //! Here an engine writes the place where it keeps the version.
 //!
+//! # Why no place comes late (LOG-READ-10)
+//!
+//! A thread that finds the teller's lock taken sets a flag, and then tries the lock once more. A
+//! teller clears the flag before it reads the stable CSN. It releases the lock, looks at the flag,
+//! and starts another round if the flag is set. Both threads have a sequentially consistent fence
+//! between their two steps, and one of the two fences comes first:
+//!
+//! - The thread's fence comes first: the teller sees the flag.
+//! - The teller's fence comes first: the thread finds the lock free, or another teller has it. That
+//!   teller has yet to release the lock, and the argument holds for it.
+//!
+//! A teller that clears the flag sees the stable CSN of the thread that set it. Another round
+//! follows only if a flush or an install ended during the last one, so it has few commits.
+//!
+//! The rejected design leaves the rest to the next flush. An idle database has no next flush, and
+//! the rest of the versions cannot leave memory, even if memory is short.
+//!
 //! # Memory
 //!
-//! A queue holds the commits of its lane that are written and not yet stable, or stable and not yet
-//! told. The first wait for an install or for a flush of another lane; the second for the next
-//! flush or care. Neither has a fixed bound, and commits cannot wait for either here, so the queues
-//! are charged to the budget past its limit, if need be ([`Use::Transactions`]), and give back what
-//! a burst has taken.
+//! A queue holds the commits of its lane that are written and not yet stable, or stable and being
+//! told. The first wait for an install or for a flush of another lane. That has no fixed bound, and
+//! commits cannot wait for it here, so the queues are charged to the budget past its limit, if need
+//! be ([`Use::Transactions`]), and give back what a burst has taken.
 
 use std::sync::Arc;
 
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::engine::Engine;
+use spillway_base::sync::atomic::{AtomicBool, Ordering, fence};
 use spillway_base::{Csn, EngineKind, EngineSet, LogPlace};
 use spillway_storage::plog::{PAYLOAD_OFFSET, Position};
 
@@ -123,6 +140,27 @@ impl PlaceQueue {
 pub(super) struct PlaceTeller {
     engines: Vec<Arc<dyn Engine>>,
     told: Mutex<Told>,
+    /// A thread found `told` locked since the last telling began.
+    missed: AtomicBool,
+}
+
+impl PlaceTeller {
+    /// Takes the lock. `None` if the thread that has it tells the caller's places.
+    fn enter(&self) -> Option<MutexGuard<'_, Told>> {
+        self.told.try_lock().or_else(|| {
+            // Not a store: the order of two swaps is that in which one reads the other.
+            self.missed.swap(true, Ordering::AcqRel);
+            // Between that and the second look at the lock: see the module's page.
+            fence(Ordering::SeqCst);
+            self.told.try_lock()
+        })
+    }
+
+    /// Whether another thread relies on the caller, which has released the lock.
+    fn has_missed(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.missed.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Default)]
@@ -151,17 +189,21 @@ impl Pipeline {
         engines.iter().for_each(|engine| engine.place_commits(&[], last));
         let to = [last; EngineKind::COUNT];
         let told = Told { through: last, to, ..Told::default() };
-        Pipeline { teller: PlaceTeller { engines, told: Mutex::new(told) }, ..self }
+        let teller = PlaceTeller { engines, told: Mutex::new(told), ..PlaceTeller::default() };
+        Pipeline { teller, ..self }
     }
 
     /// Tells the engines the places of the commits that have become stable, unless another thread
-    /// is doing so.
+    /// does so (LOG-READ-10).
     pub(super) fn tell_places(&self) {
         if self.teller.engines.is_empty() {
             return;
         }
-        if let Some(told) = self.teller.told.try_lock() {
+        while let Some(told) = self.teller.enter() {
             self.tell(told, false);
+            if !self.teller.has_missed() {
+                break;
+            }
         }
     }
 
@@ -171,13 +213,19 @@ impl Pipeline {
         if self.teller.engines.is_empty() {
             return self.snapshots.stable_csn();
         }
-        self.tell(self.teller.told.lock(), true)
+        let stable = self.tell(self.teller.told.lock(), true);
+        if self.teller.has_missed() {
+            self.tell_places();
+        }
+        stable
     }
 
     fn tell(&self, mut told: MutexGuard<'_, Told>, idle_too: bool) -> Csn {
         let _guard = self.guard("telling an engine where its commits are in the log");
         let told = &mut *told;
-        // Before the look at the queues: see the module's page.
+        // Before the look at the stable CSN, and that before the one at the queues: see the
+        // module's page.
+        self.teller.missed.swap(false, Ordering::AcqRel);
         let stable = self.snapshots.stable_csn();
         if stable > told.through {
             told.taken.clear();

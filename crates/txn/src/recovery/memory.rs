@@ -12,8 +12,8 @@ use super::source::Logged;
 const AHEAD_SHARE: usize = 64;
 /// More than this is read ahead to no use.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
-/// What is read at once: small enough to be in the cache still when it is checked, and large enough
-/// for the disk.
+/// The bytes of one read: few enough to be in the processor's cache still when they are checked,
+/// and enough for the disk.
 const PIECE_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES_MIN: usize = 64 << 10;
 
@@ -80,7 +80,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let Some(charge) = self.charge.take() else { return };
-        // That of a frame larger than others is not kept, nor that which an error took.
+        // The buffer of an unusually large frame is not kept, nor is one that an error took.
         if !self.bytes.is_empty() && self.bytes.capacity() <= 2 * self.home.0.bytes {
             let (bytes, mut commits) =
                 (std::mem::take(&mut self.bytes), std::mem::take(&mut self.commits));

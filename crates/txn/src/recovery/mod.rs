@@ -13,8 +13,8 @@
 //! is discarded. A new log generation is begun in every lane, with the last commit as its fence: a
 //! record of an earlier generation beyond the fence was discarded by that opening, and is never
 //! read again. The fences of all lanes hold for each, since an opening that was cut short may have
-//! begun its generation in some of them only. What was read is made durable in all lanes before the
-//! first generation begins.
+//! begun its generation in some of them only. Recovery makes the commits that it read
+//! durable in all lanes before the first generation begins.
 //!
 //! A gap is normal loss only past what is known to have been durable: each frame says what was
 //! stable when it was written, and each generation where it began. A log that ends before has lost
@@ -89,7 +89,7 @@ pub struct RecoveryReport {
 struct Lane {
     number: u32,
     source: Source,
-    /// What was read of it, once all was.
+    /// Its log's contents, once all of it was read.
     found: Option<Recovered>,
     segments: Vec<OldSegment>,
     /// The largest CSN read.
@@ -165,7 +165,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// What is in the engines' own files need not be in the log.
+    /// Skips commits up to `note`: the engines' own files have them, and the log need not.
     fn skip_to(&mut self, note: Csn) -> Result<()> {
         if self.last < note {
             while self.install()? {}
@@ -193,10 +193,10 @@ impl Replay<'_> {
         self.horizon.0.recovered(self.last.min(certain));
         for engine in self.engines.iter() {
             match engine.admit(bytes) {
-                // What is in the log must be read back all the same.
+                // Commits that are in the log must be read back all the same.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
-                admitted => admitted?,
+                admitted => drop(admitted?),
             }
         }
         Ok(true)

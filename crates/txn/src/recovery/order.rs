@@ -90,7 +90,7 @@ impl Window {
     }
 }
 
-/// What was read, and is not in a window yet.
+/// Commits that were read and are not in a window yet.
 #[derive(Default)]
 pub(super) struct Pending {
     runs: Vec<Run>,

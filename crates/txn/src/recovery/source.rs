@@ -70,9 +70,9 @@ pub(super) struct Piece {
     pub(super) newest: Newest,
     /// Whether a later opening discarded commits in it.
     pub(super) discarded: bool,
-    /// What was stable when its last frame was written.
+    /// The stable CSN when its last frame was written.
     pub(super) stable: Csn,
-    /// What it notes to be in the engines' own files.
+    /// The CSN up to which its notes say that the engines' own files have all commits.
     pub(super) note: Csn,
     pub(super) bytes: u64,
     /// Operations of its commits.
@@ -190,7 +190,7 @@ pub(super) struct Pieces {
     lane: usize,
     /// The lane's number.
     number: u32,
-    /// None once its end was told.
+    /// `None` once it has returned the end.
     reader: Option<LogReader>,
     fences: Fences,
     memories: Memories,
@@ -243,7 +243,7 @@ impl Pieces {
     }
 }
 
-/// What comes next of a lane: a piece, or, past the last, what was read of it.
+/// The next of a lane: a piece, or, after the last piece, the contents of its log.
 pub(super) enum Next {
     Piece(Piece),
     End(Recovered),
@@ -324,7 +324,7 @@ fn size(next: &Result<Next>) -> usize {
     }
 }
 
-/// What was read ahead and not asked for yet.
+/// Pieces that were read ahead and that nobody has asked for yet.
 #[derive(Default)]
 struct Stock {
     state: Mutex<StockState>,

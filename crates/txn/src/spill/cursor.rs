@@ -118,7 +118,7 @@ enum At {
 }
 
 /// A cursor over a table at a snapshot, with the overlays that the snapshot sees. It returns rows
-/// singly ([`Cursor`], C1 to C4).
+/// singly ([`Cursor`], CURSOR-1 to CURSOR-4).
 pub(crate) struct OverlayCursor {
     engine: Arc<dyn Engine>,
     table: TableId,

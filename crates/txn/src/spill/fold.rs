@@ -10,7 +10,7 @@ use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result, TableId};
 
 use super::write_set::write;
 use super::{CHUNK_BYTES, LayerCursor, Overlay, SPILL, record_key, rows_of};
-use crate::manager::{Shared, Terms};
+use crate::manager::{Admission, Shared, Terms};
 use crate::options::Durability;
 
 /// The most rows in one commit of a fold. No other commit is ordered while they are checked.
@@ -178,7 +178,7 @@ impl Shared {
         let mut all = WriteBatch::new();
         rows.iter().for_each(|(key, value)| push(&mut all, table, key, value.as_deref()));
         // Reserve room for all of them, although some may not be written.
-        let room = self.admit(&all, &super::unwaited())?;
+        let Admission { room, memory } = self.admit(&all, &super::unwaited())?;
         let held = self.pipeline.hold_gate()?;
         let newest = self.newest();
         let batch = self.not_changed_since(overlay, table, rows)?;
@@ -190,6 +190,7 @@ impl Shared {
         let csn = self.pipeline.enqueue_held(room, &batch, terms, folded)?;
         drop(held);
         self.install(csn, &batch);
+        drop(memory);
         self.slow_down(batch.engine_bytes(), Durability::Relaxed);
         Ok(csn)
     }

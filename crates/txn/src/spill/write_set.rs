@@ -246,8 +246,8 @@ impl LayerWriter<'_> {
 /// commit that makes it count has a later CSN.
 pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     shared.await_room(SPILL)?;
-    let room = shared.admit(batch, &super::unwaited())?;
-    let csn = shared.commit(room, batch, Terms::of(SPILL), |_| ())?;
+    let admission = shared.admit(batch, &super::unwaited())?;
+    let csn = shared.commit(admission, batch, Terms::of(SPILL), |_| ())?;
     shared.slow_down(batch.engine_bytes(), Durability::Relaxed);
     shared.flush_within(crate::transaction::RELAXED);
     Ok(csn)

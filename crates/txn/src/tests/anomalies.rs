@@ -520,8 +520,8 @@ fn scans_overlay_own_writes_in_both_directions() {
     assert!(!scan.advance().unwrap());
 }
 
-/// C2: the transaction sees its concurrent writes behind the rows that were fetched together, and
-/// not among them.
+/// CURSOR-2: the transaction sees its concurrent writes behind the rows that were fetched together,
+/// and not among them.
 #[test]
 fn own_writes_come_behind_rows_that_were_taken_together() {
     let db = new();

@@ -1,4 +1,4 @@
-//! Deleting ranges: D1 to D9 of `transaction/range`.
+//! Deleting ranges: RANGE-DELETE-1 to RANGE-DELETE-9 of `transaction/range`.
 
 use std::collections::BTreeMap;
 
@@ -53,9 +53,10 @@ fn rows(db: &Db) -> Vec<u64> {
     numbers(&db.begin(RepeatableRead))
 }
 
-/// D1, D4 and D7 against a map, through savepoints, commits, rollbacks and openings.
+/// RANGE-DELETE-1, RANGE-DELETE-4 and RANGE-DELETE-7 against a map, through savepoints, commits,
+/// rollbacks and openings.
 #[test]
-fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
+fn range_delete_1_4_7_transactions_with_ranges_do_what_a_map_does() {
     let mut ranges = 0;
     for seed in 0..30 {
         let level = LEVELS[seed as usize % 3];
@@ -134,9 +135,9 @@ fn d1_d4_d7_transactions_with_ranges_do_what_a_map_does() {
     assert!(ranges > 20, "{ranges} were deleted at once");
 }
 
-/// D1 and D2: `visit` sees each row, and its rows are locked.
+/// RANGE-DELETE-1 and RANGE-DELETE-2: `visit` sees each row, and its rows are locked.
 #[test]
-fn d1_d2_rows_are_shown_and_locked() {
+fn range_delete_1_2_rows_are_shown_and_locked() {
     let db = with_rows(0..100);
     let txn = db.begin(RepeatableRead);
     put(&txn, &name(7), "own").unwrap();
@@ -161,9 +162,10 @@ fn d1_d2_rows_are_shown_and_locked() {
     assert_eq!(delete(&txn, 10, 10).unwrap(), 0);
 }
 
-/// D3: rows inserted after the snapshot stay, whether committed before the deletion or after it.
+/// RANGE-DELETE-3: rows inserted after the snapshot stay, whether committed before the deletion or
+/// after it.
 #[test]
-fn d3_rows_that_it_does_not_see_stay() {
+fn range_delete_3_rows_that_it_does_not_see_stay() {
     let db = with_rows(0..100);
     let txn = db.begin(RepeatableRead);
     txn.take_snapshot();
@@ -180,9 +182,9 @@ fn d3_rows_that_it_does_not_see_stay() {
     assert_eq!(rows(&db), [150, 151, 160, 170]);
 }
 
-/// D5: first committer wins, on both sides.
+/// RANGE-DELETE-5: first committer wins, on both sides.
 #[test]
-fn d5_whoever_comes_second_is_refused() {
+fn range_delete_5_whoever_comes_second_is_refused() {
     for level in [RepeatableRead, Serializable] {
         let db = with_rows(0..100);
         let (late, stays) = (db.begin(level), db.begin(level));
@@ -203,16 +205,16 @@ fn d5_whoever_comes_second_is_refused() {
         late.take_snapshot();
         db.set(&name(70), "new");
         assert_eq!(delete(&late, 0, 200).unwrap_err().kind(), ErrorKind::WriteConflict);
-        assert!(!late.has_writes(), "D8");
+        assert!(!late.has_writes(), "RANGE-DELETE-8");
         late.rollback();
         assert_eq!(rows(&db).len(), 100);
     }
 }
 
-/// D1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began counts in the
-/// version at its locking, and rows ahead in theirs.
+/// RANGE-DELETE-1, NEWEST-2 under READ COMMITTED: a row that has changed since the scan began
+/// counts in the version at its locking, and rows ahead in theirs.
 #[test]
-fn d1_read_committed_deletes_what_is_there() {
+fn range_delete_1_read_committed_deletes_what_is_there() {
     for gone in [false, true] {
         let db = with_rows(0..100);
         let txn = db.begin(ReadCommitted);
@@ -247,9 +249,9 @@ fn d1_read_committed_deletes_what_is_there() {
     }
 }
 
-/// D6: a reader that a deletion overtook is a pivot, as with single deletions.
+/// RANGE-DELETE-6: a reader that a deletion overtook is a pivot, as with single deletions.
 #[test]
-fn d6_serializable_transactions_see_each_others_ranges() {
+fn range_delete_6_serializable_transactions_see_each_others_ranges() {
     for at_once in [40, 100] {
         let db = with_rows(0..at_once);
         let (one, other) = (db.begin(Serializable), db.begin(Serializable));
@@ -266,9 +268,9 @@ fn d6_serializable_transactions_see_each_others_ranges() {
     }
 }
 
-/// D8: the pending rows of a failed deletion are not written.
+/// RANGE-DELETE-8: the pending rows of a failed deletion are not written.
 #[test]
-fn d8_a_failed_deletion_deletes_nothing() {
+fn range_delete_8_a_failed_deletion_deletes_nothing() {
     let db = with_rows(0..100);
     let txn = db.begin(RepeatableRead);
     put(&txn, &name(3), "own").unwrap();
@@ -288,7 +290,7 @@ fn d8_a_failed_deletion_deletes_nothing() {
 
 /// A table that the transaction created has nothing that others could see.
 #[test]
-fn d4_a_new_table_is_emptied_row_by_row() {
+fn range_delete_4_a_new_table_is_emptied_row_by_row() {
     let db = new();
     let txn = db.begin(RepeatableRead);
     let table = TableId(9);
@@ -305,9 +307,9 @@ fn d4_a_new_table_is_emptied_row_by_row() {
     assert_eq!(left, 50);
 }
 
-/// D7: many successions of deleted rows become few ranges, and all rows are hidden.
+/// RANGE-DELETE-7: many successions of deleted rows become few ranges, and all rows are hidden.
 #[test]
-fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
+fn range_delete_7_a_transaction_has_few_ranges_however_many_runs_go() {
     const ROWS: u64 = 65 * 40;
     let name = |number: u64| format!("{number:06}");
     let db = new();
@@ -326,9 +328,9 @@ fn d7_a_transaction_has_few_ranges_however_many_runs_go() {
     assert!(left.len() as u64 == ROWS / 65 && left.iter().all(|key| stays(key.as_bytes())));
 }
 
-/// D9: rows without an operation of their own take their locks' memory.
+/// RANGE-DELETE-9: rows without an operation of their own take their locks' memory.
 #[test]
-fn d9_more_rows_than_memory_has_locks_for_are_refused() {
+fn range_delete_9_more_rows_than_memory_has_locks_for_are_refused() {
     for level in LEVELS {
         let budget = Budget::new(1 << 20);
         let db = open_on(&SimDisk::new(1), &log(1), ModelEngine::new(), &budget).unwrap();

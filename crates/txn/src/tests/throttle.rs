@@ -7,7 +7,8 @@ use spillway_base::lock::Mutex;
 
 use super::*;
 
-/// D8: whoever is slowed has committed, and nobody waits for a row because its writer sleeps.
+/// D8: the throttle slows a writer only after its commit, so nobody waits for a row because its
+/// writer sleeps.
 #[test]
 fn who_is_slowed_holds_no_lock() {
     let db = new();
@@ -35,7 +36,8 @@ fn who_is_slowed_holds_no_lock() {
     db.engine.claim_debt(Debt::default);
 }
 
-/// Whoever waits for room before it locks its first row has nobody wait for its rows.
+/// A transaction waits for room before it locks its first row, so that nobody waits for its rows
+/// meanwhile.
 #[test]
 fn who_waits_for_room_first_holds_no_lock() {
     let db = new();
@@ -55,8 +57,7 @@ fn who_waits_for_room_first_holds_no_lock() {
     db.engine.claim_room(|_| Ok(()));
 }
 
-/// Where no room comes, a transaction is told so before it has locked anything; what is wrong
-/// otherwise is for its commit to tell.
+/// If there is no room, the transaction's first lock fails. Its commit reports any other failure.
 #[test]
 fn who_gets_no_room_is_told_at_the_first_lock() {
     let db = new();

@@ -76,7 +76,7 @@ impl Transaction {
         let (writes, spill) = (self.writes.borrow(), self.spill.borrow());
         let layers = spill.as_ref().map(|spill| spill.commit_into(writes.dropped(), &mut batch));
         let admit = || self.shared().admit(&batch, &self.options);
-        let room = if batch.is_empty() { None } else { Some(admit()?) };
+        let admission = if batch.is_empty() { None } else { Some(admit()?) };
         if self.serializable() {
             self.shared().serializable.prepare(self.owner.id())?;
         }
@@ -85,7 +85,7 @@ impl Transaction {
                 self.shared().serializable.committed(self.owner.id(), csn());
             }
         };
-        let Some(room) = room else {
+        let Some(admission) = admission else {
             committed(&|| self.snapshot());
             return Ok(None);
         };
@@ -100,7 +100,7 @@ impl Transaction {
             }
             committed(&|| csn);
         };
-        let csn = self.shared().commit(room, &batch, terms, numbered)?;
+        let csn = self.shared().commit(admission, &batch, terms, numbered)?;
         let bytes = batch.engine_bytes();
         buffer::recycle(batch);
         Ok(Some((csn, bytes)))

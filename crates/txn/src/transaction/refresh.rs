@@ -36,6 +36,7 @@
 //! The alternative, a record of the rows' bytes or of their hashes, was rejected. Both states can
 //! be read when they are compared, so the keys suffice.
 
+use smallvec::SmallVec;
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::{Access, Cursor, Engine, Found};
 use spillway_base::range::successor;
@@ -114,7 +115,7 @@ pub(super) struct Reads {
     overflowed: bool,
     charge: Option<Charge>,
     /// The columns that the statement reads of tables, if not whole rows.
-    columns: Vec<(TableId, ColumnsRead)>,
+    columns: SmallVec<[(TableId, ColumnsRead); 2]>,
 }
 
 /// A position in a transaction's list of reads.

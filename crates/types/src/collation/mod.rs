@@ -316,10 +316,10 @@ impl Collation {
         let mut chars = pattern.chars();
         while let Some(c) = chars.next() {
             parts.push(match c {
-                c if Some(c) == escape => Part::Char(chars.next().map_or(fold(c), fold)),
-                '%' => Part::Any,
-                '_' => Part::One,
-                c => Part::Char(fold(c)),
+                c if Some(c) == escape => PatternPart::Char(chars.next().map_or(fold(c), fold)),
+                '%' => PatternPart::Any,
+                '_' => PatternPart::One,
+                c => PatternPart::Char(fold(c)),
             });
         }
         like(&text, &parts)
@@ -327,28 +327,28 @@ impl Collation {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum PatternPart {
     Any,
     One,
     Char(u64),
 }
 
 /// Greedy matching with one place to go back to, which is enough for `%`.
-fn like(text: &[u64], parts: &[Part]) -> bool {
+fn like(text: &[u64], parts: &[PatternPart]) -> bool {
     let (mut at, mut part) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while at < text.len() {
         match parts.get(part) {
-            Some(Part::Any) => {
+            Some(PatternPart::Any) => {
                 back = Some((part, at));
                 part += 1;
                 continue;
             }
-            Some(Part::One) => {
+            Some(PatternPart::One) => {
                 (at, part) = (at + 1, part + 1);
                 continue;
             }
-            Some(Part::Char(c)) if *c == text[at] => {
+            Some(PatternPart::Char(c)) if *c == text[at] => {
                 (at, part) = (at + 1, part + 1);
                 continue;
             }
@@ -358,7 +358,7 @@ fn like(text: &[u64], parts: &[Part]) -> bool {
         back = Some((any, from + 1));
         (at, part) = (from + 1, any + 1);
     }
-    parts[part..].iter().all(|part| *part == Part::Any)
+    parts[part..].iter().all(|part| *part == PatternPart::Any)
 }
 
 fn trim(text: &[u8]) -> &[u8] {

@@ -106,7 +106,7 @@ impl World {
     }
 }
 
-/// MEMORY-5, E12, LOG-ROW-1 to LOG-ROW-5: whatever becomes of a row while it is read, and whatever
+/// MEMORY-6, E12, LOG-ROW-1 to LOG-ROW-5: whatever becomes of a row while it is read, and whatever
 /// fails, its reader is called and comes to what its snapshot sees, or to the failure.
 #[test]
 fn memory_5_who_begins_a_read_comes_to_its_row() {
@@ -212,7 +212,7 @@ fn e9_a_read_from_memory_touches_no_device() {
     }
 }
 
-/// MEMORY-5, LOG-ROW-3: a statement that needs several rows comes again once for each, with no
+/// MEMORY-6, LOG-ROW-3: a statement that needs several rows comes again once for each, with no
 /// memory that rows could come back into, and with all of it evicted in between.
 #[test]
 fn log_row_3_a_statement_comes_again_once_for_each_of_its_rows() {
@@ -324,7 +324,7 @@ fn log_row_5_failures_are_their_readers() {
     assert!(world.engine.health().is_ok());
 }
 
-/// Z2, Z5: one read is for all who want a row, and none outlives the engine.
+/// ASYNC-READ-2, ASYNC-READ-5: one read is for all who want a row, and none outlives the engine.
 #[test]
 fn z2_one_read_is_for_all_who_want_a_row() {
     let (world, table) = World::evicted(5, 60, 100);

@@ -8,12 +8,12 @@ use sha2::{Digest, Sha256};
 /// Bytes of salt.
 const SALT: usize = 20;
 const DIGEST: usize = 43;
-/// What is stored in front of the salt: the algorithm, and thousands of rounds in hexadecimal.
+/// The stored bytes before the salt: the algorithm, and thousands of rounds in hexadecimal.
 const PREFIX: &[u8] = b"$A$005$";
 const ROUNDS: u32 = 5_000;
 const LETTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What is stored of a password with a salt of these bytes. The salt is printable.
+/// The stored form of a password, with a salt of these bytes. The salt is printable.
 pub(super) fn stored(password: &[u8], random: [u8; SALT]) -> Vec<u8> {
     let salt = random.map(|byte| LETTERS[usize::from(byte % 64)]);
     let mut stored = [PREFIX, &salt].concat();

@@ -1,4 +1,4 @@
-//! Rows that compactions meet (V7).
+//! Rows that compactions meet (STORED-ROW-7).
 
 use spillway::{Database, Direction, KeyRange, Settings, TransactionOptions};
 use spillway_base::rng::Rng;
@@ -37,8 +37,9 @@ fn merge(one: &mut Session, db: &Database, id: &str) {
     db.compact().unwrap();
 }
 
-/// V7, V3, V4: what changes of a table left in its rows goes with compactions, they read as before,
-/// and those that would become longer stay; also after the next opening.
+/// STORED-ROW-7, STORED-ROW-3, STORED-ROW-4: what changes of a table left in its rows goes with
+/// compactions, they read as before, and those that would become longer stay; also after the next
+/// opening.
 #[test]
 fn compactions_write_rows_in_the_newest_version() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

@@ -18,7 +18,8 @@ fn session(instance: &Instance) -> Session {
     session
 }
 
-/// F2: rows are noted to be of the version under which they were written, and go on being read.
+/// ROW-REWRITE-2: rows are noted to be of the version under which they were written, and go on
+/// being read.
 #[test]
 fn rows_are_of_the_version_that_a_pass_wrote() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -46,8 +47,8 @@ fn rows_are_of_the_version_that_a_pass_wrote() {
     assert!(!txn.has_writes());
 }
 
-/// R2 of `session/refreshing`: what else keeps others out is given back when the rows can be had,
-/// and not after the pass's own waits.
+/// REWRITE-THREAD-2 of `session/refreshing`: what else keeps others out is given back when the rows
+/// can be had, and not after the pass's own waits.
 #[test]
 fn it_is_told_when_others_may_have_the_rows() {
     let db = Database::open_in_memory(Settings::default()).unwrap();
@@ -75,8 +76,8 @@ fn it_is_told_when_others_may_have_the_rows() {
     assert_eq!(told.get(), 2);
 }
 
-/// What F1 does not prevent: to who began to read before, a row that was written anew is a row that
-/// has changed.
+/// What ROW-REWRITE-1 does not prevent: to who began to read before, a row that was written anew is
+/// a row that has changed.
 #[test]
 fn a_row_that_was_written_anew_is_a_conflict_to_who_read_before() {
     let db = Database::open_in_memory(Settings::default()).unwrap();

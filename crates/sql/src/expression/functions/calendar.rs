@@ -147,7 +147,7 @@ pub(super) fn format_moment(date: Date, span: Time, format: &str) -> Value {
 
 /// What STR_TO_DATE has read.
 #[derive(Default)]
-struct Parts {
+struct DateParts {
     year: u64,
     month: u64,
     day: u64,
@@ -173,7 +173,7 @@ struct Week {
     own_year: bool,
 }
 
-impl Parts {
+impl DateParts {
     /// The day that a week and a day of it mean; `Some(None)` where the two are not both named.
     fn day_of_week(&self) -> Option<Option<Date>> {
         let Some(week) = self.week.as_ref().filter(|_| self.weekday > 0) else { return Some(None) };
@@ -222,7 +222,7 @@ fn name(text: &mut &str, names: &[&str], len: usize) -> Option<u64> {
     Some(at as u64 + 1)
 }
 
-fn read_mark(parts: &mut Parts, text: &mut &str, mark: char) -> Option<()> {
+fn read_mark(parts: &mut DateParts, text: &mut &str, mark: char) -> Option<()> {
     match mark {
         'Y' => {
             let (year, len) = digits(text, 4)?;
@@ -292,7 +292,7 @@ fn of_century(year: u64) -> u64 {
     if year >= 70 { 1900 + year } else { 2000 + year }
 }
 
-fn read(parts: &mut Parts, text: &mut &str, format: &str) -> Option<()> {
+fn read(parts: &mut DateParts, text: &mut &str, format: &str) -> Option<()> {
     let mut marks = format.chars();
     while let Some(c) = marks.next() {
         *text = text.trim_start();
@@ -312,7 +312,7 @@ fn read(parts: &mut Parts, text: &mut &str, format: &str) -> Option<()> {
 /// STR_TO_DATE: a date and a span, and whether all of the text was used. `None` where the text is
 /// not of the format.
 pub(super) fn parse_moment(text: &str, format: &str) -> Option<(Date, Time, bool)> {
-    let (mut parts, mut rest) = (Parts::default(), text);
+    let (mut parts, mut rest) = (DateParts::default(), text);
     read(&mut parts, &mut rest, format)?;
     if parts.twelve {
         if !(1..=12).contains(&parts.hour) {

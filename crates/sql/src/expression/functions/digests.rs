@@ -6,10 +6,10 @@ use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 use spillway_types::Value;
 
-use super::Scalar;
-use super::strings::bytes_of;
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, text, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{bytes_of, text, whole};
 
 fn lower_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, byte| {

@@ -4,7 +4,8 @@ use spillway_types::convert::to_decimal;
 use spillway_types::{Decimal, Value};
 
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, number, text, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{number, text, whole};
 
 /// How a locale writes numbers.
 #[derive(Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use spillway_types::{Collation, ColumnType, Value};
 
-use super::Scalar;
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::text;
+use crate::expression::operands::text;
 use crate::expression::{Expr, Typed};
 
 /// The JSON of a value that is part of an object or an array.

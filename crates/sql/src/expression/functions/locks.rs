@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use spillway_types::Value;
 
-use super::Scalar;
-use super::strings::bytes_of;
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, whole};
-use crate::variables::Patience;
+use crate::expression::context::Context;
+use crate::expression::operands::{bytes_of, whole};
+use crate::variables::UserLockWaitLimits;
 
 /// The longest name of a lock, in characters.
 const NAME_MAX: usize = 64;
@@ -36,7 +36,9 @@ pub(super) fn lock_function(
                 context.as_number(arg, "INTEGER")?;
             }
             let wait = u64::try_from(seconds.map_or(0, whole)).ok().map(Duration::from_secs);
-            Value::from(locks.acquire(&name, &Patience { wait, deadline: context.deadline })?)
+            Value::from(
+                locks.acquire(&name, &UserLockWaitLimits { wait, deadline: context.deadline })?,
+            )
         }
         S::ReleaseLock => locks.release(&name).map_or(Value::Null, Value::from),
         S::ReleaseAllLocks => Value::UInt(locks.release_all()),

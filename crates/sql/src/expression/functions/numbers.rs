@@ -3,11 +3,12 @@
 use spillway_types::convert::{integer, to_i128};
 use spillway_types::{Collation, Decimal, Value};
 
-use super::Scalar;
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
 use crate::expression::Op;
 use crate::expression::arithmetic::arithmetic;
-use crate::expression::eval::{Context, number, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{bits_of_value, number, whole};
 
 fn finite(call: Scalar, args: &[Value], number: f64) -> Result<Value> {
     if number.is_finite() {
@@ -203,22 +204,4 @@ pub(super) fn number_function(
         }
         _ => return Ok(None),
     }))
-}
-
-/// The 64 bits of a value as bit operations take it.
-pub(crate) fn bits_of_value(value: &Value) -> u64 {
-    let number = to_i128(&value.as_ref()).unwrap_or(0);
-    match value {
-        Value::Float(_) | Value::Double(_) => bits_of(number.min(i64::MAX.into())),
-        _ => bits_of(number),
-    }
-}
-
-/// The 64 bits of a number, held to what they can be.
-pub(crate) fn bits_of(number: i128) -> u64 {
-    if number < 0 {
-        number.max(i64::MIN.into()) as u64
-    } else {
-        u64::try_from(number).unwrap_or(u64::MAX)
-    }
 }

@@ -13,7 +13,7 @@ use crate::errors::{Result, SqlError};
 pub(crate) struct Patterns(RefCell<Vec<(String, bool, Rc<Regex>)>>);
 
 impl Patterns {
-    /// So many are kept; patterns that come from a column are all different.
+    /// The number of patterns kept. Patterns that come from a column are all different.
     const MOST: usize = 8;
 
     /// The expression of a pattern, without regard to case where the collation has none.

@@ -6,11 +6,11 @@ use regex::Regex;
 use spillway_types::convert::to_i128;
 use spillway_types::{Collation, Value};
 
-use super::Scalar;
 use super::digests::digest_function;
-use super::numbers::bits_of;
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, number, text, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{bits_of, bytes_of, number, text, whole};
 
 /// The longest text that a function makes, however long a packet may be.
 const LENGTH_MAX: usize = 64 << 20;
@@ -37,13 +37,6 @@ pub(super) fn length(value: &Value) -> usize {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
         _ => 0,
-    }
-}
-
-pub(super) fn bytes_of(value: &Value) -> Vec<u8> {
-    match value {
-        Value::Bytes(bytes) => bytes.clone(),
-        other => text(other).into_bytes(),
     }
 }
 

@@ -4,12 +4,13 @@ use spillway_types::convert::{time_prefix, to_datetime, to_decimal, to_i128, to_
 use spillway_types::temporal::days_in_month;
 use spillway_types::{Date, DateTime, Decimal, Time, Value};
 
-use super::Scalar;
 use super::calendar::{
     DAYS, EPOCH_DAYS, MONTHS, Weeks, day_number, extract, format_moment, parse_moment,
 };
+use super::scalar::Scalar;
 use crate::errors::{Result, SqlError};
-use crate::expression::eval::{Context, text, whole};
+use crate::expression::context::Context;
+use crate::expression::operands::{text, whole};
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
@@ -45,15 +46,15 @@ fn span(context: &Context<'_>, value: &Value) -> Result<Option<Time>> {
 }
 
 /// A text or value as what it is: a date and time, or a span.
-enum Moment {
+enum MomentOrSpan {
     At(DateTime),
     Span(Time),
 }
 
-fn either(value: &Value) -> Option<Moment> {
+fn either(value: &Value) -> Option<MomentOrSpan> {
     match value {
-        Value::Time(time) => Some(Moment::Span(*time)),
-        Value::Date(_) | Value::DateTime(_) => to_datetime(&value.as_ref()).map(Moment::At),
+        Value::Time(time) => Some(MomentOrSpan::Span(*time)),
+        Value::Date(_) | Value::DateTime(_) => to_datetime(&value.as_ref()).map(MomentOrSpan::At),
         other => {
             let shown = other.to_text();
             // A date alone is read as a time.
@@ -62,9 +63,9 @@ fn either(value: &Value) -> Option<Moment> {
             let dated = (dashes >= 2 && shown.len() >= 12)
                 || shown.bytes().take_while(u8::is_ascii_digit).count() >= 12;
             if dated {
-                to_datetime(&other.as_ref()).map(Moment::At)
+                to_datetime(&other.as_ref()).map(MomentOrSpan::At)
             } else {
-                to_time(&other.as_ref()).or_else(|| time_prefix(shown)).map(Moment::Span)
+                to_time(&other.as_ref()).or_else(|| time_prefix(shown)).map(MomentOrSpan::Span)
             }
         }
     }
@@ -460,74 +461,33 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
             None => Value::Int(0),
         },
         S::TimeOf => match either(&args[0]) {
-            Some(Moment::At(at)) => Value::Time(at.time()),
-            Some(Moment::Span(time)) => held(time.micros),
+            Some(MomentOrSpan::At(at)) => Value::Time(at.time()),
+            Some(MomentOrSpan::Span(time)) => held(time.micros),
             None => span(context, &args[0])?.map_or(Value::Null, Value::Time),
         },
         S::Timestamp => {
             let Some(at) = moment(context, &args[0])? else { return Ok(Some(Value::Null)) };
             let Some(more) = args.get(1) else { return Ok(Some(Value::DateTime(at))) };
-            let Some(Moment::Span(more)) = either(more) else { return Ok(Some(Value::Null)) };
+            let Some(MomentOrSpan::Span(more)) = either(more) else { return Ok(Some(Value::Null)) };
             DateTime::from_micros_of(at.date, at.micros as i64 + more.micros)
                 .map_or(Value::Null, Value::DateTime)
         }
-        S::Addtime | S::Subtime => {
-            let Some(Moment::Span(more)) = either(&args[1]) else { return Ok(Some(Value::Null)) };
-            let more = if call == S::Addtime { more.micros } else { -more.micros };
-            let shown = matches!(
-                args[0],
-                Value::Text(_)
-                    | Value::Bytes(_)
-                    | Value::Int(_)
-                    | Value::UInt(_)
-                    | Value::Date(_)
-                    | Value::Decimal(_)
-                    | Value::Double(_)
-            );
-            match either(&args[0]) {
-                Some(Moment::At(at)) => {
-                    match DateTime::from_micros_of(at.date, at.micros as i64 + more) {
-                        Some(at) if shown => Value::Text(at.format(at.digits())),
-                        at => at.map_or(Value::Null, Value::DateTime),
-                    }
-                }
-                Some(Moment::Span(time)) => match held(time.micros.saturating_add(more)) {
-                    Value::Time(time) if shown => Value::Text(time.format(time.digits())),
-                    time => time,
-                },
-                None => Value::Null,
-            }
-        }
+        S::Addtime | S::Subtime => add_time(call, args),
         S::Datediff => match (moment(context, &args[0])?, moment(context, &args[1])?) {
             (Some(a), Some(b)) => Value::Int(day_number(a.date) - day_number(b.date)),
             _ => Value::Null,
         },
         S::Timediff => match (either(&args[0]), either(&args[1])) {
-            (Some(Moment::At(a)), Some(Moment::At(b))) => {
+            (Some(MomentOrSpan::At(a)), Some(MomentOrSpan::At(b))) => {
                 held(a.to_unix_micros() - b.to_unix_micros())
             }
-            (Some(Moment::Span(a)), Some(Moment::Span(b))) => held(a.micros - b.micros),
+            (Some(MomentOrSpan::Span(a)), Some(MomentOrSpan::Span(b))) => held(a.micros - b.micros),
             _ => Value::Null,
         },
         S::TimeToSec => {
             span(context, &args[0])?.map_or(Value::Null, |time| Value::Int(time.micros / SECOND))
         }
-        S::Extract => {
-            let unit = text(&args[0]).to_ascii_lowercase();
-            let dated =
-                ["year", "quarter", "month", "week", "day", "year_month"].contains(&unit.as_str());
-            if dated || unit.starts_with("day_") {
-                if let (Value::Time(_), true) = (&args[1], unit.starts_with("day_")) {
-                    return Ok(Some(Value::Null));
-                }
-                let at = moment(context, &args[1])?;
-                at.and_then(|at| extract(&unit, at, at.time())).map_or(Value::Null, Value::Int)
-            } else {
-                let time = span(context, &args[1])?;
-                time.and_then(|time| extract(&unit, DateTime::default(), time))
-                    .map_or(Value::Null, Value::Int)
-            }
-        }
+        S::Extract => extract_part(context, args)?,
         S::Timestampdiff => {
             let (Some(a), Some(b)) = (moment(context, &args[1])?, moment(context, &args[2])?)
             else {
@@ -538,6 +498,54 @@ fn computed(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Optio
         }
         _ => return Ok(None),
     }))
+}
+
+/// ADDTIME and SUBTIME: of text, as text.
+fn add_time(call: Scalar, args: &[Value]) -> Value {
+    let Some(MomentOrSpan::Span(more)) = either(&args[1]) else {
+        return Value::Null;
+    };
+    let more = if call == Scalar::Addtime { more.micros } else { -more.micros };
+    let shown = matches!(
+        args[0],
+        Value::Text(_)
+            | Value::Bytes(_)
+            | Value::Int(_)
+            | Value::UInt(_)
+            | Value::Date(_)
+            | Value::Decimal(_)
+            | Value::Double(_)
+    );
+    match either(&args[0]) {
+        Some(MomentOrSpan::At(at)) => {
+            match DateTime::from_micros_of(at.date, at.micros as i64 + more) {
+                Some(at) if shown => Value::Text(at.format(at.digits())),
+                at => at.map_or(Value::Null, Value::DateTime),
+            }
+        }
+        Some(MomentOrSpan::Span(time)) => match held(time.micros.saturating_add(more)) {
+            Value::Time(time) if shown => Value::Text(time.format(time.digits())),
+            time => time,
+        },
+        None => Value::Null,
+    }
+}
+
+/// EXTRACT: a part of a date and time, or of a span.
+fn extract_part(context: &Context<'_>, args: &[Value]) -> Result<Value> {
+    let unit = text(&args[0]).to_ascii_lowercase();
+    let dated = ["year", "quarter", "month", "week", "day", "year_month"].contains(&unit.as_str());
+    let part = if dated || unit.starts_with("day_") {
+        if let (Value::Time(_), true) = (&args[1], unit.starts_with("day_")) {
+            return Ok(Value::Null);
+        }
+        let at = moment(context, &args[1])?;
+        at.and_then(|at| extract(&unit, at, at.time()))
+    } else {
+        let time = span(context, &args[1])?;
+        time.and_then(|time| extract(&unit, DateTime::default(), time))
+    };
+    Ok(part.map_or(Value::Null, Value::Int))
 }
 
 /// Whole units from one time to another.

@@ -3,7 +3,7 @@
 use spillway_types::{Collation, ColumnType, Value};
 
 use super::json::nested;
-use super::{Kind, Scalar};
+use super::scalar::{ResultKind, Scalar};
 use crate::errors::{Result, SqlError};
 use crate::expression::shape::{common_collation, comparable, merge_types, merged};
 use crate::expression::{Expr, Typed};
@@ -42,7 +42,7 @@ impl Scalar {
             _ => expr,
         };
         let collation = match self.result() {
-            Kind::Text => Collation::GeneralCi,
+            ResultKind::Text => Collation::GeneralCi,
             _ if is_text => collation,
             _ => Collation::Binary,
         };
@@ -64,11 +64,11 @@ impl Scalar {
     /// The arguments as they are compared and given, and the type of the result.
     fn shaped(self, args: Vec<Typed>) -> Result<(Vec<Typed>, ColumnType)> {
         let ty = match self.result() {
-            Kind::Int => ColumnType::BIGINT,
-            Kind::UInt => ColumnType::UBIGINT,
-            Kind::Double => ColumnType::Double,
-            Kind::Text => ColumnType::VarChar(16_383),
-            Kind::Like => {
+            ResultKind::Int => ColumnType::BIGINT,
+            ResultKind::UInt => ColumnType::UBIGINT,
+            ResultKind::Double => ColumnType::Double,
+            ResultKind::Text => ColumnType::VarChar(16_383),
+            ResultKind::Like => {
                 let first = usize::from(self.takes(0) == b'n');
                 let binary = |arg: &Typed| arg.ty.is_binary() && !arg.is_null();
                 if args[first..].iter().any(binary) {
@@ -77,11 +77,11 @@ impl Scalar {
                     ColumnType::VarChar(16_383)
                 }
             }
-            Kind::Bytes => ColumnType::VarBinary(65_535),
-            Kind::Date => ColumnType::Date,
-            Kind::Time => ColumnType::Time(self.digits(&args)),
-            Kind::DateTime => ColumnType::DateTime(self.digits(&args)),
-            Kind::Own => return self.own(args),
+            ResultKind::Bytes => ColumnType::VarBinary(65_535),
+            ResultKind::Date => ColumnType::Date,
+            ResultKind::Time => ColumnType::Time(self.digits(&args)),
+            ResultKind::DateTime => ColumnType::DateTime(self.digits(&args)),
+            ResultKind::Own => return self.own(args),
         };
         match self {
             Scalar::Field => return Ok((alike(args), ty)),
@@ -147,7 +147,7 @@ impl Scalar {
         use Scalar as S;
         let digits = match args.get(1).map(|arg| &arg.expr) {
             None => Some(0),
-            Some(Expr::Const(value)) => Some(crate::expression::eval::whole(value)),
+            Some(Expr::Const(value)) => Some(crate::expression::operands::whole(value)),
             Some(_) => None,
         };
         match (&args[0].ty, self) {

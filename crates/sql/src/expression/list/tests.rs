@@ -147,7 +147,7 @@ fn answer(session: &mut Session, sql: &str, walks: bool) -> String {
     }
 }
 
-/// I1 and I2.
+/// IN-LIST-1 and IN-LIST-2.
 #[test]
 fn an_index_answers_what_the_walk_answers() {
     let instance = in_memory();
@@ -191,7 +191,7 @@ fn walked(session: &mut Session, sql: &str) -> usize {
     WALKED.get()
 }
 
-/// I3: what a list costs does not grow with rows times items, wherever it stands.
+/// IN-LIST-3: what a list costs does not grow with rows times items, wherever it stands.
 #[test]
 fn items_of_constant_lists_are_not_walked() {
     let instance = in_memory();
@@ -254,7 +254,7 @@ fn items_of_constant_lists_are_not_walked() {
     assert_eq!(walked(&mut session, &with_column), 342);
 }
 
-/// What is assigned while a statement runs is seen by the rows that come after.
+/// Later rows see the values that a statement assigns while it runs.
 #[test]
 fn variables_in_lists_are_asked_for_each_row() {
     let instance = in_memory();

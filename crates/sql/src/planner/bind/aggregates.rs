@@ -11,23 +11,15 @@
 use spillway_types::Collation;
 use sqlparser::ast;
 
-use super::{Binder, literal};
+use super::{AggregateArgument, Binder};
 use crate::errors::{Result, SqlError};
 use crate::expression::{Expr, Typed};
 use crate::planner::aggregate::{Aggregate, AggregateKind};
-
-/// The levels met in the argument of an aggregate, each the innermost of its kind.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Argument {
-    /// Of columns, as far as their queries enclose the aggregate.
-    column: Option<usize>,
-    /// Of queries that aggregates within belong to.
-    aggregate: Option<usize>,
-}
+use crate::planner::literals::literal;
 
 /// An aggregate as it is written.
 #[derive(Clone, Copy)]
-pub(super) struct Written<'e> {
+pub(super) struct WrittenAggregate<'e> {
     pub(super) kind: AggregateKind,
     pub(super) args: &'e [&'e ast::Expr],
     pub(super) distinct: bool,
@@ -90,8 +82,8 @@ impl Binder<'_> {
     }
 
     /// Binds an aggregate, and gives it to the query that it belongs to.
-    pub(super) fn aggregate(&mut self, written: Written<'_>) -> Result<Typed> {
-        let around = self.argument.replace(Some(Argument::default()));
+    pub(super) fn aggregate(&mut self, written: WrittenAggregate<'_>) -> Result<Typed> {
+        let around = self.argument.replace(Some(AggregateArgument::default()));
         let bound = self.aggregate_here(written);
         let argument = self.argument.replace(around).unwrap_or_default();
         let (mut aggregate, nullable) = bound?;
@@ -137,8 +129,8 @@ impl Binder<'_> {
     }
 
     /// An aggregate with its argument bound here, and whether it may be NULL.
-    fn aggregate_here(&mut self, written: Written<'_>) -> Result<(Aggregate, bool)> {
-        let Written { kind, args, distinct, clauses } = written;
+    fn aggregate_here(&mut self, written: WrittenAggregate<'_>) -> Result<(Aggregate, bool)> {
+        let WrittenAggregate { kind, args, distinct, clauses } = written;
         let shown = |arg: Typed| if kind == AggregateKind::GroupConcat { arg.shown() } else { arg };
         let numbered = |arg: Typed| if kind.is_arithmetic() { arg.numbered() } else { arg };
         let args = args.iter().map(|e| Ok(numbered(shown(self.bind(e)?))));

@@ -5,22 +5,23 @@ use std::sync::Arc;
 use spillway_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
 
-use super::aggregates::Written;
-use super::{Binder, boxed, fraction_digits};
+use super::aggregates::WrittenAggregate;
+use super::{Binder, boxed};
 use crate::errors::{Result, SqlError};
 use crate::expression::{
     Ask, Expr, Op, Scalar, Typed, beside_column, common_collation, typed_value,
 };
 use crate::parser::unit_named;
 use crate::planner::aggregate::AggregateKind;
+use crate::planner::literals::fraction_digits;
 use crate::planner::plan;
-use crate::planner::query_plan::{Body, QueryPlan};
+use crate::planner::query_plan::{QueryBody, QueryPlan};
 
 /// Whether a column of a subquery counts as constant in a comparison. A row subquery has one row,
 /// so all its columns do. Otherwise only a column of constants does, and for a set operation only
 /// with = and <>, because other operators first find the least or the greatest row.
 fn is_fixed(plan: &QueryPlan, ask: Ask, at: usize) -> bool {
-    let is_set = matches!(plan.body, Body::Set { .. });
+    let is_set = matches!(plan.body, QueryBody::Set { .. });
     match ask {
         Ask::Row(_) => true,
         Ask::Any(op) | Ask::All(op) if is_set && !matches!(op, Op::Eq | Op::NotEq) => false,
@@ -106,23 +107,16 @@ impl Binder<'_> {
             if args.is_empty() && !star {
                 return Err(SqlError::syntax("an aggregate needs an argument"));
             }
-            return self.aggregate(Written { kind, args: &args, distinct, clauses: &list.clauses });
+            return self.aggregate(WrittenAggregate {
+                kind,
+                args: &args,
+                distinct,
+                clauses: &list.clauses,
+            });
         }
         match (name.as_str(), args.as_slice()) {
             ("date_add" | "adddate" | "date_sub" | "subdate", [date, second]) => {
-                let negative = name.contains("sub");
-                let date = self.bind(date)?;
-                if let ast::Expr::Interval(interval) = second {
-                    let amount = self.bind(&interval.value)?;
-                    let unit = interval
-                        .leading_field
-                        .as_ref()
-                        .map(ToString::to_string)
-                        .unwrap_or_default();
-                    return Ok(interval_expr(date, amount, unit, negative));
-                }
-                let amount = self.bind(second)?;
-                return Ok(interval_expr(date, amount, "DAY".to_owned(), negative));
+                return self.shifted_date(date, second, name.contains("sub"));
             }
             ("timestampadd", [unit, amount, date]) => {
                 let unit = single_unit(unit)?.to_owned();
@@ -135,24 +129,7 @@ impl Binder<'_> {
                 return Scalar::Timestampdiff.typed(args);
             }
             ("values", [column]) if self.inserting.is_some() => {
-                let name = match column {
-                    ast::Expr::Identifier(ident) => ident.value.as_str(),
-                    ast::Expr::CompoundIdentifier(parts) => {
-                        parts.last().map_or("", |part| part.value.as_str())
-                    }
-                    other => return Err(SqlError::syntax(format!("near '{other}'"))),
-                };
-                let table = self.inserting.clone();
-                let found = table.as_ref().and_then(|table| Some((table.column(name)?, table)));
-                let (at, table) =
-                    found.ok_or_else(|| SqlError::unknown_column(name, self.place))?;
-                let def = &table.columns[at];
-                return Ok(Typed {
-                    expr: Expr::Inserted(at),
-                    ty: def.ty.clone(),
-                    collation: def.collation,
-                    nullable: true,
-                });
+                return self.inserted_value(column);
             }
             ("charset" | "collation", [one]) => {
                 if let Some(named) = self.charset_named(&name, one)? {
@@ -172,6 +149,44 @@ impl Binder<'_> {
         let made = self.call(call, &args);
         self.keeps_truth = around;
         made
+    }
+
+    /// DATE_ADD and its like: a date and an interval, or a number of days.
+    fn shifted_date(
+        &mut self,
+        date: &ast::Expr,
+        shift: &ast::Expr,
+        negative: bool,
+    ) -> Result<Typed> {
+        let date = self.bind(date)?;
+        if let ast::Expr::Interval(interval) = shift {
+            let amount = self.bind(&interval.value)?;
+            let unit = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
+            return Ok(interval_expr(date, amount, unit, negative));
+        }
+        let amount = self.bind(shift)?;
+        Ok(interval_expr(date, amount, "DAY".to_owned(), negative))
+    }
+
+    /// VALUES(): what the INSERT would have given a column.
+    fn inserted_value(&self, column: &ast::Expr) -> Result<Typed> {
+        let name = match column {
+            ast::Expr::Identifier(ident) => ident.value.as_str(),
+            ast::Expr::CompoundIdentifier(parts) => {
+                parts.last().map_or("", |part| part.value.as_str())
+            }
+            other => return Err(SqlError::syntax(format!("near '{other}'"))),
+        };
+        let table = self.inserting.clone();
+        let found = table.as_ref().and_then(|table| Some((table.column(name)?, table)));
+        let (at, table) = found.ok_or_else(|| SqlError::unknown_column(name, self.place))?;
+        let def = &table.columns[at];
+        Ok(Typed {
+            expr: Expr::Inserted(at),
+            ty: def.ty.clone(),
+            collation: def.collation,
+            nullable: true,
+        })
     }
 }
 

@@ -3,11 +3,12 @@
 use spillway_types::{Collation, Value};
 use sqlparser::ast;
 
-use super::{Binder, literal};
+use super::Binder;
 use crate::errors::{Result, SqlError};
 use crate::expression::{
     Charset, Expr, Scalar, Typed, charset_of, in_bytes, refuse_charset, typed_value,
 };
+use crate::planner::literals::literal;
 
 impl Binder<'_> {
     /// Binds an expression whose text is UTF-8.

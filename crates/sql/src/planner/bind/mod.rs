@@ -10,110 +10,27 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use spillway_types::column::{LobSize, type_of};
-use spillway_types::{Collation, ColumnType, Date, DateTime, Decimal, Time, Value};
+use spillway_types::{Collation, ColumnType, Date, DateTime, Time, Value};
 use sqlparser::ast;
 
 use super::aggregate::Aggregate;
+use super::literals::{fraction_digits, literal};
 use super::query_plan;
-use crate::catalog::Catalog;
+use super::scope::{DAYS, LITERALS, MOMENTS, Names, PARAMETERS, Scope, ScopeTable};
 use crate::errors::{Result, SqlError};
 use crate::expression::{
     Ask, Expr, Fit, Op, Scalar, Typed, common_collation, comparable, merged, typed_value,
 };
 use crate::names;
 use crate::parser::on_enough_stack;
-use crate::privilege::Needs;
-use aggregates::Argument;
-use operators::comparison;
 
-/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and
-/// how, depends on the kind.
-pub(crate) const PARAMETERS: &str = "?";
-
-/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is
-/// none is refused before the statement runs.
-pub(crate) const MOMENTS: &str = "moments";
-
-/// The same, where all that it is compared with are dates without a time.
-pub(crate) const DAYS: &str = "days";
-
-/// A column that a scope offers.
-#[derive(Clone, Debug)]
-pub(crate) struct ScopeColumn {
-    pub(crate) name: String,
-    pub(crate) ty: ColumnType,
-    pub(crate) collation: Collation,
-    pub(crate) nullable: bool,
-    /// Hidden by a USING or NATURAL join, for names without a table.
-    pub(crate) merged: bool,
-    pub(crate) flags: crate::api::ColumnFlags,
-}
-
-/// A table that a scope offers.
-#[derive(Clone, Debug)]
-pub(crate) struct ScopeTable {
-    pub(crate) db: String,
-    pub(crate) alias: String,
-    pub(crate) name: String,
-    pub(crate) columns: Vec<ScopeColumn>,
-    /// The slot of its first column.
-    pub(crate) offset: usize,
-    /// Whether it is the table of a change, which needs SELECT only where a column is read.
-    pub(crate) changed: bool,
-}
-
-/// The tables of a query.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
-    pub(crate) tables: Vec<ScopeTable>,
-    /// What `*` stands for: tables, and columns of them.
-    pub(crate) star: Vec<(usize, usize)>,
-}
-
-impl Scope {
-    fn find(&self, path: &[String]) -> Result<Option<(usize, &ScopeTable, &ScopeColumn)>> {
-        let Some((column, qualifiers)) = path.split_last() else { return Ok(None) };
-        let mut found = None;
-        for table in &self.tables {
-            let fits = match qualifiers {
-                [] => true,
-                [alias] => table.alias.eq_ignore_ascii_case(alias),
-                [db, alias] => {
-                    table.db.eq_ignore_ascii_case(db) && table.alias.eq_ignore_ascii_case(alias)
-                }
-                _ => false,
-            };
-            if !fits {
-                continue;
-            }
-            for (at, candidate) in table.columns.iter().enumerate() {
-                if candidate.name.eq_ignore_ascii_case(column)
-                    && !(qualifiers.is_empty() && candidate.merged)
-                {
-                    if found.is_some() {
-                        return Err(SqlError::new(
-                            1052,
-                            format!("Column '{}' in field list is ambiguous", path.join(".")),
-                        ));
-                    }
-                    found = Some((table.offset + at, table, candidate));
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// Looks up the value of a variable or parameter for a binder.
-pub(crate) type Variables<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
-
-/// The catalog by which a binder resolves names, and the list that it adds each need to.
-#[derive(Clone, Copy)]
-pub(crate) struct Names<'a> {
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) database: Option<&'a str>,
-    pub(crate) variables: Variables<'a>,
-    pub(crate) needs: &'a Needs<'a>,
+/// The levels met in the argument of an aggregate, each the innermost of its kind.
+#[derive(Clone, Copy, Default)]
+struct AggregateArgument {
+    /// Of columns, as far as their queries enclose the aggregate.
+    column: Option<usize>,
+    /// Of queries that aggregates within belong to.
+    aggregate: Option<usize>,
 }
 
 /// Binds the expressions of one query.
@@ -130,8 +47,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) aggregates: RefCell<Vec<Aggregate>>,
     pub(crate) aggregate_base: usize,
     pub(crate) aggregates_allowed: bool,
-    /// What was met in the argument of the aggregate that is being bound.
-    argument: Cell<Option<Argument>>,
+    /// The levels met so far in the argument of the aggregate that is being bound.
+    argument: Cell<Option<AggregateArgument>>,
     /// The widest slot of an enclosing query that was met, plus one.
     pub(crate) outer_reach: Cell<usize>,
     /// Whether any column of an enclosing query was met.
@@ -160,66 +77,23 @@ pub(crate) fn parameter(name: &str) -> Option<usize> {
     name.strip_prefix(':')?.parse().ok()
 }
 
-/// Whether a name is a variable's: `@a`, or `@@a`.
-pub(crate) fn is_variable(ident: &ast::Ident) -> bool {
-    ident.quote_style.is_none() && ident.value.starts_with('@')
-}
-
-/// The value of a literal.
-pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
-    use ast::Value as V;
-    Ok(match value {
-        V::Number(text, _) => number_literal(text)?,
-        V::SingleQuotedString(text)
-        | V::DoubleQuotedString(text)
-        | V::NationalStringLiteral(text)
-        | V::EscapedStringLiteral(text) => Value::Text(text.clone()),
-        V::SingleQuotedByteStringLiteral(text) | V::DoubleQuotedByteStringLiteral(text) => {
-            let mut bytes = vec![0; text.len().div_ceil(8)];
-            for (at, bit) in text.bytes().rev().enumerate() {
-                if bit == b'1' {
-                    let byte = bytes.len() - 1 - at / 8;
-                    bytes[byte] |= 1 << (at % 8);
-                } else if bit != b'0' {
-                    return Err(SqlError::syntax(format!("near b'{text}'")));
-                }
-            }
-            Value::Bytes(bytes)
-        }
-        V::HexStringLiteral(text) => Value::Bytes(crate::catalog::unhex(text)),
-        V::Boolean(truth) => Value::from(*truth),
-        V::Null => Value::Null,
-        other => return Err(SqlError::unsupported(other)),
+/// The comparison that an operator makes.
+fn comparison(op: &ast::BinaryOperator) -> Option<Op> {
+    Some(match op {
+        ast::BinaryOperator::Eq => Op::Eq,
+        ast::BinaryOperator::NotEq => Op::NotEq,
+        ast::BinaryOperator::Lt => Op::Lt,
+        ast::BinaryOperator::LtEq => Op::LtEq,
+        ast::BinaryOperator::Gt => Op::Gt,
+        ast::BinaryOperator::GtEq => Op::GtEq,
+        ast::BinaryOperator::Spaceship => Op::NullEq,
+        _ => return None,
     })
 }
 
-fn number_literal(text: &str) -> Result<Value> {
-    if text.contains(['e', 'E']) {
-        let number: f64 = text.parse().map_err(|_| SqlError::syntax(format!("near '{text}'")))?;
-        if !number.is_finite() {
-            return Err(SqlError::new(
-                1367,
-                format!("Illegal double '{text}' value found during parsing"),
-            ));
-        }
-        return Ok(Value::Double(number));
-    }
-    if !text.contains('.') {
-        if let Ok(number) = text.parse::<i64>() {
-            return Ok(Value::Int(number));
-        }
-        if let Ok(number) = text.parse::<u64>() {
-            return Ok(Value::UInt(number));
-        }
-    }
-    Decimal::parse(text)
-        .map(Value::Decimal)
-        .ok_or_else(|| SqlError::syntax(format!("near '{text}'")))
-}
-
-/// The digits of a second that a literal writes.
-fn fraction_digits(text: &str) -> u8 {
-    text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
+/// Whether a name is a variable's: `@a`, or `@@a`.
+pub(crate) fn is_variable(ident: &ast::Ident) -> bool {
+    ident.quote_style.is_none() && ident.value.starts_with('@')
 }
 
 impl<'a> Binder<'a> {
@@ -687,14 +561,3 @@ impl<'a> Binder<'a> {
         call.typed(args)
     }
 }
-
-/// The scope in which planning asks how texts in a statement are taken, where that is not as usual:
-/// by which collation they compare, and, by the name `escape`, whether LIKE has no escape of its
-/// own.
-pub(crate) const LITERALS: &str = "literals";
-
-/// The scope in which planning asks whether a grouped query is held to its groups.
-pub(crate) const FULL_GROUP_BY: &str = "full group by";
-
-/// The scope in which planning asks whether indexes that cover a query are read alone.
-pub(crate) const INDEX_ONLY: &str = "index only";

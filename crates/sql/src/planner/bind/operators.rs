@@ -5,7 +5,7 @@ use spillway_types::{Collation, ColumnType, Decimal, Value};
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
 use super::calls::interval_expr;
-use super::{Binder, boxed};
+use super::{Binder, boxed, comparison};
 use crate::errors::{Result, SqlError};
 use crate::expression::{
     Expr, Op, Scalar, Typed, arithmetic_type, common_collation, in_bytes, typed_value,
@@ -165,17 +165,4 @@ impl Binder<'_> {
             nullable: true,
         })
     }
-}
-
-pub(super) fn comparison(op: &BinaryOperator) -> Option<Op> {
-    Some(match op {
-        BinaryOperator::Eq => Op::Eq,
-        BinaryOperator::NotEq => Op::NotEq,
-        BinaryOperator::Lt => Op::Lt,
-        BinaryOperator::LtEq => Op::LtEq,
-        BinaryOperator::Gt => Op::Gt,
-        BinaryOperator::GtEq => Op::GtEq,
-        BinaryOperator::Spaceship => Op::NullEq,
-        _ => return None,
-    })
 }

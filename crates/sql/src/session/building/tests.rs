@@ -1,4 +1,5 @@
-//! Builds, taken step by step, with changes of rows in between: what O4 and O6 of `ddl/online` say.
+//! Builds, taken step by step, with changes of rows in between: what ONLINE-BUILD-4 and
+//! ONLINE-BUILD-6 of `ddl/online` say.
 
 use spillway::{Csn, Database, Settings};
 
@@ -37,7 +38,7 @@ fn filled() -> (Instance, Session, Build) {
     };
     instance.change_catalog(LONG, begin, |(), _| {}).unwrap();
     let table = instance.0.catalog.load().table(&name.0, &name.1).unwrap().clone();
-    let mut build = Build::new(&table, Vec::new(), Held::default());
+    let mut build = Build::new(&table, Vec::new(), HeldLocks::default());
     while !instance.0.catalog.load().tables[&name].becoming.as_ref().unwrap().filled {
         assert!(!step(&mut build, &instance).unwrap());
     }
@@ -99,7 +100,7 @@ fn a_duplicate_that_comes_while_duplicates_are_looked_for_ends_the_build_alone()
     }
 }
 
-/// What was a duplicate and is none when it is looked at, is none.
+/// A row that was a duplicate, but is none when the build checks it, does not fail the build.
 #[test]
 fn what_is_no_duplicate_in_the_end_ends_no_build() {
     for changes in [
@@ -117,8 +118,8 @@ fn what_is_no_duplicate_in_the_end_ends_no_build() {
     }
 }
 
-/// O4: who has values that another is about to have waits for nobody. The build fails if both come
-/// to be.
+/// ONLINE-BUILD-4: a transaction that writes values which another has written and not yet committed
+/// waits for nobody. The build fails if both commit.
 #[test]
 fn nobody_waits_for_values_of_an_index_that_is_built() {
     for (end, fails) in [("COMMIT", true), ("ROLLBACK", false)] {
@@ -135,7 +136,7 @@ fn nobody_waits_for_values_of_an_index_that_is_built() {
             assert_eq!(ended.unwrap_err().code, 1062);
             build.turn(&instance, None, online::abandon, |_| {}).unwrap();
         }
-        // What was noted is gone with the build, whichever way it ended.
+        // The records of possible duplicates go with the build, whether it succeeded or failed.
         let txn = instance.database().begin(unawaited());
         let mut noted = 0;
         let table = instance.0.catalog.load().table("test", "t").unwrap().clone();

@@ -6,40 +6,29 @@ use std::time::Duration;
 
 use sqlparser::tokenizer::Token;
 
-use super::{Held, MetadataLocks, Mode, Name, Patience, TableLock, definition_of};
+use super::{HeldLocks, MetadataLockMode, Name, TableLock, WaitLimits, definition_of};
 use crate::errors::{Result, SqlError};
 use crate::names;
 use crate::parser::{parts_of, path_of, solid, split_commas, word};
-use crate::privilege::{Need, tables_of};
 use crate::session::Session;
-
-/// How the tables are held that a statement needs, in their order (NEED-5).
-pub(in crate::session) fn modes_of(needs: &[Need]) -> Vec<(Name, Mode)> {
-    let mode = |writes: bool| if writes { Mode::Write } else { Mode::Read };
-    tables_of(needs).into_iter().map(|(name, writes)| (name, mode(writes))).collect()
-}
-
-/// The locks that a statement takes, in order.
-pub(in crate::session) fn locks_of(
-    locks: &MetadataLocks,
-    needs: &[Need],
-) -> Vec<(Arc<TableLock>, Mode)> {
-    modes_of(needs).into_iter().map(|(name, mode)| (locks.of(&name), mode)).collect()
-}
 
 impl Session {
     /// Takes names. The session has those that its transaction uses, and `before`.
-    fn lock_names(&self, names: Vec<(Name, Mode)>, before: &Held) -> Result<Held> {
+    fn lock_names(
+        &self,
+        names: Vec<(Name, MetadataLockMode)>,
+        before: &HeldLocks,
+    ) -> Result<HeldLocks> {
         let (instance, id) = (&self.instance, self.connection_id);
         let gone = || instance.is_gone(id);
-        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
+        let limits = WaitLimits { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
         let stripe = id as usize;
         let held = |name: &Name| self.held.mode(name).max(before.mode(name));
-        instance.0.metadata.take(names, stripe, &patience, held)
+        instance.0.metadata.take(names, stripe, &limits, held)
     }
 
     /// Takes tables for a change of them: their definitions, and then the tables.
-    pub(in crate::session) fn have_alone(&self, tables: &[Name]) -> Result<(Held, Held)> {
+    pub(in crate::session) fn have_alone(&self, tables: &[Name]) -> Result<(HeldLocks, HeldLocks)> {
         let definitions = self.have_definitions(tables)?;
         let tables = self.have_tables_alone(tables, &definitions)?;
         Ok((definitions, tables))
@@ -47,21 +36,22 @@ impl Session {
 
     /// Takes the definitions of tables, which keeps others from changing them, and not from their
     /// rows. A table that does not exist has a name that one may have (NAME-2).
-    pub(in crate::session) fn have_definitions(&self, tables: &[Name]) -> Result<Held> {
+    pub(in crate::session) fn have_definitions(&self, tables: &[Name]) -> Result<HeldLocks> {
         let catalog = self.instance.0.catalog.load();
         let new = |(db, name): &&Name| catalog.table(db, name).is_err();
         tables.iter().filter(new).try_for_each(|(db, name)| names::check_table(db, name))?;
         for table in tables {
             match self.locked.as_ref().map(|locked| locked.mode(table)) {
-                Some(Some(Mode::Alone)) | None => {}
+                Some(Some(MetadataLockMode::Alone)) | None => {}
                 Some(Some(_)) => return Err(read_locked(table)),
                 Some(None) => return Err(not_locked(table)),
             }
         }
         let names = tables.iter().flat_map(definition_of);
         // LOCK TABLES has the definitions, and not the database.
-        let wanted = |(name, _): &(Name, Mode)| self.locked.is_none() || name.1.is_empty();
-        self.lock_names(names.filter(wanted).collect(), &Held::default())
+        let wanted =
+            |(name, _): &(Name, MetadataLockMode)| self.locked.is_none() || name.1.is_empty();
+        self.lock_names(names.filter(wanted).collect(), &HeldLocks::default())
     }
 
     /// Takes tables alone whose definitions the session has, unless LOCK TABLES has them so
@@ -69,43 +59,49 @@ impl Session {
     pub(in crate::session) fn have_tables_alone(
         &self,
         tables: &[Name],
-        definitions: &Held,
-    ) -> Result<Held> {
+        definitions: &HeldLocks,
+    ) -> Result<HeldLocks> {
         if self.locked.is_some() {
-            return Ok(Held::default());
+            return Ok(HeldLocks::default());
         }
-        let alone = |table: &Name| (table.clone(), Mode::Alone);
+        let alone = |table: &Name| (table.clone(), MetadataLockMode::Alone);
         self.lock_names(tables.iter().map(alone).collect(), definitions)
     }
 
     /// Takes tables for using them beside the session's transaction.
-    pub(in crate::session) fn share_tables(&self, tables: Vec<(Name, Mode)>) -> Result<Held> {
-        let Some(locked) = &self.locked else { return self.lock_names(tables, &Held::default()) };
+    pub(in crate::session) fn share_tables(
+        &self,
+        tables: Vec<(Name, MetadataLockMode)>,
+    ) -> Result<HeldLocks> {
+        let Some(locked) = &self.locked else {
+            return self.lock_names(tables, &HeldLocks::default());
+        };
         for (name, mode) in &tables {
             check_mode(locked, name, *mode)?;
         }
-        Ok(Held::default())
+        Ok(HeldLocks::default())
     }
 
     /// Takes databases alone, and then the tables that are in them.
     pub(in crate::session) fn have_databases_alone(
         &self,
         databases: &[String],
-    ) -> Result<(Held, Held)> {
+    ) -> Result<(HeldLocks, HeldLocks)> {
         if self.locked.is_some() {
             let text = "Can't execute the given command because you have active locked tables or an active transaction";
             return Err(SqlError::new(1192, text));
         }
-        let whole = |db: &String| ((db.clone(), String::new()), Mode::Alone);
+        let whole = |db: &String| ((db.clone(), String::new()), MetadataLockMode::Alone);
         let catalog = self.instance.0.catalog.load_full();
         let new = databases.iter().filter(|name| !catalog.has_database(name));
         new.clone().try_for_each(|name| names::check_database(name))?;
         let names = databases.iter().map(whole).collect();
-        let databases_held = self.lock_names(names, &Held::default())?;
+        let databases_held = self.lock_names(names, &HeldLocks::default())?;
         let catalog = self.instance.0.catalog.load_full();
         let tables = databases.iter().flat_map(|db| catalog.tables_of(db));
-        let tables =
-            tables.map(|table| ((table.db.clone(), table.name.clone()), Mode::Alone)).collect();
+        let tables = tables
+            .map(|table| ((table.db.clone(), table.name.clone()), MetadataLockMode::Alone))
+            .collect();
         let tables_held = self.lock_names(tables, &databases_held)?;
         Ok((databases_held, tables_held))
     }
@@ -117,7 +113,7 @@ impl Session {
     /// Takes the tables that a statement names, until its transaction ends.
     pub(in crate::session) fn use_tables(
         &mut self,
-        tables: &[(Arc<TableLock>, Mode)],
+        tables: &[(Arc<TableLock>, MetadataLockMode)],
     ) -> Result<()> {
         if self.locked.is_some() {
             // It has them, or would not have come here.
@@ -125,7 +121,7 @@ impl Session {
         }
         let (instance, id) = (&self.instance, self.connection_id);
         let gone = || instance.is_gone(id);
-        let patience = Patience { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
+        let limits = WaitLimits { wait: self.lock_wait(), stop: &self.process.stop, gone: &gone };
         let held = &mut self.held;
         held.stripe = id as usize;
         for (lock, mode) in tables {
@@ -133,14 +129,17 @@ impl Session {
                 continue;
             }
             let more = held.locks.iter().any(|(other, _)| Arc::ptr_eq(other, lock));
-            lock.lock(*mode, held.stripe, more, &patience)?;
+            lock.lock(*mode, held.stripe, more, &limits)?;
             held.took(lock, *mode);
         }
         Ok(())
     }
 
     /// Under LOCK TABLES, only those tables may be used, and as they were locked.
-    pub(in crate::session) fn check_locked(&self, tables: &[(Name, Mode)]) -> Result<()> {
+    pub(in crate::session) fn check_locked(
+        &self,
+        tables: &[(Name, MetadataLockMode)],
+    ) -> Result<()> {
         let Some(locked) = &self.locked else { return Ok(()) };
         tables.iter().try_for_each(|(name, mode)| check_mode(locked, name, *mode))
     }
@@ -158,9 +157,11 @@ impl Session {
             let words: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let (mode, rest) = match words.as_slice() {
-                [rest @ .., "read"] | [rest @ .., "read", "local"] => (Mode::Keep, rest.len()),
+                [rest @ .., "read"] | [rest @ .., "read", "local"] => {
+                    (MetadataLockMode::Keep, rest.len())
+                }
                 [rest @ .., "low_priority", "write"] | [rest @ .., "write"] => {
-                    (Mode::Alone, rest.len())
+                    (MetadataLockMode::Alone, rest.len())
                 }
                 _ => return Err(SqlError::syntax("LOCK TABLES t READ or WRITE")),
             };
@@ -173,7 +174,7 @@ impl Session {
             self.check_table(&["LOCK TABLES"], &name.0, Some(&name.1))?;
             self.check_table(&["SELECT"], &name.0, Some(&name.1))?;
             catalog.table(&name.0, &name.1)?;
-            if mode == Mode::Alone {
+            if mode == MetadataLockMode::Alone {
                 // It may change them, and the holder of a definition may wait for the table.
                 names.extend(
                     definition_of(&name).into_iter().filter(|(name, _)| !name.1.is_empty()),
@@ -184,7 +185,7 @@ impl Session {
         if names.is_empty() {
             return Err(SqlError::syntax("LOCK TABLES t READ or WRITE"));
         }
-        self.locked = Some(self.lock_names(names, &Held::default())?);
+        self.locked = Some(self.lock_names(names, &HeldLocks::default())?);
         Ok(())
     }
 
@@ -202,11 +203,11 @@ impl Session {
 }
 
 /// Refuses a use of a table for which LOCK TABLES does not have it.
-fn check_mode(locked: &Held, name: &Name, mode: Mode) -> Result<()> {
+fn check_mode(locked: &HeldLocks, name: &Name, mode: MetadataLockMode) -> Result<()> {
     match locked.mode(name) {
         _ if name.0.eq_ignore_ascii_case("information_schema") => Ok(()),
         None => Err(not_locked(name)),
-        Some(Mode::Keep) if mode == Mode::Write => Err(read_locked(name)),
+        Some(MetadataLockMode::Keep) if mode == MetadataLockMode::Write => Err(read_locked(name)),
         Some(_) => Ok(()),
     }
 }

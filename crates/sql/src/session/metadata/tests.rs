@@ -16,14 +16,20 @@ const SOON: Duration = Duration::ZERO;
 const LATE: Duration = Duration::from_secs(60);
 
 impl TableLock {
-    fn take(&self, mode: Mode, stripe: usize, held: bool, wait: &Duration) -> Result<()> {
-        self.lock(mode, stripe, held, &Patience::new(*wait, &NEVER))
+    fn take(
+        &self,
+        mode: MetadataLockMode,
+        stripe: usize,
+        held: bool,
+        wait: &Duration,
+    ) -> Result<()> {
+        self.lock(mode, stripe, held, &WaitLimits::new(*wait, &NEVER))
     }
 }
 
 #[test]
 fn modes_admit_what_they_should() {
-    use Mode::{Alone, Keep, Read, Write};
+    use MetadataLockMode::{Alone, Keep, Read, Write};
     let admitted = [(Read, Read), (Read, Write), (Read, Keep), (Write, Write), (Keep, Keep)];
     for first in [Read, Write, Keep, Alone] {
         for second in [Read, Write, Keep, Alone] {
@@ -44,21 +50,21 @@ fn modes_admit_what_they_should() {
 
 #[test]
 fn what_is_at_hand_is_not_locked() {
-    let (lock, mut held) = (Arc::new(lock()), Held::default());
+    let (lock, mut held) = (Arc::new(lock()), HeldLocks::default());
     for _ in 0..3 {
-        lock.take(Mode::Write, 0, false, &SOON).unwrap();
-        held.took(&lock, Mode::Write);
-        assert!(held.has(&lock, Mode::Write));
+        lock.take(MetadataLockMode::Write, 0, false, &SOON).unwrap();
+        held.took(&lock, MetadataLockMode::Write);
+        assert!(held.has(&lock, MetadataLockMode::Write));
         held.clear();
-        assert!(!held.has(&lock, Mode::Write));
+        assert!(!held.has(&lock, MetadataLockMode::Write));
         assert_eq!(Arc::strong_count(&lock), 2, "the same one each time");
-        lock.take(Mode::Alone, 1, false, &SOON).unwrap();
-        lock.unlock(Mode::Alone, 1);
+        lock.take(MetadataLockMode::Alone, 1, false, &SOON).unwrap();
+        lock.unlock(MetadataLockMode::Alone, 1);
     }
     for _ in 0..3 * AT_HAND {
         let other = Arc::new(super::tests::lock());
-        other.take(Mode::Read, 0, false, &SOON).unwrap();
-        held.took(&other, Mode::Read);
+        other.take(MetadataLockMode::Read, 0, false, &SOON).unwrap();
+        held.took(&other, MetadataLockMode::Read);
         held.clear();
     }
     assert_eq!((held.at_hand.len(), Arc::strong_count(&lock)), (1, 1));
@@ -75,42 +81,42 @@ fn one_name_has_one_lock() {
 #[test]
 fn a_killed_wait_ends() {
     let lock = lock();
-    lock.take(Mode::Read, 3, false, &SOON).unwrap();
+    lock.take(MetadataLockMode::Read, 3, false, &SOON).unwrap();
     let stop = Stop::default();
     stop.interrupted.store(true, SeqCst);
-    let killed = Patience::new(LATE, &stop);
-    assert_eq!(code(lock.lock(Mode::Alone, 4, false, &killed)), 1317);
-    lock.take(Mode::Write, 4, false, &SOON).unwrap();
+    let killed = WaitLimits::new(LATE, &stop);
+    assert_eq!(code(lock.lock(MetadataLockMode::Alone, 4, false, &killed)), 1317);
+    lock.take(MetadataLockMode::Write, 4, false, &SOON).unwrap();
 }
 
 /// A wait whose client has gone ends, and keeps nobody out any more.
 #[test]
 fn a_wait_for_nobody_ends() {
     let lock = lock();
-    lock.take(Mode::Read, 3, false, &SOON).unwrap();
-    let left = Patience { wait: LATE, stop: &NEVER, gone: &|| true };
-    assert_eq!(code(lock.lock(Mode::Alone, 4, false, &left)), 1317);
-    lock.take(Mode::Write, 5, false, &SOON).unwrap();
+    lock.take(MetadataLockMode::Read, 3, false, &SOON).unwrap();
+    let left = WaitLimits { wait: LATE, stop: &NEVER, gone: &|| true };
+    assert_eq!(code(lock.lock(MetadataLockMode::Alone, 4, false, &left)), 1317);
+    lock.take(MetadataLockMode::Write, 5, false, &SOON).unwrap();
 }
 
 /// A name that comes twice is locked once, in the stronger way, and one that is held is not
 /// waited for.
 #[test]
 fn nobody_waits_for_itself() {
-    use Mode::{Alone, Keep, Read, Write};
+    use MetadataLockMode::{Alone, Keep, Read, Write};
     let name: Name = ("d".to_owned(), "t".to_owned());
-    let patience = Patience::new(SOON, &NEVER);
+    let limits = WaitLimits::new(SOON, &NEVER);
     for (one, other) in [(Read, Write), (Write, Read), (Keep, Alone), (Alone, Keep), (Alone, Alone)]
     {
         let locks = MetadataLocks::default();
         let names = vec![(name.clone(), one), (name.clone(), other)];
-        let held = locks.take(names, 1, &patience, |_| None).unwrap();
+        let held = locks.take(names, 1, &limits, |_| None).unwrap();
         assert_eq!(held.mode(&name), Some(one.max(other)));
     }
     let locks = MetadataLocks::default();
-    let take = |mode, held: Option<&Held>| {
+    let take = |mode, held: Option<&HeldLocks>| {
         let mode_held = |name: &Name| held.and_then(|held| held.mode(name));
-        locks.take(vec![(name.clone(), mode)], 1, &Patience::new(LATE, &NEVER), mode_held)
+        locks.take(vec![(name.clone(), mode)], 1, &WaitLimits::new(LATE, &NEVER), mode_held)
     };
     let alone = take(Alone, None).unwrap();
     for mode in [Read, Write, Keep, Alone] {
@@ -127,37 +133,37 @@ fn nobody_waits_for_itself() {
 #[test]
 fn who_waits_to_be_alone_goes_before_newcomers_only() {
     let lock = lock();
-    lock.take(Mode::Read, 1, false, &SOON).unwrap();
+    lock.take(MetadataLockMode::Read, 1, false, &SOON).unwrap();
     std::thread::scope(|scope| {
-        let alone = scope.spawn(|| lock.take(Mode::Alone, 2, false, &LATE));
+        let alone = scope.spawn(|| lock.take(MetadataLockMode::Alone, 2, false, &LATE));
         while lock.closed.load(SeqCst) == 0 {
             std::thread::yield_now();
         }
-        assert_eq!(code(lock.take(Mode::Read, 3, false, &SOON)), 1205);
-        lock.take(Mode::Write, 1, true, &SOON).unwrap();
-        lock.unlock(Mode::Write, 1);
-        lock.unlock(Mode::Read, 1);
+        assert_eq!(code(lock.take(MetadataLockMode::Read, 3, false, &SOON)), 1205);
+        lock.take(MetadataLockMode::Write, 1, true, &SOON).unwrap();
+        lock.unlock(MetadataLockMode::Write, 1);
+        lock.unlock(MetadataLockMode::Read, 1);
         alone.join().unwrap().unwrap();
     });
-    assert_eq!(code(lock.take(Mode::Read, 3, false, &SOON)), 1205);
-    lock.unlock(Mode::Alone, 2);
-    lock.take(Mode::Read, 3, false, &SOON).unwrap();
+    assert_eq!(code(lock.take(MetadataLockMode::Read, 3, false, &SOON)), 1205);
+    lock.unlock(MetadataLockMode::Alone, 2);
+    lock.take(MetadataLockMode::Read, 3, false, &SOON).unwrap();
 }
 
 #[test]
 fn who_watches_keeps_nobody_out() {
     let lock = lock();
-    lock.take(Mode::Read, 1, false, &SOON).unwrap();
+    lock.take(MetadataLockMode::Read, 1, false, &SOON).unwrap();
     std::thread::scope(|scope| {
-        let watch = scope.spawn(|| lock.watch(&Patience::new(LATE, &NEVER)));
+        let watch = scope.spawn(|| lock.watch(&WaitLimits::new(LATE, &NEVER)));
         while lock.closed.load(SeqCst) == 0 {
             std::thread::yield_now();
         }
-        for mode in [Mode::Read, Mode::Write, Mode::Keep] {
+        for mode in [MetadataLockMode::Read, MetadataLockMode::Write, MetadataLockMode::Keep] {
             lock.take(mode, 3, false, &SOON).unwrap();
             lock.unlock(mode, 3);
         }
-        lock.unlock(Mode::Read, 1);
+        lock.unlock(MetadataLockMode::Read, 1);
         watch.join().unwrap().unwrap();
     });
     assert_eq!(lock.closed.load(SeqCst), 0);
@@ -173,9 +179,9 @@ fn alone_means_alone() {
             scope.spawn(move || {
                 for round in 0..500 {
                     let (mode, weight) = match (session, round % 10) {
-                        (0, 0) => (Mode::Alone, 1000),
-                        (_, 1) => (Mode::Write, 1),
-                        _ => (Mode::Read, 1),
+                        (0, 0) => (MetadataLockMode::Alone, 1000),
+                        (_, 1) => (MetadataLockMode::Write, 1),
+                        _ => (MetadataLockMode::Read, 1),
                     };
                     lock.take(mode, session, false, &LATE).unwrap();
                     let others = inside.fetch_add(weight, SeqCst);

@@ -59,7 +59,8 @@ fn with_versions(instance: &Instance, versions: u64) -> Session {
     one
 }
 
-/// R1: changes that come between the batches have versions of their own, and rows read as they did.
+/// REWRITE-THREAD-1: changes that come between the batches have versions of their own, and rows
+/// read as they did.
 #[test]
 fn r1_what_is_noted_is_the_version_that_the_pass_began_with() {
     let db = Database::open_in_memory(settings(false)).unwrap();
@@ -88,8 +89,8 @@ fn r1_what_is_noted_is_the_version_that_the_pass_began_with() {
     assert_eq!(run(&mut session(&instance), all), expected);
 }
 
-/// F3 of `ddl/refresh`: layouts go with the end of the next pass, but not while a snapshot is open
-/// that may read rows of theirs.
+/// ROW-REWRITE-3 of `ddl/refresh`: layouts go with the end of the next pass, but not while a
+/// snapshot is open that may read rows of theirs.
 #[test]
 fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -114,8 +115,8 @@ fn layouts_go_once_no_snapshot_is_from_before_the_pass() {
     assert_eq!(run(&mut one, all), before);
 }
 
-/// F3: as layouts go, so do rows that a cache may know in a form of theirs, which a pass need not
-/// have met: here all of the table.
+/// ROW-REWRITE-3: as layouts go, so do rows that a cache may know in a form of theirs, which a pass
+/// need not have met: here all of the table.
 #[test]
 fn cached_rows_go_with_layouts() {
     let db = Database::open_in_memory(settings(false)).unwrap();
@@ -140,8 +141,8 @@ fn cached_rows_go_with_layouts() {
     assert!(!is_cached(&mut one), "nobody knows of which version it was");
 }
 
-/// F3: a snapshot that keeps some layouts keeps no others: of several passes, the newest that it is
-/// not from before tells.
+/// ROW-REWRITE-3: a snapshot that keeps some layouts keeps no others: of several passes, the newest
+/// that it is not from before tells.
 #[test]
 fn a_snapshot_keeps_the_layouts_that_it_may_need() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -163,7 +164,7 @@ fn a_snapshot_keeps_the_layouts_that_it_may_need() {
     assert_eq!(oldest(&instance), begun + 3);
 }
 
-/// R1: of rows that were copied, or are another table's, a pass notes nothing.
+/// REWRITE-THREAD-1: of rows that were copied, or are another table's, a pass notes nothing.
 #[test]
 fn r1_nothing_is_noted_of_other_rows() {
     for change in
@@ -203,7 +204,7 @@ fn changes_go_on_to_be_instant() {
     assert_eq!(refused.unwrap_err().code, 4092);
 }
 
-/// R3: an opening begins what another has left.
+/// REWRITE-THREAD-3: an opening begins what another has left.
 #[test]
 fn r3_an_opening_begins_what_is_left() {
     let db = Database::open_in_memory(settings(true)).unwrap();
@@ -241,7 +242,7 @@ fn lock_row(instance: &Instance, table: &TableDef, key: &[u8]) -> Transaction {
     txn
 }
 
-/// R2: of wide rows, few are written in a step.
+/// REWRITE-THREAD-2: of wide rows, few are written in a step.
 #[test]
 fn r2_a_step_is_one_transaction_of_some_bytes() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -264,7 +265,8 @@ fn r2_a_step_is_one_transaction_of_some_bytes() {
     assert!(rows(&instance).iter().all(|(_, newest)| *newest));
 }
 
-/// R2: who wants the table alone has it, although the pass has rows to write and cannot.
+/// REWRITE-THREAD-2: who wants the table alone has it, although the pass has rows to write and
+/// cannot.
 #[test]
 fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -279,9 +281,9 @@ fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
             while pass.step(&instance).unwrap() {}
         });
         wait_until(|| rows(&instance)[1].1);
-        let patience = Patience::new(Duration::from_secs(30), &stop);
-        let names = vec![(name_of(&table), Mode::Alone)];
-        let alone = instance.0.metadata.take(names, 7, &patience, |_| None).map(drop);
+        let limits = WaitLimits::new(Duration::from_secs(30), &stop);
+        let names = vec![(name_of(&table), MetadataLockMode::Alone)];
+        let alone = instance.0.metadata.take(names, 7, &limits, |_| None).map(drop);
         drop(locked);
         pass.join().unwrap();
         alone.unwrap();
@@ -290,8 +292,8 @@ fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
     drop(one);
 }
 
-/// R3: an opening with many such tables begins one thread; one that waits for a row keeps it from
-/// none of the others.
+/// REWRITE-THREAD-3: an opening with many such tables begins one thread; one that waits for a row
+/// keeps it from none of the others.
 #[test]
 fn r3_one_thread_passes_over_all_tables() {
     let db = Database::open_in_memory(settings(true)).unwrap();
@@ -316,7 +318,7 @@ fn r3_one_thread_passes_over_all_tables() {
     wait_until(|| !instance.0.refreshing.state.lock().has_thread);
 }
 
-/// R4: a pass is of a table, and not of a name.
+/// REWRITE-THREAD-4: a pass is of a table, and not of a name.
 #[test]
 fn r4_a_table_is_passed_over_under_whatever_name() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -332,8 +334,8 @@ fn r4_a_table_is_passed_over_under_whatever_name() {
     assert_eq!(stored(&instance).fresh_from, 0);
 }
 
-/// R4: a pass that meets a row that nobody can read goes on once that is mended, and without a
-/// change of the table.
+/// REWRITE-THREAD-4: a pass that meets a row that nobody can read goes on once that is mended, and
+/// without a change of the table.
 #[test]
 fn r4_a_pass_that_failed_goes_on() {
     let instance = Instance::open(Database::open_in_memory(settings(true)).unwrap()).unwrap();
@@ -358,7 +360,7 @@ fn r4_a_pass_that_failed_goes_on() {
     assert_eq!(run(&mut one, "SELECT v FROM t WHERE id = 5"), ["35"]);
 }
 
-/// R3: a table that cannot be had for long keeps the thread for a moment.
+/// REWRITE-THREAD-3: a table that cannot be had for long keeps the thread for a moment.
 #[test]
 fn r3_a_pass_gives_up_its_turn() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
@@ -371,10 +373,10 @@ fn r3_a_pass_gives_up_its_turn() {
     assert_eq!(stored(&instance).versions_kept(), 0);
 }
 
-/// R3: what a pass that panics leaves is for the next thread, its own table as well.
+/// REWRITE-THREAD-3: what a pass that panics leaves is for the next thread, its own table as well.
 #[test]
 fn r3_a_pass_that_panics_ends_no_other() {
-    let refreshes = Refreshes::default();
+    let refreshes = RefreshPasses::default();
     {
         let mut state = refreshes.state.lock();
         state.tables.extend([7, 8]);

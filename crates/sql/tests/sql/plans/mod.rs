@@ -59,7 +59,7 @@ struct Wrong(String);
 struct Run {
     seed: u64,
     session: Session,
-    /// What was done, so that a failure can be seen again.
+    /// The statements so far, so that a failure can be repeated.
     log: Vec<String>,
 }
 

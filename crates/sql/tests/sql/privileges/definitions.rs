@@ -98,7 +98,8 @@ fn sets(needs: &[&'static str]) -> Vec<Vec<&'static str>> {
 
 #[test]
 fn each_definition_needs_its_rights_and_no_others() {
-    // What is denied changes nothing, so all statements share an instance with a user for each set.
+    // A denied statement changes nothing, so all statements share an instance with a user for each
+    // set.
     let mut all: Vec<Vec<&str>> = DEFINITIONS.iter().flat_map(|(_, needs)| sets(needs)).collect();
     all.sort();
     all.dedup();

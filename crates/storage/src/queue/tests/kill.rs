@@ -32,7 +32,7 @@ fn child() {
 }
 
 #[test]
-fn a8_the_folder_of_a_killed_process_is_free_as_soon_as_its_operations_are_done() {
+fn io_queue_8_the_folder_of_a_killed_process_is_free_as_soon_as_its_operations_are_done() {
     for _ in 0..5 {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("own");

@@ -27,7 +27,7 @@ fn values(bytes: &[u8]) -> Vec<Option<u8>> {
 }
 
 #[test]
-fn a1_operations_come_back_in_any_order() {
+fn io_queue_1_operations_come_back_in_any_order() {
     let mut orders = BTreeSet::new();
     for seed in 0..200 {
         let (disk, file) = disk(seed, 1);
@@ -40,7 +40,7 @@ fn a1_operations_come_back_in_any_order() {
 }
 
 #[test]
-fn a10_what_the_system_refuses_is_handed_over_later() {
+fn io_queue_10_what_the_system_refuses_is_handed_over_later() {
     for gathers in [false, true] {
         let (disk, file) = disk(1, 4);
         let mut queue = queue(&disk);
@@ -57,7 +57,7 @@ fn a10_what_the_system_refuses_is_handed_over_later() {
 }
 
 #[test]
-fn a2_operations_happen_in_any_order() {
+fn io_queue_2_operations_happen_in_any_order() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {
         let (disk, file) = disk(seed, 1);
@@ -77,7 +77,7 @@ fn a2_operations_happen_in_any_order() {
 }
 
 #[test]
-fn a2_what_was_given_back_before_a_sync_survives_a_crash() {
+fn io_queue_2_what_was_given_back_before_a_sync_survives_a_crash() {
     for seed in 0..100 {
         let (disk, file) = disk(seed, 8);
         let mut queue = queue(&disk);
@@ -100,7 +100,7 @@ fn a2_what_was_given_back_before_a_sync_survives_a_crash() {
 }
 
 #[test]
-fn a2_a_crash_keeps_any_set_of_the_sectors_in_flight() {
+fn io_queue_2_a_crash_keeps_any_set_of_the_sectors_in_flight() {
     let (mut outcomes, mut lengths) = (BTreeSet::new(), BTreeSet::new());
     for seed in 0..300 {
         let (disk, file) = disk(seed, 2);
@@ -120,7 +120,7 @@ fn a2_a_crash_keeps_any_set_of_the_sectors_in_flight() {
 }
 
 #[test]
-fn a8_a_kill_keeps_what_was_given_back_and_any_set_of_what_was_not() {
+fn io_queue_8_a_kill_keeps_what_was_given_back_and_any_set_of_what_was_not() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {
         let (disk, file) = disk(seed, 4);
@@ -186,7 +186,7 @@ fn a_crash_that_is_planned_for_a_write_meets_all_in_flight() {
 }
 
 #[test]
-fn k6_a_full_disk_is_met_by_those_that_it_has_no_room_for() {
+fn disk_6_a_full_disk_is_met_by_those_that_it_has_no_room_for() {
     for seed in 0..50 {
         let (disk, file) = disk(seed, 4);
         disk.set_capacity(Some(6 * PAGE));
@@ -205,7 +205,7 @@ fn k6_a_full_disk_is_met_by_those_that_it_has_no_room_for() {
 }
 
 #[test]
-fn a4_reads_that_fail_leave_writes_alone() {
+fn io_queue_4_reads_that_fail_leave_writes_alone() {
     let (disk, file) = disk(1, 2);
     let mut queue = queue(&disk);
     disk.fail_reads(Path::new("/f"));
@@ -346,12 +346,12 @@ fn history(seed: u64) {
         assert!(sector.iter().all(|byte| *byte == sector[0]) && hopes.contains(&sector[0]));
     }
     for (page, value) in told.iter().filter(|(page, _)| killed && !in_flight.contains(page)) {
-        assert_eq!(bytes[(page * PAGE) as usize..][..ALIGN], [*value; ALIGN], "K1");
+        assert_eq!(bytes[(page * PAGE) as usize..][..ALIGN], [*value; ALIGN], "DISK-1");
     }
 }
 
 #[test]
-fn a2_after_a_crash_each_sector_is_as_synced_or_as_submitted_since() {
+fn io_queue_2_after_a_crash_each_sector_is_as_synced_or_as_submitted_since() {
     for seed in 0..1000 {
         history(seed);
     }

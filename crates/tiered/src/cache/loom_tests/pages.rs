@@ -91,10 +91,10 @@ fn where_it_is(shelf: &Shelf, index: usize) -> *const u8 {
     table.block(index, &pin).expect("it is there").as_ptr()
 }
 
-/// N1, EPOCH-1: a reader, while its block gives way to another, and a third comes into the page of
-/// the first.
+/// BLOCK-CACHE-1, EPOCH-1: a reader, while the cache evicts its block for another, and a third
+/// block takes the page of the first.
 #[test]
-fn loom_n1_a_page_that_serves_again_beside_a_reader() {
+fn loom_block_cache_1_a_page_that_serves_again_beside_a_reader() {
     model(3, || {
         let shelf = shelf_of(3);
         let first = where_it_is(&shelf, 0);
@@ -115,7 +115,7 @@ fn loom_n1_a_page_that_serves_again_beside_a_reader() {
 
 /// The same of two who each evict for what they bring, and take each other's pages.
 #[test]
-fn loom_n1_pages_that_two_pass_on_beside_a_reader() {
+fn loom_block_cache_1_pages_that_two_pass_on_beside_a_reader() {
     model(3, || {
         let shelf = shelf_of(3);
         let of_other = shelf.clone();
@@ -130,10 +130,11 @@ fn loom_n1_pages_that_two_pass_on_beside_a_reader() {
     });
 }
 
-/// N1, N4: the system takes the memory of blocks that gave way, which is zeros from then on.
+/// BLOCK-CACHE-1, BLOCK-CACHE-4: the system takes the memory of blocks that gave way, which is
+/// zeros from then on.
 #[test]
-fn loom_n1_a_page_that_the_system_takes_beside_a_reader() {
-    // Who gives way lets others run between its looks, each of which is a preemption of them.
+fn loom_block_cache_1_a_page_that_the_system_takes_beside_a_reader() {
+    // The evicting thread yields between its looks, and each yield counts as a preemption.
     model(5, || {
         let shelf = shelf_of(2);
         let of_reader = shelf.clone();
@@ -144,10 +145,10 @@ fn loom_n1_a_page_that_the_system_takes_beside_a_reader() {
     });
 }
 
-/// N1: one who keeps a reference reads on after its block has given way, and may be the last who
-/// has one: its page serves again then, and not before.
+/// BLOCK-CACHE-1: one who keeps a reference reads on after its block has given way, and may be the
+/// last who has one: its page serves again then, and not before.
 #[test]
-fn loom_n1_a_page_of_a_block_that_is_kept() {
+fn loom_block_cache_1_a_page_of_a_block_that_is_kept() {
     model(3, || {
         let shelf = shelf_of(3);
         let of_reader = shelf.clone();

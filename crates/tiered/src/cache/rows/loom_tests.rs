@@ -1,5 +1,5 @@
-//! J1 and J4 in every order of steps: who puts a row in or out, beside commits that replace it, and
-//! readers, of whose snapshots nobody knows.
+//! ROW-CACHE-1 and ROW-CACHE-4 in every order of steps: who puts a row in or out, beside commits
+//! that replace it, and readers, of whose snapshots nobody knows.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{Arc, model, thread};
@@ -70,9 +70,9 @@ fn beside<T: Send + 'static>(
     thread::spawn(move || work(&shelf))
 }
 
-/// Who reads after a commit finds no version before it.
+/// A read after a commit finds no version before the commit's.
 #[test]
-fn j1_who_puts_a_row_in_beside_a_commit() {
+fn row_cache_1_who_puts_a_row_in_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
         let admits = beside(&shelf, |shelf| shelf.admit());
@@ -86,10 +86,10 @@ fn j1_who_puts_a_row_in_beside_a_commit() {
 /// The same of who has found a version behind a look here, and has only the count of the bucket
 /// from before that to go by.
 #[test]
-fn j1_who_offers_what_it_has_found_beside_a_commit() {
+fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
-        // It is asked for again (J5).
+        // It is asked for again (ROW-CACHE-5).
         shelf.cache.seen.again(0);
         let offers = beside(&shelf, |shelf| shelf.read_and_offer());
         shelf.commit(2);
@@ -103,7 +103,7 @@ fn j1_who_offers_what_it_has_found_beside_a_commit() {
 
 /// A reader, beside a commit that takes away what it may look at.
 #[test]
-fn j4_a_reader_beside_a_commit() {
+fn row_cache_4_a_reader_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -114,10 +114,10 @@ fn j4_a_reader_beside_a_commit() {
     });
 }
 
-/// Who has taken a snapshot, and told nobody, finds what it sees or nothing, and not what was there
-/// before.
+/// A reader at a snapshot that is not registered finds the version that the snapshot sees, or
+/// nothing. It finds no earlier version.
 #[test]
-fn j1_a_reader_that_nobody_knows_of_beside_commits() {
+fn row_cache_1_a_reader_that_nobody_knows_of_beside_commits() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -169,7 +169,8 @@ impl Shelf {
         self.cache.give_way(usize::MAX);
     }
 
-    /// With nobody beside it: what left is gone, and what is there is what is charged (J6).
+    /// With nobody beside it: what left is gone, and what is there is what is charged
+    /// (ROW-CACHE-6).
     fn settle(&self) {
         self.cache.release_all();
         assert!(self.cache.stripes.iter().all(|stripe| lock(&stripe.left).limbo.is_empty()));
@@ -183,9 +184,10 @@ impl Shelf {
     }
 }
 
-/// J1, J4, J6: a reader, while one evicts what it may look at, and a commit replaces it.
+/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: a reader, while one evicts what it may look at, and a
+/// commit replaces it.
 #[test]
-fn j4_a_reader_beside_an_eviction_and_a_commit() {
+fn row_cache_4_a_reader_beside_an_eviction_and_a_commit() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -203,9 +205,9 @@ fn j4_a_reader_beside_an_eviction_and_a_commit() {
     });
 }
 
-/// J1, J4, J6: the same, where another key's row takes the place.
+/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: the same, where another key's row takes the place.
 #[test]
-fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
+fn row_cache_4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();
@@ -227,11 +229,11 @@ fn j4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     });
 }
 
-/// J1: who has found a version behind a look here offers it while a commit replaces it, and what
-/// the commit has left is evicted. The bucket is as empty as it was then, and the row must not come
-/// in.
+/// ROW-CACHE-1: who has found a version behind a look here offers it while a commit replaces it,
+/// and what the commit has left is evicted. The bucket is as empty as it was then, and the row must
+/// not come in.
 #[test]
-fn j1_an_offer_beside_a_commit_and_an_eviction() {
+fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
     model(3, || {
         let shelf = Shelf::new();
         shelf.cache.seen.again(0);
@@ -249,10 +251,10 @@ fn j1_an_offer_beside_a_commit_and_an_eviction() {
     });
 }
 
-/// J4, J6: two evict at once, and each has a line of its own of what left, beside a reader whom
-/// both wait for.
+/// ROW-CACHE-4, ROW-CACHE-6: two evict at once, and each has a line of its own of what left, beside
+/// a reader whom both wait for.
 #[test]
-fn j4_a_reader_beside_two_that_evict() {
+fn row_cache_4_a_reader_beside_two_that_evict() {
     model(2, || {
         let shelf = Shelf::new();
         shelf.admit();

@@ -7,27 +7,28 @@
 //!
 //! # Guarantees
 //!
-//! - **J1 (newest).** A row in the cache is the newest installed version of its key, or was when a
-//!   commit began that is being installed now. So a snapshot at or above its CSN sees this version.
-//!   A snapshot below it reads elsewhere.
-//! - **J2 (replaced by commit).** When a commit is installed, the rows it wrote that were in the
-//!   cache have their new values there. Rows that it deleted, or made too large, have left. Flushes
-//!   and compactions change no newest version, and nothing here.
-//! - **J3 (eras).** A change that hides rows without a version of each (a range tombstone) begins
-//!   an *era* of its table: no row of an earlier era is found once the commit can be seen.
-//! - **J4 (readers).** A hit takes no lock and no reference count. What it reads stays in memory
-//!   until the reader is done (EPOCH-1).
-//! - **J5 (admission).** A row enters when its key is missed a second time while few other keys
-//!   were. Scans, and reads of each key once, evict nothing.
-//! - **J6 (charged).** Rows, and evicted rows that a reader may still see, are charged to the
-//!   budget. They have at most their share of what it leaves to caches (`super::cache_balancer`, O1
-//!   to O6). Where no cache uses the memory they may have more, up to the maximum share. Rows past
-//!   the share are evicted first, used or not. Rows and blocks make room together (Y1, Y2).
-//! - **J7 (of little use, of little cost).** While hardly any lookup finds its row, only rows in a
-//!   sample of the buckets are looked up and inserted, with proportionally less memory. Lookups of
-//!   other rows miss without reading memory that any thread writes.
+//! - **ROW-CACHE-1 (newest).** A row in the cache is the newest installed version of its key, or
+//!   was when a commit began that is being installed now. So a snapshot at or above its CSN sees
+//!   this version. A snapshot below it reads elsewhere.
+//! - **ROW-CACHE-2 (replaced by commit).** When a commit is installed, the rows it wrote that were
+//!   in the cache have their new values there. Rows that it deleted, or made too large, have left.
+//!   Flushes and compactions change no newest version, and nothing here.
+//! - **ROW-CACHE-3 (eras).** A change that hides rows without a version of each (a range tombstone)
+//!   begins an *era* of its table: no row of an earlier era is found once the commit can be seen.
+//! - **ROW-CACHE-4 (readers).** A hit takes no lock and no reference count. What it reads stays in
+//!   memory until the reader is done (EPOCH-1).
+//! - **ROW-CACHE-5 (admission).** A row enters when its key is missed a second time while few other
+//!   keys were. Scans, and reads of each key once, evict nothing.
+//! - **ROW-CACHE-6 (charged).** Rows, and evicted rows that a reader may still see, are charged to
+//!   the budget. They have at most their share of what it leaves to caches
+//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-6). Where no cache uses the memory they may
+//!   have more, up to the maximum share. Rows past the share are evicted first, used or not. Rows
+//!   and blocks make room together (BUDGET-1, BUDGET-2).
+//! - **ROW-CACHE-7 (of little use, of little cost).** While hardly any lookup finds its row, only
+//!   rows in a sample of the buckets are looked up and inserted, with proportionally less memory.
+//!   Lookups of other rows miss without reading memory that any thread writes.
 //!
-//! # How J1 is kept
+//! # How ROW-CACHE-1 is kept
 //!
 //! Each bucket counts how often it was locked. A thread that inserts a row first notes the count,
 //! then finds the newest version, and inserts it only if the count is still the same. A commit
@@ -137,7 +138,7 @@ pub(crate) enum Looked {
     Newer,
     /// Nothing.
     Missing(Ticket),
-    /// The lookup was skipped (J7).
+    /// The lookup was skipped (ROW-CACHE-7).
     Passed,
 }
 
@@ -414,7 +415,7 @@ impl RowCache {
         key: &[u8],
         newest: impl FnOnce(&mut Vec<u8>) -> Option<Csn>,
     ) -> Option<()> {
-        // J1: before the newest version is read.
+        // ROW-CACHE-1: before the newest version is read.
         let version = self.bucket(hash).version()?;
         let mut value = Vec::new();
         let csn = newest(&mut value)?;
@@ -448,7 +449,7 @@ impl RowCache {
     }
 
     /// Replaces the row of an installed commit, if it is cached, by its new value, or removes it
-    /// (J2).
+    /// (ROW-CACHE-2).
     pub(crate) fn replace(
         &self,
         table: TableId,
@@ -458,7 +459,7 @@ impl RowCache {
         value: Option<&[u8]>,
     ) {
         // Whether or not there is a row: it keeps those out who looked for one before the commit
-        // (J1).
+        // (ROW-CACHE-1).
         let mut held = self.bucket(hash).lock();
         let known = held.find(hash, |row| row.tag().table() == table && row.key() == key);
         let Some(at) = known else { return };
@@ -543,7 +544,8 @@ impl RowCache {
     }
 
     /// Whether there is memory for rows past their share: what no cache has, while nobody reads
-    /// anything that wants to come in, up to the most that their share may be (O3, O4).
+    /// anything that wants to come in, up to the most that their share may be (BALANCER-3,
+    /// BALANCER-4).
     fn has_room(&self) -> bool {
         if !self.balance.moves() || self.worth.is_sampled() {
             return false;
@@ -635,7 +637,7 @@ impl RowCache {
 
     /// Something else was read, so much since the begin, and of that what had left lately: now and
     /// then it is weighed against rows, and what is past the share they have then leaves, some each
-    /// time (O1, O4).
+    /// time (BALANCER-1, BALANCER-4).
     pub(crate) fn weigh(&self, (read, others): (u64, u64)) {
         if !self.balance.moves() {
             return;
@@ -650,8 +652,8 @@ impl RowCache {
         }
     }
 
-    /// Evicts about this many bytes, or as many as are evicted at once (J6). Returns by how many
-    /// bytes the charge has fallen.
+    /// Evicts about this many bytes, or as many as are evicted at once (ROW-CACHE-6). Returns by
+    /// how many bytes the charge has fallen.
     pub(crate) fn give_way(&self, bytes: usize) -> usize {
         let before = self.held();
         let at_once = if before > self.capacity() { PAST_AT_ONCE } else { BYTES_AT_ONCE };
@@ -664,7 +666,7 @@ impl RowCache {
         self.balance.share()
     }
 
-    /// Whether only rows of a sample are considered (J7).
+    /// Whether only rows of a sample are considered (ROW-CACHE-7).
     pub(crate) fn is_sampled(&self) -> bool {
         self.worth.is_sampled()
     }

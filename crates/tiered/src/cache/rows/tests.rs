@@ -87,7 +87,7 @@ fn reader(cache: &RowCache) -> Reader<'_> {
 }
 
 #[test]
-fn j1_a_snapshot_sees_its_version_or_nothing() {
+fn row_cache_1_a_snapshot_sees_its_version_or_nothing() {
     let (cache, _) = cache(1 << 20);
     let reader = reader(&cache);
     reader.admit(b"key", 5);
@@ -100,7 +100,7 @@ fn j1_a_snapshot_sees_its_version_or_nothing() {
 }
 
 #[test]
-fn j1_what_a_commit_came_in_between_of_does_not_come_in() {
+fn row_cache_1_what_a_commit_came_in_between_of_does_not_come_in() {
     let (cache, _) = cache(1 << 20);
     let reader = reader(&cache);
     reader.miss(b"key", 5);
@@ -130,7 +130,7 @@ fn j1_what_a_commit_came_in_between_of_does_not_come_in() {
 }
 
 #[test]
-fn j2_commits_replace_what_is_there() {
+fn row_cache_2_commits_replace_what_is_there() {
     let (cache, _) = cache(1 << 20);
     let reader = reader(&cache);
     reader.admit(b"key", 5);
@@ -152,7 +152,7 @@ fn j2_commits_replace_what_is_there() {
 }
 
 #[test]
-fn j3_rows_of_an_era_that_has_passed_are_not_found() {
+fn row_cache_3_rows_of_an_era_that_has_passed_are_not_found() {
     let (cache, _) = cache(1 << 20);
     let before = reader(&cache);
     before.admit(b"key", 5);
@@ -166,7 +166,7 @@ fn j3_rows_of_an_era_that_has_passed_are_not_found() {
 }
 
 #[test]
-fn j5_a_row_comes_in_when_it_is_missed_again() {
+fn row_cache_5_a_row_comes_in_when_it_is_missed_again() {
     let (cache, _) = cache(1 << 20);
     let reader = reader(&cache);
     reader.miss(b"key", 5);
@@ -175,7 +175,7 @@ fn j5_a_row_comes_in_when_it_is_missed_again() {
     assert_eq!(reader.get(b"key", 9), Some(5));
     let before = cache.hits_and_misses();
     assert_eq!(before, (1, 3));
-    // What is read once, however much, puts nothing out.
+    // Rows that are read once, however many, evict nothing.
     let absent = |key: u64| {
         reader.miss(&key.to_be_bytes(), 5);
         reader.get(&key.to_be_bytes(), 9)
@@ -186,7 +186,7 @@ fn j5_a_row_comes_in_when_it_is_missed_again() {
 }
 
 #[test]
-fn j5_who_expects_keys_has_not_looked_for_them() {
+fn row_cache_5_who_expects_keys_has_not_looked_for_them() {
     let (cache, _) = cache(1 << 20);
     let reader = reader(&cache);
     let keys: [&[u8]; 3] = [b"there", b"absent", b"there"];
@@ -199,7 +199,7 @@ fn j5_who_expects_keys_has_not_looked_for_them() {
 }
 
 #[test]
-fn j6_rows_have_their_share_and_give_way() {
+fn row_cache_6_rows_have_their_share_and_give_way() {
     let (cache, budget) = cache(1 << 20);
     let reader = reader(&cache);
     let empty = budget.used();
@@ -226,10 +226,10 @@ fn j6_rows_have_their_share_and_give_way() {
     assert_eq!(budget.used(), 0);
 }
 
-/// J6, O3, O4: rows past their share stay while no cache needs the memory, up to half of it, and
-/// leave once blocks come that do; of a fixed share they have that.
+/// ROW-CACHE-6, BALANCER-3, BALANCER-4: rows past their share stay while no cache needs the memory,
+/// up to half of it, and leave once blocks come that do; of a fixed share they have that.
 #[test]
-fn j6_rows_have_what_no_cache_has() {
+fn row_cache_6_rows_have_what_no_cache_has() {
     // Of a size at which it is not buckets that end them.
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     for moves in [true, false] {
@@ -258,10 +258,10 @@ fn j6_rows_have_what_no_cache_has() {
     }
 }
 
-/// J6: rows past their share give what they are asked for at once, however often each was found,
-/// and of those in a bucket that which was found less often.
+/// ROW-CACHE-6: rows past their share free the memory that they are asked for at once, however
+/// often each was found. Of two rows in a bucket, the one that was found less often is evicted.
 #[test]
-fn j6_what_is_past_its_share_has_no_claim_to_stay() {
+fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     let budget = Budget::new(64 << 20);
     let balance = Arc::new(CacheBalancer::new(0.25, true));
@@ -303,7 +303,7 @@ fn rows_that_are_used_outlast_those_that_are_not() {
     assert!(there > 475, "{there} of {hot}");
 }
 
-/// J1: one who comes too late, or while the bucket is locked, leaves the lock as it is.
+/// ROW-CACHE-1: one who comes too late, or while the bucket is locked, leaves the lock as it is.
 #[test]
 fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     let bucket = Bucket::default();
@@ -317,8 +317,8 @@ fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     assert_eq!(bucket.version(), Some(after), "it counts who locked it, and nobody else");
 }
 
-/// J1 and J4 with readers, commits and evictions beside each other: nobody finds what was replaced
-/// before it looked.
+/// ROW-CACHE-1 and ROW-CACHE-4 with readers, commits and evictions beside each other: nobody finds
+/// what was replaced before it looked.
 #[test]
 fn readers_never_find_what_was_replaced_before() {
     const KEYS: usize = 40;
@@ -392,7 +392,7 @@ fn few(count: u64) -> Vec<[u8; 8]> {
 }
 
 #[test]
-fn j7_where_it_is_of_no_use_a_sample_is_looked_for() {
+fn row_cache_7_where_it_is_of_no_use_a_sample_is_looked_for() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     let mut rng = Rng::new(1);
@@ -423,9 +423,9 @@ fn j7_where_it_is_of_no_use_a_sample_is_looked_for() {
     assert!(found > 950 && cache.capacity() == full, "{found}");
 }
 
-/// J1, J2: rows that came in before stay what they should be.
+/// ROW-CACHE-1, ROW-CACHE-2: rows that came in before stay what they should be.
 #[test]
-fn j7_commits_replace_what_is_not_looked_for() {
+fn row_cache_7_commits_replace_what_is_not_looked_for() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     let few = few(200);
@@ -444,7 +444,7 @@ fn j7_commits_replace_what_is_not_looked_for() {
 /// Reads of which none is of a key that was asked for before put no row in, and those that are
 /// there leave nevertheless.
 #[test]
-fn j7_what_is_not_looked_for_gives_its_memory_back() {
+fn row_cache_7_what_is_not_looked_for_gives_its_memory_back() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     let full = cache.capacity();
@@ -458,7 +458,7 @@ fn j7_what_is_not_looked_for_gives_its_memory_back() {
 
 /// Reads of keys that are nowhere: they are looked for in vain as well.
 #[test]
-fn j7_absent_keys_are_passed_by() {
+fn row_cache_7_absent_keys_are_passed_by() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
     let reader = reader(&cache);
     (0..10_000_u64).for_each(|number| assert_eq!(reader.get(&number.to_le_bytes(), 9), None));

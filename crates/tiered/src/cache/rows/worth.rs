@@ -1,4 +1,4 @@
-//! Whether lookups in the row cache pay (J7).
+//! Whether lookups in the row cache pay (ROW-CACHE-7).
 //!
 //! A lookup that misses costs one or two cache lines, and a row that enters and is not read again
 //! costs more. If the rows that are read are too many, and equally often read, a row cache only

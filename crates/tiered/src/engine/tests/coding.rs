@@ -1,4 +1,4 @@
-//! What is stored is compressed as the settings say, and read the same.
+//! Extents are compressed as the settings say, and are read the same.
 
 use super::*;
 use crate::coding::{Coding, Dictionary, DictionaryId, Names};
@@ -94,7 +94,7 @@ fn what_has_come_to_rest_is_compressed_where_it_is() {
         let active = part.view().active.clone();
         assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(10_000)));
         more.iter().for_each(|commit| bench.install(commit));
-        // Whoever asks notes what is in memory first.
+        // The first look at whether the sub-table rests only records the memtable's size.
         (0..2).for_each(|_| bench.work().unwrap());
         assert!(slices(&bench, 2).is_empty() && !part.view().active.is_empty());
         let above = [slices(&bench, 0), slices(&bench, 1)].concat();
@@ -206,9 +206,9 @@ fn again(commits: &mut Vec<Commit>, rows: u64) {
     }
 }
 
-/// G1 to G4 of `coding/names`: extents say which dictionaries their blocks name; one that none
-/// names goes from the manifest, and who reads extents that were replaced goes on; a compaction
-/// that still codes by it records it again.
+/// DICTIONARY-1 to DICTIONARY-4 of `coding/names`: extents say which dictionaries their blocks
+/// name; one that none names goes from the manifest, and who reads extents that were replaced goes
+/// on; a compaction that still codes by it records it again.
 #[test]
 fn dictionaries_go_with_the_last_extent_that_names_them() {
     const ROWS: u64 = 8000;

@@ -1,4 +1,4 @@
-//! What is told of damage, whatever part of an extent it is in.
+//! How damage is reported, in each part of an extent.
 
 use super::*;
 use crate::extent::bytes_of_parts;
@@ -19,9 +19,9 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
-/// E8: of damage anywhere in an extent its reader is told the table, the extent and which keys it
-/// is about: those of the slices that refer to the extent. So are verification, backups, and who
-/// looks at what compactions leave alone.
+/// E8: damage anywhere in an extent is reported to its reader with the table, the extent and the
+/// keys: those of the slices that refer to the extent. Verification, backups and the list of keys
+/// that compactions avoid report the same.
 #[test]
 fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     let whole = SimDisk::new(1);
@@ -267,8 +267,9 @@ fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> V
     lost
 }
 
-/// E8, W6: what is flushed over damaged keys is cut at them, so what lies beside them goes on to be
-/// compacted, and no reader looks through more and more of Level0 for it. No writer is held back.
+/// E8, COMPACTION-6: what is flushed over damaged keys is cut at them, so what lies beside them
+/// goes on to be compacted, and no reader looks through more and more of Level0 for it. No writer
+/// is held back.
 #[test]
 fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -292,9 +293,9 @@ fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     reads_as(&bench, &rows, 62);
 }
 
-/// E8, H1, H2: what was flushed already when damage is found is cut beside it, and compacted there;
-/// a part of it that cannot be read either is left alone as well. All is there, also after the next
-/// opening.
+/// E8, SLICE-SPLIT-1, SLICE-SPLIT-2: what was flushed already when damage is found is cut beside
+/// it, and compacted there; a part of it that cannot be read either is left alone as well. All is
+/// there, also after the next opening.
 #[test]
 fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     for rots in [false, true] {
@@ -322,7 +323,7 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
             for edge in damaged.edges() {
                 let found = levels.runs().filter_map(|run| run.slice_of(&edge));
                 let reaches = |slice: &&Arc<Slice>| *slice.meta.smallest < *edge;
-                assert_eq!(found.filter(reaches).count(), 0, "H2");
+                assert_eq!(found.filter(reaches).count(), 0, "SLICE-SPLIT-2");
             }
             assert!(damaged.overlap(b"key", b"key"), "what cannot be read is left alone");
             let lost = lost_of(&bench, &rows, 22);
@@ -347,8 +348,8 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     }
 }
 
-/// H2: a disk that is full puts the cutting off, at whatever write it is met, and a sync that fails
-/// for it is as final as any; nothing is lost, and it is done once there is space.
+/// SLICE-SPLIT-2: a disk that is full puts the cutting off, at whatever write it is met, and a sync
+/// that fails for it is as final as any; nothing is lost, and it is done once there is space.
 #[test]
 fn e8_a_full_disk_puts_cutting_beside_damage_off() {
     let (mut put_off, mut stopped) = (0, 0);

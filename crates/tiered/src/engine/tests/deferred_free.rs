@@ -1,4 +1,4 @@
-//! Who reads an old view frees little of it (`deferred_free`), and none of it leaks.
+//! A reader of an old view frees little of it (`deferred_free`), and none of it leaks.
 
 use std::sync::Weak;
 
@@ -34,8 +34,8 @@ fn taken(engine: &TieredEngine) -> u64 {
     all - free
 }
 
-/// G1, G2, G3: slots come back with the view, a few of them at once and the others in the
-/// background.
+/// DEFERRED-FREE-1, DEFERRED-FREE-2, DEFERRED-FREE-3: slots come back with the view, a few of them
+/// at once and the others in the background.
 #[test]
 fn who_lets_go_of_a_large_view_leaves_most_of_it_to_the_background() {
     let (engine, view) = view_of_what_is_gone();
@@ -52,7 +52,7 @@ fn who_lets_go_of_a_large_view_leaves_most_of_it_to_the_background() {
     assert_eq!((taken(&engine), garbage.len()), (0, 0));
 }
 
-/// G3: what a view has in common with the one that readers see now stays.
+/// DEFERRED-FREE-3: what a view has in common with the one that readers see now stays.
 #[test]
 fn what_is_still_read_stays() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(39));
@@ -73,7 +73,7 @@ fn what_is_still_read_stays() {
     }
 }
 
-/// G4.
+/// DEFERRED-FREE-4.
 #[test]
 fn nothing_is_left_once_the_engine_is_closed_or_gone() {
     let (engine, view) = view_of_what_is_gone();
@@ -102,8 +102,8 @@ fn nothing_is_left_once_the_engine_is_closed_or_gone() {
     }
 }
 
-/// G4: threads that end for a failure free what is left, and readers, who may go on, leave nothing
-/// more.
+/// DEFERRED-FREE-4: threads that end for a failure free what is left, and readers, who may go on,
+/// leave nothing more.
 #[test]
 fn threads_that_end_for_a_failure_free_what_is_left() {
     let (engine, view) = view_of_what_is_gone();
@@ -123,7 +123,8 @@ fn threads_that_end_for_a_failure_free_what_is_left() {
     drop(background);
 }
 
-/// G3: two that let go of the same nodes at a time free each of them once, and none is forgotten.
+/// DEFERRED-FREE-3: two that let go of the same nodes at a time free each of them once, and none is
+/// forgotten.
 #[test]
 fn views_that_share_nodes_are_let_go_of_at_a_time() {
     for _ in 0..20 {
@@ -144,7 +145,7 @@ fn views_that_share_nodes_are_let_go_of_at_a_time() {
     }
 }
 
-/// G4: what looks at a folder without an engine holds nothing once it is done.
+/// DEFERRED-FREE-4: what looks at a folder without an engine holds nothing once it is done.
 #[test]
 fn verification_leaves_nothing_behind() {
     let disk = SimDisk::new(40);

@@ -213,7 +213,7 @@ fn a_cursor_outlives_everything_under_it() {
     let (all, free) = bench.engine.0.space.bytes();
     assert!(free < all, "the cursor holds its extents");
     drop(cursor);
-    // It frees a little, and leaves the rest (G2 of `deferred_free`).
+    // It frees a little, and leaves the rest (DEFERRED-FREE-2 of `deferred_free`).
     bench.work().unwrap();
     let (all, free) = bench.engine.0.space.bytes();
     assert_eq!(free, all);
@@ -508,7 +508,8 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     assert_eq!(all(), cut);
 }
 
-/// E7: what a flush waits for is told, so that nobody syncs the log for less.
+/// E7: the engine reports the commit that a flush waits for, so that nobody syncs the log for an
+/// earlier one.
 #[test]
 fn a_flush_says_which_commit_is_to_be_durable() {
     let bench = with_table(&SimDisk::new(1));
@@ -525,7 +526,7 @@ fn a_flush_says_which_commit_is_to_be_durable() {
     assert_eq!(part.view().immutables.len(), 0);
 }
 
-/// A merge that is refused is done all the same (A3), and told of with its table.
+/// A merge that is refused is done all the same (OFFLOAD-3), and told of with its table.
 #[test]
 fn a_merge_that_is_refused_is_told_of_with_its_table() {
     use crate::compaction::{Accelerator, DropRule, MergeTask};

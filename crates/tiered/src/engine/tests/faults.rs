@@ -17,7 +17,7 @@ fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
             claimed = bench.engine.persisted();
         }
         if at == commits.len() - 1 {
-            // Whatever happened, everything installed can be read, unless the machine is down.
+            // Everything installed can be read in any case, unless the machine is down.
             if !disk.is_crashed() {
                 check(&bench, commits, commit.0, &mut rng);
             }
@@ -45,9 +45,9 @@ pub(super) fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
     all
 }
 
-/// Every operation fails once, in each way a disk can fail; then the machine stops. What was
-/// claimed to be persistent is there, and nothing is damaged: no slot of an edit whose fate is
-/// unknown was given out again.
+/// Every operation fails once, in each way a disk can fail; then the machine stops. All that
+/// the engine claimed to be persistent is there, and nothing is damaged: no slot of an edit whose
+/// fate is unknown was given out again.
 #[test]
 fn e8_any_failed_operation_then_a_crash_loses_nothing_that_was_persisted() {
     let commits = with_drops(9, 60);
@@ -130,8 +130,8 @@ pub(super) fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     all
 }
 
-/// E8: damage is told to the read that meets it, with table, extent and block; everything else is
-/// read as it was written; and verification finds exactly what reads find.
+/// E8: the read that meets damage reports it with table, extent and block. Everything else is read
+/// as it was written, and verification finds exactly the damage that reads find.
 #[test]
 fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     let disk = SimDisk::new(1);
@@ -234,7 +234,7 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     put(&bench, 2, &mut (0..4000));
     bench.engine.compact_all().unwrap();
-    // What is between is written anew, and both sides of it stay.
+    // The slices between are written anew, and those on both sides stay.
     put(&bench, 3, &mut (1000..1010).chain(3000..3010));
     bench.engine.compact_all().unwrap();
     let (_, part) = bench.part(1);

@@ -366,7 +366,7 @@ fn what_cannot_be_filled_better_is_left_alone() {
         bench.engine.compact_all().unwrap();
         bench.work().unwrap();
         assert!(done(&bench, Kind::SelfMajor) <= 3, "{}", done(&bench, Kind::SelfMajor));
-        // What is dead of extents of several slots still comes back.
+        // The dead space of extents of several slots is still freed.
         for key in 0..40 {
             put(&bench, 42 + key, key, if key % 5 == 0 { bytes } else { 300 });
         }

@@ -85,8 +85,8 @@ fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     assert_eq!(in_memory, [false, false, true]);
 }
 
-/// What is read for few rows is small: blocks of Level0; what nearly all data is in, and what will
-/// likely stay as it is, is not.
+/// Blocks of Level0, which are read for few rows, are small. Blocks that hold nearly all data, and
+/// blocks that will likely stay as they are, are not.
 #[test]
 fn blocks_are_small_where_a_read_is_of_few_rows_of_theirs() {
     let settings = TieredSettings {

@@ -67,7 +67,7 @@ fn outcome(overlapped: bool, data_reuse: bool) -> (BTreeMap<String, Vec<u8>>, Ve
 }
 
 /// Without overlap nothing is under way while blocks are merged, and nothing was read that they did
-/// not need; with it something is. What is stored is the same, byte by byte.
+/// not need; with it something is. The stored bytes are the same.
 #[test]
 fn without_overlap_nothing_is_under_way_at_a_merge() {
     for data_reuse in [true, false] {

@@ -37,7 +37,7 @@ fn value(number: u64) -> Vec<u8> {
 fn filled(disk: &SimDisk, settings: TieredSettings) -> Bench {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
-    // Whoever sees the first versions keeps them.
+    // A snapshot that sees the first versions keeps them.
     bench.horizon.live.lock().push(Csn(2 + KEYS));
     (0..KEYS).for_each(|number| bench.install(&(Csn(2 + number), put(number, &value(number)))));
     for number in 0..KEYS {
@@ -115,7 +115,7 @@ fn read_by(
 }
 
 #[test]
-fn p2_parts_answer_what_blocks_do() {
+fn partial_read_2_parts_answer_what_blocks_do() {
     for (seed, direct_reads, part_reads) in [(1, false, true), (2, true, true), (3, false, false)] {
         let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
         let bench = filled(&disk, TieredSettings { direct_reads, part_reads, ..settings() });
@@ -126,7 +126,7 @@ fn p2_parts_answer_what_blocks_do() {
 }
 
 #[test]
-fn p1_a_part_that_was_damaged_meanwhile_is_told_and_never_read() {
+fn partial_read_1_a_part_that_was_damaged_meanwhile_is_told_and_never_read() {
     let (disk, mut rng) = (SimDisk::new(1), Rng::new(1));
     let bench = filled(&disk, settings());
     assert_eq!(read(&bench, &mut rng, 8000, 0, KEYS), 0);
@@ -141,14 +141,14 @@ fn p1_a_part_that_was_damaged_meanwhile_is_told_and_never_read() {
 }
 
 #[test]
-fn p3_while_there_is_room_blocks_come_in() {
+fn partial_read_3_while_there_is_room_blocks_come_in() {
     let bench = filled(&SimDisk::new(1), TieredSettings { cache_bytes: 8 << 20, ..settings() });
     assert_eq!(read(&bench, &mut Rng::new(1), 4000, 0, KEYS), 0);
     assert_eq!(parts_read(&bench), 0);
 }
 
 #[test]
-fn p4_blocks_that_are_asked_for_again_soon_come_in() {
+fn partial_read_4_blocks_that_are_asked_for_again_soon_come_in() {
     let (bench, mut rng) = (filled(&SimDisk::new(1), settings()), Rng::new(1));
     read(&bench, &mut rng, 8000, 0, KEYS);
     let context = &bench.engine.0.context;
@@ -161,7 +161,7 @@ fn p4_blocks_that_are_asked_for_again_soon_come_in() {
 }
 
 #[test]
-fn p4_a_get_that_is_tried_twice_is_one_miss() {
+fn partial_read_4_a_get_that_is_tried_twice_is_one_miss() {
     let parts = [Access::Blocking, Access::AtHand].map(|access| {
         let bench = filled(&SimDisk::new(1), TieredSettings { direct_reads: true, ..settings() });
         assert_eq!(read_by(&bench, &mut Rng::new(1), 8000, 0..KEYS, |_| access), 0);
@@ -171,7 +171,7 @@ fn p4_a_get_that_is_tried_twice_is_one_miss() {
 }
 
 #[test]
-fn p5_scans_note_nothing() {
+fn partial_read_5_scans_note_nothing() {
     let tables = [true, false].map(|part_reads| {
         let bench = filled(&SimDisk::new(1), TieredSettings { part_reads, ..settings() });
         for _ in 0..2 {
@@ -185,7 +185,7 @@ fn p5_scans_note_nothing() {
 }
 
 #[test]
-fn p5_of_blocks_that_are_read_once_little_is_noted() {
+fn partial_read_5_of_blocks_that_are_read_once_little_is_noted() {
     let bench = filled(&SimDisk::new(1), settings());
     let context = &bench.engine.0.context;
     let tables = || context.cache.bytes().1;
@@ -208,7 +208,7 @@ fn p5_of_blocks_that_are_read_once_little_is_noted() {
 }
 
 #[test]
-fn p5_what_is_noted_is_charged_with_tables() {
+fn partial_read_5_what_is_noted_is_charged_with_tables() {
     let tables = [true, false].map(|part_reads| {
         let bench = filled(&SimDisk::new(1), TieredSettings { part_reads, ..settings() });
         read(&bench, &mut Rng::new(1), 8000, 0, KEYS);

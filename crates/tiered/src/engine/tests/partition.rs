@@ -367,8 +367,8 @@ fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
     (starts, read(&counts.splits), read(&counts.joins))
 }
 
-/// What is written more than all others is split where its writes fall, stays so while they do, and
-/// is joined when they are elsewhere.
+/// A sub-table that is written more than all others is split where its writes fall, stays split
+/// while they do, and is joined when they are elsewhere.
 #[test]
 fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let settings = TieredSettings {
@@ -417,7 +417,8 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
-/// Where a flush has written is told by what of it is in memory, and no device is read for it.
+/// The engine learns where a flush has written from the tables that are in memory, and reads no
+/// device for it.
 #[test]
 fn heat_is_noted_without_a_read() {
     for warm_tables in [true, false] {
@@ -460,7 +461,7 @@ fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
         bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
         written(&bench, 1, 10, |csn| csn * 7919 % 2000);
         assert!(parts(&bench, 1).len() > 3, "{}", parts(&bench, 1).len());
-        // What is to be merged into all of that.
+        // The rows that are to be merged into all of that.
         let newest = bench.horizon.stable().0;
         for csn in newest + 1..newest + 400 {
             let key = format!("{:06}", csn * 31 % 2000).into_bytes();

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// K5: while a flush is between its write and its sync, a compaction syncs the same file, and is
-/// the one that is told of the failure. The sync of the flush succeeds on the device, and its bytes
-/// are lost all the same: nothing may be said to be persistent that was not before, by whatever
-/// cause the sync failed.
+/// DISK-5: while a flush is between its write and its sync, a compaction syncs the same file, and
+/// only that sync reports the failure. The sync of the flush succeeds on the device, and its
+/// bytes are lost all the same: nothing may be said to be persistent that was not before, by
+/// whatever cause the sync failed.
 #[test]
 fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     for fault in [Fault::Io, Fault::Full] {
@@ -52,8 +52,8 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     }
 }
 
-/// E6, E8: threads flush, compact, record and reap at once, one of them is told of a failed sync,
-/// and the machine stops. Whatever was said to be persistent before or after is there.
+/// E6, E8: threads flush, compact, record and reap at once, one of them meets a failed sync, and
+/// the machine stops. All commits that were said to be persistent, before or after, are there.
 #[test]
 fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     let mut failed = 0;
@@ -145,9 +145,9 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     }
 }
 
-/// Who asks for flushes leaves them to the threads in the background; all is flushed when it is
-/// told so, also by itself where those threads have ended, and it is told of what keeps them from
-/// it.
+/// A call that asks for flushes leaves them to the background threads, and flushes itself if those
+/// have ended. When it returns success, all is flushed. If something keeps the threads from
+/// flushing, it returns that error.
 #[test]
 fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
     let waiting = |bench: &Bench| {

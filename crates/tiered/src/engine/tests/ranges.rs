@@ -75,20 +75,20 @@ fn written(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn r1_r4_r5_histories_with_ranges_read_as_the_model() {
+fn range_tombstone_1_4_5_histories_with_ranges_read_as_the_model() {
     random_histories(10..16, with_ranges);
 }
 
 #[test]
-fn r6_a_crash_at_every_operation_loses_no_range_and_brings_nothing_back() {
+fn range_tombstone_6_a_crash_at_every_operation_loses_no_range_and_brings_nothing_back() {
     crash_at_every_operation(&with_ranges(21, 70), small());
     crash_at_every_operation(&with_ranges(22, 70), small_parts());
 }
 
-/// R1 and R2, in memory and below: what hides and what does not, and whom a key's newest commit is
-/// told of.
+/// RANGE-TOMBSTONE-1 and RANGE-TOMBSTONE-2, in memory and below: which versions a range hides, and
+/// which commit is reported as a key's newest.
 #[test]
-fn r1_r2_a_range_hides_what_its_snapshot_saw() {
+fn range_tombstone_1_2_a_range_hides_what_its_snapshot_saw() {
     for flushed in [false, true] {
         let disk = SimDisk::new(1);
         let bench = with_table(&disk);
@@ -128,10 +128,10 @@ fn r1_r2_a_range_hides_what_its_snapshot_saw() {
     }
 }
 
-/// R4 and R5: slices of which everything is hidden go without being read, and with them the range;
-/// not while a snapshot needs them.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: slices of which everything is hidden go without being
+/// read, and with them the range; not while a snapshot needs them.
 #[test]
-fn r4_r5_what_is_hidden_whole_goes_unread() {
+fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     let disk = SimDisk::new(1);
     let bench = with_table(&disk);
     put(&bench, 2, 0..2000);
@@ -161,7 +161,7 @@ fn r4_r5_what_is_hidden_whole_goes_unread() {
 /// What a range in memory hides takes no space on a full disk, and what is in extents goes before
 /// the range is flushed: unless a snapshot needs it. After a crash the log has the range.
 #[test]
-fn r9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
+fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     for needed in [false, true] {
         let disk = SimDisk::new(1);
         let bench = with_table(&disk);
@@ -205,10 +205,10 @@ fn r9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     }
 }
 
-/// R4 and R5: what is hidden in part is merged without it, once there are many ranges, and then
-/// they go.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: what is hidden in part is merged without it, once there
+/// are many ranges, and then they go.
 #[test]
-fn r4_r5_many_ranges_end_by_themselves() {
+fn range_tombstone_4_5_many_ranges_end_by_themselves() {
     let disk = SimDisk::new(1);
     let bench = with_table(&disk);
     put(&bench, 2, 0..4000);
@@ -269,9 +269,10 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     assert_eq!((ranges(&bench), keys(&bench, 6)), (0, left));
 }
 
-/// R8: what a commit's ranges cost grows neither with their square nor with the commits before.
+/// RANGE-TOMBSTONE-8: what a commit's ranges cost grows neither with their square nor with the
+/// commits before.
 #[test]
-fn r8_many_ranges_cost_what_they_are() {
+fn range_tombstone_8_many_ranges_cost_what_they_are() {
     let steps = || crate::ranges::tests::STEPS.get();
     let disk = SimDisk::new(1);
     let settings =

@@ -4,9 +4,9 @@ use super::scans::long;
 use super::watched::{Given, Watched};
 use super::*;
 
-/// P1, and E9 for who asks ahead.
+/// PREFETCH-1, and E9 for who asks ahead.
 #[test]
-fn p1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
+fn prefetch_1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
     for read_ahead in [true, false] {
         let disk = SimDisk::new(5);
         let settings = TieredSettings { cache_bytes: 8 << 20, read_ahead, ..small() };
@@ -40,9 +40,9 @@ fn p1_what_gets_lack_is_read_at_once_and_failures_are_the_gets() {
     }
 }
 
-/// F4: however many gets lack something, a part of the memory is under way.
+/// READAHEAD-4: however many gets lack something, a part of the memory is under way.
 #[test]
-fn f4_what_gets_lack_is_read_in_a_part_of_the_memory() {
+fn readahead_4_what_gets_lack_is_read_in_a_part_of_the_memory() {
     let disk = SimDisk::new(5);
     let settings = TieredSettings { cache_bytes: 8 << 20, ..small() };
     let (bench, rows) = long(&disk, settings.clone());
@@ -81,10 +81,10 @@ fn reopened(budget: &Budget) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>, Arc<Given>) {
     (bench, rows, given)
 }
 
-/// P1, P2: each get finds what it needs, and while it looks, what later ones lack is being read;
-/// whoever stops in between leaves a queue that others use.
+/// PREFETCH-1, PREFETCH-2: each get finds what it needs, and while it looks, what later ones lack
+/// is being read; whoever stops in between leaves a queue that others use.
 #[test]
-fn p2_what_later_gets_lack_is_under_way() {
+fn prefetch_2_what_later_gets_lack_is_under_way() {
     let (bench, rows, given) = reopened(&Budget::new(64 << 20));
     // Not in the order of the keys, some twice, and some that are not there.
     let wanted: Vec<Vec<u8>> = (0..300_u64)
@@ -112,10 +112,10 @@ fn p2_what_later_gets_lack_is_under_way() {
     assert!(bench.engine.gets_ahead(table(7), &keys, Csn(5000)).is_none());
 }
 
-/// P3: a get that is the only one to lack something may do with a part of its block, and reads it
-/// by itself.
+/// PREFETCH-3: a get that is the only one to lack something may do with a part of its block, and
+/// reads it by itself.
 #[test]
-fn p3_what_one_get_lacks_is_left_to_it() {
+fn prefetch_3_what_one_get_lacks_is_left_to_it() {
     let (bench, rows, given) = reopened(&Budget::new(64 << 20));
     let keys: Vec<&[u8]> = rows.iter().step_by(40).map(|(key, _)| &key[..]).collect();
     let lone = keys[keys.len() / 2];

@@ -46,9 +46,10 @@ impl Bench {
     }
 }
 
-/// E12, Z1, Z3: whatever fails meanwhile, everybody is called, and comes to its row or its failure.
+/// E12, ASYNC-READ-1, ASYNC-READ-3: whatever fails meanwhile, everybody is called, and comes to its
+/// row or its failure.
 #[test]
-fn z1_everybody_is_called_and_finds_its_row() {
+fn async_read_1_everybody_is_called_and_finds_its_row() {
     let kinds = [(1, false, false), (2, true, false), (3, true, true), (4, false, true)];
     for (seed, fails, direct) in kinds {
         let (disk, mut rng) = (SimDisk::new(seed), Rng::new(seed));
@@ -98,9 +99,9 @@ fn z1_everybody_is_called_and_finds_its_row() {
     }
 }
 
-/// Z2, Z4, Z5.
+/// ASYNC-READ-2, ASYNC-READ-4, ASYNC-READ-5.
 #[test]
-fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
+fn async_read_2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     let disk = SimDisk::new(5);
     let (bench, rows) = cold(&disk, 8 << 20, false);
     bench.engine.overlap_reads();
@@ -145,10 +146,10 @@ fn z2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
 }
 
-/// Z6, E12: what is kept for others to go along is handed over when somebody says so, and where the
-/// system takes it later, then.
+/// ASYNC-READ-6, E12: what is kept for others to go along is handed over when somebody says so, and
+/// where the system takes it later, then.
 #[test]
-fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
+fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     let disk = SimDisk::new(6);
     let (bench, rows) = cold(&disk, 8 << 20, true);
     bench.engine.overlap_reads();
@@ -184,7 +185,7 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
         assert_eq!(called(), 1);
         assert_eq!(bench.look(key, Access::MemoryOnly).unwrap().as_ref(), Some(value));
     }
-    // So many go together at the most, whoever says nothing.
+    // At most this many are gathered if nobody hands them over.
     let held = disk.hold_reads();
     let begun = lacking.iter().skip(3).filter(|(key, _)| bench.begin(key, Waker::noop())).count();
     assert!(begun > 16, "{begun}");
@@ -193,11 +194,11 @@ fn z6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     bench.engine.close();
 }
 
-/// Z1, Z6: what is left of a read that its device has done a part of is handed over by whoever
-/// looks for what was over at once, or kept for the next one, and told of, where the system does
-/// not take it.
+/// ASYNC-READ-1, ASYNC-READ-6: what is left of a read that its device has done a part of is handed
+/// over by whoever looks for what was over at once, or kept for the next one, and told of, where
+/// the system does not take it.
 #[test]
-fn z6_what_is_left_of_a_read_is_handed_over() {
+fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     let disk = SimDisk::new(8);
     let (bench, rows) = cold(&disk, 8 << 20, true);
     let engine = &bench.engine;
@@ -238,10 +239,10 @@ impl Wake for Panics {
     }
 }
 
-/// Z1, Z6: whatever a panic ends while reads are handed over, those of other queues are handed
-/// over, too.
+/// ASYNC-READ-1, ASYNC-READ-6: whatever a panic ends while reads are handed over, those of other
+/// queues are handed over, too.
 #[test]
-fn z6_a_panic_keeps_no_other_queue_from_its_device() {
+fn async_read_6_a_panic_keeps_no_other_queue_from_its_device() {
     let disk = SimDisk::new(9);
     let (bench, rows) = cold(&disk, 8 << 20, true);
     let engine = &bench.engine;
@@ -294,10 +295,10 @@ impl spillway_base::thread::Pool for Quiet {
     }
 }
 
-/// Z7: nothing is begun for one who is alone, and who is not, or may not wait, is not kept from
-/// anything.
+/// ASYNC-READ-7: nothing is begun for one who is alone, and who is not, or may not wait, is not
+/// kept from anything.
 #[test]
-fn z7_who_is_alone_waits_for_the_device() {
+fn async_read_7_who_is_alone_waits_for_the_device() {
     for lone_waits in [true, false] {
         let disk = SimDisk::new(7);
         let (bench, rows) = cold(&disk, 8 << 20, true);

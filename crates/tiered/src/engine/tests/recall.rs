@@ -5,7 +5,7 @@ use spillway_base::thread;
 use super::rows::{flush, flushed, key, put, warm};
 use super::*;
 
-/// What is known of a key at a snapshot: a value, that there is none, or nothing.
+/// What a recall finds of a key at a snapshot: a value, that there is none, or that it is unknown.
 fn recalled(bench: &Bench, number: u64, snapshot: u64) -> Option<Option<String>> {
     let mut value = b"of before".to_vec();
     let found = {
@@ -96,7 +96,7 @@ fn e13_what_was_forgotten_is_not_known() {
         assert_eq!([reads(200), reads(202)], [first, seen.clone()], "in way {at}");
         forget(&bench);
         assert_eq!([reads(200), reads(202)], [[UNKNOWN; 2], seen.clone()], "in way {at}");
-        // Who was told of keeps what it sees.
+        // A registered snapshot keeps the versions that it sees.
         bench.install(&(Csn(203), put(7, "third")));
         bench.horizon.live.lock().push(Csn(202));
         flush(&bench);
@@ -107,7 +107,8 @@ fn e13_what_was_forgotten_is_not_known() {
     }
 }
 
-/// What was in a sub-table was in its halves, and in what it is joined to.
+/// Versions that a sub-table dropped count as dropped by its halves too, and by a sub-table that it
+/// is joined to.
 #[test]
 fn e13_sub_tables_that_take_anothers_place_forgot_as_much() {
     let bench =

@@ -1,5 +1,5 @@
-//! The row cache under the engine: reads that it answers see what those see that it does not (J1 to
-//! J3).
+//! The row cache under the engine: reads that it answers see what those see that it does not
+//! (ROW-CACHE-1 to ROW-CACHE-3).
 
 use spillway_base::budget::Use;
 
@@ -85,7 +85,7 @@ fn a_read_that_the_cache_answers_is_a_use_of_its_subtable() {
 
 /// A range tombstone hides rows without a word of each; a row that comes after it is seen.
 #[test]
-fn j3_a_deleted_range_hides_cached_rows() {
+fn row_cache_3_a_deleted_range_hides_cached_rows() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
     bench.horizon.live.lock().push(Csn(200));
     (0..20).for_each(|number| assert!(warm(&bench, number, Csn(200)).is_some()));
@@ -126,7 +126,7 @@ fn rows_of_a_dropped_table_are_not_found_in_the_next() {
     assert_eq!(warm(&bench, 7, Csn(202)), None);
 }
 
-/// Whoever looks for the newest version asks the sub-table that commits go to.
+/// A look for the newest version asks the sub-table that commits go to.
 #[test]
 fn a_split_hides_no_commit_from_what_comes_in() {
     let settings = TieredSettings { subtables_max: 1, ..small() };
@@ -156,7 +156,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
         memtable_bytes: 256 << 10,
         memtables_bytes: 1 << 20,
         cold_compression: Compression::None,
-        // What is asked for lies together: rows would leave their memory to its blocks.
+        // The keys that are read lie together: rows would leave their memory to their blocks.
         adaptive_share: false,
         ..small()
     };
@@ -183,7 +183,7 @@ fn rows_and_blocks_together_stay_within_the_budget() {
     }
     assert!(rows.held_bytes() > 300 << 10 && hits(&bench) > 20_000);
     assert!(most <= budget.limit() + (200 << 10), "{most} of {}", budget.limit());
-    // Whatever they are past it by for a moment, who needs memory next has it (Y2).
+    // However far the rows are past it for a moment, the next charge gets its memory (BUDGET-2).
     drop(budget.charge(Use::Transactions, 64 << 10));
     assert!(budget.used() <= budget.limit());
 }
@@ -196,9 +196,9 @@ fn without_a_share_there_is_no_row_cache() {
     (0..3).for_each(|_| assert!(see(&bench, 7, 200).is_some()));
 }
 
-/// J5, J7: keys that are read together are asked for once, by their gets.
+/// ROW-CACHE-5, ROW-CACHE-7: keys that are read together are asked for once, by their gets.
 #[test]
-fn j5_a_look_that_comes_before_gets_is_none() {
+fn row_cache_5_a_look_that_comes_before_gets_is_none() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
     let rows = bench.engine.0.context.rows.as_ref().unwrap();
     let keys: Vec<Vec<u8>> = (0..100).map(key).collect();

@@ -33,8 +33,8 @@ fn interrupted(
             assert_eq!(error.kind(), kind);
             met[usize::from(fails)] += 1;
         } else if let Ok(count @ 1..) = found {
-            // C4, C2, C3: what failed has given none; some of the rows are looked at, or all, and
-            // then again.
+            // CURSOR-4, CURSOR-2, CURSOR-3: what failed has given none; some of the rows are looked
+            // at, or all, and then again.
             let (looked, before) = (rng.below(count as u64 + 1) as usize, rows.len());
             let mut seen = Vec::new();
             let mut look = |most: usize| {
@@ -172,9 +172,9 @@ pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec
     (bench, rows)
 }
 
-/// F1, F2: read ahead or not, and whatever reads fail meanwhile.
+/// READAHEAD-1, READAHEAD-2: read ahead or not, and whatever reads fail meanwhile.
 #[test]
-fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
+fn readahead_2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     for fails in [false, true] {
         let (disk, mut rng) = (SimDisk::new(3), Rng::new(3));
         let (bench, mut rows) = long(&disk, TieredSettings { cache_bytes: 200 << 10, ..small() });
@@ -205,9 +205,9 @@ fn f2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     }
 }
 
-/// F3: whoever goes in the middle of it waits for nothing, and the next has the queue.
+/// READAHEAD-3: whoever goes in the middle of it waits for nothing, and the next has the queue.
 #[test]
-fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
+fn readahead_3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     let (bench, rows) =
         long(&SimDisk::new(4), TieredSettings { cache_bytes: 200 << 10, ..small() });
     let scan = || {
@@ -225,8 +225,8 @@ fn f3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     assert!(used > 20, "{used}");
 }
 
-/// S1, S2: what a short scan reads of many sparse runs, and that its rows are all there in either
-/// direction.
+/// SOURCE-1, SOURCE-2: what a short scan reads of many sparse runs, and that its rows are all there
+/// in either direction.
 #[test]
 fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     let (sparse, rows) = (8, 20_000_u64);
@@ -348,7 +348,7 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
             walked_by_each.push(walked() - before);
         }
         assert!(walked_by_each.iter().all(|walked| *walked < 100), "{walked_by_each:?} of {rows}");
-        // Who comes later has gaps to leap over, on both sides of the row.
+        // Later scans have gaps to skip, on both sides of the row.
         assert!(!gaps || walked_by_each[2..] == [0; 2], "{walked_by_each:?}");
     }
 }

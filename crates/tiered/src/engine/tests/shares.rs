@@ -1,4 +1,5 @@
-//! What part of the memory rows have, under reads of two kinds (`crate::cache`, O1 to O6).
+//! What part of the memory rows have, under reads of two kinds (`crate::cache`, BALANCER-1 to
+//! BALANCER-6).
 
 use super::*;
 
@@ -49,7 +50,7 @@ fn get_some(bench: &Bench, budget: &Budget, rng: &mut Rng, reads: u64) {
         let rank = (ROWS as f64).powf(part) as u64;
         let number = rank * 7919 % ROWS;
         assert!(bench.get(table(1), &key(number), Csn::MAX).unwrap().is_some());
-        // O4, whatever moves.
+        // BALANCER-4, whatever moves.
         assert!(budget.used() <= budget.limit() + (256 << 10), "{}", budget.used());
     }
 }
@@ -67,8 +68,8 @@ fn scan_some(bench: &Bench, budget: &Budget, rng: &mut Rng, scans: u64) {
     }
 }
 
-/// N3: memory that evicted blocks were in comes to the next ones, of whatever size; nothing more is
-/// evicted for it.
+/// BLOCK-CACHE-3: memory that evicted blocks were in comes to the next ones, of whatever size;
+/// nothing more is evicted for it.
 #[test]
 fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     let (bench, budget) = larger_than_memory(false);
@@ -105,7 +106,8 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     }
 }
 
-/// Y1, N4: what blocks leave when they give way is memory for anybody, be it not charged yet.
+/// BUDGET-1, BLOCK-CACHE-4: what blocks leave when they give way is memory for anybody, be it not
+/// charged yet.
 #[test]
 fn a_charge_that_may_be_refused_has_what_blocks_give() {
     let (bench, budget) = larger_than_memory(false);
@@ -123,9 +125,9 @@ fn a_charge_that_may_be_refused_has_what_blocks_give() {
     drop(charge);
 }
 
-/// O1, O3, O4: the share goes up, down, and up again.
+/// BALANCER-1, BALANCER-3, BALANCER-4: the share goes up, down, and up again.
 #[test]
-fn o1_the_share_follows_what_is_asked_for() {
+fn balancer_1_the_share_follows_what_is_asked_for() {
     let (bench, budget) = larger_than_memory(true);
     let mut rng = Rng::new(3);
     let begin = bench.share();
@@ -140,10 +142,10 @@ fn o1_the_share_follows_what_is_asked_for() {
     assert!(again > 0.1, "{again} from {of_scans}");
 }
 
-/// O6: reads of all rows alike leave a sample of the rows to be looked for; the share stays as it
-/// is, and the sample finds what is asked for again however little rows were worth before.
+/// BALANCER-6: reads of all rows alike leave a sample of the rows to be looked for; the share stays
+/// as it is, and the sample finds what is asked for again however little rows were worth before.
 #[test]
-fn o6_nothing_moves_while_a_sample_is_looked_for() {
+fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
     let (bench, budget) = larger_than_memory(true);
     let rows = bench.engine.0.context.rows.as_ref().unwrap();
     let mut rng = Rng::new(3);

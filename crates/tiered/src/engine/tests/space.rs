@@ -1,4 +1,4 @@
-//! What is told of space is what there is.
+//! The reported space is the space that is used.
 
 use super::tiers::{fast_and_hdd, open_tiers, persist};
 use super::*;
@@ -8,8 +8,8 @@ use crate::inspect::{Inspection, LevelSpace, Offline, TableSpace};
 use crate::picker::CompactionKind;
 use crate::space::DeviceClass;
 
-/// Checks what is told against the slots in use and the extents' own accounts. Answers the dead
-/// bytes.
+/// Checks the reported space against the slots in use and the extents' own accounts. Returns the
+/// dead bytes.
 fn check_space(bench: &Bench) -> u64 {
     let told = bench.engine.space();
     let on: Vec<_> = told.iter().map(TableSpace::on_devices).collect();
@@ -29,7 +29,7 @@ fn check_space(bench: &Bench) -> u64 {
         let live: u64 = space.levels.iter().map(|level| level.block_bytes).sum();
         assert!(live + on.dead_bytes + on.slack_bytes <= on.slot_bytes, "{space:?}");
         assert!(space.newest_bytes() <= space.payload_bytes());
-        // Nothing is told of twice, and nothing is left out: neither by levels nor by sub-tables.
+        // Nothing is reported twice or left out, neither by levels nor by sub-tables.
         let of_levels =
             |figure: fn(&LevelSpace) -> u64| space.levels.iter().map(figure).sum::<u64>();
         assert_eq!(of_levels(|level| level.slot_bytes), on.slot_bytes);
@@ -47,7 +47,7 @@ fn check_space(bench: &Bench) -> u64 {
     on.iter().map(|on| on.dead_bytes).sum()
 }
 
-/// Checks what is told of each sub-table and slice against what is told of tables.
+/// Checks the report of each sub-table and slice against that of the tables.
 fn check_inspection(inspection: &Inspection, told: &[TableSpace]) {
     assert!(inspection.tables.iter().map(|table| &table.space).eq(told));
     for table in &inspection.tables {
@@ -132,8 +132,8 @@ fn a_folder_is_told_of_as_its_engine_was() {
     assert!(Offline::open(&disk, Path::new("/nothing")).unwrap().is_none());
 }
 
-/// What is told of compactions is what the counters say, the newest last, and what it is kept of is
-/// bounded.
+/// The reported compactions agree with the counters, and the newest is last. The memory that keeps
+/// them is bounded.
 #[test]
 fn the_newest_compactions_are_told_of() {
     let disk = SimDisk::new(29);
@@ -217,8 +217,8 @@ fn the_size_of_a_table_follows_its_rows() {
     assert!(less.used_bytes < whole.used_bytes);
 }
 
-/// All slots in use are told of, dead bytes are those that the extents' own accounts leave, and
-/// once all is merged the newest versions are what a model has.
+/// The report counts all slots in use. Its dead bytes are those that the extents' own accounts
+/// leave. Once all is merged, its newest versions are those of a model.
 #[test]
 fn space_is_told_to_the_byte() {
     let disk = SimDisk::new(7);
@@ -258,9 +258,9 @@ fn space_is_told_to_the_byte() {
     assert_eq!(amplification.unwrap().value, (all - free) as f64 / newest as f64);
 }
 
-/// What is settled is on the slow tier and what is new on the fast one, and each is told what keys
-/// and values it has, and how many of those are newest versions: that the settled ones are replaced
-/// is known when they are merged.
+/// Settled rows are on the slow tier and new ones on the fast tier. The report says for each how
+/// many bytes of keys and values it has, and how many of them are newest versions. It counts the
+/// settled rows as replaced only once they are merged.
 #[test]
 fn each_tier_is_told_what_it_has_of_keys_and_values() {
     let disk = SimDisk::new(37);

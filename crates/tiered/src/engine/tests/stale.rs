@@ -34,10 +34,11 @@ fn versions(bench: &Bench) -> u64 {
 
 /// Of each table all rows were written anew, or some, in the sight of a snapshot. While that is
 /// there it is read, and nobody tries in vain to save space; once it is not, extents take what the
-/// ceiling allows. What is above, here and there, keeps nobody from it.
+/// ceiling allows. Versions above, here and there, keep nobody
+/// from it.
 #[test]
 fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
-    // Of so many rows one, and so many times.
+    // One row in `every` is written, `times` times.
     for (every, times, above) in [(1, 1, false), (1, 3, true), (3, 1, false), (4, 2, true)] {
         let settings = TieredSettings {
             slot_bytes: 128 << 10,

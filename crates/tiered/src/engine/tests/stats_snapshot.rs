@@ -1,5 +1,5 @@
-//! What an engine knew of temperatures and compactions is told of its folder afterwards, and
-//! nothing hangs on that.
+//! An inspection of a closed engine's folder reports the temperatures and compactions that the
+//! engine knew, and nothing else depends on them.
 
 use spillway_base::budget::Use;
 use spillway_storage::OpenMode;
@@ -23,7 +23,7 @@ fn used(disk: &SimDisk) -> Bench {
     let bench = reopened(disk);
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     rewritten(&bench, 2, 0..400);
-    // What is before and behind them stays where it is, in the extents that it was in.
+    // The rows before and behind them stay where they are, in the same extents.
     rewritten(&bench, 3, 200..204);
     read(&bench, 200..400);
     bench
@@ -54,7 +54,7 @@ fn offline(disk: &SimDisk) -> Inspection {
     Offline::open(&disk, &dir()).unwrap().unwrap().inspect()
 }
 
-/// All that is told of slices, temperatures too, and of compactions.
+/// Compares all that is reported of slices, with their temperatures, and of compactions.
 fn check_same(closed: &Inspection, told: &Inspection) {
     assert_eq!(closed.compactions, told.compactions);
     assert_eq!(closed.tables.len(), told.tables.len());
@@ -89,7 +89,7 @@ fn a_closed_folder_tells_what_its_engine_told_of_the_recent_past() {
     assert!(closed.as_of.is_some_and(|at| at <= spillway_base::clock::wall()));
     verify_clean(&disk);
 
-    // Who was there for too short a time to know anything leaves it.
+    // An engine that was open for too short a time to know anything leaves the file as it is.
     let again = reopened(&disk);
     again.engine.close();
     drop(again);
@@ -208,7 +208,8 @@ fn what_cannot_be_put_down_changes_nothing() {
     }
 }
 
-/// Whatever is in the file, or is not: the folder is as sound, opens as well, and tells the rest.
+/// The file may have any contents, or be missing: the folder stays sound, opens, and an inspection
+/// reports the rest.
 #[test]
 fn a_file_of_the_recent_past_that_is_torn_is_none() {
     let disk = SimDisk::new(44);
@@ -226,7 +227,7 @@ fn a_file_of_the_recent_past_that_is_torn_is_none() {
             2 => disk.open(Path::new(FILE), OpenMode::Write).unwrap().set_len(len - 1).unwrap(),
             3 => disk.open(Path::new(FILE), OpenMode::Create).map(drop).unwrap(),
             _ => {
-                // What was not synced may be gone, or in part.
+                // Writes that were not synced may be lost, in whole or in part.
                 disk.crash();
                 disk.restart();
             }

@@ -1,4 +1,5 @@
-//! What is hot stays up, what has cooled goes down, and nothing is behind for it.
+//! Hot slices stay in upper levels, slices that have cooled go down, and no work falls behind for
+//! it.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ fn tiny() -> TieredSettings {
         cold_compression: Compression::Lz4,
         subtable_bytes: 1 << 30,
         manifest_bytes: 1 << 20,
-        // What is read often would be read from there, and not from extents.
+        // Rows that are read often would be read from there, and not from extents.
         row_cache_share: 0.0,
         ..small()
     }

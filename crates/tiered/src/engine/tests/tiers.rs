@@ -54,9 +54,9 @@ pub(super) fn last(commits: &[Commit]) -> Csn {
     commits.last().unwrap().0
 }
 
-/// V1: one history, with tiers that come, change and go, reads as the model.
+/// EXTENT-MOVE-1: one history, with tiers that come, change and go, reads as the model.
 #[test]
-fn v1_a_history_over_changing_tiers_reads_as_the_model() {
+fn extent_move_1_a_history_over_changing_tiers_reads_as_the_model() {
     let disk = SimDisk::new(1);
     let mut rng = Rng::new(1);
     let commits = history(11, 400);
@@ -118,10 +118,10 @@ fn v1_a_history_over_changing_tiers_reads_as_the_model() {
     assert_eq!(["/fast", "/hdd", "/ssd"].map(data), [1, 1, 1], "{files:?}");
 }
 
-/// V2: crashed at any operation of opening with tiers and moving what there is, all is there, and
-/// nothing else is taken.
+/// EXTENT-MOVE-2: crashed at any operation of opening with tiers and moving what there is, all is
+/// there, and nothing else is taken.
 #[test]
-fn v2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
+fn extent_move_2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     let commits = history(5, 60);
     let begin = |seed| {
         let disk = SimDisk::new(seed);
@@ -161,7 +161,8 @@ fn v2_a_crash_at_every_operation_of_moves_leaves_every_extent_whole_and_once() {
     }
 }
 
-/// Whoever reads while an extent is moved goes on where it was; then its slots are free.
+/// A reader of an extent that moves continues in the old place. When it ends, the old slots are
+/// free.
 #[test]
 fn a_scan_goes_on_in_the_old_place() {
     let disk = SimDisk::new(3);
@@ -188,9 +189,9 @@ fn a_scan_goes_on_in_the_old_place() {
     nothing_is_lost(&bench);
 }
 
-/// V3: an extent that is damaged is not copied; its table says so, and the others go.
+/// EXTENT-MOVE-3: an extent that is damaged is not copied; its table says so, and the others go.
 #[test]
-fn v3_a_damaged_extent_stays_where_it_is() {
+fn extent_move_3_a_damaged_extent_stays_where_it_is() {
     let disk = SimDisk::new(4);
     let commits = history(7, 100);
     let bench = open_tiers(&disk, vec![]).unwrap();
@@ -216,7 +217,7 @@ fn v3_a_damaged_extent_stays_where_it_is() {
     nothing_is_lost(&bench);
 }
 
-/// A tier that is not there is told of by the setting that names it, and nothing is lost by it.
+/// The error for a missing tier names the setting, and nothing is lost by it.
 #[test]
 fn a_missing_tier_is_told_of() {
     let disk = SimDisk::new(5);

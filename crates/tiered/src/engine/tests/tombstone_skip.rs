@@ -70,8 +70,8 @@ fn who_polls_a_queue_walks_over_what_was_deleted_since_and_no_more() {
     assert_eq!(forward(&bench, 2), (Some(key(0)), 0), "an older snapshot sees all of them");
 }
 
-/// G5: another poller, whose snapshot is later, made known how the gap has grown before this one
-/// looked.
+/// TOMBSTONE-SKIP-5: another poller, whose snapshot is later, made known how the gap has grown
+/// before this one looked.
 #[test]
 fn who_polls_a_queue_at_a_snapshot_before_anothers_walks_over_little() {
     let bench = with_rows(small(), 0..3000);
@@ -316,11 +316,11 @@ impl Shared {
 
 const KEYS: u64 = 1000;
 
-/// G1, G2: whatever is put into gaps while they are found, widened, cut and leapt over, every scan
-/// gives what its snapshot sees, in both directions, through switches, flushes, compactions, splits
-/// and joins.
+/// TOMBSTONE-SKIP-1, TOMBSTONE-SKIP-2: whatever is put into gaps while they are found, widened, cut
+/// and leapt over, every scan gives what its snapshot sees, in both directions, through switches,
+/// flushes, compactions, splits and joins.
 #[test]
-fn g1_g2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
+fn tombstone_skip_1_2_scans_of_any_snapshot_give_their_rows_while_others_insert_into_gaps() {
     for seed in 0..4 {
         let settings = if seed % 2 == 0 { small() } else { small_parts() };
         let bench = open_with(Arc::new(SimDisk::new(seed)), settings).unwrap();

@@ -14,7 +14,7 @@ fn extent(id: u64, len: u64) -> ExtentState {
     ExtentState { meta, slices: Vec::new() }
 }
 
-/// The entries of each node, and how deep they are (X3).
+/// The entries of each node, and how deep they are (EXTENT-MAP-3).
 fn walk(node: &Node, is_root: bool, nodes: &mut usize) -> usize {
     *nodes += 1;
     assert!(node.entries() <= ENTRIES_MAX);
@@ -30,7 +30,8 @@ fn walk(node: &Node, is_root: bool, nodes: &mut usize) -> usize {
     }
 }
 
-/// X1, X2, X3: a map is the model, of the tree and of every picture that was taken of it.
+/// EXTENT-MAP-1, EXTENT-MAP-2, EXTENT-MAP-3: a map is the model, of the tree and of every picture
+/// that was taken of it.
 #[test]
 fn extents_are_those_of_a_map_and_pictures_stay() {
     for seed in 0..30 {
@@ -81,7 +82,8 @@ fn extents_are_those_of_a_map_and_pictures_stay() {
     }
 }
 
-/// X2: of a picture's nodes a change copies the path to it; without a picture it copies nothing.
+/// EXTENT-MAP-2: of a picture's nodes a change copies the path to it; without a picture it copies
+/// nothing.
 #[test]
 fn a_change_copies_its_path_alone() {
     let mut extents = Extents::default();

@@ -1,4 +1,4 @@
-//! Rewrites beside edits: M2 to M5.
+//! Rewrites beside edits: MANIFEST-2 to MANIFEST-5.
 
 use spillway_base::lock::Mutex;
 use spillway_base::thread;
@@ -26,8 +26,8 @@ fn begin(extents: u64) -> Vec<Edit> {
     edits
 }
 
-/// What is recorded at the `at`th turn: each refers to what the ones before left, and every third
-/// is long.
+/// The edits of the `at`th turn. They refer to what earlier turns left, and every third turn is
+/// long.
 fn turn(at: u64) -> Vec<Edit> {
     let id = 1000 * (at + 1);
     let mut edits = vec![add(1, id), Edit::RemoveExtent { table: table(1), id: ExtentId(10 + at) }];
@@ -66,7 +66,7 @@ impl Life {
 
     fn commit(&mut self, manifest: &mut Manifest, edits: Vec<Edit>) {
         if self.failed {
-            manifest.commit(edits).expect_err("M2: nothing is recorded after a failure");
+            manifest.commit(edits).expect_err("MANIFEST-2: nothing is recorded after a failure");
             return;
         }
         let mut after = self.recorded.clone();
@@ -104,7 +104,7 @@ impl Life {
         for _ in 0..2 {
             let rewrite = manifest.lock().begin_rewrite();
             let Some(rewrite) = rewrite else {
-                assert!(self.failed, "M5: another rewrite begins");
+                assert!(self.failed, "MANIFEST-5: another rewrite begins");
                 break;
             };
             assert!(!manifest.lock().is_long(), "there is one under way");
@@ -115,8 +115,8 @@ impl Life {
                 let is_full = error.kind() == ErrorKind::DiskFull;
                 self.failed |= !is_full;
                 self.refused |= is_full;
-                assert!(is_full || manifest.lock().commit(Vec::new()).is_err(), "M2");
-                assert!(!manifest.lock().is_long(), "M5: not at every turn");
+                assert!(is_full || manifest.lock().commit(Vec::new()).is_err(), "MANIFEST-2");
+                assert!(!manifest.lock().is_long(), "MANIFEST-5: not at every turn");
             }
             self.turn(&mut manifest.lock());
         }
@@ -129,9 +129,9 @@ impl Life {
     }
 }
 
-/// M1 to M5: every operation fails once, in each way a disk can fail, with edits before, between
-/// and after the steps of two rewrites; then the machine stops, or the process does. Whichever
-/// manifest is in force has all that was recorded.
+/// MANIFEST-1 to MANIFEST-5: every operation fails once, in each way a disk can fail, with edits
+/// before, between and after the steps of two rewrites; then the machine stops, or the process
+/// does. The manifest in force has all recorded edits.
 #[test]
 fn a_rewrite_that_fails_anywhere_loses_no_edit() {
     let whole = SimDisk::new(0);
@@ -172,7 +172,7 @@ fn a_rewrite_that_fails_anywhere_loses_no_edit() {
     assert!(failed > operations && refused > 4 * 20, "{failed} {refused}");
 }
 
-/// M5: with a full disk the manifest goes on, and tries again once it has grown by half.
+/// MANIFEST-5: with a full disk the manifest goes on, and tries again once it has grown by half.
 #[test]
 fn a_rewrite_waits_for_room() {
     let disk = SimDisk::new(1);
@@ -202,8 +202,8 @@ fn a_rewrite_waits_for_room() {
     assert_eq!(read(&disk, dir()).unwrap().unwrap().0, before);
 }
 
-/// M3: an edit comes to its own sync while a rewrite is held up in one of its; and what is done
-/// with the manifest locked is as much for few extents as for many.
+/// MANIFEST-3: an edit comes to its own sync while a rewrite is held up in one of its; and what is
+/// done with the manifest locked is as much for few extents as for many.
 #[test]
 fn an_edit_does_not_wait_for_a_rewrite() {
     let disk = SimDisk::new(1);
@@ -236,8 +236,8 @@ fn an_edit_does_not_wait_for_a_rewrite() {
     assert_eq!(locked, [2, 2], "a rename, and a sync of the folder");
 }
 
-/// M1, M4: edits come at any time of one rewrite after another, on another thread, until the
-/// machine stops.
+/// MANIFEST-1, MANIFEST-4: edits come at any time of one rewrite after another, on another thread,
+/// until the machine stops.
 #[test]
 fn edits_and_rewrites_race() {
     for seed in 0..60 {
@@ -270,8 +270,8 @@ fn edits_and_rewrites_race() {
     }
 }
 
-/// G2, M4: a dictionary that a picture was written without is there again with an extent that names
-/// it; one that none names goes.
+/// DICTIONARY-2, MANIFEST-4: a dictionary that a picture was written without is there again with an
+/// extent that names it; one that none names goes.
 #[test]
 fn what_is_named_in_the_middle_of_a_rewrite_stays() {
     let named = |names| Edit::AddExtent { table: table(1), meta: ExtentMeta { names, ..meta(90) } };

@@ -106,7 +106,7 @@ pub(super) fn steps_of(seed: u64, count: usize, slot_bytes: u64) -> Vec<Step> {
     steps
 }
 
-/// Who makes a history up, and what of it later steps go by.
+/// The generator of a history, with the state that later steps depend on.
 struct Author {
     rng: Rng,
     values: Values,

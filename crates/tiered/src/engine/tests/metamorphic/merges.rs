@@ -4,8 +4,8 @@ use super::super::*;
 use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Sorts};
 use crate::offload::BuiltBlock;
 
-/// What two ways to merge made of the same. An engine that is told of a difference merges on its
-/// own (A3), so it is kept here.
+/// The results of merging the same task in two ways. If the accelerator reported a difference as an
+/// error, the engine would merge on its own (OFFLOAD-3), so this keeps the difference.
 #[derive(Clone, Default)]
 pub(super) struct Merges(Arc<Mutex<(u64, Option<Error>)>>);
 
@@ -13,7 +13,7 @@ impl Merges {
     /// Merges that were done alike since this was asked; none were not.
     pub(super) fn compared(&self) -> u64 {
         let (alike, differs) = std::mem::take(&mut *self.0.lock());
-        assert!(differs.is_none(), "A1: {differs:?}");
+        assert!(differs.is_none(), "OFFLOAD-1: {differs:?}");
         alike
     }
 }

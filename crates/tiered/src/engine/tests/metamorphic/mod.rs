@@ -22,7 +22,7 @@ use crate::source::met;
 /// Of each history.
 const RUNS: u64 = 3;
 
-/// What was seen to happen, over all runs.
+/// The events that occurred, over all runs.
 #[derive(Default, Debug)]
 struct Seen {
     /// The engines' own.
@@ -35,9 +35,9 @@ struct Seen {
     restores: u64,
 }
 
-/// Waits, of which there is none here; what takes a device that is full, or a larger cache of rows;
-/// what is hot and stays, which in so few reads hangs on how fast threads are (`temperature` has it
-/// happen); and merges that differ.
+/// Metrics that may stay zero: waits, of which there is none here; events that need a full device
+/// or a larger row cache; hot slices that stay, which in so few reads depends on how fast threads
+/// are (`temperature` provokes that); and merges that differ.
 const NOT_COUNTED: [&str; 6] = [
     REFUSED,
     "tiered_kept_bytes_total",
@@ -66,12 +66,13 @@ impl Seen {
         let counted = self.counters.iter().filter(|(name, _)| !NOT_COUNTED.contains(name));
         let never: Vec<_> = counted.filter(|(_, count)| **count == 0.0).collect();
         assert!(never.is_empty(), "{never:?} of {self:?}");
-        assert_eq!(self.counters[REFUSED], 0.0, "A1");
+        assert_eq!(self.counters[REFUSED], 0.0, "OFFLOAD-1");
         assert!(self.compared > 500 && self.dictionaries > 0 && self.restores > 0, "{self:?}");
     }
 }
 
-/// V1, W1, E4: whatever the settings, one history answers every read in one way.
+/// EXTENT-MOVE-1, COMPACTION-1, E4: whatever the settings, one history answers every read in one
+/// way.
 #[test]
 fn one_history_answers_the_same_under_all_settings() {
     let number = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());

@@ -1,4 +1,4 @@
-//! What is asked in a run, and has to be answered as the model does.
+//! The reads of a run, which must give the model's results.
 
 use std::task::Waker;
 
@@ -32,7 +32,7 @@ impl Run<'_> {
             let from = KeyRange::new(&start, None);
             let range = [KeyRange::ALL, some, from][rng.below(3) as usize];
             for direction in [Direction::Forward, Direction::Backward] {
-                // C1: one by one, or some at once.
+                // CURSOR-1: one by one, or some at once.
                 let most = [1, 2, 7, 1000][rng.below(4) as usize];
                 self.walk(id, range, direction, snapshot, most);
             }
@@ -159,7 +159,7 @@ fn go_on(history: &History, begun: &mut Begun, most: usize) {
         history.rows(id, KeyRange::ALL, direction, snapshot).into_iter().skip(begun.given);
     let mut left = most;
     while left > 0 {
-        // One by one and some at once, in turns (C1, C2).
+        // One by one and some at once, in turns (CURSOR-1, CURSOR-2).
         let most = left.min([1, 3, 40][begun.given % 3]);
         let rows = match most {
             1 => usize::from(begun.cursor.next(Access::Blocking).unwrap()),

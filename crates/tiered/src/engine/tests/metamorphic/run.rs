@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What is read much stays in Level1, while what is around it goes down.
+    /// Rows that are read much stay in Level1, while those around them go down.
     fn favour(&self, first: u64) {
         self.read_again_and_again(first);
         let table = self.bench.part(1).0;
@@ -158,13 +158,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Who reads is among the snapshots that live; some of them are read at before they are stable.
+    /// Registers the snapshots of all readers as live. Some are read at before they are stable.
     fn tell(&self) {
         *self.bench.horizon.live.lock() = self.held.iter().copied().collect();
     }
 
-    /// What was pinned is the state of some commit up to the newest of that time, once those after
-    /// it are installed.
+    /// The files of a pin have the state of some commit up to the newest of that time. Once the
+    /// commits after it are installed, the state is the model's.
     fn restore(&mut self) {
         let (pin, newest) = self.pins.pop_front().unwrap();
         let copied = Copied::decode(&pin.manifest()).unwrap();
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
         persisted
     }
 
-    /// What is left at the end of all is the model's newest state, and nothing but that.
+    /// At the end of all, the engine has the model's newest state and nothing else.
     pub(super) fn finish(&mut self) {
         while !self.pins.is_empty() {
             self.restore();

@@ -13,7 +13,7 @@ pub(super) struct Variation {
     pub(super) threads: bool,
     /// One in so many commits is followed by all the work there is.
     pub(super) lazy: u64,
-    /// So many commits are installed and not stable.
+    /// The number of commits that are installed and not stable.
     pub(super) lag: u64,
     /// Commits that are persistent and yet installed again after an opening.
     pub(super) again: u64,

@@ -1,5 +1,7 @@
 //! Renders a report as text, for a terminal.
 
+mod memory;
+
 use std::fmt::Write;
 
 use spillway::{ClassSpace, CompactionRecord, LevelSpace, SubTableInspection, TableInspection};
@@ -42,6 +44,7 @@ impl Report<'_> {
             line(out, format_args!("  {name}, in memory {}", bytes(memory)));
         }
         self.compactions_text(out);
+        self.memory_text(out);
     }
 
     /// A summary in one sentence.

@@ -1,0 +1,149 @@
+//! Describes an open engine. It takes no lock that a commit, a checkpoint or a compaction holds for
+//! long, and reads no row.
+
+use std::sync::Arc;
+
+use spillway_base::sync::atomic::Ordering;
+
+use super::{Inner, MemoryEngine};
+use crate::inspect::{
+    MemoryFigures, MemoryInspection, MemoryTableInspection, SegmentHome, SegmentInspection,
+    TableMemory, describe_checkpoint,
+};
+use crate::segments::Home;
+use crate::table::Table;
+use crate::version::{Target, Word};
+
+/// Rows of a table from which the bytes of its versions are estimated.
+const SAMPLED: u64 = 1024;
+/// Versions of a row that are counted.
+const WALKED_MAX: usize = 256;
+
+impl MemoryEngine {
+    /// All that is in the engine. It looks at each entry of the arrays.
+    #[must_use]
+    pub fn inspect(&self) -> MemoryInspection {
+        self.0.inspect()
+    }
+
+    /// Bytes of memory that [`MemoryEngine::inspect`] takes at the most, if nothing changes before.
+    #[must_use]
+    pub fn inspection_bytes(&self) -> usize {
+        let segments = self.0.segments.iter().count();
+        self.0.tables.load().len() * size_of::<MemoryTableInspection>()
+            + segments * size_of::<SegmentInspection>()
+    }
+}
+
+impl Inner {
+    fn inspect(&self) -> MemoryInspection {
+        let (checkpoint, mut stored) = match self.checkpoints.shown() {
+            Some((manifest, age)) => {
+                // A newer checkpoint may have removed files of this one meanwhile.
+                let described = describe_checkpoint(&*self.disk, &self.dir, &manifest, &mut |_| ());
+                (Some(crate::inspect::CheckpointInspection { age, ..described.0 }), described.1)
+            }
+            None => Default::default(),
+        };
+        let tables = self.tables.load_full();
+        let mut tables: Vec<MemoryTableInspection> = tables
+            .values()
+            .map(|table| MemoryTableInspection {
+                table: table.id,
+                keys: table.index.len(),
+                memory: Some(self.table_memory(table)),
+                stored: stored.remove(&table.id),
+            })
+            .collect();
+        tables.sort_by_key(|table| table.table);
+        MemoryInspection {
+            tables,
+            segments: self.inspect_segments(),
+            checkpoint,
+            figures: Some(self.figures()),
+            damage: Vec::new(),
+        }
+    }
+
+    fn inspect_segments(&self) -> Vec<SegmentInspection> {
+        let mut segments = Vec::new();
+        for (_, segment) in self.segments.iter() {
+            let live = segment.live();
+            let (home, bytes) = match segment.home() {
+                Home::Released => continue,
+                Home::Redo if live == 0 => continue,
+                Home::Redo => (SegmentHome::Log, None),
+                // Its length is not known yet.
+                Home::Kept(0) => (SegmentHome::Kept, None),
+                Home::Kept(bytes) => (SegmentHome::Kept, Some(bytes)),
+            };
+            let found = SegmentInspection::new(segment.origin, home);
+            let found = SegmentInspection { bytes, live_bytes: Some(live), ..found };
+            segments.push((segment.origin, found));
+        }
+        segments.sort_unstable_by_key(|(origin, _)| *origin);
+        segments.into_iter().map(|(_, segment)| segment).collect()
+    }
+
+    fn table_memory(&self, table: &Arc<Table>) -> TableMemory {
+        let mut memory = TableMemory {
+            index_bytes: table.index.bytes() as u64,
+            array_bytes: table.rows.bytes() as u64,
+            deleted_ranges: table.ranges().len() as u64,
+            ..TableMemory::default()
+        };
+        let step = (table.index.len() / SAMPLED).max(1);
+        let (mut sampled, mut bytes) = (0, 0);
+        for slot in 0..table.rows.end() {
+            let Some(entry) = table.rows.entry(slot) else { continue };
+            match entry.load().target() {
+                Target::Empty => {}
+                Target::Place(_) => memory.evicted_rows += 1,
+                Target::Version(_) => {
+                    if memory.rows.is_multiple_of(step) {
+                        bytes += self.chain_bytes(table, slot);
+                        sampled += 1;
+                    }
+                    memory.rows += 1;
+                }
+            }
+        }
+        memory.version_bytes =
+            (u128::from(bytes) * u128::from(memory.rows) / u128::from(sampled.max(1_u64))) as u64;
+        memory
+    }
+
+    /// Bytes of the versions of a row that are in memory.
+    fn chain_bytes(&self, table: &Table, slot: u64) -> u64 {
+        let pin = self.store.pin();
+        let mut word = table.rows.entry(slot).map_or(Word::EMPTY, |entry| entry.load());
+        let (mut bytes, mut walked) = (0, 0);
+        while let Target::Version(at) = word.target()
+            && walked < WALKED_MAX
+        {
+            let version = self.store.version(at, &pin);
+            bytes += version.bytes() as u64;
+            word = version.next();
+            walked += 1;
+        }
+        bytes
+    }
+
+    fn figures(&self) -> MemoryFigures {
+        let tables = self.tables.load();
+        let count = |count: &spillway_base::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        MemoryFigures {
+            version_bytes: self.store.slabs.charged_bytes() as u64,
+            index_bytes: self.nodes.charged_bytes() as u64,
+            array_bytes: tables.values().map(|table| table.rows.bytes() as u64).sum(),
+            // First: the watermark is not above the stable CSN.
+            watermark: self.pins.watermark(),
+            stable: self.pins.stable(),
+            uncollected_rows: self.collector.len() as u64,
+            uncollected_bytes: self.uncollected_bytes(),
+            unplaced_commits: self.unplaced.len() as u64,
+            evicted_total: count(&self.counts.evicted),
+            log_reads_total: self.log.counts()[0],
+        }
+    }
+}

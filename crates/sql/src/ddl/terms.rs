@@ -1,0 +1,76 @@
+//! What the names and options of a definition are read by.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use spillway::EngineKind;
+use sqlparser::ast;
+
+use crate::catalog::{Catalog, SYSTEM, TableDef};
+use crate::errors::{Result, SqlError};
+use crate::parser::part_name;
+
+/// What a statement's names and options are read by.
+pub(crate) struct Terms<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) database: Option<&'a str>,
+    pub(crate) foreign_key_checks: bool,
+    /// The session's time zone, from UTC.
+    pub(crate) time_offset_micros: i64,
+    /// The engine of tables whose statement names none.
+    pub(crate) engine: EngineKind,
+    /// Whether another engine's name is an error: NO_ENGINE_SUBSTITUTION.
+    pub(crate) engine_named: bool,
+    pub(crate) warnings: RefCell<Vec<SqlError>>,
+}
+
+/// Database and name of a table.
+pub(crate) type Path = (String, String);
+
+impl Terms<'_> {
+    pub(crate) fn path(&self, name: &ast::ObjectName) -> Result<Path> {
+        let parts: Vec<String> = name.0.iter().map(part_name).collect();
+        match parts.as_slice() {
+            [table] => {
+                let db =
+                    self.database.ok_or_else(|| SqlError::new(1046, "No database selected"))?;
+                Ok((db.to_owned(), table.clone()))
+            }
+            [db, table] => Ok((db.clone(), table.clone())),
+            _ => Err(SqlError::syntax(format!("near '{name}'"))),
+        }
+    }
+
+    pub(super) fn find(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let (db, table) = self.path(name)?;
+        self.catalog.table(&db, &table).cloned()
+    }
+
+    pub(super) fn warn(&self, warning: SqlError) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
+    /// An error where the statement does not say that it may be so, and a note where it does.
+    pub(super) fn unless(&self, forgiven: bool, error: SqlError) -> Result<()> {
+        if !forgiven {
+            return Err(error);
+        }
+        self.warn(error);
+        Ok(())
+    }
+
+    /// Refuses a table in a database that is none, or where nothing is stored.
+    pub(super) fn check_database(&self, db: &str) -> Result<()> {
+        if SYSTEM.contains(&db.to_ascii_lowercase().as_str()) {
+            return Err(SqlError::new(1044, format!("Access denied to database '{db}'")));
+        }
+        if !self.catalog.has_database(db) {
+            return Err(SqlError::unknown_database(db));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn exists(name: &str) -> SqlError {
+    SqlError::new(1050, format!("Table '{name}' already exists"))
+}

@@ -1,0 +1,144 @@
+//! Reads the rows at the places of an access.
+
+use spillway::{LockMode, LockWait};
+
+use super::lookups::{Lookups, look_up};
+use super::span_scan::{
+    check_now_and_then, check_readable, each_in, exact_point, in_order, is_row, row_key,
+};
+use super::spans::{Places, Span};
+use super::to_lock::{self, Moves};
+use crate::catalog::TableDef;
+use crate::errors::Result;
+use crate::expression::Context;
+use crate::planner::Access;
+
+/// What rows of a table are read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// To know them.
+    Plain,
+    /// To lock some of them later.
+    ToLock,
+    /// To lock those that the conditions hold for as they are found.
+    Locking(LockMode, LockWait),
+}
+
+impl Reading {
+    pub(super) fn of(lock: Option<(LockMode, LockWait)>) -> Reading {
+        lock.map_or(Reading::Plain, |(mode, wait)| Reading::Locking(mode, wait))
+    }
+
+    pub(super) fn lock(self) -> Option<(LockMode, LockWait)> {
+        match self {
+            Reading::Locking(mode, wait) => Some((mode, wait)),
+            Reading::Plain | Reading::ToLock => None,
+        }
+    }
+}
+
+/// Reads the rows at some places: their bytes, their keys, and whether they were locked before they
+/// were read, which only those are whose whole primary key is given. `take` answers `false` when it
+/// wants no more. A statement is left for a device (`leave_reads`) where it looks up one row, and
+/// no more once it knows what is there.
+pub(super) fn each_row(
+    context: &Context<'_>,
+    table: &TableDef,
+    access: &Access,
+    places: &Places<'_>,
+    (reading, moves): (Reading, Option<&Moves<'_>>),
+    mut take: impl FnMut(&[u8], &[u8], bool) -> Result<bool>,
+) -> Result<()> {
+    let (txn, lock) = (context.txn, reading.lock());
+    let mut bytes = context.room.row();
+    let whole_key = access.index.is_none() && access.point;
+    let newest = reading != Reading::Plain && txn.acts_on_newest();
+    if !newest {
+        check_readable(context, table, access)?;
+    }
+    let spans = match places {
+        Places::Row(key) => {
+            let found = match lock {
+                Some((mode, wait)) => txn.get_locked(table.rows(), key, mode, wait, &mut bytes)?,
+                None if newest => {
+                    let access = spillway_base::engine::Access::Blocking;
+                    txn.get_to_lock(table.rows(), key, access, &mut bytes)?
+                }
+                None if context.missed.get().is_some() => {
+                    let (found, missed) = look_up(context, table.rows(), key, false, &mut bytes)?;
+                    if missed {
+                        context.missed.set(Some(true));
+                    }
+                    found
+                }
+                None => txn.get(table.rows(), key, &mut bytes)?,
+            };
+            // From here on the statement must not be left for a read: it would repeat its effects
+            // and its output when it resumes.
+            txn.leave_reads(false);
+            return if found { take(&bytes, key, lock.is_some()).map(drop) } else { Ok(()) };
+        }
+        Places::Spans(spans) => &spans.all,
+    };
+    txn.leave_reads(false);
+    if newest && !whole_key {
+        let mut found = |bytes: &[u8], key: &[u8]| take(bytes, key, false);
+        return to_lock::each(context, table, (access, spans), moves, &mut found);
+    }
+    let Some((mode, wait)) = lock.filter(|_| whole_key) else {
+        // A found row is locked once the statement knows that it wants it. A statement that locks
+        // rows may change them before it reads the rows after them, so it does not take rows in
+        // batches.
+        let (places, together) = ((access, &spans[..]), lock.is_none());
+        return each_unlocked(context, table, places, together, |bytes, key| {
+            take(bytes, key, false)
+        });
+    };
+    for span in in_order(access, spans) {
+        let key = &span.start;
+        let more = if exact_point(table, key) {
+            !txn.get_locked(table.rows(), key, mode, wait, &mut bytes)? || take(&bytes, key, true)?
+        } else {
+            each_in(context, table, access, span, false, |key, value| take(value, key, false))?
+        };
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the rows at some places, of which none is locked yet: their bytes and their keys. Those
+/// that lie together may be taken `together`, as
+/// [`each_in`] says.
+fn each_unlocked(
+    context: &Context<'_>,
+    table: &TableDef,
+    (access, spans): (&Access, &[Span]),
+    together: bool,
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let mut lookups = Lookups::new(context, table.rows());
+    let mut found = |key: &[u8], bytes: &[u8]| take(bytes, key);
+    for span in in_order(access, spans) {
+        check_now_and_then(context, 1)?;
+        let more = match access.index {
+            None if is_row(table, span) => lookups.row(&span.start, &mut found),
+            // An entry of a row that this snapshot does not see is none.
+            Some(index) => each_in(context, table, access, span, together, |key, _| {
+                lookups.row(row_key(table, index, key)?, &mut found)
+            }),
+            None if lookups.rest(&mut found)? => {
+                each_in(context, table, access, span, together, &mut found)
+            }
+            None => Ok(false),
+        };
+        match more {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            // The rows before the failed one are taken first.
+            Err(error) => return if lookups.rest(&mut found)? { Err(error) } else { Ok(()) },
+        }
+    }
+    lookups.rest(&mut found).map(drop)
+}

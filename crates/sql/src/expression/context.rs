@@ -1,0 +1,230 @@
+//! What an expression is evaluated in beside its row, and what operators and functions do with it:
+//! warn, and compare values.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustc_hash::FxBuildHasher;
+use spillway::Transaction;
+use spillway_types::convert::{self, truth};
+use spillway_types::{Collation, DateTime, Value, ValueRef};
+
+use super::functions::Patterns;
+use super::list::Index;
+use super::operands::compare;
+use super::room::Room;
+use super::{Op, Server};
+use crate::catalog::{Catalog, utc};
+use crate::errors::{Result, SqlError};
+use crate::variables::Variables;
+
+/// What an expression is evaluated in, beside its row.
+pub(crate) struct Context<'a> {
+    pub(crate) txn: &'a Transaction,
+    pub(crate) server: &'a dyn Server,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) variables: &'a RefCell<Variables>,
+    pub(crate) params: &'a [Value],
+    pub(crate) room: &'a Room,
+    /// The rows of enclosing queries, the nearest last.
+    pub(crate) outer: RefCell<Vec<Vec<Value>>>,
+    /// Results of subqueries that depend on nothing outside, by the numbers of their plans: the
+    /// executor's.
+    pub(crate) cached: RefCell<HashMap<usize, Rc<dyn Any>>>,
+    /// What it has found out about lists of IN, by where they are.
+    pub(crate) lists: RefCell<HashMap<usize, Rc<Index>, FxBuildHasher>>,
+    /// The row that an INSERT would have made.
+    pub(crate) inserted: RefCell<Vec<Value>>,
+    /// Since 1970, in the session's time zone: when the statement began.
+    pub(crate) now_micros: i64,
+    /// The same, once somebody has asked.
+    pub(crate) now: Cell<Option<DateTime>>,
+    pub(crate) warnings: RefCell<Vec<SqlError>>,
+    /// Rows of a query that counts them beyond its limit.
+    pub(crate) found: Cell<u64>,
+    /// Whether a row was not in memory that was looked up by its primary key, where somebody asks
+    /// for that.
+    pub(crate) missed: Cell<Option<bool>>,
+    /// Rows that its scans met since it was last asked whether it was ended.
+    pub(crate) met: Cell<usize>,
+    /// Rows that had changed when they were locked since they were found (`executor/to_lock`).
+    pub(crate) moved: Cell<u64>,
+    /// Whether the statement may start over for a row that is gone.
+    pub(crate) starts_over: bool,
+    /// Whether what its queries read is locked shared.
+    pub(crate) shares: bool,
+    /// When a query must have ended, by the clock: `max_execution_time`.
+    pub(crate) deadline: Option<Duration>,
+    /// Whether a strict change is under way: what else is a warning is an error then.
+    pub(crate) strict: Cell<bool>,
+    pub(crate) patterns: Patterns,
+}
+
+impl Context<'_> {
+    /// The same, with other parameters. Its warnings are its own.
+    pub(crate) fn with_params<'b>(&'b self, params: &'b [Value]) -> Context<'b> {
+        Context {
+            params,
+            met: Cell::new(0),
+            moved: self.moved.clone(),
+            outer: RefCell::default(),
+            cached: RefCell::default(),
+            lists: RefCell::default(),
+            inserted: RefCell::default(),
+            warnings: RefCell::default(),
+            found: Cell::new(0),
+            missed: Cell::new(None),
+            now: self.now.clone(),
+            strict: self.strict.clone(),
+            patterns: Patterns::default(),
+            ..*self
+        }
+    }
+
+    /// When the statement began, in the session's time zone.
+    pub(crate) fn now(&self) -> DateTime {
+        let now = self.now.get().unwrap_or_else(|| utc(self.now_micros));
+        self.now.set(Some(now));
+        now
+    }
+
+    pub(crate) fn warn(&self, error: SqlError) {
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.len() < 1024 {
+            warnings.push(error);
+        }
+    }
+
+    /// A warning, or in a strict change an error.
+    pub(crate) fn raise(&self, error: SqlError) -> Result<()> {
+        if self.strict.get() {
+            return Err(error);
+        }
+        self.warn(error);
+        Ok(())
+    }
+
+    /// Notes that text which is no number is taken as one.
+    pub(crate) fn as_number(&self, value: &Value, kind: &str) -> Result<()> {
+        let text = match value {
+            Value::Text(text) => text.as_bytes(),
+            Value::Bytes(bytes) => bytes.as_slice(),
+            _ => return Ok(()),
+        };
+        if convert::number_prefix(text).1 {
+            return Ok(());
+        }
+        let shown: String = String::from_utf8_lossy(text).chars().take(128).collect();
+        self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+    }
+
+    /// Whether a value counts as true; `None` for NULL.
+    pub(super) fn truth(&self, value: &Value) -> Result<Option<bool>> {
+        self.as_number(value, "DOUBLE")?;
+        Ok(truth(&value.as_ref()))
+    }
+
+    /// Compares, and notes text that is compared as a number.
+    pub(crate) fn compare(
+        &self,
+        a: &Value,
+        b: &Value,
+        collation: Collation,
+    ) -> Result<Option<Ordering>> {
+        let number = |value: &Value| {
+            matches!(
+                value,
+                Value::Int(_)
+                    | Value::UInt(_)
+                    | Value::Float(_)
+                    | Value::Double(_)
+                    | Value::Decimal(_)
+            )
+        };
+        if number(a) {
+            self.as_number(b, "DOUBLE")?;
+        } else if number(b) {
+            self.as_number(a, "DOUBLE")?;
+        }
+        // A time of day beside a date is one of today.
+        let today = |value: &Value| match value {
+            Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
+            _ => None,
+        };
+        Ok(match (a, b) {
+            (Value::Time(_), Value::Date(_) | Value::DateTime(_)) => {
+                compare(&today(a).map_or(Value::Null, Value::DateTime), b, collation)
+            }
+            (Value::Date(_) | Value::DateTime(_), Value::Time(_)) => {
+                compare(a, &today(b).map_or(Value::Null, Value::DateTime), collation)
+            }
+            _ => compare(a, b, collation),
+        })
+    }
+
+    /// Compares a stored value with another: the common kinds at once, the others as
+    /// [`Context::compare`] does.
+    pub(crate) fn compare_stored(
+        &self,
+        a: ValueRef<'_>,
+        b: &Value,
+        collation: Collation,
+    ) -> Result<Option<Ordering>> {
+        Ok(Some(match (a, b) {
+            (ValueRef::Null, _) | (_, Value::Null) => return Ok(None),
+            (ValueRef::Int(a), Value::Int(b)) => a.cmp(b),
+            (ValueRef::UInt(a), Value::UInt(b)) => a.cmp(b),
+            (ValueRef::Int(a), Value::UInt(b)) => i128::from(a).cmp(&i128::from(*b)),
+            (ValueRef::UInt(a), Value::Int(b)) => i128::from(a).cmp(&i128::from(*b)),
+            (ValueRef::Text(a), Value::Text(b)) => collation.compare(a.as_bytes(), b.as_bytes()),
+            (ValueRef::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (a, b) => return self.compare(&a.to_owned(), b, collation),
+        }))
+    }
+
+    pub(crate) fn check_killed(&self) -> Result<()> {
+        if self.txn.is_cancelled() {
+            self.txn.cancel_handle().clear();
+            return Err(SqlError::new(1317, "Query execution was interrupted"));
+        }
+        if self.deadline.is_some_and(|deadline| spillway_base::clock::now() >= deadline) {
+            return Err(SqlError::new(
+                3024,
+                "Query execution was interrupted, maximum statement execution time exceeded",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What a comparison of two rows says.
+    pub(crate) fn compare_rows(
+        &self,
+        op: Op,
+        left: &[Value],
+        right: &[Value],
+        collations: &[Collation],
+    ) -> Result<Option<bool>> {
+        let mut unknown = false;
+        for ((a, b), collation) in left.iter().zip(right).zip(collations) {
+            if op == Op::NullEq && (a.is_null() || b.is_null()) {
+                if a.is_null() && b.is_null() {
+                    continue;
+                }
+                return Ok(Some(false));
+            }
+            match self.compare(a, b, *collation)? {
+                Some(Ordering::Equal) => {}
+                // The first parts that differ decide, and one that is not known leaves all unknown
+                // but for equality.
+                Some(order) => return Ok(Some(op.accepts(order))),
+                None if matches!(op, Op::Eq | Op::NotEq) => unknown = true,
+                None => return Ok(if op == Op::NullEq { Some(false) } else { None }),
+            }
+        }
+        Ok(if unknown { None } else { Some(op.accepts(Ordering::Equal)) })
+    }
+}

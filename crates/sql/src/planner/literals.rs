@@ -1,0 +1,64 @@
+//! The values of literals.
+
+use spillway_types::{Decimal, Value};
+use sqlparser::ast;
+
+use crate::catalog::unhex;
+use crate::errors::{Result, SqlError};
+
+/// The value of a literal.
+pub(crate) fn literal(value: &ast::Value) -> Result<Value> {
+    use ast::Value as V;
+    Ok(match value {
+        V::Number(text, _) => number_literal(text)?,
+        V::SingleQuotedString(text)
+        | V::DoubleQuotedString(text)
+        | V::NationalStringLiteral(text)
+        | V::EscapedStringLiteral(text) => Value::Text(text.clone()),
+        V::SingleQuotedByteStringLiteral(text) | V::DoubleQuotedByteStringLiteral(text) => {
+            let mut bytes = vec![0; text.len().div_ceil(8)];
+            for (at, bit) in text.bytes().rev().enumerate() {
+                if bit == b'1' {
+                    let byte = bytes.len() - 1 - at / 8;
+                    bytes[byte] |= 1 << (at % 8);
+                } else if bit != b'0' {
+                    return Err(SqlError::syntax(format!("near b'{text}'")));
+                }
+            }
+            Value::Bytes(bytes)
+        }
+        V::HexStringLiteral(text) => Value::Bytes(unhex(text)),
+        V::Boolean(truth) => Value::from(*truth),
+        V::Null => Value::Null,
+        other => return Err(SqlError::unsupported(other)),
+    })
+}
+
+fn number_literal(text: &str) -> Result<Value> {
+    if text.contains(['e', 'E']) {
+        let number: f64 = text.parse().map_err(|_| SqlError::syntax(format!("near '{text}'")))?;
+        if !number.is_finite() {
+            return Err(SqlError::new(
+                1367,
+                format!("Illegal double '{text}' value found during parsing"),
+            ));
+        }
+        return Ok(Value::Double(number));
+    }
+    if !text.contains('.') {
+        if let Ok(number) = text.parse::<i64>() {
+            return Ok(Value::Int(number));
+        }
+        if let Ok(number) = text.parse::<u64>() {
+            return Ok(Value::UInt(number));
+        }
+    }
+    Decimal::parse(text)
+        .map(Value::Decimal)
+        .ok_or_else(|| SqlError::syntax(format!("near '{text}'")))
+}
+
+/// The digits of a second that a literal writes.
+pub(super) fn fraction_digits(text: &str) -> u8 {
+    text.rsplit_once('.').map_or(0, |(_, digits)| digits.trim_end().len().min(6) as u8)
+}

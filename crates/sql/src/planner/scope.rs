@@ -1,0 +1,112 @@
+//! What names in a query may mean: columns of the tables in scope, variables and parameters.
+
+use spillway_types::{Collation, ColumnType, Value};
+
+use crate::api::ColumnFlags;
+use crate::catalog::Catalog;
+use crate::errors::{Result, SqlError};
+use crate::privilege::Needs;
+
+/// Where a binder asks for a value that a parameter may have, by its number. What it compares, and
+/// how, depends on the kind.
+pub(crate) const PARAMETERS: &str = "?";
+
+/// Where a binder tells of a parameter, by its number, that it is compared with a date: what is
+/// none is refused before the statement runs.
+pub(crate) const MOMENTS: &str = "moments";
+
+/// The same, where all that it is compared with are dates without a time.
+pub(crate) const DAYS: &str = "days";
+
+/// The scope in which planning asks how texts in a statement are taken, where that is not as usual:
+/// by which collation they compare, and, by the name `escape`, whether LIKE has no escape of its
+/// own.
+pub(crate) const LITERALS: &str = "literals";
+
+/// The scope in which planning asks whether a grouped query is held to its groups.
+pub(crate) const FULL_GROUP_BY: &str = "full group by";
+
+/// The scope in which planning asks whether indexes that cover a query are read alone.
+pub(crate) const INDEX_ONLY: &str = "index only";
+
+/// Looks up the value of a variable or parameter for a binder.
+pub(crate) type VariableLookup<'a> = &'a dyn Fn(&str, &str) -> Option<Value>;
+
+/// The catalog by which a binder resolves names, and the list that it adds each need to.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) database: Option<&'a str>,
+    pub(crate) variables: VariableLookup<'a>,
+    pub(crate) needs: &'a Needs<'a>,
+}
+
+/// A column that a scope offers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    pub(crate) name: String,
+    pub(crate) ty: ColumnType,
+    pub(crate) collation: Collation,
+    pub(crate) nullable: bool,
+    /// Hidden by a USING or NATURAL join, for names without a table.
+    pub(crate) merged: bool,
+    pub(crate) flags: ColumnFlags,
+}
+
+/// A table that a scope offers.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable {
+    pub(crate) db: String,
+    pub(crate) alias: String,
+    pub(crate) name: String,
+    pub(crate) columns: Vec<ScopeColumn>,
+    /// The slot of its first column.
+    pub(crate) offset: usize,
+    /// Whether it is the table of a change, which needs SELECT only where a column is read.
+    pub(crate) changed: bool,
+}
+
+/// The tables of a query.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub(crate) tables: Vec<ScopeTable>,
+    /// What `*` stands for: tables, and columns of them.
+    pub(crate) star: Vec<(usize, usize)>,
+}
+
+impl Scope {
+    pub(super) fn find(
+        &self,
+        path: &[String],
+    ) -> Result<Option<(usize, &ScopeTable, &ScopeColumn)>> {
+        let Some((column, qualifiers)) = path.split_last() else { return Ok(None) };
+        let mut found = None;
+        for table in &self.tables {
+            let fits = match qualifiers {
+                [] => true,
+                [alias] => table.alias.eq_ignore_ascii_case(alias),
+                [db, alias] => {
+                    table.db.eq_ignore_ascii_case(db) && table.alias.eq_ignore_ascii_case(alias)
+                }
+                _ => false,
+            };
+            if !fits {
+                continue;
+            }
+            for (at, candidate) in table.columns.iter().enumerate() {
+                if candidate.name.eq_ignore_ascii_case(column)
+                    && !(qualifiers.is_empty() && candidate.merged)
+                {
+                    if found.is_some() {
+                        return Err(SqlError::new(
+                            1052,
+                            format!("Column '{}' in field list is ambiguous", path.join(".")),
+                        ));
+                    }
+                    found = Some((table.offset + at, table, candidate));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
