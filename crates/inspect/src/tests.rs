@@ -397,6 +397,12 @@ fn the_memory_engine_is_told_of() {
     assert!(engine["figures"].is_null() && engine["tables"][0]["memory"].is_null());
     assert_eq!(engine["damage"][0], NASTY);
 
+    let report = Report { memory: Some(&MemoryInspection::default()), ..report };
+    assert!(!report.written(Format::Text).contains("kept"));
+    let in_log = MemoryInspection { segments: open.segments[4..].to_vec(), ..open.clone() };
+    let report = Report { memory: Some(&in_log), ..report };
+    assert!(report.written(Format::Text).contains("kept segments: none"));
+
     // Without the engine, nothing of it is there.
     let report = Report { memory: None, ..report };
     for format in Format::ALL {

@@ -229,6 +229,9 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
 
 /// The kept segments together.
 fn kept_line(of: &MemoryInspection) -> String {
+    if of.kept().next().is_none() {
+        return "kept segments: none".to_owned();
+    }
     let all: u64 = of.kept().filter_map(|segment| segment.bytes).sum();
     let live = of.kept().map(|segment| segment.live_bytes).sum::<Option<u64>>();
     let live = live.map_or_else(String::new, |live| {
