@@ -197,6 +197,16 @@ pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
     if let Some(ends) = ends(plan, source, table) {
         return Some(Direct::Ends(ends));
     }
+    totals(plan, table, column).map(Direct::Totals)
+}
+
+/// The columns that a query's aggregates count or sum, where they do no more than that; `None` for
+/// one that counts rows.
+fn totals(
+    plan: &SelectPlan,
+    table: &TableDef,
+    column: impl Fn(&Expr) -> Option<usize>,
+) -> Option<Vec<Option<usize>>> {
     plan.aggregates
         .iter()
         .map(|aggregate| {
@@ -221,7 +231,6 @@ pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
             }
         })
         .collect::<Option<Vec<_>>>()
-        .map(Direct::Totals)
 }
 
 /// How these columns are put in order, and come once, if they have to.
