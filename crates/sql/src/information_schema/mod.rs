@@ -3,6 +3,7 @@
 mod labels;
 mod schema;
 mod server;
+mod shown;
 mod status;
 mod tables;
 mod tiered;
@@ -19,17 +20,13 @@ use crate::parser::{name_of, path_of, word};
 use crate::privilege::{grants, quote};
 use crate::variables::Variables;
 use server::{charset_rows, collation_rows, engine_rows, process_rows};
+use shown::shown;
 use status::{memory_status, tiered_status};
 use tables::{columns_of, create_table, indexes_of, table_status};
 
 pub use labels::Labels;
 pub(crate) use schema::virtual_rows;
-
-/// The result of a SHOW statement.
-pub(crate) struct Shown {
-    pub(crate) columns: Vec<(String, ColumnType)>,
-    pub(crate) rows: Vec<Vec<Value>>,
-}
+pub(crate) use shown::Shown;
 
 pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn> {
     columns
@@ -45,14 +42,6 @@ pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn
             flags: ColumnFlags::default(),
         })
         .collect()
-}
-
-fn shown(columns: &[&str], rows: Vec<Vec<Value>>) -> Shown {
-    Shown { columns: columns.iter().map(|name| ((*name).to_owned(), TEXT)).collect(), rows }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n")
 }
 
 /// Keeps the rows whose first column matches the pattern of a LIKE at the end of a statement.

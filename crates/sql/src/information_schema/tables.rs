@@ -2,7 +2,7 @@
 
 use spillway_types::{ColumnType, Value};
 
-use super::{Shown, escape, shown};
+use super::shown::{Shown, escape, shown};
 use crate::api::{int, text};
 use crate::catalog::{
     Catalog, ColumnDef, DefaultValue, IndexPart, StorageEngine, TableDef, virtual_table,

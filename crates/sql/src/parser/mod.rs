@@ -29,7 +29,7 @@ pub(crate) use interval::unit_named;
 pub(crate) use memory::TextMemory;
 pub(crate) use shape::{RowSource, Shape};
 pub(crate) use table_names::{
-    last_name, name_of, part_name, parts_of, path, path_of, split_commas, tables_of,
+    last_name, name_of, part_name, parts_of, path, path_of, split_commas, tables_of, word,
 };
 pub(crate) use text::{TextMode, split};
 
@@ -42,14 +42,6 @@ pub(crate) enum Statement {
     Sql(Box<ast::Statement>),
     /// For the session, by its first word, with its tokens.
     Own(String, Vec<Token>),
-}
-
-/// The word a token is, in lower case; empty for others.
-pub(crate) fn word(token: Option<&Token>) -> String {
-    match token {
-        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-        _ => String::new(),
-    }
 }
 
 /// The tokens without white space.
