@@ -14,5 +14,4 @@ mod workload;
 mod tests;
 
 pub use command::KvArgs;
-pub use report::KvRow;
-pub use workload::{KvPlan, Workload, compare};
+pub use workload::{KvPlan, KvRow, Workload, compare};

@@ -10,7 +10,6 @@ use spillway_base::checksum::crc32c_append;
 use spillway_base::clock;
 use spillway_base::rng::Rng;
 
-use super::KvRow;
 use crate::machine::Cpu;
 use crate::measure::{
     KEY_BYTES, Permutation, Values, fresh_folder, histogram, key, progress, remove_folder,
@@ -93,6 +92,31 @@ pub struct KvPlan {
 }
 
 const SEEK_PAIRS: usize = 10;
+
+/// One workload on one store, once.
+#[derive(Clone, PartialEq, Debug)]
+pub struct KvRow {
+    /// The store's name.
+    pub store: String,
+    /// The workload.
+    pub workload: Workload,
+    /// Bytes of each value.
+    pub value_bytes: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Throughput.
+    pub operations_per_s: f64,
+    /// Median latency of one operation.
+    pub latency_p50_us: f64,
+    /// 99th percentile of the latency of one operation.
+    pub latency_p99_us: f64,
+    /// Processor time of the whole process, for each operation.
+    pub cpu_us: f64,
+    /// Puts beside the reads of `readwhilewriting`; zero for the others.
+    pub written_per_s: f64,
+    /// The checksum of everything read; equal for equal seeds.
+    pub checksum: u64,
+}
 
 /// Runs the plan over every kind of store, interleaved, in folders under `dir`.
 ///

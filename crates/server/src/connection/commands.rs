@@ -99,20 +99,7 @@ impl<T: Transport> Connection<T> {
                 }
             }
             // COM_STMT_RESET
-            0x1A => {
-                let id = Take(rest).u32();
-                let reset =
-                    match id.and_then(|id| self.statements.get_mut(&id)) {
-                        Some(statement) => {
-                            statement.bound.reset();
-                            Ok(())
-                        }
-                        None => Err(id.map_or_else(malformed, |id| {
-                            unknown_statement(id, "mysqld_stmt_reset")
-                        })),
-                    };
-                self.answer(&reset)?;
-            }
+            0x1A => self.reset_statement(Take(rest).u32())?,
             0x1B => self.set_option(rest)?,
             // COM_STMT_FETCH: cursors are never opened, rows follow their execution.
             0x1C => {
@@ -130,6 +117,17 @@ impl<T: Transport> Connection<T> {
             _ => self.error(&unknown_command())?,
         }
         Ok(AfterCommand::Command)
+    }
+
+    fn reset_statement(&mut self, id: Option<u32>) -> io::Result<()> {
+        let reset = match id.and_then(|id| self.statements.get_mut(&id)) {
+            Some(statement) => {
+                statement.bound.reset();
+                Ok(())
+            }
+            None => Err(id.map_or_else(malformed, |id| unknown_statement(id, "mysqld_stmt_reset"))),
+        };
+        self.answer(&reset)
     }
 
     fn query(&mut self, sql: &[u8]) -> io::Result<()> {

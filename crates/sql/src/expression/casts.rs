@@ -12,10 +12,6 @@ impl Context<'_> {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        let cut = |kind: &str| {
-            let shown: String = value.to_text().chars().take(128).collect();
-            self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
-        };
         Ok(match ty {
             ColumnType::Int { unsigned, .. } => {
                 if let Value::Text(_) | Value::Bytes(_) = value {
@@ -26,35 +22,14 @@ impl Context<'_> {
             ColumnType::Char(_)
             | ColumnType::VarChar(_)
             | ColumnType::Text(_)
-            | ColumnType::Json => {
-                if let Value::Bytes(bytes) = value
-                    && std::str::from_utf8(bytes).is_err()
-                {
-                    let shown = bytes.iter().take(6).map(|byte| format!("{byte:02X}"));
-                    let shown: String = shown.collect();
-                    let text = format!("Invalid utf8mb4 character string: '{shown}'");
-                    self.raise(SqlError::new(1300, text))?;
-                    return Ok(Value::Null);
-                }
-                let text = value.to_text();
-                match ty {
-                    ColumnType::Char(max) | ColumnType::VarChar(max) => {
-                        let short: String = text.chars().take(*max as usize).collect();
-                        if short.len() < text.len() {
-                            cut(&format!("CHAR({max})"))?;
-                        }
-                        Value::Text(short)
-                    }
-                    _ => Value::Text(text),
-                }
-            }
+            | ColumnType::Json => self.cast_text(value, ty)?,
             ColumnType::Binary(max) | ColumnType::VarBinary(max) => {
                 let mut bytes = match value {
                     Value::Bytes(bytes) => bytes.clone(),
                     other => other.to_text().into_bytes(),
                 };
                 if bytes.len() > *max as usize {
-                    cut(&format!("BINARY({max})"))?;
+                    self.cut(value, &format!("BINARY({max})"))?;
                     bytes.truncate(*max as usize);
                 }
                 if matches!(ty, ColumnType::Binary(_)) {
@@ -62,30 +37,11 @@ impl Context<'_> {
                 }
                 Value::Bytes(bytes)
             }
-            ColumnType::Date | ColumnType::DateTime(_) => {
-                let at = match value {
-                    Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
-                    other => to_datetime(&other.as_ref()),
-                };
-                let made = match ty {
-                    ColumnType::DateTime(digits) => {
-                        at.and_then(|at| at.round(*digits)).map(Value::DateTime)
-                    }
-                    _ => at.map(|at| Value::Date(at.date)),
-                };
-                if made.is_none() {
-                    let shown = value.to_text();
-                    self.raise(SqlError::new(
-                        1292,
-                        format!("Incorrect datetime value: '{shown}'"),
-                    ))?;
-                }
-                made.unwrap_or_default()
-            }
+            ColumnType::Date | ColumnType::DateTime(_) => self.cast_datetime(value, ty)?,
             ColumnType::Time(digits) => {
                 let whole = to_time(&value.as_ref());
                 if whole.is_none_or(|time| !time.in_range()) {
-                    cut("time")?;
+                    self.cut(value, "time")?;
                 }
                 let time = whole.or_else(|| convert::time_prefix(&value.to_text()));
                 time.map_or(Value::Null, |time| Value::Time(time.round(*digits).held()))
@@ -100,6 +56,53 @@ impl Context<'_> {
             }
             other => self.fitted(other, value),
         })
+    }
+
+    /// Notes that a value was cut.
+    fn cut(&self, value: &Value, kind: &str) -> Result<()> {
+        let shown: String = value.to_text().chars().take(128).collect();
+        self.raise(SqlError::new(1292, format!("Truncated incorrect {kind} value: '{shown}'")))
+    }
+
+    fn cast_text(&self, value: &Value, ty: &ColumnType) -> Result<Value> {
+        if let Value::Bytes(bytes) = value
+            && std::str::from_utf8(bytes).is_err()
+        {
+            let shown = bytes.iter().take(6).map(|byte| format!("{byte:02X}"));
+            let shown: String = shown.collect();
+            let text = format!("Invalid utf8mb4 character string: '{shown}'");
+            self.raise(SqlError::new(1300, text))?;
+            return Ok(Value::Null);
+        }
+        let text = value.to_text();
+        Ok(match ty {
+            ColumnType::Char(max) | ColumnType::VarChar(max) => {
+                let short: String = text.chars().take(*max as usize).collect();
+                if short.len() < text.len() {
+                    self.cut(value, &format!("CHAR({max})"))?;
+                }
+                Value::Text(short)
+            }
+            _ => Value::Text(text),
+        })
+    }
+
+    fn cast_datetime(&self, value: &Value, ty: &ColumnType) -> Result<Value> {
+        let at = match value {
+            Value::Time(time) => DateTime::from_micros_of(self.now().date, time.micros),
+            other => to_datetime(&other.as_ref()),
+        };
+        let made = match ty {
+            ColumnType::DateTime(digits) => {
+                at.and_then(|at| at.round(*digits)).map(Value::DateTime)
+            }
+            _ => at.map(|at| Value::Date(at.date)),
+        };
+        if made.is_none() {
+            let shown = value.to_text();
+            self.raise(SqlError::new(1292, format!("Incorrect datetime value: '{shown}'")))?;
+        }
+        Ok(made.unwrap_or_default())
     }
 
     /// The value as a column of this type takes it, or the nearest to it with a warning.

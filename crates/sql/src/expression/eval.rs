@@ -112,20 +112,7 @@ impl Context<'_> {
                 Ok(Value::from(regex.is_match(&text.to_text())))
             }
             Expr::Case { operand, branches, otherwise, collation } => {
-                let operand = operand.as_ref().map(|e| self.value(e, row)).transpose()?;
-                for (when, then) in branches {
-                    let when = self.value(when, row)?;
-                    let hit = match &operand {
-                        Some(operand) => {
-                            self.compare(operand, &when, *collation)? == Some(Ordering::Equal)
-                        }
-                        None => self.truth(&when)? == Some(true),
-                    };
-                    if hit {
-                        return self.eval(then, row);
-                    }
-                }
-                otherwise.as_ref().map_or(Ok(Value::Null), |e| self.eval(e, row))
+                self.case(operand.as_deref(), branches, otherwise.as_deref(), *collation, row)
             }
             Expr::Fitted(e, fit) => {
                 let value = self.value(e, row)?;
@@ -150,6 +137,28 @@ impl Context<'_> {
                 plan.answer(self, &question, row)
             }
         }
+    }
+
+    fn case(
+        &self,
+        operand: Option<&Expr>,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+        collation: Collation,
+        row: &[Value],
+    ) -> Result<Value> {
+        let operand = operand.map(|e| self.value(e, row)).transpose()?;
+        for (when, then) in branches {
+            let when = self.value(when, row)?;
+            let hit = match &operand {
+                Some(operand) => self.compare(operand, &when, collation)? == Some(Ordering::Equal),
+                None => self.truth(&when)? == Some(true),
+            };
+            if hit {
+                return self.eval(then, row);
+            }
+        }
+        otherwise.map_or(Ok(Value::Null), |e| self.eval(e, row))
     }
 
     fn in_list(&self, e: &Expr, list: &Arc<List>, row: &[Value]) -> Result<Value> {

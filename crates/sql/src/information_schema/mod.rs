@@ -3,6 +3,7 @@
 mod labels;
 mod schema;
 mod server;
+mod shown;
 mod status;
 mod tables;
 mod tiered;
@@ -19,17 +20,13 @@ use crate::parser::{name_of, path_of, word};
 use crate::privilege::{grants, quote};
 use crate::variables::Variables;
 use server::{charset_rows, collation_rows, engine_rows, process_rows};
+use shown::shown;
 use status::{memory_status, tiered_status};
 use tables::{columns_of, create_table, indexes_of, table_status};
 
 pub use labels::Labels;
 pub(crate) use schema::virtual_rows;
-
-/// The result of a SHOW statement.
-pub(crate) struct Shown {
-    pub(crate) columns: Vec<(String, ColumnType)>,
-    pub(crate) rows: Vec<Vec<Value>>,
-}
+pub(crate) use shown::Shown;
 
 pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn> {
     columns
@@ -45,14 +42,6 @@ pub(crate) fn result_columns(columns: &[(&str, ColumnType)]) -> Vec<ResultColumn
             flags: ColumnFlags::default(),
         })
         .collect()
-}
-
-fn shown(columns: &[&str], rows: Vec<Vec<Value>>) -> Shown {
-    Shown { columns: columns.iter().map(|name| ((*name).to_owned(), TEXT)).collect(), rows }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('\'', "''").replace('\n', "\\n")
 }
 
 /// Keeps the rows whose first column matches the pattern of a LIKE at the end of a statement.
@@ -220,6 +209,107 @@ fn create_user_row(
     Ok(shown(&[&title], vec![vec![text(made)]]))
 }
 
+/// The columns of a table that a DESCRIBE shows: those whose names it asks for, of which the tokens
+/// after the table's name are.
+fn described(mut out: Shown, asked: Option<&Token>) -> Result<Shown> {
+    match asked {
+        Some(Token::Word(name)) => {
+            out.rows.retain(|row| row[0].to_text().eq_ignore_ascii_case(&name.value));
+        }
+        Some(Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)) => {
+            let like = |text: &str| Collation::GeneralCi.like(text, pattern, Some('\\'));
+            out.rows.retain(|row| like(&row[0].to_text()));
+        }
+        Some(token) => return Err(SqlError::syntax(format!("near '{token}'"))),
+        None => {}
+    }
+    Ok(out)
+}
+
+fn tables_in(catalog: &Catalog, db: &str, full: bool) -> Result<Shown> {
+    if !catalog.has_database(db) {
+        return Err(SqlError::unknown_database(db));
+    }
+    let name = format!("Tables_in_{db}");
+    let rows = catalog.tables_of(db).map(|table| {
+        let mut row = vec![text(table.name.clone())];
+        if full {
+            row.push(text("BASE TABLE"));
+        }
+        row
+    });
+    let columns: Vec<&str> = if full { vec![&name, "Table_type"] } else { vec![&name] };
+    Ok(shown(&columns, rows.collect()))
+}
+
+fn create_database_row(catalog: &Catalog, name: &str) -> Result<Shown> {
+    if !catalog.has_database(name) {
+        return Err(SqlError::unknown_database(name));
+    }
+    let made = format!(
+        "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",
+        quote(name)
+    );
+    Ok(shown(&["Database", "Create Database"], vec![vec![text(name), text(made)]]))
+}
+
+/// The columns of a SHOW of something that there is nothing of here; `None` of any other.
+fn always_empty(what: &str) -> Option<&'static [&'static str]> {
+    Some(match what {
+        "plugins" => &["Name", "Status", "Type", "Library", "License"],
+        "triggers" => &[
+            "Trigger",
+            "Event",
+            "Table",
+            "Statement",
+            "Timing",
+            "Created",
+            "sql_mode",
+            "Definer",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        "procedure" | "function" | "package" => &[
+            "Db",
+            "Name",
+            "Type",
+            "Definer",
+            "Modified",
+            "Created",
+            "Security_type",
+            "Comment",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        "events" => &[
+            "Db",
+            "Name",
+            "Definer",
+            "Time zone",
+            "Type",
+            "Execute at",
+            "Interval value",
+            "Interval field",
+            "Starts",
+            "Ends",
+            "Status",
+            "Originator",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        "open" => &["Database", "Table", "In_use", "Name_locked"],
+        "privileges" => &["Privilege", "Context", "Comment"],
+        "master" | "binary" | "replica" | "slave" => {
+            &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"]
+        }
+        "profiles" => &["Query_ID", "Duration", "Query"],
+        _ => return None,
+    })
+}
+
 /// Runs a SHOW, DESCRIBE or EXPLAIN of a table.
 pub(crate) fn show(
     server: &dyn Server,
@@ -251,20 +341,10 @@ pub(crate) fn show(
     };
     if at(0) != "show" {
         let path = path_at(&plain[1..]);
-        let mut out = columns_of(catalog, &table_at(&path)?, false)?;
-        // A column's name, or a pattern of names.
-        match plain.get(2 * path.len()) {
-            Some(Token::Word(name)) => {
-                out.rows.retain(|row| row[0].to_text().eq_ignore_ascii_case(&name.value));
-            }
-            Some(Token::SingleQuotedString(pattern) | Token::DoubleQuotedString(pattern)) => {
-                let like = |text: &str| Collation::GeneralCi.like(text, pattern, Some('\\'));
-                out.rows.retain(|row| like(&row[0].to_text()));
-            }
-            Some(token) => return Err(SqlError::syntax(format!("near '{token}'"))),
-            None => {}
-        }
-        return Ok(out);
+        return described(
+            columns_of(catalog, &table_at(&path)?, false)?,
+            plain.get(2 * path.len()),
+        );
     }
     let in_database = |place: usize| -> Result<String> {
         let rest: &[String] = words.get(place..).unwrap_or_default();
@@ -288,19 +368,7 @@ pub(crate) fn show(
         "tables" => {
             let db = in_database(2)?;
             check_seen(user, &db, None)?;
-            if !catalog.has_database(&db) {
-                return Err(SqlError::unknown_database(&db));
-            }
-            let name = format!("Tables_in_{db}");
-            let rows = catalog.tables_of(&db).map(|table| {
-                let mut row = vec![text(table.name.clone())];
-                if full {
-                    row.push(text("BASE TABLE"));
-                }
-                row
-            });
-            let columns: Vec<&str> = if full { vec![&name, "Table_type"] } else { vec![&name] };
-            shown(&columns, rows.collect())
+            tables_in(catalog, &db, full)?
         }
         "columns" | "fields" => {
             let path = named_table(&plain, &words)?;
@@ -329,14 +397,7 @@ pub(crate) fn show(
         "create" if at(2) == "database" || at(2) == "schema" => {
             let name = path_at(&plain[3..]).pop().unwrap_or_default();
             check_seen(user, &name, None)?;
-            if !catalog.has_database(&name) {
-                return Err(SqlError::unknown_database(&name));
-            }
-            let made = format!(
-                "CREATE DATABASE {} /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci */",
-                quote(&name)
-            );
-            shown(&["Database", "Create Database"], vec![vec![text(name), text(made)]])
+            create_database_row(catalog, &name)?
         }
         "create" if at(2) == "user" => create_user_row(catalog, variables, user, &plain[3..])?,
         "create" => {
@@ -388,66 +449,10 @@ pub(crate) fn show(
             let title = format!("Grants for {}@{}", user.name, user.host);
             shown(&[&title], user.grant_lines().into_iter().map(|line| vec![text(line)]).collect())
         }
-        "plugins" => shown(&["Name", "Status", "Type", "Library", "License"], Vec::new()),
-        "triggers" => shown(
-            &[
-                "Trigger",
-                "Event",
-                "Table",
-                "Statement",
-                "Timing",
-                "Created",
-                "sql_mode",
-                "Definer",
-                "character_set_client",
-                "collation_connection",
-                "Database Collation",
-            ],
-            Vec::new(),
-        ),
-        "procedure" | "function" | "package" => shown(
-            &[
-                "Db",
-                "Name",
-                "Type",
-                "Definer",
-                "Modified",
-                "Created",
-                "Security_type",
-                "Comment",
-                "character_set_client",
-                "collation_connection",
-                "Database Collation",
-            ],
-            Vec::new(),
-        ),
-        "events" => shown(
-            &[
-                "Db",
-                "Name",
-                "Definer",
-                "Time zone",
-                "Type",
-                "Execute at",
-                "Interval value",
-                "Interval field",
-                "Starts",
-                "Ends",
-                "Status",
-                "Originator",
-                "character_set_client",
-                "collation_connection",
-                "Database Collation",
-            ],
-            Vec::new(),
-        ),
-        "open" => shown(&["Database", "Table", "In_use", "Name_locked"], Vec::new()),
-        "privileges" => shown(&["Privilege", "Context", "Comment"], Vec::new()),
-        "master" | "binary" | "replica" | "slave" => {
-            shown(&["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"], Vec::new())
-        }
-        "profiles" => shown(&["Query_ID", "Duration", "Query"], Vec::new()),
-        other => return Err(SqlError::unsupported(format!("SHOW {}", other.to_uppercase()))),
+        other => match always_empty(other) {
+            Some(columns) => shown(columns, Vec::new()),
+            None => return Err(SqlError::unsupported(format!("SHOW {}", other.to_uppercase()))),
+        },
     };
     let pattern = keep_like(&plain, &words, &mut out.rows)?;
     // Lists of names show their pattern in the column name.

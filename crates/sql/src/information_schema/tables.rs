@@ -2,7 +2,7 @@
 
 use spillway_types::{ColumnType, Value};
 
-use super::{Shown, escape, shown};
+use super::shown::{Shown, escape, shown};
 use crate::api::{int, text};
 use crate::catalog::{
     Catalog, ColumnDef, DefaultValue, IndexPart, StorageEngine, TableDef, virtual_table,
@@ -70,54 +70,54 @@ fn parts_text(table: &TableDef, parts: &[IndexPart]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
+/// A column, as CREATE TABLE has it.
+fn column_line(table: &TableDef, column: &ColumnDef) -> String {
+    let mut line = format!("  {} {}", quote(&column.name), column.ty);
+    if column.ty.is_text() && column.ty != ColumnType::Json && column.collation != table.collation {
+        line += &format!(
+            " CHARACTER SET {} COLLATE {}",
+            column.collation.charset(),
+            column.collation.name()
+        );
+    }
+    if !column.nullable {
+        line += " NOT NULL";
+    } else if matches!(column.ty, ColumnType::Timestamp(_)) {
+        line += " NULL";
+    }
+    match &column.default {
+        DefaultValue::Null
+            if !matches!(
+                column.ty,
+                ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json
+            ) =>
+        {
+            line += " DEFAULT NULL";
+        }
+        DefaultValue::Null | DefaultValue::None => {}
+        DefaultValue::Const(value, true) => line += &format!(" DEFAULT 0x{value}"),
+        DefaultValue::Const(value, false) => line += &format!(" DEFAULT '{}'", escape(value)),
+        DefaultValue::CurrentTimestamp => {
+            line += &format!(" DEFAULT {}", current_timestamp(&column.ty))
+        }
+        DefaultValue::Expr(expr) => line += &format!(" DEFAULT ({expr})"),
+    }
+    if column.on_update_now {
+        line += &format!(" ON UPDATE {}", current_timestamp(&column.ty));
+    }
+    if column.auto_increment {
+        line += " AUTO_INCREMENT";
+    }
+    if !column.comment.is_empty() {
+        line += &format!(" COMMENT '{}'", escape(&column.comment));
+    }
+    line
+}
+
 /// The statement that creates a table.
 pub(super) fn create_table(server: &dyn Server, table: &TableDef) -> String {
-    let mut lines = Vec::new();
-    for column in &table.columns {
-        let mut line = format!("  {} {}", quote(&column.name), column.ty);
-        if column.ty.is_text()
-            && column.ty != ColumnType::Json
-            && column.collation != table.collation
-        {
-            line += &format!(
-                " CHARACTER SET {} COLLATE {}",
-                column.collation.charset(),
-                column.collation.name()
-            );
-        }
-        if !column.nullable {
-            line += " NOT NULL";
-        } else if matches!(column.ty, ColumnType::Timestamp(_)) {
-            line += " NULL";
-        }
-        match &column.default {
-            DefaultValue::Null
-                if !matches!(
-                    column.ty,
-                    ColumnType::Text(_) | ColumnType::Blob(_) | ColumnType::Json
-                ) =>
-            {
-                line += " DEFAULT NULL";
-            }
-            DefaultValue::Null | DefaultValue::None => {}
-            DefaultValue::Const(value, true) => line += &format!(" DEFAULT 0x{value}"),
-            DefaultValue::Const(value, false) => line += &format!(" DEFAULT '{}'", escape(value)),
-            DefaultValue::CurrentTimestamp => {
-                line += &format!(" DEFAULT {}", current_timestamp(&column.ty))
-            }
-            DefaultValue::Expr(expr) => line += &format!(" DEFAULT ({expr})"),
-        }
-        if column.on_update_now {
-            line += &format!(" ON UPDATE {}", current_timestamp(&column.ty));
-        }
-        if column.auto_increment {
-            line += " AUTO_INCREMENT";
-        }
-        if !column.comment.is_empty() {
-            line += &format!(" COMMENT '{}'", escape(&column.comment));
-        }
-        lines.push(line);
-    }
+    let mut lines: Vec<String> =
+        table.columns.iter().map(|column| column_line(table, column)).collect();
     if !table.primary.is_empty() {
         lines.push(format!("  PRIMARY KEY ({})", parts_text(table, &table.primary)));
     }

@@ -4,7 +4,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::word;
+use super::table_names::word;
 use crate::errors::SqlError;
 
 /// Words that follow each other, what they belong to, and the name of the construct. `*` stands for

@@ -29,7 +29,7 @@ pub(crate) use interval::unit_named;
 pub(crate) use memory::TextMemory;
 pub(crate) use shape::{RowSource, Shape};
 pub(crate) use table_names::{
-    last_name, name_of, part_name, parts_of, path, path_of, split_commas, tables_of,
+    last_name, name_of, part_name, parts_of, path, path_of, split_commas, tables_of, word,
 };
 pub(crate) use text::{TextMode, split};
 
@@ -42,14 +42,6 @@ pub(crate) enum Statement {
     Sql(Box<ast::Statement>),
     /// For the session, by its first word, with its tokens.
     Own(String, Vec<Token>),
-}
-
-/// The word a token is, in lower case; empty for others.
-pub(crate) fn word(token: Option<&Token>) -> String {
-    match token {
-        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
-        _ => String::new(),
-    }
 }
 
 /// The tokens without white space.
@@ -182,19 +174,11 @@ pub(crate) fn parse(tokens: Vec<Token>, memory: &mut TextMemory) -> Result<Parse
     Ok(Parsed { statement, params, depth })
 }
 
-fn parse_statement(tokens: Vec<Token>) -> Result<(Statement, usize)> {
-    let (mut tokens, params) = number_params(tokens);
-    let words: Vec<String> = {
-        let solid = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
-        let mut words: Vec<String> = solid.take(16).map(|token| word(Some(token))).collect();
-        words.resize(16, String::new());
-        words
-    };
+/// Whether a statement is one that this crate parses itself. EXPLAIN of a query becomes what the
+/// other parser reads.
+fn is_own(tokens: &mut Vec<Token>, words: &[String]) -> Result<bool> {
     let (first, second) = (words[0].as_str(), words[1].as_str());
-    if let Some(name) = unsupported(&words) {
-        return Err(SqlError::unsupported(name));
-    }
-    let own = match first {
+    Ok(match first {
         "set" | "begin" | "start" | "commit" | "rollback" | "savepoint" | "release" | "use"
         | "show" | "prepare" | "execute" | "deallocate" | "lock" | "unlock" | "flush" | "kill"
         | "do" | "grant" | "revoke" | "analyze" | "optimize" | "check" | "repair" | "rename"
@@ -217,7 +201,7 @@ fn parse_statement(tokens: Vec<Token>) -> Result<(Statement, usize)> {
                         second.to_ascii_uppercase()
                     )));
                 }
-                _ if explains.contains(&second) || second.is_empty() && is_open(&tokens, 1) => {
+                _ if explains.contains(&second) || second.is_empty() && is_open(tokens, 1) => {
                     tokens[0] = Token::make_keyword("EXPLAIN");
                     false
                 }
@@ -225,14 +209,27 @@ fn parse_statement(tokens: Vec<Token>) -> Result<(Statement, usize)> {
             }
         }
         "create" => second == "user" || (second == "or" && words[3] == "user"),
-        "drop" => match second {
-            "prepare" => {
-                return Ok((Statement::Own("deallocate".to_owned(), tokens), params));
-            }
-            second => second == "user",
-        },
+        "drop" => second == "user",
         _ => false,
+    })
+}
+
+fn parse_statement(tokens: Vec<Token>) -> Result<(Statement, usize)> {
+    let (mut tokens, params) = number_params(tokens);
+    let words: Vec<String> = {
+        let solid = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_)));
+        let mut words: Vec<String> = solid.take(16).map(|token| word(Some(token))).collect();
+        words.resize(16, String::new());
+        words
     };
+    let (first, second) = (words[0].as_str(), words[1].as_str());
+    if let Some(name) = unsupported(&words) {
+        return Err(SqlError::unsupported(name));
+    }
+    if (first, second) == ("drop", "prepare") {
+        return Ok((Statement::Own("deallocate".to_owned(), tokens), params));
+    }
+    let own = is_own(&mut tokens, &words)?;
     if own {
         return Ok((Statement::Own(first.to_owned(), tokens), params));
     }

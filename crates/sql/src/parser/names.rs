@@ -3,7 +3,7 @@
 use sqlparser::ast::{self, SelectItem, SetExpr};
 use sqlparser::tokenizer::Token;
 
-use super::word;
+use super::table_names::word;
 
 /// Words between SELECT and its first column.
 const MODIFIERS: &[&str] = &[

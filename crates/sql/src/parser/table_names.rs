@@ -7,6 +7,14 @@ use sqlparser::tokenizer::Token;
 
 use crate::errors::{Result, SqlError};
 
+/// The word a token is, in lower case; empty for others.
+pub(crate) fn word(token: Option<&Token>) -> String {
+    match token {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    }
+}
+
 /// Database and table of a name's parts.
 pub(crate) fn path_of(parts: &[String], database: Option<&str>) -> Result<(String, String)> {
     match parts {

@@ -5,21 +5,9 @@ use spillway_types::key;
 
 use super::access::{Access, Interval};
 use super::aggregate::AggregateKind;
-use super::query_plan::{SelectPlan, Source};
+use super::query_plan::{MinMaxAccess, MinMaxAccesses, SelectPlan, Source};
 use crate::catalog::TableDef;
 use crate::expression::Expr;
-
-/// Where the least and greatest values of columns are found, for each of a query's aggregates.
-#[derive(Debug)]
-pub(crate) struct MinMaxAccesses(pub(crate) Vec<MinMaxAccess>);
-
-/// The first row of an access that meets the conditions and is not NULL in the column has the
-/// value.
-#[derive(Debug)]
-pub(crate) struct MinMaxAccess {
-    pub(crate) access: Access,
-    pub(crate) column: usize,
-}
 
 /// The ends that a query asks for, where it asks for nothing else of one table and its indexes have
 /// them.

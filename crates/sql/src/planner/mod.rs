@@ -25,10 +25,11 @@ pub(crate) use columns_read::{columns_of, columns_read, note_columns};
 pub(crate) use from::table_scope;
 pub(crate) use join_order::{by_order, plan_table};
 pub(crate) use literals::literal;
-pub(crate) use min_max::{MinMaxAccess, MinMaxAccesses};
 pub(crate) use plan::{bind_count, plan_query};
-pub(crate) use pushdown::{Direct, Gathering, OrderColumn, Test};
-pub(crate) use query_plan::{QueryBody, QueryPlan, Row, SelectPlan, SetOp, Source, SourceKind};
+pub(crate) use query_plan::{
+    Direct, Gathering, MinMaxAccess, MinMaxAccesses, OrderColumn, QueryBody, QueryPlan, Row,
+    SelectPlan, SetOp, Source, SourceKind, Test,
+};
 pub(crate) use scope::{
     DAYS, FULL_GROUP_BY, INDEX_ONLY, LITERALS, MOMENTS, Names, PARAMETERS, ScopeColumn, ScopeTable,
 };

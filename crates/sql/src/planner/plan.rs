@@ -17,7 +17,7 @@ use super::full_group::Grouped;
 use super::join_order::{arrange, find_needed, use_index_order};
 use super::project::{expression_column, group_by, order_by, project};
 use super::pushdown;
-use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SetOp};
+use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SetOp, Source};
 use super::scope::{FULL_GROUP_BY, INDEX_ONLY, Names};
 use crate::api::{ColumnFlags, ResultColumn};
 use crate::errors::{Result, SqlError};
@@ -322,6 +322,36 @@ fn order_by_result(
         .collect()
 }
 
+/// Binds FROM and WHERE: the tables, the conditions, how wide a row is, and whether the tables keep
+/// their order.
+fn bind_from(
+    binder: &mut Binder<'_>,
+    select: &ast::Select,
+    lock: Option<(LockMode, LockWait)>,
+) -> Result<(Vec<Source>, Vec<Expr>, usize, bool)> {
+    let locks = lock.is_some() && binder.names.needs.locks_by_itself();
+    let mut from = From {
+        binder: &mut *binder,
+        sources: Vec::new(),
+        conditions: Vec::new(),
+        width: 0,
+        straight: false,
+        shown: Vec::new(),
+        locks,
+    };
+    check_dual(&select.from)?;
+    for tables in &select.from {
+        from.joins(tables)?;
+    }
+    let From { sources, mut conditions, width, straight, shown, .. } = from;
+    binder.scope.star = shown;
+    if let Some(selection) = &select.selection {
+        binder.place = "where clause";
+        binder.condition(selection)?.conjuncts(&mut conditions);
+    }
+    Ok((sources, conditions, width, straight))
+}
+
 #[allow(clippy::too_many_arguments)] // The context of a query, and its clauses.
 fn plan_select(
     names: Names<'_>,
@@ -337,25 +367,7 @@ fn plan_select(
     let mut binder = Binder::new(names);
     binder.parent = parent;
     binder.ctes = ctes.to_vec();
-    let mut from = From {
-        binder: &mut binder,
-        sources: Vec::new(),
-        conditions: Vec::new(),
-        width: 0,
-        straight: false,
-        shown: Vec::new(),
-        locks: lock.is_some() && names.needs.locks_by_itself(),
-    };
-    check_dual(&select.from)?;
-    for tables in &select.from {
-        from.joins(tables)?;
-    }
-    let From { mut sources, mut conditions, width, straight, shown, .. } = from;
-    binder.scope.star = shown;
-    if let Some(selection) = &select.selection {
-        binder.place = "where clause";
-        binder.condition(selection)?.conjuncts(&mut conditions);
-    }
+    let (mut sources, conditions, width, straight) = bind_from(&mut binder, select, lock)?;
     binder.aggregate_base = width;
     binder.aggregates_allowed = true;
     binder.place = "field list";

@@ -7,42 +7,14 @@
 //! page to the client's packet without being decoded into values in between. In other
 //! queries the tests filter rows, and the general executor takes over those that pass.
 
-use std::sync::Arc;
-
-use smallvec::SmallVec;
-use spillway_types::Collation;
 use spillway_types::ColumnType;
 
 use super::access::answered;
 use super::aggregate::AggregateKind;
-use super::min_max::{MinMaxAccesses, ends};
-use super::query_plan::{SelectPlan, Source, SourceKind};
+use super::min_max::ends;
+use super::query_plan::{Direct, Gathering, OrderColumn, SelectPlan, Source, SourceKind, Test};
 use crate::catalog::TableDef;
-use crate::expression::{Expr, List, Op, row_parts};
-
-/// A condition on a stored row.
-#[derive(Debug)]
-pub(crate) enum Test {
-    /// A column compared with a value.
-    Compare {
-        column: usize,
-        op: Op,
-        value: Expr,
-        collation: Collation,
-    },
-    /// A column, or a row of them, in a list.
-    In {
-        columns: SmallVec<[usize; 2]>,
-        list: Arc<List>,
-    },
-    Not(Box<Test>),
-    Null {
-        column: usize,
-        is: bool,
-    },
-    All(Vec<Test>),
-    Any(Vec<Test>),
-}
+use crate::expression::{Expr, Op, row_parts};
 
 /// Makes a test of a condition, where that can be.
 fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
@@ -133,19 +105,6 @@ pub(crate) fn split(source: &mut Source, alone: bool) {
     }
 }
 
-/// How a query of one table gives what it is asked for without making values of rows.
-#[derive(Debug)]
-pub(crate) enum Direct {
-    /// These columns, as they are.
-    Columns(Vec<usize>),
-    /// Columns in an order that no index gives, or each once.
-    Gathered(Gathering),
-    /// Totals of columns; `None` counts rows.
-    Totals(Vec<Option<usize>>),
-    /// The least or the greatest values of columns, which are found at ends of indexes.
-    Ends(MinMaxAccesses),
-}
-
 /// The steps of a query, where it is one for them.
 pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
     let [source] = plan.sources.as_slice() else { return None };
@@ -197,6 +156,16 @@ pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
     if let Some(ends) = ends(plan, source, table) {
         return Some(Direct::Ends(ends));
     }
+    totals(plan, table, column).map(Direct::Totals)
+}
+
+/// The columns that a query's aggregates count or sum, where they do no more than that; `None` for
+/// one that counts rows.
+fn totals(
+    plan: &SelectPlan,
+    table: &TableDef,
+    column: impl Fn(&Expr) -> Option<usize>,
+) -> Option<Vec<Option<usize>>> {
     plan.aggregates
         .iter()
         .map(|aggregate| {
@@ -221,7 +190,6 @@ pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
             }
         })
         .collect::<Option<Vec<_>>>()
-        .map(Direct::Totals)
 }
 
 /// How these columns are put in order, and come once, if they have to.
@@ -258,35 +226,4 @@ pub(crate) fn gathering(
     }
     let once = plan.distinct.then(|| plan.collations.clone());
     Some(Gathering { columns, shown, order, once })
-}
-
-/// The columns to gather from a table's rows, and the order of the result.
-#[derive(Debug)]
-pub(crate) struct Gathering {
-    /// The columns that are shown, and behind them others that the order needs.
-    pub(crate) columns: Vec<usize>,
-    /// How many are shown.
-    pub(crate) shown: usize,
-    /// The order, by places among the columns; none where rows may go as they come.
-    pub(crate) order: Vec<OrderColumn>,
-    /// Whether rows are distinct, and by which collations.
-    pub(crate) once: Option<Vec<Collation>>,
-}
-
-/// A column of an order.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct OrderColumn {
-    pub(crate) place: usize,
-    pub(crate) ascending: bool,
-    pub(crate) collation: Collation,
-}
-
-impl Gathering {
-    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie
-    /// side by side in it.
-    pub(crate) fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
-        let of = |place| self.order.iter().find(|key| key.place == place);
-        self.order.iter().all(|key| key.place < self.shown)
-            && (0..self.shown).all(|at| of(at).is_some_and(|key| key.collation == collations[at]))
-    }
 }

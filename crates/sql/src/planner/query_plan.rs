@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use spillway::{LockMode, LockWait};
 use spillway_types::{Collation, ColumnType, Value};
 
 use super::access::{Access, Hints};
 use super::aggregate::Aggregate;
-use super::pushdown::{Direct, Test};
 use crate::api::ResultColumn;
 use crate::catalog::{Cover, TableDef, Versions};
 use crate::errors::Result;
-use crate::expression::{Expr, is_fixed, refuse_charset};
+use crate::expression::{Expr, List, Op, is_fixed, refuse_charset};
 
 /// A planned query.
 #[derive(Debug)]
@@ -213,6 +213,86 @@ pub(crate) enum SourceKind {
     Table(Arc<TableDef>),
     Derived(Arc<QueryPlan>),
     Virtual(String),
+}
+
+/// A condition on a stored row.
+#[derive(Debug)]
+pub(crate) enum Test {
+    /// A column compared with a value.
+    Compare {
+        column: usize,
+        op: Op,
+        value: Expr,
+        collation: Collation,
+    },
+    /// A column, or a row of them, in a list.
+    In {
+        columns: SmallVec<[usize; 2]>,
+        list: Arc<List>,
+    },
+    Not(Box<Test>),
+    Null {
+        column: usize,
+        is: bool,
+    },
+    All(Vec<Test>),
+    Any(Vec<Test>),
+}
+
+/// How a query of one table gives what it is asked for without making values of rows.
+#[derive(Debug)]
+pub(crate) enum Direct {
+    /// These columns, as they are.
+    Columns(Vec<usize>),
+    /// Columns in an order that no index gives, or each once.
+    Gathered(Gathering),
+    /// Totals of columns; `None` counts rows.
+    Totals(Vec<Option<usize>>),
+    /// The least or the greatest values of columns, which are found at ends of indexes.
+    Ends(MinMaxAccesses),
+}
+
+/// The columns to gather from a table's rows, and the order of the result.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    /// The columns that are shown, and behind them others that the order needs.
+    pub(crate) columns: Vec<usize>,
+    /// How many are shown.
+    pub(crate) shown: usize,
+    /// The order, by places among the columns; none where rows may go as they come.
+    pub(crate) order: Vec<OrderColumn>,
+    /// Whether rows are distinct, and by which collations.
+    pub(crate) once: Option<Vec<Collation>>,
+}
+
+/// A column of an order.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct OrderColumn {
+    pub(crate) place: usize,
+    pub(crate) ascending: bool,
+    pub(crate) collation: Collation,
+}
+
+impl Gathering {
+    /// Whether rows that are equal in what is shown are those that are equal in order, and so lie
+    /// side by side in it.
+    pub(crate) fn sorts_equals_together(&self, collations: &[Collation]) -> bool {
+        let of = |place| self.order.iter().find(|key| key.place == place);
+        self.order.iter().all(|key| key.place < self.shown)
+            && (0..self.shown).all(|at| of(at).is_some_and(|key| key.collation == collations[at]))
+    }
+}
+
+/// Where the least and greatest values of columns are found, for each of a query's aggregates.
+#[derive(Debug)]
+pub(crate) struct MinMaxAccesses(pub(crate) Vec<MinMaxAccess>);
+
+/// The first row of an access that meets the conditions and is not NULL in the column has the
+/// value.
+#[derive(Debug)]
+pub(crate) struct MinMaxAccess {
+    pub(crate) access: Access,
+    pub(crate) column: usize,
 }
 
 /// A row of a result.

@@ -57,14 +57,7 @@ impl Session {
                     self.evaluate(&part, params)?;
                 }
             }
-            "kill" => {
-                let connection = at(1) != "query";
-                let id =
-                    if matches!(at(1), "query" | "connection") { &plain[2..] } else { &plain[1..] };
-                let id = self.evaluate(id, params)?;
-                let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
-                self.kill(u64::try_from(id).unwrap_or(0), connection)?;
-            }
+            "kill" => self.run_kill(&plain, params)?,
             "prepare" => self.prepare_named(&plain)?,
             "execute" => return self.execute_named(&plain, sink),
             "deallocate" => self.deallocate(&plain)?,
@@ -89,23 +82,7 @@ impl Session {
                 ]
                 .contains(&at(1)) =>
             {
-                let named = matches!(at(1), "tables" | "table");
-                for part in split_commas(&plain[2..]).iter().filter(|_| named) {
-                    parts_of(part)?;
-                }
-                if plain.len() > 2 && !named {
-                    return Err(near(&plain, 2));
-                }
-                self.check_everywhere(&["RELOAD"])?;
-                match at(1) {
-                    "user_resources" => self.instance.0.accounts.forget_hours(),
-                    "privileges" => self.instance.0.accounts.forget_failures(),
-                    _ => {}
-                }
-                if named {
-                    // The pool can serve clients with another thread meanwhile.
-                    blocking(|| self.instance.0.db.flush())?;
-                }
+                self.run_flush(at(1), &plain)?;
             }
             "analyze" | "optimize" | "check" | "repair"
                 if words.iter().any(|word| word == "table") =>
@@ -122,6 +99,39 @@ impl Session {
             other => return Err(SqlError::unsupported(other.to_ascii_uppercase())),
         }
         sink.ok(&self.outcome(Changed::default(), more))
+    }
+
+    /// `KILL [CONNECTION | QUERY] id`.
+    fn run_kill(&mut self, plain: &[Token], params: &[Value]) -> Result<()> {
+        let what = word(plain.get(1));
+        let connection = what != "query";
+        let id =
+            if matches!(what.as_str(), "query" | "connection") { &plain[2..] } else { &plain[1..] };
+        let id = self.evaluate(id, params)?;
+        let id = spillway_types::convert::to_i128(&id.as_ref()).unwrap_or(0);
+        self.kill(u64::try_from(id).unwrap_or(0), connection)
+    }
+
+    /// FLUSH of what there is to be flushed, or forgotten.
+    fn run_flush(&self, what: &str, plain: &[Token]) -> Result<()> {
+        let named = matches!(what, "tables" | "table");
+        for part in split_commas(&plain[2..]).iter().filter(|_| named) {
+            parts_of(part)?;
+        }
+        if plain.len() > 2 && !named {
+            return Err(near(plain, 2));
+        }
+        self.check_everywhere(&["RELOAD"])?;
+        match what {
+            "user_resources" => self.instance.0.accounts.forget_hours(),
+            "privileges" => self.instance.0.accounts.forget_failures(),
+            _ => {}
+        }
+        if named {
+            // The pool can serve clients with another thread meanwhile.
+            blocking(|| self.instance.0.db.flush())?;
+        }
+        Ok(())
     }
 
     /// Ends a session, or its statement, if it is the user's own or the user may do so with

@@ -189,6 +189,28 @@ impl Session {
         }
     }
 
+    /// Runs a bound statement once. Returns what it changed, or `None` for a result set.
+    fn run_bound(
+        &self,
+        context: &Context<'_>,
+        statement: &RowStatement,
+        given: &mut StatementInput<'_, '_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<Changed>> {
+        match statement {
+            RowStatement::Query(plan) => self.select(context, plan, sink).map(|()| None),
+            RowStatement::Insert(plan) => {
+                if let Some(rows) = &mut given.rows {
+                    rows.rewind();
+                }
+                let rows = given.rows.as_mut().map(|rows| &mut **rows as &mut dyn RowSource);
+                plan.run(context, rows).map(Some)
+            }
+            RowStatement::Change(plan) => plan.run(context).map(Some),
+            RowStatement::Joined(plan) => plan.run(context).map(Some),
+        }
+    }
+
     /// Runs a query or a change, and undoes a failed one. Returns what it changed, or `None` for a
     /// result set, which the caller ends. `alone` says whether the transaction ends with it, and
     /// `deadline` when a query must have ended.
@@ -220,18 +242,7 @@ impl Session {
                 context.shares =
                     txn.options().isolation == Isolation::RepeatableRead && txn.acts_on_newest();
             }
-            let outcome = match &*ready.compiled.body {
-                RowStatement::Query(plan) => self.select(&context, plan, sink).map(|()| None),
-                RowStatement::Insert(plan) => {
-                    if let Some(rows) = &mut given.rows {
-                        rows.rewind();
-                    }
-                    let rows = given.rows.as_mut().map(|rows| &mut **rows as &mut dyn RowSource);
-                    plan.run(&context, rows).map(Some)
-                }
-                RowStatement::Change(plan) => plan.run(&context).map(Some),
-                RowStatement::Joined(plan) => plan.run(&context).map(Some),
-            };
+            let outcome = self.run_bound(&context, &ready.compiled.body, &mut given, sink);
             let warnings = context.warnings.into_inner();
             match outcome {
                 Err(error) if error.starts_over => {

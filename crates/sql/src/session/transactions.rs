@@ -115,19 +115,7 @@ impl Session {
         };
         match words.as_slice() {
             ["begin"] | ["begin", "work"] => self.start(None, false),
-            ["start", "transaction", ..] => {
-                let (mut read_only, mut snapshot) = (None, false);
-                for part in split_commas(&plain[2..]) {
-                    let part: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
-                    match part.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                        ["read", "only"] => read_only = Some(true),
-                        ["read", "write"] => read_only = Some(false),
-                        ["with", "consistent", "snapshot"] => snapshot = true,
-                        _ => return Err(near(2)),
-                    }
-                }
-                self.start(read_only, snapshot)
-            }
+            ["start", "transaction", ..] => self.start_transaction(&plain[2..], || near(2)),
             ["start", ..] => Err(near(1)),
             ["rollback", rest @ ..] if rest.contains(&"to") => {
                 let rest = rest.strip_prefix(&["work"]).unwrap_or(rest);
@@ -149,39 +137,9 @@ impl Session {
                     ["release"] if !chain => true,
                     _ => return Err(near(1)),
                 };
-                let same = self.running;
-                if *verb == "commit" {
-                    self.commit()?;
-                } else {
-                    self.end_transaction();
-                }
-                if let (true, Some((isolation, read_only))) = (chain, same) {
-                    self.next_isolation = Some(isolation);
-                    self.next_read_only = Some(read_only);
-                }
-                if chain {
-                    self.start(None, false)?;
-                }
-                if release {
-                    self.process.stop.killed.store(true, Ordering::Release);
-                }
-                Ok(())
+                self.end(*verb == "commit", chain, release)
             }
-            ["savepoint", _] => {
-                let name = savepoint_name(plain.get(1));
-                names::check_length(&name)?;
-                if self.txn.is_none() && !self.autocommit {
-                    self.begin();
-                }
-                if let Some(txn) = &self.txn {
-                    let savepoint = txn.savepoint();
-                    if let Some(at) = self.savepoints.iter().position(|(other, _)| *other == name) {
-                        txn.release(self.savepoints.remove(at).1);
-                    }
-                    self.savepoints.push((name, savepoint));
-                }
-                Ok(())
-            }
+            ["savepoint", _] => self.set_savepoint(savepoint_name(plain.get(1))),
             ["release", "savepoint", _] => {
                 let found = self.find_savepoint(&name_of(plain.last()))?;
                 for (_, savepoint) in self.savepoints.drain(found..) {
@@ -191,6 +149,57 @@ impl Session {
             }
             _ => Err(near(1)),
         }
+    }
+
+    /// START TRANSACTION, with its characteristics.
+    fn start_transaction(&mut self, options: &[Token], near: impl Fn() -> SqlError) -> Result<()> {
+        let (mut read_only, mut snapshot) = (None, false);
+        for part in split_commas(options) {
+            let part: Vec<String> = part.iter().map(|token| word(Some(token))).collect();
+            match part.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+                ["read", "only"] => read_only = Some(true),
+                ["read", "write"] => read_only = Some(false),
+                ["with", "consistent", "snapshot"] => snapshot = true,
+                _ => return Err(near()),
+            }
+        }
+        self.start(read_only, snapshot)
+    }
+
+    /// COMMIT or ROLLBACK; with AND CHAIN and RELEASE.
+    fn end(&mut self, commits: bool, chain: bool, release: bool) -> Result<()> {
+        let same = self.running;
+        if commits {
+            self.commit()?;
+        } else {
+            self.end_transaction();
+        }
+        if let (true, Some((isolation, read_only))) = (chain, same) {
+            self.next_isolation = Some(isolation);
+            self.next_read_only = Some(read_only);
+        }
+        if chain {
+            self.start(None, false)?;
+        }
+        if release {
+            self.process.stop.killed.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn set_savepoint(&mut self, name: String) -> Result<()> {
+        names::check_length(&name)?;
+        if self.txn.is_none() && !self.autocommit {
+            self.begin();
+        }
+        if let Some(txn) = &self.txn {
+            let savepoint = txn.savepoint();
+            if let Some(at) = self.savepoints.iter().position(|(other, _)| *other == name) {
+                txn.release(self.savepoints.remove(at).1);
+            }
+            self.savepoints.push((name, savepoint));
+        }
+        Ok(())
     }
 
     fn start(&mut self, read_only: Option<bool>, snapshot: bool) -> Result<()> {

@@ -307,22 +307,101 @@ fn part_of_date(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<O
     Ok(Some(Value::Int(number)))
 }
 
+fn from_unixtime(args: &[Value], offset: i64) -> Value {
+    let micros = to_decimal(&args[0].as_ref())
+        .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
+        .and_then(|micros| i64::try_from(micros).ok())
+        .filter(|micros| (0..=UNIX_MAX).contains(micros));
+    let at = micros.and_then(|micros| DateTime::from_unix_micros(micros + offset));
+    match (at, args.get(1)) {
+        (Some(at), Some(format)) => format_moment(at.date, at.time(), &text(format)),
+        (at, _) => at.map_or(Value::Null, Value::DateTime),
+    }
+}
+
+fn make_time(context: &Context<'_>, args: &[Value]) -> Result<Value> {
+    let (hour, minute) = (whole(&args[0]), whole(&args[1]));
+    let seconds = to_decimal(&args[2].as_ref())
+        .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128());
+    let seconds = seconds.and_then(|micros| i64::try_from(micros).ok());
+    Ok(match seconds {
+        Some(seconds) if (0..60).contains(&minute) && (0..60 * SECOND).contains(&seconds) => {
+            if hour.unsigned_abs() > 838 {
+                wrong(
+                    context,
+                    "time",
+                    &Value::Text(format!("{hour}:{minute:02}:{:02}", seconds / SECOND)),
+                )?;
+                return Ok(Value::Time(Time { micros: hour.signum() * TIME_MAX }));
+            }
+            let micros = (hour.abs() * 3600 + minute * 60) * SECOND + seconds;
+            Value::Time(Time { micros: if hour < 0 { -micros } else { micros } })
+        }
+        _ => Value::Null,
+    })
+}
+
+fn str_to_date(context: &Context<'_>, args: &[Value]) -> Result<Value> {
+    let (shown, format) = (text(&args[0]), text(&args[1]));
+    let Some((date, span, all)) = parse_moment(&shown, &format) else {
+        context.raise(SqlError::new(
+            1411,
+            format!("Incorrect datetime value: '{shown}' for function str_to_date"),
+        ))?;
+        return Ok(Value::Null);
+    };
+    if !all {
+        context
+            .raise(SqlError::new(1292, format!("Truncated incorrect datetime value: '{shown}'")))?;
+    }
+    let has = |letters: &str| {
+        format
+            .as_bytes()
+            .windows(2)
+            .any(|pair| pair[0] == b'%' && letters.as_bytes().contains(&pair[1]))
+    };
+    Ok(match (has("abcDdejMmUuVvWwXxYy"), has("fHhIiklprSsT")) {
+        (false, true) => Value::Time(span),
+        (_, timed) if !date.is_zero() => {
+            if timed {
+                Value::DateTime(DateTime { date, micros: span.micros as u64 })
+            } else {
+                Value::Date(date)
+            }
+        }
+        _ => Value::Null,
+    })
+}
+
+/// PERIOD_ADD and PERIOD_DIFF, of months as YYYYMM.
+fn period(call: Scalar, args: &[Value]) -> Result<Value> {
+    let months = |period: i64| -> Result<i64> {
+        let (year, month) = (period / 100, period % 100);
+        if period <= 0 || !(1..=12).contains(&month) {
+            return Err(SqlError::new(1210, format!("Incorrect arguments to {}", call.name())));
+        }
+        let year = match year {
+            0..70 => 2000 + year,
+            70..100 => 1900 + year,
+            _ => year,
+        };
+        Ok(year * 12 + month - 1)
+    };
+    let first = months(whole(&args[0]))?;
+    Ok(if call == Scalar::PeriodDiff {
+        Value::Int(first - months(whole(&args[1]))?)
+    } else {
+        let moved = first + whole(&args[1]);
+        Value::Int(moved / 12 * 100 + moved % 12 + 1)
+    })
+}
+
 /// Dates and times made of numbers and text.
 fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Value>> {
     use Scalar as S;
     let offset = context.variables.borrow().time_offset_micros;
     Ok(Some(match call {
-        S::FromUnixtime => {
-            let micros = to_decimal(&args[0].as_ref())
-                .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
-                .and_then(|micros| i64::try_from(micros).ok())
-                .filter(|micros| (0..=UNIX_MAX).contains(micros));
-            let at = micros.and_then(|micros| DateTime::from_unix_micros(micros + offset));
-            match (at, args.get(1)) {
-                (Some(at), Some(format)) => format_moment(at.date, at.time(), &text(format)),
-                (at, _) => at.map_or(Value::Null, Value::DateTime),
-            }
-        }
+        S::FromUnixtime => from_unixtime(args, offset),
         S::FromDays => match whole(&args[0]) {
             days if days <= 365 || days > 3_652_424 => Value::Date(Date::default()),
             days => Date::from_days(days - EPOCH_DAYS).map_or(Value::Null, Value::Date),
@@ -340,29 +419,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
                 .and_then(|first| Date::from_days(first.to_days().checked_add(day - 1)?));
             date.map_or(Value::Null, Value::Date)
         }
-        S::Maketime => {
-            let (hour, minute) = (whole(&args[0]), whole(&args[1]));
-            let seconds = to_decimal(&args[2].as_ref())
-                .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128());
-            let seconds = seconds.and_then(|micros| i64::try_from(micros).ok());
-            match seconds {
-                Some(seconds)
-                    if (0..60).contains(&minute) && (0..60 * SECOND).contains(&seconds) =>
-                {
-                    if hour.unsigned_abs() > 838 {
-                        wrong(
-                            context,
-                            "time",
-                            &Value::Text(format!("{hour}:{minute:02}:{:02}", seconds / SECOND)),
-                        )?;
-                        return Ok(Some(Value::Time(Time { micros: hour.signum() * TIME_MAX })));
-                    }
-                    let micros = (hour.abs() * 3600 + minute * 60) * SECOND + seconds;
-                    Value::Time(Time { micros: if hour < 0 { -micros } else { micros } })
-                }
-                _ => Value::Null,
-            }
-        }
+        S::Maketime => make_time(context, args)?,
         S::SecToTime => {
             let micros = to_decimal(&args[0].as_ref())
                 .and_then(|n| n.mul(&Decimal::new(SECOND.into(), 0))?.to_i128())
@@ -375,39 +432,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
             }
             held(micros)
         }
-        S::StrToDate => {
-            let (shown, format) = (text(&args[0]), text(&args[1]));
-            let Some((date, span, all)) = parse_moment(&shown, &format) else {
-                context.raise(SqlError::new(
-                    1411,
-                    format!("Incorrect datetime value: '{shown}' for function str_to_date"),
-                ))?;
-                return Ok(Some(Value::Null));
-            };
-            if !all {
-                context.raise(SqlError::new(
-                    1292,
-                    format!("Truncated incorrect datetime value: '{shown}'"),
-                ))?;
-            }
-            let has = |letters: &str| {
-                format
-                    .as_bytes()
-                    .windows(2)
-                    .any(|pair| pair[0] == b'%' && letters.as_bytes().contains(&pair[1]))
-            };
-            match (has("abcDdejMmUuVvWwXxYy"), has("fHhIiklprSsT")) {
-                (false, true) => Value::Time(span),
-                (_, timed) if !date.is_zero() => {
-                    if timed {
-                        Value::DateTime(DateTime { date, micros: span.micros as u64 })
-                    } else {
-                        Value::Date(date)
-                    }
-                }
-                _ => Value::Null,
-            }
-        }
+        S::StrToDate => str_to_date(context, args)?,
         S::DateFormat => match moment(context, &args[0])? {
             Some(at) => format_moment(at.date, at.time(), &text(&args[1])),
             None => Value::Null,
@@ -416,30 +441,7 @@ fn made(context: &Context<'_>, call: Scalar, args: &[Value]) -> Result<Option<Va
             Some(time) => format_moment(Date::default(), time, &text(&args[1])),
             None => Value::Null,
         },
-        S::PeriodAdd | S::PeriodDiff => {
-            let months = |period: i64| -> Result<i64> {
-                let (year, month) = (period / 100, period % 100);
-                if period <= 0 || !(1..=12).contains(&month) {
-                    return Err(SqlError::new(
-                        1210,
-                        format!("Incorrect arguments to {}", call.name()),
-                    ));
-                }
-                let year = match year {
-                    0..70 => 2000 + year,
-                    70..100 => 1900 + year,
-                    _ => year,
-                };
-                Ok(year * 12 + month - 1)
-            };
-            let first = months(whole(&args[0]))?;
-            if call == S::PeriodDiff {
-                Value::Int(first - months(whole(&args[1]))?)
-            } else {
-                let moved = first + whole(&args[1]);
-                Value::Int(moved / 12 * 100 + moved % 12 + 1)
-            }
-        }
+        S::PeriodAdd | S::PeriodDiff => period(call, args)?,
         _ => return Ok(None),
     }))
 }

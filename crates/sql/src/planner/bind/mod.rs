@@ -4,6 +4,7 @@ mod aggregates;
 mod calls;
 mod charsets;
 mod operators;
+mod predicates;
 mod rows;
 
 use std::cell::{Cell, RefCell};
@@ -94,6 +95,28 @@ fn comparison(op: &ast::BinaryOperator) -> Option<Op> {
 /// Whether a name is a variable's: `@a`, or `@@a`.
 pub(crate) fn is_variable(ident: &ast::Ident) -> bool {
     ident.quote_style.is_none() && ident.value.starts_with('@')
+}
+
+/// A literal of a date or a time, as in `DATE '2020-01-01'`.
+fn typed_literal(typed: &ast::TypedString) -> Result<Typed> {
+    let text = literal(&typed.value.value)?;
+    let wrong =
+        |kind: &str| SqlError::new(1525, format!("Incorrect {kind} value: '{}'", text.to_text()));
+    let value = match typed.data_type.to_string().to_ascii_uppercase().as_str() {
+        "DATE" => Date::parse(&text.to_text()).map(Value::Date).ok_or_else(|| wrong("DATE"))?,
+        "TIME" => Time::parse(&text.to_text()).map(Value::Time).ok_or_else(|| wrong("TIME"))?,
+        "TIMESTAMP" | "DATETIME" => DateTime::parse(&text.to_text())
+            .map(Value::DateTime)
+            .ok_or_else(|| wrong("DATETIME"))?,
+        other => return Err(SqlError::unsupported(other)),
+    };
+    let digits = fraction_digits(&text.to_text());
+    let ty = match &value {
+        Value::Time(_) => ColumnType::Time(digits),
+        Value::DateTime(_) => ColumnType::DateTime(digits),
+        _ => ColumnType::Date,
+    };
+    Ok(Typed { ty, ..typed_value(value) })
 }
 
 impl<'a> Binder<'a> {
@@ -229,32 +252,7 @@ impl<'a> Binder<'a> {
         match expr {
             E::Identifier(ident) => self.identifier(std::slice::from_ref(ident)),
             E::CompoundIdentifier(parts) => self.identifier(parts),
-            E::Value(value) => match &value.value {
-                ast::Value::Placeholder(name) if name == "?" => {
-                    Err(SqlError::syntax("a parameter has no number"))
-                }
-                ast::Value::Placeholder(name) => self.placeholder(name),
-                value @ (ast::Value::HexStringLiteral(_)
-                | ast::Value::SingleQuotedByteStringLiteral(_)
-                | ast::Value::DoubleQuotedByteStringLiteral(_)) => {
-                    let made = typed_value(literal(value)?);
-                    let ColumnType::VarBinary(len) = made.ty else { return Ok(made) };
-                    Ok(Typed { ty: ColumnType::Binary(len), ..made })
-                }
-                ast::Value::Boolean(truth) if self.keeps_truth => {
-                    let number = Expr::Const(Value::from(*truth));
-                    Ok(self.certain(Expr::IsTruth(boxed(number), true)))
-                }
-                value => {
-                    let mut typed = typed_value(literal(value)?);
-                    if let (Expr::Const(Value::Text(_)), Some(name)) =
-                        (&typed.expr, (self.names.variables)(LITERALS, ""))
-                    {
-                        typed.collation = Collation::from_name(&name.to_text()).unwrap_or_default();
-                    }
-                    Ok(typed)
-                }
-            },
+            E::Value(value) => self.value(&value.value),
             E::Prefixed { prefix, value } => self.introduced(prefix, value),
             E::Nested(inner) => self.bind_any(inner),
             E::Tuple(list) => {
@@ -302,88 +300,16 @@ impl<'a> Binder<'a> {
             }
             E::Subquery(subquery) => self.subquery(subquery, Ask::Scalar, Vec::new(), 1),
             E::AnyOp { left, compare_op, right, .. } | E::AllOp { left, compare_op, right } => {
-                let E::Subquery(subquery) = &**right else {
-                    return Err(SqlError::syntax("ANY and ALL need a subquery"));
-                };
-                let left = self.bind(left)?;
-                let op = comparison(compare_op).ok_or_else(|| SqlError::unsupported(compare_op))?;
-                let ask = if matches!(expr, E::AnyOp { .. }) { Ask::Any(op) } else { Ask::All(op) };
-                self.subquery(subquery, ask, vec![left], 1)
+                let ask = if matches!(expr, E::AnyOp { .. }) { Ask::Any } else { Ask::All };
+                self.quantified(left, compare_op, right, ask)
             }
-            E::Between { expr, negated, low, high } => {
-                let parts = vec![self.bind(expr)?, self.bind(low)?, self.bind(high)?];
-                let Ok([value, low, high]) = <[Typed; 3]>::try_from(self.comparable(parts)?) else {
-                    return Err(SqlError::syntax("BETWEEN takes two bounds"));
-                };
-                let collation = common_collation(&[&value, &low, &high])?;
-                self.note_copies(&value.expr, 1)?;
-                let above =
-                    Expr::Binary(Op::GtEq, boxed(value.expr.clone()), boxed(low.expr), collation);
-                let below = Expr::Binary(Op::LtEq, boxed(value.expr), boxed(high.expr), collation);
-                let both = Expr::Binary(Op::And, boxed(above), boxed(below), collation);
-                Ok(self.truth(if *negated { Expr::Not(boxed(both)) } else { both }))
-            }
+            E::Between { expr, negated, low, high } => self.between(expr, (low, high), *negated),
             E::Like { negated, expr, pattern, escape_char, .. } => {
-                let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
-                let collation = common_collation(&[&text, &pattern])?;
-                let escape = match escape_char {
-                    Some(value) => literal(&value.value)?.to_text().chars().next(),
-                    None => {
-                        let mode = (self.names.variables)(LITERALS, "escape");
-                        if mode.is_some() { None } else { Some('\\') }
-                    }
-                };
-                let like = Expr::Like {
-                    text: boxed(text.expr),
-                    pattern: boxed(pattern.expr),
-                    escape,
-                    collation,
-                };
-                Ok(self.truth(if *negated { Expr::Not(boxed(like)) } else { like }))
+                self.like(expr, pattern, escape_char.as_ref(), *negated)
             }
-            E::RLike { negated, expr, pattern, .. } => {
-                let (text, pattern) = (self.bind(expr)?.shown(), self.bind(pattern)?.shown());
-                let collation = common_collation(&[&text, &pattern])?;
-                let regexp = Expr::Regexp {
-                    text: boxed(text.expr),
-                    pattern: boxed(pattern.expr),
-                    collation,
-                };
-                Ok(self.truth(if *negated { Expr::Not(boxed(regexp)) } else { regexp }))
-            }
+            E::RLike { negated, expr, pattern, .. } => self.rlike(expr, pattern, *negated),
             E::Case { operand, conditions, else_result, .. } => {
-                let operand = operand.as_ref().map(|e| self.bind(e)).transpose()?;
-                let mut whens = Vec::new();
-                let mut results = Vec::new();
-                for branch in conditions {
-                    let (mut when, then) =
-                        (self.bind(&branch.condition)?, self.bind(&branch.result)?);
-                    if operand.is_none() {
-                        when = when.counted();
-                    }
-                    whens.push(when);
-                    results.push(then);
-                }
-                let compared =
-                    operand.map(|operand| self.cases(operand, &mut whens)).transpose()?;
-                let otherwise = else_result.as_ref().map(|e| self.bind(e)).transpose()?;
-                let nullable = otherwise.as_ref().is_none_or(|e| e.nullable)
-                    || results.iter().any(|e| e.nullable);
-                let last = otherwise.is_some();
-                results.extend(otherwise);
-                let collation = common_collation(&results.iter().collect::<Vec<_>>())?;
-                let (mut results, ty) = merged(results);
-                let otherwise = if last { results.pop() } else { None };
-                let whens = whens.into_iter().map(|when| when.expr);
-                let branches = whens.zip(results.into_iter().map(|e| e.expr)).collect();
-                let (operand, compared) = compared.unwrap_or_default();
-                let expr = Expr::Case {
-                    collation: compared,
-                    operand: operand.map(boxed),
-                    branches,
-                    otherwise: otherwise.map(|e| boxed(e.expr)),
-                };
-                Ok(Typed { expr, ty, collation, nullable })
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
             E::Cast { expr, data_type, .. } => {
                 let inner = self.bind_any(expr)?;
@@ -407,31 +333,7 @@ impl<'a> Binder<'a> {
                 }
                 Ok(Typed { collation, ..text })
             }
-            E::TypedString(typed) => {
-                let text = literal(&typed.value.value)?;
-                let wrong = |kind: &str| {
-                    SqlError::new(1525, format!("Incorrect {kind} value: '{}'", text.to_text()))
-                };
-                let value = match typed.data_type.to_string().to_ascii_uppercase().as_str() {
-                    "DATE" => Date::parse(&text.to_text())
-                        .map(Value::Date)
-                        .ok_or_else(|| wrong("DATE"))?,
-                    "TIME" => Time::parse(&text.to_text())
-                        .map(Value::Time)
-                        .ok_or_else(|| wrong("TIME"))?,
-                    "TIMESTAMP" | "DATETIME" => DateTime::parse(&text.to_text())
-                        .map(Value::DateTime)
-                        .ok_or_else(|| wrong("DATETIME"))?,
-                    other => return Err(SqlError::unsupported(other)),
-                };
-                let digits = fraction_digits(&text.to_text());
-                let ty = match &value {
-                    Value::Time(_) => ColumnType::Time(digits),
-                    Value::DateTime(_) => ColumnType::DateTime(digits),
-                    _ => ColumnType::Date,
-                };
-                Ok(Typed { ty, ..typed_value(value) })
-            }
+            E::TypedString(typed) => typed_literal(typed),
             E::Extract { field, expr, .. } => {
                 let inner = self.bind(expr)?;
                 let name = field.to_string().to_ascii_lowercase();
@@ -447,25 +349,102 @@ impl<'a> Binder<'a> {
                 self.call(Scalar::Substring, &args)
             }
             E::Trim { trim_where, trim_what, expr, .. } => {
-                let Some(what) = trim_what else {
-                    let call = match trim_where {
-                        Some(ast::TrimWhereField::Leading) => Scalar::Ltrim,
-                        Some(ast::TrimWhereField::Trailing) => Scalar::Rtrim,
-                        _ => Scalar::Trim,
-                    };
-                    return self.call(call, &[expr]);
-                };
-                let call = match trim_where {
-                    Some(ast::TrimWhereField::Leading) => Scalar::TrimLead,
-                    Some(ast::TrimWhereField::Trailing) => Scalar::TrimTrail,
-                    _ => Scalar::TrimBoth,
-                };
-                self.call(call, &[expr, what])
+                self.trim(expr, trim_where.as_ref(), trim_what.as_deref())
             }
             E::Function(function) => self.function(function),
             E::Interval(_) => Err(SqlError::syntax("INTERVAL stands beside + or - only")),
             other => Err(SqlError::unsupported(other)),
         }
+    }
+
+    /// A literal, a parameter or a variable.
+    fn value(&mut self, value: &ast::Value) -> Result<Typed> {
+        match value {
+            ast::Value::Placeholder(name) if name == "?" => {
+                Err(SqlError::syntax("a parameter has no number"))
+            }
+            ast::Value::Placeholder(name) => self.placeholder(name),
+            value @ (ast::Value::HexStringLiteral(_)
+            | ast::Value::SingleQuotedByteStringLiteral(_)
+            | ast::Value::DoubleQuotedByteStringLiteral(_)) => {
+                let made = typed_value(literal(value)?);
+                let ColumnType::VarBinary(len) = made.ty else { return Ok(made) };
+                Ok(Typed { ty: ColumnType::Binary(len), ..made })
+            }
+            ast::Value::Boolean(truth) if self.keeps_truth => {
+                let number = Expr::Const(Value::from(*truth));
+                Ok(self.certain(Expr::IsTruth(boxed(number), true)))
+            }
+            value => {
+                let mut typed = typed_value(literal(value)?);
+                if let (Expr::Const(Value::Text(_)), Some(name)) =
+                    (&typed.expr, (self.names.variables)(LITERALS, ""))
+                {
+                    typed.collation = Collation::from_name(&name.to_text()).unwrap_or_default();
+                }
+                Ok(typed)
+            }
+        }
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Typed> {
+        let operand = operand.map(|e| self.bind(e)).transpose()?;
+        let mut whens = Vec::new();
+        let mut results = Vec::new();
+        for branch in conditions {
+            let (mut when, then) = (self.bind(&branch.condition)?, self.bind(&branch.result)?);
+            if operand.is_none() {
+                when = when.counted();
+            }
+            whens.push(when);
+            results.push(then);
+        }
+        let compared = operand.map(|operand| self.cases(operand, &mut whens)).transpose()?;
+        let otherwise = otherwise.map(|e| self.bind(e)).transpose()?;
+        let nullable =
+            otherwise.as_ref().is_none_or(|e| e.nullable) || results.iter().any(|e| e.nullable);
+        let last = otherwise.is_some();
+        results.extend(otherwise);
+        let collation = common_collation(&results.iter().collect::<Vec<_>>())?;
+        let (mut results, ty) = merged(results);
+        let otherwise = if last { results.pop() } else { None };
+        let whens = whens.into_iter().map(|when| when.expr);
+        let branches = whens.zip(results.into_iter().map(|e| e.expr)).collect();
+        let (operand, compared) = compared.unwrap_or_default();
+        let expr = Expr::Case {
+            collation: compared,
+            operand: operand.map(boxed),
+            branches,
+            otherwise: otherwise.map(|e| boxed(e.expr)),
+        };
+        Ok(Typed { expr, ty, collation, nullable })
+    }
+
+    fn trim(
+        &mut self,
+        expr: &ast::Expr,
+        side: Option<&ast::TrimWhereField>,
+        what: Option<&ast::Expr>,
+    ) -> Result<Typed> {
+        let Some(what) = what else {
+            let call = match side {
+                Some(ast::TrimWhereField::Leading) => Scalar::Ltrim,
+                Some(ast::TrimWhereField::Trailing) => Scalar::Rtrim,
+                _ => Scalar::Trim,
+            };
+            return self.call(call, &[expr]);
+        };
+        let call = match side {
+            Some(ast::TrimWhereField::Leading) => Scalar::TrimLead,
+            Some(ast::TrimWhereField::Trailing) => Scalar::TrimTrail,
+            _ => Scalar::TrimBoth,
+        };
+        self.call(call, &[expr, what])
     }
 
     /// Parameters are numbered by the parser: `:0`, `:1`; others are system variables, or user

@@ -62,6 +62,21 @@ impl Binder<'_> {
         }
     }
 
+    /// `@name := value`.
+    fn assignment(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Typed> {
+        let name = match left {
+            ast::Expr::Identifier(ident) if ident.quote_style.is_none() => &ident.value,
+            other => return Err(SqlError::syntax(format!("near '{other} :='"))),
+        };
+        let Some(name) = name.strip_prefix('@').filter(|name| !name.starts_with('@')) else {
+            return Err(SqlError::syntax(format!("near '{name} :='")));
+        };
+        names::check_variable(name)?;
+        let value = self.bind(right)?;
+        let expr = Expr::Assign(name.to_ascii_lowercase(), boxed(value.expr));
+        Ok(Typed { expr, ..value })
+    }
+
     pub(super) fn binary(
         &mut self,
         left: &ast::Expr,
@@ -79,17 +94,7 @@ impl Binder<'_> {
             return self.binary(right, op, left);
         }
         if *op == BinaryOperator::Assignment {
-            let name = match left {
-                ast::Expr::Identifier(ident) if ident.quote_style.is_none() => &ident.value,
-                other => return Err(SqlError::syntax(format!("near '{other} :='"))),
-            };
-            let Some(name) = name.strip_prefix('@').filter(|name| !name.starts_with('@')) else {
-                return Err(SqlError::syntax(format!("near '{name} :='")));
-            };
-            names::check_variable(name)?;
-            let value = self.bind(right)?;
-            let expr = Expr::Assign(name.to_ascii_lowercase(), boxed(value.expr));
-            return Ok(Typed { expr, ..value });
+            return self.assignment(left, right);
         }
         if *op == BinaryOperator::StringConcat {
             // Where the mode has `||` as OR, the tokens say OR.
