@@ -97,19 +97,14 @@ impl Context<'_> {
             Expr::Tuple(_) => Err(SqlError::new(1241, "Operand should contain 1 column(s)")),
             Expr::In(e, list) => self.in_list(e, list, row),
             Expr::Like { text, pattern, escape, collation } => {
-                let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
-                if text.is_null() || pattern.is_null() {
-                    return Ok(Value::Null);
-                }
-                Ok(Value::from(collation.like(&text.to_text(), &pattern.to_text(), *escape)))
+                self.matched((text, pattern), row, |text, pattern| {
+                    Ok(collation.like(text, pattern, *escape))
+                })
             }
             Expr::Regexp { text, pattern, collation } => {
-                let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
-                if text.is_null() || pattern.is_null() {
-                    return Ok(Value::Null);
-                }
-                let regex = self.patterns.get(&pattern.to_text(), *collation)?;
-                Ok(Value::from(regex.is_match(&text.to_text())))
+                self.matched((text, pattern), row, |text, pattern| {
+                    Ok(self.patterns.get(pattern, *collation)?.is_match(text))
+                })
             }
             Expr::Case { operand, branches, otherwise, collation } => {
                 self.case(operand.as_deref(), branches, otherwise.as_deref(), *collation, row)
@@ -137,6 +132,20 @@ impl Context<'_> {
                 plan.answer(self, &question, row)
             }
         }
+    }
+
+    /// Whether a text matches a pattern, as `matches` says of two that are not NULL.
+    fn matched(
+        &self,
+        (text, pattern): (&Expr, &Expr),
+        row: &[Value],
+        matches: impl FnOnce(&str, &str) -> Result<bool>,
+    ) -> Result<Value> {
+        let (text, pattern) = (self.value(text, row)?, self.value(pattern, row)?);
+        if text.is_null() || pattern.is_null() {
+            return Ok(Value::Null);
+        }
+        matches(&text.to_text(), &pattern.to_text()).map(Value::from)
     }
 
     fn case(

@@ -6,10 +6,12 @@
 
 use std::collections::HashSet;
 
+use spillway_types::Collation;
+
 use super::query_plan::{Source, SourceKind};
 use super::scope::ScopeTable;
 use crate::errors::{Result, SqlError};
-use crate::expression::{Expr, Op, Scalar};
+use crate::expression::{Expr, Op, Scalar, Typed};
 
 pub(crate) struct Grouped<'a> {
     pub(crate) tables: &'a [ScopeTable],
@@ -23,12 +25,20 @@ pub(crate) struct Grouped<'a> {
 }
 
 impl Grouped<'_> {
-    /// Checks expressions of one clause.
-    pub(crate) fn check<'e>(
+    /// Checks the clauses that see groups.
+    pub(crate) fn check_clauses(
         &self,
-        clause: &str,
-        exprs: impl Iterator<Item = &'e Expr>,
+        projections: &[Typed],
+        having: Option<&Expr>,
+        order: &[(Expr, bool, Collation)],
     ) -> Result<()> {
+        self.check("SELECT list", projections.iter().map(|typed| &typed.expr))?;
+        self.check("HAVING clause", having.into_iter())?;
+        self.check("ORDER BY clause", order.iter().map(|(expr, ..)| expr))
+    }
+
+    /// Checks expressions of one clause.
+    fn check<'e>(&self, clause: &str, exprs: impl Iterator<Item = &'e Expr>) -> Result<()> {
         let same = self.same_in_group();
         let grouped: HashSet<String> = self.group.iter().map(|e| format!("{e:?}")).collect();
         for (at, expr) in exprs.enumerate() {

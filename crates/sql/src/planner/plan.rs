@@ -16,7 +16,7 @@ use super::from::{From, check_dual};
 use super::full_group::Grouped;
 use super::join_order::{arrange, find_needed, use_index_order};
 use super::project::{expression_column, group_by, order_by, project};
-use super::pushdown;
+use super::pushdown::push_down;
 use super::query_plan::{QueryBody, QueryPlan, SelectPlan, SetOp, Source};
 use super::scope::{FULL_GROUP_BY, INDEX_ONLY, Names};
 use crate::api::{ColumnFlags, ResultColumn};
@@ -352,6 +352,15 @@ fn bind_from(
     Ok((sources, conditions, width, straight))
 }
 
+/// The conditions that need no table, and the others.
+fn split_constant(conditions: Vec<Expr>, sources: &[Source]) -> (Vec<Expr>, Vec<Expr>) {
+    // A query without a table has no source to check a condition at, so all of them are checked
+    // before its one row, in the order of the WHERE clause.
+    conditions
+        .into_iter()
+        .partition(|expr| sources.is_empty() || (expr.reach() == 0 && available(expr, &|_| false)))
+}
+
 #[allow(clippy::too_many_arguments)] // The context of a query, and its clauses.
 fn plan_select(
     names: Names<'_>,
@@ -394,9 +403,7 @@ fn plan_select(
             width,
             level: Binder::chain(parent).count(),
         };
-        check.check("SELECT list", projections.iter().map(|typed| &typed.expr))?;
-        check.check("HAVING clause", having.iter())?;
-        check.check("ORDER BY clause", order.iter().map(|(expr, ..)| expr))?;
+        check.check_clauses(&projections, having.as_ref(), &order)?;
     }
     let aggregates = binder.aggregates.take();
     let shown = projections.iter().map(|typed| &typed.expr).chain(&having).chain(&conditions);
@@ -405,11 +412,7 @@ fn plan_select(
     find_needed(&mut sources, asked);
     let index_only = lock.is_none() && (names.variables)(INDEX_ONLY, "").is_some();
     sources.iter_mut().for_each(|source| source.index_only = index_only);
-    // A query without a table has no source to check a condition at, so all of them are checked
-    // before its one row, in the order of the WHERE clause.
-    let (constant, conditions) = conditions.into_iter().partition(|expr: &Expr| {
-        sources.is_empty() || (expr.reach() == 0 && available(expr, &|_| false))
-    });
+    let (constant, conditions) = split_constant(conditions, &sources);
     let mut plan = SelectPlan {
         sources: arrange(sources, conditions, straight),
         width,
@@ -427,9 +430,7 @@ fn plan_select(
         direct: None,
     };
     use_index_order(&mut plan);
-    let alone = plan.sources.len() == 1;
-    plan.sources.iter_mut().for_each(|source| pushdown::split(source, alone));
-    plan.direct = pushdown::direct(&plan);
+    push_down(&mut plan);
     Ok(QueryPlan {
         columns,
         body: QueryBody::Select(Box::new(plan)),

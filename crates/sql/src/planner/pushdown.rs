@@ -75,7 +75,7 @@ fn test_of(expr: &Expr, table: &TableDef, offset: usize) -> Option<Test> {
 
 /// Takes the conditions of a source apart: those that are tests, and the rest. Of a source that is
 /// `alone` it is found out which tests its accesses answer.
-pub(crate) fn split(source: &mut Source, alone: bool) {
+fn split(source: &mut Source, alone: bool) {
     let SourceKind::Table(table) = &source.kind else {
         source.rest.clone_from(&source.filters);
         return;
@@ -105,8 +105,15 @@ pub(crate) fn split(source: &mut Source, alone: bool) {
     }
 }
 
+/// Has the tests of a query's sources run over stored rows, and the query itself where that can be.
+pub(crate) fn push_down(plan: &mut SelectPlan) {
+    let alone = plan.sources.len() == 1;
+    plan.sources.iter_mut().for_each(|source| split(source, alone));
+    plan.direct = direct(plan);
+}
+
 /// The steps of a query, where it is one for them.
-pub(crate) fn direct(plan: &SelectPlan) -> Option<Direct> {
+fn direct(plan: &SelectPlan) -> Option<Direct> {
     let [source] = plan.sources.as_slice() else { return None };
     let SourceKind::Table(table) = &source.kind else { return None };
     if !source.rest.is_empty() || source.outer.is_some() || plan.lock.is_some() {
@@ -193,7 +200,7 @@ fn totals(
 }
 
 /// How these columns are put in order, and come once, if they have to.
-pub(crate) fn gathering(
+fn gathering(
     plan: &SelectPlan,
     table: &TableDef,
     mut columns: Vec<usize>,
