@@ -70,7 +70,7 @@ fn hot_rows_are_others_after_a_jump_and_lie_where_they_should() {
 #[test]
 fn a_run_gives_a_row_for_each_store_and_place() {
     let dir = tempfile::tempdir().unwrap();
-    let tiny = "test --memory-mib 16 --data-times 4 --every 0.3 --jumps 1 --window-ms 50";
+    let tiny = "test --memory-mib 16 --data-times 2 --every 0.3 --jumps 1 --window-ms 50";
     let mut args = Command::parse_from(tiny.split(' ')).moving;
     args.common.dir = dir.path().to_owned();
     args.windows.svg = Some(dir.path().join("moving.svg"));
