@@ -158,7 +158,7 @@ fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
 
 /// What a part of a block tells of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told<'a> {
+pub(crate) enum PartMatch<'a> {
     /// The version that is seen; `None` is a tombstone.
     Version(Csn, Option<&'a [u8]>),
     /// That none is.
@@ -175,15 +175,15 @@ pub(crate) fn search_part<'a>(
     is_first: bool,
     key: &[u8],
     snapshot: Csn,
-) -> Option<Told<'a>> {
+) -> Option<PartMatch<'a>> {
     let mut passed = is_first;
     while !entries.is_empty() {
         let (entry, rest) = next_entry(entries, csn_bytes).ok()?;
         match compare(entry.key, key) {
             Ordering::Less => passed = true,
             Ordering::Equal if entry.csn > snapshot => passed = true,
-            Ordering::Equal => return Some(Told::Version(entry.csn, entry.value)),
-            Ordering::Greater => return passed.then_some(Told::Nothing),
+            Ordering::Equal => return Some(PartMatch::Version(entry.csn, entry.value)),
+            Ordering::Greater => return passed.then_some(PartMatch::Nothing),
         }
         entries = rest;
     }

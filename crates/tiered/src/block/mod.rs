@@ -44,7 +44,7 @@ use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 
 use self::body::Shape;
-pub(crate) use self::body::{Told, search_part};
+pub(crate) use self::body::{PartMatch, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Run;
 use super::tree::Node;
 use crate::deferred_free::Retired;
 
@@ -33,9 +32,4 @@ pub(super) fn let_go(roots: impl Iterator<Item = Arc<Node>>) {
     if let Some(context) = context {
         context.garbage.let_go(Nodes(nodes));
     }
-}
-
-/// Lets go of runs, those of them that nobody else has.
-pub(super) fn let_go_of(runs: impl Iterator<Item = Arc<Run>>) {
-    let_go(runs.filter_map(Arc::into_inner).map(Run::into_root));
 }

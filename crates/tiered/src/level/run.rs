@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, KeyRange, Result};
 
+use super::retired_nodes;
+use super::slice::Slice;
+use super::slices::Slices;
 use super::tree::{self, Changes, Node};
-use super::{Slice, Slices, retired_nodes};
 
 /// Slices in key order, none overlapping another.
 #[derive(Default, Debug)]
@@ -123,4 +125,9 @@ impl Run {
     pub(super) fn root(&self) -> &Arc<Node> {
         &self.root
     }
+}
+
+/// Lets go of runs, those of them that nobody else has.
+pub(super) fn let_go_of(runs: impl Iterator<Item = Arc<Run>>) {
+    retired_nodes::let_go(runs.filter_map(Arc::into_inner).map(Run::into_root));
 }

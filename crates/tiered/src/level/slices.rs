@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Slice;
+use super::slice::Slice;
 use super::tree::Node;
 
 /// Neighbours in a run, by key.

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, Error, Result};
 
-use super::Slice;
 use super::heads::Heads;
+use super::slice::Slice;
 
 /// Entries of a node at the most: slices of a leaf, nodes of another. Tests have small ones, so
 /// that few slices make a deep tree.
