@@ -55,14 +55,17 @@
 //!
 //! Lock order: the detector, then a shard, then an owner's own. No two shards are held at once.
 
+mod key;
 mod line;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod outcome;
 mod owner;
 #[cfg(all(test, not(loom)))]
 mod range_tests;
 mod ranges;
 mod shard;
+mod span;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -75,8 +78,11 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
 use crate::sync::Mutex;
-pub(crate) use line::lock_bytes;
-use line::{Granted, LockKey, Taken, Target};
+pub(crate) use key::lock_bytes;
+use key::{LockKey, Target};
+use line::Granted;
+pub(crate) use outcome::Acquired;
+use outcome::Taken;
 use owner::{Left, Verdict};
 pub(crate) use owner::{LockOwner, Wait};
 use shard::ShardState;
@@ -106,17 +112,6 @@ pub(crate) struct Locks {
     detector: Mutex<Detector>,
     /// Waits in lines.
     pub(crate) waits: Tally,
-}
-
-/// The outcome of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Acquired {
-    /// The owner holds it now, and did not hold it in this mode before.
-    New,
-    /// The owner held it already.
-    Held,
-    /// Another owner holds it, and the caller asked to skip such rows.
-    Skipped,
 }
 
 /// A key whose lock was granted to a wait without a blocked thread, and its mode.

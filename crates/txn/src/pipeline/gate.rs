@@ -12,7 +12,6 @@ use spillway_base::lock::RwLock;
 use spillway_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
-use super::closed;
 use crate::sync::{Mutex, MutexGuard, model_fence};
 
 /// Whether commits may be ordered.
@@ -110,4 +109,9 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.passage.store(Passage::Open as usize, Ordering::SeqCst);
     }
+}
+
+/// The error of calls after the database has been closed.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database has been closed")
 }

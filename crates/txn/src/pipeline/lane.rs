@@ -9,12 +9,14 @@ use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineKind, EngineSet, Error, ErrorKind, Result};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
-use super::BATCH_BYTES_MAX;
-use super::places::{InFrame, PlaceQueue};
+use super::place_queue::{InFrame, PlaceQueue};
 use super::ring::{Kind, Place, Ring};
-use super::truncation::{Newest, Segments};
+use super::segments::{Newest, Segments};
 use crate::record::{COMMIT_HEAD_BYTES, COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard, pause};
+
+/// The largest batch: with its record around it, half of what a frame takes.
+pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
 
 /// The most bytes of a frame before its last commit.
 const FRAME_BYTES: usize = 64 << 20;

@@ -18,6 +18,7 @@ use std::task::Waker;
 use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 use spillway_base::{Csn, Error, Result};
 
+use super::thread_number::thread_number;
 use crate::sync::{Condvar, Mutex};
 
 #[derive(Default)]
@@ -208,7 +209,7 @@ impl Waiters {
     }
 
     fn push(&self, waiting: Waiting) {
-        self.shards[super::thread_number() % SHARDS].push(waiting);
+        self.shards[thread_number() % SHARDS].push(waiting);
         fence(Ordering::SeqCst);
     }
 

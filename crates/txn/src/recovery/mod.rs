@@ -37,9 +37,10 @@ use spillway_storage::Disk;
 use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes_in};
 
 use crate::engines::Engines;
-use crate::manager::{HorizonHandle, ManagerSettings, TransactionManager};
+use crate::manager::{HorizonHandle, TransactionManager};
 use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
 use crate::reserve::Reserve;
+use crate::shared::ManagerSettings;
 use install::Scratch;
 use memory::Memories;
 use order::Pending;

@@ -69,7 +69,9 @@
 
 mod cursor;
 mod fold;
+mod fold_progress;
 mod overlay;
+mod savepoint;
 mod scratch;
 mod write_set;
 
@@ -84,8 +86,9 @@ use spillway_base::{Error, Result, TableId};
 
 use crate::options::{Durability, TransactionOptions};
 pub(crate) use cursor::{LayerCursor, OverlayCursor};
-pub(crate) use fold::Folder;
+pub(crate) use fold_progress::Folder;
 pub(crate) use overlay::{Overlay, Overlays};
+pub use savepoint::Savepoint;
 pub use scratch::{Scratch, ScratchSet};
 pub(crate) use write_set::{OtherWrites, Spill};
 

@@ -11,7 +11,7 @@ use spillway_base::{Direction, KeyRange, Result, TableId};
 
 use super::write_set::{begin_record, write};
 use super::{CHUNK_BYTES, PREFIX_BYTES, SPILL, row_key, row_prefix};
-use crate::manager::Shared;
+use crate::shared::Shared;
 
 /// The table id in the keys of a list's rows, which belong to no table.
 const NO_TABLE: TableId = TableId(0);

@@ -7,10 +7,11 @@ use spillway_base::engine::Access;
 use spillway_base::{Csn, Result, TableId};
 
 use super::overlay::find;
+use super::savepoint::Savepoint;
 use super::{CHUNK_BYTES, Layer, Record, SPILL, record_key, row_key};
-use crate::manager::{Shared, Terms};
 use crate::options::Durability;
-use crate::transaction::Savepoint;
+use crate::pipeline::{RELAXED, Terms};
+use crate::shared::Shared;
 
 /// The writes that remain after a rollback to a savepoint of an earlier round.
 #[derive(Clone, Copy)]
@@ -249,7 +250,7 @@ pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     let admission = shared.admit(batch, &super::unwaited())?;
     let csn = shared.commit(admission, batch, Terms::of(SPILL), |_| ())?;
     shared.slow_down(batch.engine_bytes(), Durability::Relaxed);
-    shared.flush_within(crate::transaction::RELAXED);
+    shared.flush_within(RELAXED);
     Ok(csn)
 }
 

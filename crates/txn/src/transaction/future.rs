@@ -8,17 +8,9 @@ use std::time::Duration;
 use spillway_base::stall::{Cause, Pending};
 use spillway_base::{Csn, Result};
 
-use crate::manager::Shared;
 use crate::options::Durability;
-use crate::pipeline::Signal;
-
-/// How long a commit without a waiter may stay only in memory under [`Durability::Relaxed`].
-pub(crate) const RELAXED: Duration = Duration::from_millis(200);
-
-/// How long a commit may wait for a flush that another thread leads, if its outcome is reported by
-/// a callback or if an engine cannot write it to its files before it is durable. It waits for at
-/// most twice as long, if other threads lead flushes at first and then stop.
-pub(crate) const SOON: Duration = Duration::from_millis(1);
+use crate::pipeline::{RELAXED, SOON, Signal};
+use crate::shared::Shared;
 
 enum State {
     Done(Result<Csn>),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
-use super::{Savepoint, Transaction};
-use crate::manager::Shared;
+use super::Transaction;
+use crate::shared::Shared;
+use crate::spill::Savepoint;
 use crate::spill::{LayerCursor, OverlayCursor, SPILL, Scratch, ScratchSet, Spill};
 
 impl Transaction {
