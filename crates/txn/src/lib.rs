@@ -5,7 +5,7 @@
 //! - `options`: the options of a transaction;
 //! - `transaction`: a transaction's snapshot, locks, writes and end;
 //! - `locks`, `serializable`: row locks, and the checks of SERIALIZABLE;
-//! - `spill`: writes of transactions that outgrow their share of memory;
+//! - `spill`, `overlay`: writes of transactions that outgrow their share of memory;
 //! - `pipeline`, `record`: a commit's path to the log and the engines;
 //! - `watermark`, `snapshots`: which commits are visible, and which versions are still readable;
 //! - `recovery`: restores the state from the log; `copy`: reads the log's commits while lanes
@@ -21,6 +21,7 @@ mod metrics;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 mod options;
+mod overlay;
 mod pipeline;
 mod record;
 mod recovery;

@@ -16,11 +16,11 @@ use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result, TableId};
 use crate::engines::Engines;
 use crate::locks::Locks;
 use crate::options::{Durability, Frees, TransactionOptions};
+use crate::overlay::{Folder, Overlays};
 use crate::pipeline::{self, Pipeline, RELAXED, Room, SAMPLE, SOON, Terms, Urgency};
 use crate::reserve::Reserve;
 use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
-use crate::spill::{Folder, Overlays};
 use crate::throttle::{SLIGHT, Throttle};
 
 /// What all transactions of a database have in common.

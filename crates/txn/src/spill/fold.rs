@@ -7,10 +7,10 @@ use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result, TableId};
 
-use super::fold_progress::FoldProgress;
+use super::CHUNK_BYTES;
 use super::write_set::write;
-use super::{CHUNK_BYTES, LayerCursor, Overlay, SPILL, record_key, rows_of};
 use crate::options::Durability;
+use crate::overlay::{FoldProgress, LayerCursor, Overlay, SPILL, record_key, rows_of};
 use crate::pipeline::{RELAXED, Terms};
 use crate::shared::{Admission, Shared};
 

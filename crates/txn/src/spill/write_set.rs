@@ -6,10 +6,10 @@ use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Result, TableId};
 
-use super::overlay::find;
+use super::CHUNK_BYTES;
 use super::savepoint::Savepoint;
-use super::{CHUNK_BYTES, Layer, Record, SPILL, record_key, row_key};
 use crate::options::Durability;
+use crate::overlay::{Layer, SPILL, SpillRecord, find, record_key, row_key};
 use crate::pipeline::{RELAXED, Terms};
 use crate::shared::Shared;
 
@@ -191,7 +191,7 @@ impl Spill {
             layer.tables.retain(|table| !dropped.contains(table));
         }
         layers.retain(|layer| !layer.tables.is_empty());
-        let value = Record { committed: true, layers: layers.clone() }.encode();
+        let value = SpillRecord { committed: true, layers: layers.clone() }.encode();
         batch.push(Op::Put { table: SPILL, key: &record_key(self.id), value: &value });
         layers
     }
@@ -259,7 +259,7 @@ pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
     create_table(shared)?;
     let id = shared.overlays.new_id();
     let mut batch = WriteBatch::new();
-    let value = Record { committed: false, layers: Vec::new() }.encode();
+    let value = SpillRecord { committed: false, layers: Vec::new() }.encode();
     batch.push(Op::Put { table: SPILL, key: &record_key(id), value: &value });
     write(shared, &batch)?;
     Ok(id)

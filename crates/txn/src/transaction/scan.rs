@@ -10,8 +10,8 @@ use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
 use super::refresh::part_read;
+use crate::overlay::LayerCursor;
 use crate::snapshots::Snapshot;
-use crate::spill::LayerCursor;
 
 /// A copied key; a short one needs no allocation.
 type Key = SmallVec<[u8; 32]>;

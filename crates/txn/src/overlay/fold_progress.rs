@@ -7,23 +7,23 @@ use super::Overlay;
 
 /// The progress of folding. One thread folds at a time.
 #[derive(Default)]
-pub(crate) struct Folder(pub(super) Mutex<Option<FoldProgress>>);
+pub(crate) struct Folder(pub(crate) Mutex<Option<FoldProgress>>);
 
 /// An overlay that is being folded.
-pub(super) struct FoldProgress {
-    pub(super) id: u64,
+pub(crate) struct FoldProgress {
+    pub(crate) id: u64,
     /// The remaining tables; the last is folded next.
-    pub(super) tables: Vec<TableId>,
+    pub(crate) tables: Vec<TableId>,
     /// The last key of that table that was folded.
-    pub(super) last: Option<Vec<u8>>,
+    pub(crate) last: Option<Vec<u8>>,
     /// Snapshots at this CSN or above find the folded rows, or newer ones, without the overlay.
-    pub(super) folded: Csn,
+    pub(crate) folded: Csn,
     /// The commit that deleted the record.
-    pub(super) ended: Option<Csn>,
+    pub(crate) ended: Option<Csn>,
 }
 
 impl FoldProgress {
-    pub(super) fn of(overlay: &Overlay) -> FoldProgress {
+    pub(crate) fn of(overlay: &Overlay) -> FoldProgress {
         let mut tables: Vec<TableId> =
             overlay.layers.iter().flat_map(|layer| layer.tables.iter().copied()).collect();
         tables.sort_unstable();
@@ -32,7 +32,7 @@ impl FoldProgress {
         FoldProgress { id, tables, last: None, folded, ended: None }
     }
 
-    pub(super) fn next_table(&mut self) {
+    pub(crate) fn next_table(&mut self) {
         self.tables.pop();
         self.last = None;
     }
