@@ -32,7 +32,7 @@ pub(super) fn put_trailer(out: &mut Vec<u8>, entries: usize, csn_bytes: u8) {
 
 /// What a body tells at its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct BodyTrailer {
     pub(super) entries: usize,
     /// Bytes of all entries.
     pub(super) entries_bytes: usize,
@@ -40,7 +40,7 @@ pub(super) struct Shape {
 }
 
 /// Properties of checked entries.
-pub(super) struct Checked<'a> {
+pub(super) struct CheckedBody<'a> {
     /// The first key, and the last.
     pub(super) first: &'a [u8],
     pub(super) last: &'a [u8],
@@ -57,17 +57,17 @@ fn bad(what: &str) -> Error {
     Error::corruption(format!("its {what} make no sense"))
 }
 
-impl Shape {
+impl BodyTrailer {
     /// Of a body. The number of entries is at least one, and no larger than there is room for.
-    pub(super) fn of(body: &[u8]) -> Result<Shape> {
+    pub(super) fn of(body: &[u8]) -> Result<BodyTrailer> {
         let split = body.len().checked_sub(TRAILER_BYTES).ok_or_else(|| bad("lengths"))?;
         let mut trailer = Reader::new(&body[split..]);
         let (entries, csn_bytes) = (trailer.u32()? as usize, trailer.u8()?);
-        let shape = Shape { entries, entries_bytes: split, csn_bytes };
+        let shape = BodyTrailer { entries, entries_bytes: split, csn_bytes };
         shape.checked()
     }
 
-    fn checked(self) -> Result<Shape> {
+    fn checked(self) -> Result<BodyTrailer> {
         // Of each entry there are two lengths and a CSN at the least.
         let least = 2 + usize::from(self.csn_bytes);
         if self.csn_bytes > 8 || self.entries == 0 || self.entries > self.entries_bytes / least {
@@ -82,7 +82,7 @@ impl Shape {
         &self,
         entries: &'a [u8],
         mut note: impl FnMut(usize, usize, usize) -> Result<()>,
-    ) -> Result<Checked<'a>> {
+    ) -> Result<CheckedBody<'a>> {
         let mut rest = entries;
         let mut first: &[u8] = &[];
         let (mut distinct, mut all_values, mut csn_max) = (true, true, Csn::ZERO);
@@ -116,7 +116,7 @@ impl Shape {
         match last.filter(|_| rest.is_empty()) {
             Some(last) => {
                 let key_bytes = (key_min, key_max);
-                Ok(Checked { first, last: last.key, distinct, all_values, csn_max, key_bytes })
+                Ok(CheckedBody { first, last: last.key, distinct, all_values, csn_max, key_bytes })
             }
             None => Err(bad("lengths")),
         }

@@ -43,7 +43,7 @@ use crate::block_search::{self, Nodes, Way};
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 
-use self::body::Shape;
+use self::body::BodyTrailer;
 pub(crate) use self::body::{PartMatch, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
@@ -250,7 +250,7 @@ pub(crate) struct Block {
 
 /// Where in a block an entry is, for who goes on from it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct EntryPosition {
     key: u32,
     key_len: u32,
     csn: Csn,
@@ -258,7 +258,7 @@ pub(crate) struct Row {
     value: u32,
 }
 
-impl Row {
+impl EntryPosition {
     /// The commit of the version.
     #[inline]
     pub(crate) fn csn(&self) -> Csn {
@@ -322,7 +322,7 @@ impl Block {
 
     fn of_memory(memory: Buffer, pages: Option<&PagePools>, search: BlockSearch) -> Result<Block> {
         let body_end = memory.len();
-        let shape = Shape::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
+        let shape = BodyTrailer::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
         let nodes_at = body_end.next_multiple_of(PAGE_ALIGN);
         let mut memory = memory.lengthened(nodes_at + block_search::bytes_of(shape.entries), pages);
         let (front, behind) = memory.split_at_mut(nodes_at);
@@ -339,7 +339,7 @@ impl Block {
             places.set(behind, index, at as u32, key_at as u32);
             Ok(())
         })?;
-        let body::Checked { first, last, distinct, all_values, csn_max, key_bytes } = checked;
+        let body::CheckedBody { first, last, distinct, all_values, csn_max, key_bytes } = checked;
         let nodes = Nodes::new(shape.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
@@ -438,7 +438,7 @@ impl Block {
 
     /// Where the entry of this index is.
     #[inline]
-    pub(crate) fn row(&self, index: usize) -> Row {
+    pub(crate) fn row(&self, index: usize) -> EntryPosition {
         self.row_at(self.place(index))
     }
 
@@ -446,7 +446,7 @@ impl Block {
     /// beginning of each entry is known from the one before: otherwise the processor would wait for
     /// one line after the other.
     #[inline(always)]
-    pub(crate) fn row_after(&self, row: &Row) -> Row {
+    pub(crate) fn row_after(&self, row: &EntryPosition) -> EntryPosition {
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
         self.row_at(row.end())
     }
@@ -454,7 +454,7 @@ impl Block {
     /// The beginning of the entry before the one of this index, which exists. The caller will go
     /// on.
     #[inline(always)]
-    pub(crate) fn row_before(&self, index: usize) -> Row {
+    pub(crate) fn row_before(&self, index: usize) -> EntryPosition {
         let at = self.place(index - 1);
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(at).wrapping_sub(self.ahead as usize));
         self.row_at(at)
@@ -479,27 +479,27 @@ impl Block {
     }
 
     #[inline(always)]
-    fn row_at(&self, at: usize) -> Row {
+    fn row_at(&self, at: usize) -> EntryPosition {
         let bytes = &self.memory[at..self.entries_end as usize];
         let (key, key_len, csn, value) = body::row(bytes, self.csn_bytes);
-        Row { key: at as u32 + key, key_len, csn, value }
+        EntryPosition { key: at as u32 + key, key_len, csn, value }
     }
 
     /// The key of a row of this block.
     #[inline]
-    pub(crate) fn key_of(&self, row: &Row) -> &[u8] {
+    pub(crate) fn key_of(&self, row: &EntryPosition) -> &[u8] {
         &self.memory[row.key as usize..row.value_at()]
     }
 
     /// The value of a row of this block; `None` of a tombstone.
     #[inline]
-    pub(crate) fn value_of(&self, row: &Row) -> Option<&[u8]> {
+    pub(crate) fn value_of(&self, row: &EntryPosition) -> Option<&[u8]> {
         (row.value > 0).then(|| &self.memory[row.value_at()..row.end()])
     }
 
     /// The entry of a row of this block.
     #[inline]
-    pub(crate) fn entry_of(&self, row: &Row) -> Entry<'_> {
+    pub(crate) fn entry_of(&self, row: &EntryPosition) -> Entry<'_> {
         Entry { key: self.key_of(row), csn: row.csn, value: self.value_of(row) }
     }
 

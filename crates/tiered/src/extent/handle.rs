@@ -21,7 +21,9 @@ use super::settings::ReadSettings;
 use super::slice_users::SliceUsers;
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
 use crate::bulk_io::{Bulk, ReadTicket};
-use crate::cache::{Cache, Entrance, Held, Holder, Kept, Pin, RowCache, Seat, Sizes, Table};
+use crate::cache::{
+    Cache, Entrance, Holder, Kept, Pin, QueuedBlock, QueuedTable, RowCache, Seat, Sizes,
+};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::deferred_free::DeferredFree;
 use crate::extent_meta::ExtentMeta;
@@ -29,9 +31,9 @@ use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// A data block in memory.
-pub(crate) type CachedBlock = Held<Block>;
+pub(crate) type CachedBlock = QueuedBlock<Block>;
 /// An extent's block index and filters in memory, and the way to its blocks there.
-pub(crate) type CachedTable = Table<ExtentHandle>;
+pub(crate) type CachedTable = QueuedTable<ExtentHandle>;
 
 /// An eviction for others frees this part of the budget more, so that the cache is not asked at
 /// each of their steps.

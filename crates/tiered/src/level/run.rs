@@ -7,12 +7,12 @@ use spillway_base::{Csn, KeyRange, Result};
 use super::retired_nodes;
 use super::slice::Slice;
 use super::slices::Slices;
-use super::tree::{self, Changes, Node};
+use super::tree::{self, Changes, SliceNode};
 
 /// Slices in key order, none overlapping another.
 #[derive(Default, Debug)]
 pub(crate) struct Run {
-    root: Arc<Node>,
+    root: Arc<SliceNode>,
 }
 
 impl Drop for Run {
@@ -26,7 +26,7 @@ impl Drop for Run {
 
 impl Run {
     /// Its tree.
-    pub(super) fn into_root(mut self) -> Arc<Node> {
+    pub(super) fn into_root(mut self) -> Arc<SliceNode> {
         std::mem::take(&mut self.root)
     }
 
@@ -122,7 +122,7 @@ impl Run {
     }
 
     #[cfg(all(test, not(loom)))]
-    pub(super) fn root(&self) -> &Arc<Node> {
+    pub(super) fn root(&self) -> &Arc<SliceNode> {
         &self.root
     }
 }

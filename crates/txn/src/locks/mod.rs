@@ -90,7 +90,7 @@ use shard::ShardState;
 /// On its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard(Mutex<ShardState>);
+struct LockShard(Mutex<ShardState>);
 
 #[cfg(not(loom))]
 const SHARDS: usize = 128;
@@ -108,7 +108,7 @@ struct Detector {
 
 /// The row locks of a database.
 pub(crate) struct Locks {
-    shards: Box<[Shard]>,
+    shards: Box<[LockShard]>,
     detector: Mutex<Detector>,
     /// Waits in lines.
     pub(crate) waits: Tally,
@@ -133,7 +133,7 @@ fn left_behind() -> Error {
 impl Locks {
     pub(crate) fn new() -> Locks {
         Locks {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| LockShard::default()).collect(),
             detector: Mutex::default(),
             waits: Tally::default(),
         }
@@ -191,8 +191,8 @@ impl Locks {
         let (deadlock, upgrade, next) = {
             let mut detector = self.detector.lock();
             let (upgrade, next) = match self.take_or_wait(owner, target, mode)? {
-                Turn::Taken(taken) => return Ok(owner.took(target, taken)),
-                Turn::InLine { upgrade, next } => (upgrade, next),
+                SecondAttempt::Taken(taken) => return Ok(owner.took(target, taken)),
+                SecondAttempt::InLine { upgrade, next } => (upgrade, next),
             };
             detector.waiting.insert(owner.id, LockKey::new(target));
             let deadlock = self.closes_a_cycle(&mut detector, owner.id);
@@ -277,15 +277,20 @@ impl Locks {
     }
 
     /// Takes the lock after all, or joins the line.
-    fn take_or_wait(&self, owner: &LockOwner, target: Target<'_>, mode: LockMode) -> Result<Turn> {
+    fn take_or_wait(
+        &self,
+        owner: &LockOwner,
+        target: Target<'_>,
+        mode: LockMode,
+    ) -> Result<SecondAttempt> {
         let mut shard = self.shard(target.hash).lock();
         if let Some(taken) = shard.take(owner.id, target, mode) {
-            return Ok(Turn::Taken(taken));
+            return Ok(SecondAttempt::Taken(taken));
         }
         owner.wait().prepare(owner.waker().cloned())?;
         let line = shard.contended(target);
         let upgrade = line.wait(owner.id, mode, owner.wait().clone());
-        Ok(Turn::InLine { upgrade, next: line.is_next(owner.id) })
+        Ok(SecondAttempt::InLine { upgrade, next: line.is_next(owner.id) })
     }
 
     /// Removes a waiter from its line. `false` if it is not there, because it was granted.
@@ -375,7 +380,7 @@ impl Locks {
 }
 
 /// The outcome of the second attempt.
-enum Turn {
+enum SecondAttempt {
     Taken(Taken),
     InLine { upgrade: bool, next: bool },
 }

@@ -65,14 +65,14 @@ impl Gate {
     }
 
     /// Closes the gate to all commits but the caller's.
-    pub(super) fn hold(&self) -> Result<Held<'_>> {
+    pub(super) fn hold(&self) -> Result<HeldGate<'_>> {
         let lock = self.lock.lock();
         if self.passage() == Passage::Closed {
             return Err(closed());
         }
         self.passage.store(Passage::Held as usize, Ordering::SeqCst);
         model_fence();
-        Ok(Held { passage: &self.passage, _lock: lock })
+        Ok(HeldGate { passage: &self.passage, _lock: lock })
     }
 
     /// Refuses a commit that writes to a dropped table.
@@ -100,12 +100,12 @@ impl Gate {
 }
 
 /// The held gate. Dropping it opens the gate.
-pub(crate) struct Held<'g> {
+pub(crate) struct HeldGate<'g> {
     passage: &'g AtomicUsize,
     _lock: MutexGuard<'g, ()>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldGate<'_> {
     fn drop(&mut self) {
         self.passage.store(Passage::Open as usize, Ordering::SeqCst);
     }

@@ -102,14 +102,14 @@ use spillway_storage::plog::Plog;
 use crate::snapshots::Snapshots;
 use crate::sync::{MutexGuard, pause};
 pub(crate) use flusher::{Flushers, RELAXED, SOON, Task, Urgency};
-pub(crate) use gate::Held;
+pub(crate) use gate::HeldGate;
 pub(crate) use gate::closed;
 use gate::{Gate, Passage};
 use guard::Guard;
 pub(crate) use lane::{BATCH_BYTES_MAX, Room};
 use lane::{FlushState, Lane, LaneCounts};
 use places::PlaceTeller;
-use ring::Place;
+use ring::RingPlace;
 use segments::Segments;
 pub(crate) use segments::{Newest, OldSegment};
 use thread_number::thread_number;
@@ -343,7 +343,7 @@ impl Pipeline {
     }
 
     /// Lets no commit be ordered but the caller's, and waits until those under way are.
-    pub(crate) fn hold_gate(&self) -> Result<Held<'_>> {
+    pub(crate) fn hold_gate(&self) -> Result<HeldGate<'_>> {
         let held = self.gate.hold()?;
         // A place that is taken out of its queue has its CSN.
         self.flush_lanes(|lane| lane.has_unflushed())?;
@@ -352,7 +352,7 @@ impl Pipeline {
 
     /// Waits until the queue has come round to a place, writing what lies before it where nobody
     /// does. Nothing is synced for that: a thread that waits for durability syncs.
-    fn make_fit(&self, lane: &Lane, place: Place) -> Result<()> {
+    fn make_fit(&self, lane: &Lane, place: RingPlace) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
         }

@@ -110,15 +110,15 @@ const SHARDS: usize = 1;
 
 /// Some of the tasks and callbacks, the least CSN first.
 #[repr(align(128))]
-struct Shard {
+struct WaiterShard {
     /// The least CSN in the heap; `u64::MAX` if it is empty.
     least: AtomicU64,
     heap: Mutex<BinaryHeap<Reverse<Waiting>>>,
 }
 
-impl Shard {
-    fn new() -> Shard {
-        Shard { least: AtomicU64::new(u64::MAX), heap: Mutex::default() }
+impl WaiterShard {
+    fn new() -> WaiterShard {
+        WaiterShard { least: AtomicU64::new(u64::MAX), heap: Mutex::default() }
     }
 
     fn push(&self, waiting: Waiting) {
@@ -170,7 +170,7 @@ pub(super) struct Waiters {
     threads: Mutex<Threads>,
     /// A lower bound of the CSNs that threads wait for.
     least: AtomicU64,
-    shards: Box<[Shard]>,
+    shards: Box<[WaiterShard]>,
 }
 
 impl Waiters {
@@ -178,7 +178,7 @@ impl Waiters {
         Waiters {
             threads: Mutex::default(),
             least: AtomicU64::new(u64::MAX),
-            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            shards: (0..SHARDS).map(|_| WaiterShard::new()).collect(),
         }
     }
 

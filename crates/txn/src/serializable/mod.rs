@@ -95,7 +95,7 @@ impl Member {
     }
 }
 
-struct State {
+struct SerializableState {
     members: HashMap<Id, Member>,
     notes: Notes,
     /// Numbers in the members' sets, incoming and outgoing.
@@ -109,7 +109,7 @@ struct State {
 /// The dependencies among SERIALIZABLE transactions.
 pub(crate) struct Serializable {
     snapshots: Arc<Snapshots>,
-    state: Mutex<State>,
+    state: Mutex<SerializableState>,
 }
 
 fn refused() -> Error {
@@ -119,7 +119,7 @@ fn refused() -> Error {
     )
 }
 
-impl State {
+impl SerializableState {
     fn begin(&mut self, id: Id, snapshot: Csn) {
         let member = self.members.entry(id).or_insert_with(|| Member {
             snapshot,
@@ -229,7 +229,7 @@ impl Serializable {
     /// The tracker of a database with these snapshots.
     pub(crate) fn new(snapshots: Arc<Snapshots>, budget: &Budget) -> Serializable {
         let fold_from = (budget.limit() / PART_NOTED / POINT_BYTES).clamp(FOLD_FROM, FOLD_BY);
-        let state = State {
+        let state = SerializableState {
             members: HashMap::new(),
             notes: Notes::default(),
             links: 0,

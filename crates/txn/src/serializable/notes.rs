@@ -19,7 +19,7 @@ pub(super) const POINT_BYTES: usize = 144;
 /// The size of a range's note beside its ends.
 const RANGE_BYTES: usize = 160;
 
-struct Span {
+struct NotedRange {
     table: TableId,
     start: Box<[u8]>,
     /// `None` for the end of the table.
@@ -27,7 +27,7 @@ struct Span {
     of: Id,
 }
 
-impl Span {
+impl NotedRange {
     fn has(&self, table: TableId, key: &[u8]) -> bool {
         self.table == table && *self.start <= *key && self.end.as_ref().is_none_or(|end| key < end)
     }
@@ -56,25 +56,25 @@ impl Span {
 
 /// One range for each table.
 #[derive(Default)]
-struct Folded(BTreeMap<TableId, Span>);
+struct Folded(BTreeMap<TableId, NotedRange>);
 
 impl Folded {
     fn add(&mut self, of: Id, table: TableId, start: &[u8], end: Option<&[u8]>) {
-        let new = || Span { table, start: start.into(), end: end.map(Into::into), of };
+        let new = || NotedRange { table, start: start.into(), end: end.map(Into::into), of };
         self.0.entry(table).or_insert_with(new).join(start, end);
     }
 }
 
 /// Notes of one kind, reads or writes.
 #[derive(Default)]
-struct Kind {
+struct NotesOfKind {
     points: BTreeMap<Point, Vec<Id>>,
-    ranges: Vec<Span>,
-    folded: Vec<Span>,
+    ranges: Vec<NotedRange>,
+    folded: Vec<NotedRange>,
 }
 
-impl Kind {
-    fn all_ranges(&self) -> impl Iterator<Item = &Span> {
+impl NotesOfKind {
+    fn all_ranges(&self) -> impl Iterator<Item = &NotedRange> {
         self.ranges.iter().chain(&self.folded)
     }
 
@@ -140,7 +140,7 @@ impl Kind {
                 !own
             });
         }
-        let bytes = folded.0.values().map(Span::bytes).sum();
+        let bytes = folded.0.values().map(NotedRange::bytes).sum();
         self.folded.extend(folded.0.into_values());
         bytes
     }
@@ -149,8 +149,8 @@ impl Kind {
 /// The notes of all SERIALIZABLE transactions.
 #[derive(Default)]
 pub(super) struct Notes {
-    reads: Kind,
-    writes: Kind,
+    reads: NotesOfKind,
+    writes: NotesOfKind,
     /// For each transaction with notes: their bytes, and their number since its last fold.
     taken: HashMap<Id, (usize, usize)>,
     bytes: usize,
@@ -197,7 +197,7 @@ impl Notes {
     /// Notes that `id` reads a range. Returns the transactions that wrote to it.
     pub(super) fn read_range(&mut self, id: Id, table: TableId, range: KeyRange<'_>) -> Vec<Id> {
         let end = range.end.map(Into::into);
-        let span = Span { table, start: range.start.into(), end, of: id };
+        let span = NotedRange { table, start: range.start.into(), end, of: id };
         let bytes = span.bytes();
         self.reads.ranges.push(span);
         self.took(id, bytes);

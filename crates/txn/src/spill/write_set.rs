@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 /// The writes that remain after a rollback to a savepoint of an earlier round.
 #[derive(Clone, Copy)]
-pub(crate) struct Kept {
+pub(crate) struct KeptWrites {
     pub(crate) layers: usize,
     /// The other writes, which the buffer keeps from round to round.
     pub(crate) other: OtherWrites,
@@ -33,7 +33,7 @@ pub(crate) struct OtherWrites {
 /// A savepoint amid buffered writes that are now spilled.
 struct Cut {
     savepoint: Savepoint,
-    kept: Kept,
+    kept: KeptWrites,
 }
 
 /// A transaction's spilled writes.
@@ -44,7 +44,7 @@ pub(crate) struct Spill {
     next_layer: u32,
     /// The state at the beginning of each round. A round ends with a spill, and with a rollback to
     /// a savepoint of an earlier round.
-    rounds: Vec<Kept>,
+    rounds: Vec<KeptWrites>,
     cuts: Vec<Cut>,
     /// Changes when the contents change.
     version: u64,
@@ -54,7 +54,7 @@ impl Spill {
     /// Begins a spill, and writes a record that it is in progress.
     pub(crate) fn begin(shared: &Shared) -> Result<Spill> {
         let id = begin_record(shared)?;
-        let rounds = vec![Kept { layers: 0, other: OtherWrites::default() }];
+        let rounds = vec![KeptWrites { layers: 0, other: OtherWrites::default() }];
         let (layers, cuts) = (Vec::new(), Vec::new());
         Ok(Spill { id, layers, next_layer: 0, rounds, cuts, version: 0 })
     }
@@ -136,19 +136,19 @@ impl Spill {
 
     /// Ends the layer at a savepoint of this round.
     pub(crate) fn cut(&mut self, savepoint: Savepoint, other: OtherWrites) {
-        let kept = Kept { layers: self.layers.len(), other };
+        let kept = KeptWrites { layers: self.layers.len(), other };
         self.cuts.push(Cut { savepoint, kept });
     }
 
     /// Ends the round: the buffer holds no writes but `other`.
     pub(crate) fn end_round(&mut self, other: OtherWrites) {
-        self.rounds.push(Kept { layers: self.layers.len(), other });
+        self.rounds.push(KeptWrites { layers: self.layers.len(), other });
         self.version += 1;
     }
 
     /// The writes that remain after a rollback to a savepoint of an earlier round, or to the
     /// beginning of this one.
-    fn kept(&self, savepoint: Savepoint) -> Kept {
+    fn kept(&self, savepoint: Savepoint) -> KeptWrites {
         let cut = self.cuts.iter().find(|cut| cut.savepoint == savepoint);
         cut.map_or_else(
             || {
