@@ -15,11 +15,11 @@
 //!   is not started again before a lookup has returned for it and learned that nothing is in
 //!   flight. That lookup reads it itself and meets the failure, if there still is one. So no lookup
 //!   returns for ever.
-//! - **ASYNC-READ-4 (bounded).** Each queue has at most [`DEPTH`] reads in flight, charged to the
+//! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, charged to the
 //!   budget with their memory. With a full queue, a lookup learns that nothing is in flight.
 //! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything
 //!   that reads use. After [`AsyncReads::finish`] no read is in flight, and none begins.
-//! - **ASYNC-READ-6 (together).** A read that was begun may be kept, at most [`GATHERED_MAX`] for
+//! - **ASYNC-READ-6 (together).** A read that was begun may be kept, at most `GATHERED_MAX` for
 //!   each queue, until [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted
 //!   together. [`AsyncReads::keeps_some`] reports kept reads until the system has taken all of
 //!   them, also the rest of a read that its device did in part, and also after a panic.

@@ -45,7 +45,7 @@ impl RealDisk {
     /// As [`Disk::queue`], by these means instead of the best that the system has.
     ///
     /// # Errors
-    /// As [`Disk::queue`], and [`ErrorKind::Io`] if the system refuses them.
+    /// As [`Disk::queue`], and [`spillway_base::ErrorKind::Io`] if the system refuses them.
     pub fn queue_by(&self, settings: QueueSettings, means: Means) -> Result<Box<dyn IoQueue>> {
         queue::open_by(settings, means)
     }

@@ -63,8 +63,8 @@ impl BodyTrailer {
         let split = body.len().checked_sub(TRAILER_BYTES).ok_or_else(|| bad("lengths"))?;
         let mut trailer = Reader::new(&body[split..]);
         let (entries, csn_bytes) = (trailer.u32()? as usize, trailer.u8()?);
-        let shape = BodyTrailer { entries, entries_bytes: split, csn_bytes };
-        shape.checked()
+        let trailer = BodyTrailer { entries, entries_bytes: split, csn_bytes };
+        trailer.checked()
     }
 
     fn checked(self) -> Result<BodyTrailer> {

@@ -322,11 +322,12 @@ impl Block {
 
     fn of_memory(memory: Buffer, pages: Option<&PagePools>, search: BlockSearch) -> Result<Block> {
         let body_end = memory.len();
-        let shape = BodyTrailer::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
+        let trailer = BodyTrailer::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
         let nodes_at = body_end.next_multiple_of(PAGE_ALIGN);
-        let mut memory = memory.lengthened(nodes_at + block_search::bytes_of(shape.entries), pages);
+        let mut memory =
+            memory.lengthened(nodes_at + block_search::bytes_of(trailer.entries), pages);
         let (front, behind) = memory.split_at_mut(nodes_at);
-        let entries_end = FRAME_BYTES + shape.entries_bytes;
+        let entries_end = FRAME_BYTES + trailer.entries_bytes;
         let entries = &front[FRAME_BYTES..entries_end];
         let way = match search {
             BlockSearch::Nodes(way) => way,
@@ -334,13 +335,13 @@ impl Block {
         };
         // Where entries and their keys begin is noted first; what keys begin with alike is known
         // once the last is found.
-        let places = Nodes::new(shape.entries, &[], &[], way);
-        let checked = shape.check(entries, |index, at, key_at| {
+        let places = Nodes::new(trailer.entries, &[], &[], way);
+        let checked = trailer.check(entries, |index, at, key_at| {
             places.set(behind, index, at as u32, key_at as u32);
             Ok(())
         })?;
         let body::CheckedBody { first, last, distinct, all_values, csn_max, key_bytes } = checked;
-        let nodes = Nodes::new(shape.entries, first, last, way);
+        let nodes = Nodes::new(trailer.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
             // Bytes behind a shorter key are not part of its head. The body ends with more bytes
@@ -354,17 +355,17 @@ impl Block {
                 });
             }
             _ => {
-                let key = |at| body::entry(&entries[at as usize..], shape.csn_bytes).key;
+                let key = |at| body::entry(&entries[at as usize..], trailer.csn_bytes).key;
                 nodes.fill(behind, |at, _| nodes.head(key(at)));
             }
         }
         // Rows of a block are mostly alike: so far ahead one begins.
-        let row = shape.entries_bytes / shape.entries.max(1);
+        let row = trailer.entries_bytes / trailer.entries.max(1);
         let ahead = if row > 2 * prefetch::LINE_BYTES { AHEAD_ROWS * row } else { AHEAD_BYTES };
         let [entries_end, body_end, nodes_at, ahead] =
             [entries_end, body_end, nodes_at, ahead].map(|number| number as u32);
         let halving = search == BlockSearch::Halving;
-        let csn_bytes = shape.csn_bytes;
+        let csn_bytes = trailer.csn_bytes;
         Ok(Block {
             memory,
             entries_end,
