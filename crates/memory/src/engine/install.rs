@@ -1,5 +1,4 @@
 //! Installing commits, and learning where they are in the log.
-#![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
