@@ -102,14 +102,14 @@ pub trait GiveWay: Send + Sync {
     fn keep_pledge(&self) {}
 }
 
-struct Inner {
+struct BudgetState {
     limit: usize,
     used: [AtomicUsize; USES],
     total: AtomicUsize,
     giving: RwLock<Vec<Weak<dyn GiveWay>>>,
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for BudgetState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Budget")
             .field("limit", &self.limit)
@@ -118,7 +118,7 @@ impl std::fmt::Debug for Inner {
     }
 }
 
-impl Inner {
+impl BudgetState {
     fn past(&self) -> usize {
         self.total.load(Ordering::Relaxed).saturating_sub(self.limit)
     }
@@ -155,13 +155,13 @@ impl Inner {
 
 /// A limit in bytes and what is charged against it. Cheap to clone; clones share the account.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(Arc<BudgetState>);
 
 impl Budget {
     /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Budget {
-        Budget(Arc::new(Inner {
+        Budget(Arc::new(BudgetState {
             limit,
             used: Default::default(),
             total: AtomicUsize::new(0),

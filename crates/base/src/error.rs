@@ -73,7 +73,7 @@ pub enum ErrorKind {
     Closed,
 }
 
-struct Inner {
+struct ErrorParts {
     kind: ErrorKind,
     message: String,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -82,13 +82,13 @@ struct Inner {
 
 /// A failure: its kind, what happened, and its cause where there is one. Cheap to clone.
 #[derive(Clone)]
-pub struct Error(Arc<Inner>);
+pub struct Error(Arc<ErrorParts>);
 
 impl Error {
     /// An error of this kind. The message is a sentence fragment that names the thing concerned.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Arc::new(Inner { kind, message: message.into(), source: None, table: None }))
+        Error(Arc::new(ErrorParts { kind, message: message.into(), source: None, table: None }))
     }
 
     /// An error with its cause.
@@ -99,7 +99,7 @@ impl Error {
         source: impl std::error::Error + Send + Sync + 'static,
     ) -> Error {
         let source = Some(Arc::new(source) as _);
-        Error(Arc::new(Inner { kind, message: message.into(), source, table: None }))
+        Error(Arc::new(ErrorParts { kind, message: message.into(), source, table: None }))
     }
 
     /// Stored bytes are not what was written.
@@ -118,7 +118,7 @@ impl Error {
     #[must_use]
     #[cold]
     pub fn context(&self, context: impl fmt::Display) -> Error {
-        Error(Arc::new(Inner {
+        Error(Arc::new(ErrorParts {
             kind: self.0.kind,
             message: format!("{context}: {}", self.0.message),
             source: self.0.source.clone(),
@@ -130,7 +130,7 @@ impl Error {
     #[must_use]
     #[cold]
     pub fn of_table(&self, table: TableId) -> Error {
-        Error(Arc::new(Inner {
+        Error(Arc::new(ErrorParts {
             kind: self.0.kind,
             message: self.0.message.clone(),
             source: self.0.source.clone(),

@@ -7,7 +7,7 @@ use spillway_base::{Error, Result};
 use spillway_storage::plog::{KeptFiles, lanes_in, read_log};
 use spillway_storage::{Disk, RealDisk};
 
-use crate::database::{data_dir, memory_dir};
+use crate::folders::{data_dir, memory_dir};
 use crate::log_home;
 
 /// The result of a check.

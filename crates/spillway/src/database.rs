@@ -8,14 +8,14 @@ use std::time::Duration;
 use spillway_base::budget::{Budget, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{Access, Engine, Horizon, Metric, RangeEstimate, Rewrite};
-use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
-use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
-use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, thread};
+use spillway_base::lock::{Mutex, RwLock};
+use spillway_base::managed::{ManagedEngine, TableSize};
+use spillway_base::{Csn, ErrorKind, KeyRange, Result, thread};
 use spillway_memory::{MemoryEngine, MemoryInspection, MemorySettings};
 use spillway_storage::async_reads::AsyncReadSettings;
 use spillway_storage::plog::{KeptFiles, lanes_that_pay};
 use spillway_storage::sim::SimDisk;
-use spillway_storage::{Disk, DiskLock, RealDisk};
+use spillway_storage::{Disk, RealDisk};
 use spillway_tiered::offload::{Checked, Cpu, Sorts};
 use spillway_tiered::{
     CompactionKind, Inspection, TableSpace, TableStatus, TieredEngine, TieredSettings,
@@ -26,9 +26,11 @@ use spillway_txn::{
 };
 
 use crate::directory::{self, DIRECTORY, Numbers};
+use crate::folders::{data_dir, memory_dir};
+use crate::inner::{Inner, Running};
 use crate::log_home;
 use crate::mechanism::Mechanism;
-use crate::memory_watch;
+use crate::resident::resident_anonymous;
 use crate::settings::Settings;
 use crate::transaction::{Spare, Table, Transaction};
 
@@ -43,58 +45,11 @@ const PERSIST_NAP: Duration = Duration::from_millis(1);
 /// one after another.
 const CORES_PER_READ_QUEUE: usize = 4;
 
-struct Running {
-    background: Vec<Box<dyn BackgroundThreads>>,
-    /// Threads that stop on request.
-    care: Vec<thread::JoinHandle<()>>,
-    /// Of the data folder, and of the log's where that is elsewhere.
-    locks: Vec<Box<dyn DiskLock>>,
-}
-
-#[derive(Default)]
-struct Care {
-    stop: Mutex<bool>,
-    changed: Condvar,
-}
-
-pub(crate) struct Inner {
-    pub(crate) manager: TransactionManager,
-    pub(crate) numbers: Numbers,
-    /// All engines. What only one of them has is asked of that one.
-    engines: Vec<Arc<dyn ManagedEngine>>,
-    pub(crate) tiered: TieredEngine,
-    pub(crate) memory: MemoryEngine,
-    budget: Budget,
-    settings: Settings,
-    recovered: RecoveryReport,
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) path: PathBuf,
-    pub(crate) log_dir: PathBuf,
-    running: Mutex<Running>,
-    /// Whether it was closed. Held by those who work on the folder for a caller.
-    closed: RwLock<bool>,
-    care: Arc<Care>,
-}
-
 /// A database: tables, and transactions over them. Cheap to clone; clones share it.
 ///
 /// Dropping the last clone closes it as [`Database::close`] does, without telling of a failure.
 #[derive(Clone)]
 pub struct Database(pub(crate) Arc<Inner>);
-
-pub(crate) fn data_dir(path: &Path) -> PathBuf {
-    path.join("tiered")
-}
-
-/// Where the memory engine's checkpoints and compacted segments are.
-pub(crate) fn memory_dir(path: &Path) -> PathBuf {
-    path.join("memory")
-}
-
-/// Where the log is, unless the settings say otherwise.
-pub(crate) fn log_dir(path: &Path) -> PathBuf {
-    path.join("log")
-}
 
 impl Database {
     /// Opens the database in a folder, and creates it if it does not exist.
@@ -422,7 +377,7 @@ impl Database {
             let (name, help) = memory_metric(what);
             gauge(name, help, self.0.budget.used_for(what))
         }));
-        metrics.extend(memory_watch::resident_anonymous().map(|bytes| {
+        metrics.extend(resident_anonymous().map(|bytes| {
             let help = "Anonymous resident memory of the process, as the system counts it.";
             gauge("process_resident_anonymous_bytes", help, bytes)
         }));
@@ -557,70 +512,6 @@ impl Database {
     /// The failure that kept it from closing cleanly; nothing acknowledged is lost by it.
     pub fn close(&self) -> Result<()> {
         self.0.close()
-    }
-}
-
-impl Inner {
-    /// The engine that keeps a table; none if the database lacks it.
-    fn engine(&self, table: Table) -> Option<&Arc<dyn ManagedEngine>> {
-        self.engines.iter().find(|engine| Some(engine.kind()) == table.engine())
-    }
-
-    /// Keeps the folder for as long as a caller's work on it takes.
-    pub(crate) fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
-        let closed = self.closed.read();
-        if *closed {
-            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
-        }
-        Ok(closed)
-    }
-
-    /// Its own folders: of the database, of its log, and of its tiers.
-    pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        let tiers = self.settings.tiers.iter().map(|tier| tier.dir.clone());
-        [self.path.clone(), self.log_dir.clone()].into_iter().chain(tiers).collect()
-    }
-
-    /// The size of a segment of its log.
-    pub(crate) fn segment_bytes(&self) -> u64 {
-        self.settings.log_segment_bytes
-    }
-
-    /// Fails once it is being closed: for work that keeps the folder for long.
-    pub(crate) fn check_open(&self) -> Result<()> {
-        let closing = *self.care.stop.lock();
-        if closing {
-            Err(Error::new(ErrorKind::Closed, "the database is being closed"))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn close(&self) -> Result<()> {
-        let closed = self.manager.close();
-        *self.care.stop.lock() = true;
-        self.care.changed.notify_all();
-        let (background, care) = {
-            let mut running = self.running.lock();
-            (std::mem::take(&mut running.background), std::mem::take(&mut running.care))
-        };
-        // Those who wait for room in memory would else do the work of the threads that have gone.
-        self.engines.iter().for_each(|engine| engine.close());
-        drop(background);
-        for care in care {
-            // A panic in it has been reported by the panic hook.
-            let _ = care.join();
-        }
-        *self.closed.write() = true;
-        self.running.lock().locks.clear();
-        closed
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Every acknowledged commit is durable already; the log has the rest of the story.
-        let _ = self.close();
     }
 }
 

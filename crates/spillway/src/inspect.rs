@@ -11,8 +11,8 @@ use spillway_storage::plog::{KeptFiles, lanes_in, read_log};
 use spillway_storage::{Disk, DiskLock, RealDisk};
 use spillway_tiered::{Inspection, Offline};
 
-use crate::database::{data_dir, memory_dir};
 use crate::directory::{self, DIRECTORY};
+use crate::folders::{data_dir, memory_dir};
 use crate::log_home;
 use crate::transaction::Table;
 

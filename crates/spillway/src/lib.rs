@@ -43,12 +43,15 @@ pub mod backup;
 mod check;
 mod database;
 mod directory;
+mod folders;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod inner;
 mod inspect;
 mod log_home;
 mod mechanism;
 mod memory_watch;
+mod resident;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,6 @@
 //! Rejected: counting in the allocator. Each allocation would touch a counter, and memory that the
 //! allocator holds free would not be counted.
 
-use std::fs;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ use spillway_base::thread::JoinHandle;
 use spillway_base::{Result, clock, thread};
 
 use crate::Database;
+use crate::resident::resident_anonymous;
 
 /// The interval between two measurements.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -39,18 +39,6 @@ const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 const FIXED_BYTES: usize = 40 << 20;
 /// The fraction of the budget that the watch charges at most (WATCH-3).
 const SHARE_MAX: usize = 2;
-/// The page size of the system, the unit of `statm`.
-const SYSTEM_PAGE_BYTES: usize = 4 << 10;
-
-/// The bytes of this process that are in memory and that no file backs; `None` if the system does
-/// not report them.
-pub(crate) fn resident_anonymous() -> Option<usize> {
-    // Pages in all, resident pages, and those of them that files back or others share.
-    let text = fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = text.split_whitespace().skip(1).map(str::parse::<usize>);
-    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-    Some(resident.saturating_sub(shared) * SYSTEM_PAGE_BYTES)
-}
 
 /// Charges the budget for the process's uncharged memory, until it is dropped.
 pub struct MemoryWatch {

@@ -7,8 +7,8 @@ use spillway_base::range::prefix_end;
 use spillway_base::{Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId};
 use spillway_txn::TransactionOptions;
 
-use crate::database::Inner;
 use crate::directory::{self, DIRECTORY};
+use crate::inner::Inner;
 
 /// A table: one ordered key space.
 pub type Table = TableId;

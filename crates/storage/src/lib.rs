@@ -19,7 +19,5 @@ pub mod sim;
 mod tests;
 
 pub use disk::{Disk, DiskLock, File, OpenMode};
-pub use queue::{
-    ALIGN, AlignedBuffer, Cache, Completion, IdleQueues, IoQueue, Means, QueueSettings,
-};
-pub use real::RealDisk;
+pub use queue::{ALIGN, AlignedBuffer, Cache, Completion, IdleQueues, IoQueue, QueueSettings};
+pub use real::{Means, RealDisk};

@@ -11,27 +11,31 @@
 //!   it is empty: then it is made private.
 //! - **PRIVATE-3.** A symbolic link in the place of a file is not followed.
 
+mod carrier;
+mod failure;
+mod file;
 mod lock;
+mod operation;
+mod queue;
+mod ring;
+mod threads;
 
 use std::fs;
-use std::io::{self, ErrorKind as IoKind, IoSlice, IoSliceMut};
-use std::os::fd::AsRawFd;
+use std::io::{ErrorKind as IoKind, IoSlice, IoSliceMut};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fcntl_getfl, statvfs};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, statvfs};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
-use spillway_base::{Error, ErrorKind, Result};
+use spillway_base::Result;
 
-use crate::queue::{self, AlignedBuffer, Completion, IoQueue, Means, QueueSettings};
+use crate::queue::{AlignedBuffer, Completion, IoQueue, QueueSettings};
 use crate::{Disk, DiskLock, File, OpenMode};
-
-/// The permissions of new files and folders (PRIVATE-1).
-const PRIVATE_FILE: u32 = 0o600;
-const PRIVATE_FOLDER: u32 = 0o700;
-const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
+use failure::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};
+use file::RealFile;
+pub use queue::Means;
 
 /// The machine's file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,28 +45,10 @@ impl RealDisk {
     /// As [`Disk::queue`], by these means instead of the best that the system has.
     ///
     /// # Errors
-    /// As [`Disk::queue`], and [`ErrorKind::Io`] if the system refuses them.
+    /// As [`Disk::queue`], and [`spillway_base::ErrorKind::Io`] if the system refuses them.
     pub fn queue_by(&self, settings: QueueSettings, means: Means) -> Result<Box<dyn IoQueue>> {
         queue::open_by(settings, means)
     }
-}
-
-fn failed(what: &str, path: &Path, error: io::Error) -> Error {
-    let kind = match error.kind() {
-        IoKind::StorageFull | IoKind::QuotaExceeded | IoKind::FileTooLarge => ErrorKind::DiskFull,
-        IoKind::NotFound => ErrorKind::NotFound,
-        _ => ErrorKind::Io,
-    };
-    Error::with_source(kind, format!("cannot {what} {}", path.display()), error)
-}
-
-/// As [`failed`], for a file that could not be opened.
-fn failed_to_open(path: &Path, error: io::Error) -> Error {
-    if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
-        let text = format!("cannot open {}: it is a symbolic link, not a file", path.display());
-        return Error::with_source(ErrorKind::Io, text, error);
-    }
-    failed("open", path, error)
 }
 
 impl Disk for RealDisk {
@@ -143,68 +129,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// Opens a file again, for transfers past the page cache. It uses the descriptor, because the name
-/// may belong to another file by now (DISK-7).
-fn open_direct(file: &fs::File) -> Option<fs::File> {
-    let access = fcntl_getfl(file).ok()? & OFlags::RWMODE;
-    let again = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let flags = access | OFlags::DIRECT | OFlags::CLOEXEC;
-    rustix::fs::open(again, flags, Mode::empty()).ok().map(fs::File::from)
-}
-
-pub(crate) struct RealFile {
-    file: fs::File,
-    path: PathBuf,
-    /// Whether `RWF_DSYNC` may still be tried on this file.
-    one_call: AtomicBool,
-    /// Whether `RWF_NOWAIT` may still be tried on this file.
-    now: AtomicBool,
-    /// The same file for transfers past the page cache, once one was requested; `None` if they are
-    /// impossible.
-    direct: OnceLock<Option<fs::File>>,
-    /// Whether the file system has refused such a transfer.
-    direct_refused: AtomicBool,
-}
-
 impl RealFile {
-    fn new(file: fs::File, path: &Path) -> RealFile {
-        RealFile {
-            file,
-            path: path.to_owned(),
-            one_call: AtomicBool::new(true),
-            now: AtomicBool::new(true),
-            direct: OnceLock::new(),
-            direct_refused: AtomicBool::new(false),
-        }
-    }
-
-    /// The lock of the folder in which it was opened, if this process holds one.
-    pub(crate) fn lock(&self) -> Option<Arc<fs::File>> {
-        lock::over(&self.path)
-    }
-
-    /// The file, for transfers through the page cache.
-    pub(crate) fn file(&self) -> &fs::File {
-        &self.file
-    }
-
-    /// The file, for transfers past the page cache, unless these are known to be impossible.
-    pub(crate) fn direct(&self) -> Option<&fs::File> {
-        if self.direct_refused.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.direct.get_or_init(|| open_direct(&self.file)).as_ref()
-    }
-
-    /// Disables transfers past the page cache.
-    pub(crate) fn refuse_direct(&self) {
-        self.direct_refused.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn failed(&self, what: &str, error: io::Error) -> Error {
-        failed(what, &self.path, error)
-    }
-
     /// Allocates space up to `end` on a file system that cannot allocate: writes zeros behind the
     /// end.
     fn fill_to(&self, end: u64) -> Result<()> {
@@ -252,7 +177,8 @@ impl File for RealFile {
         len: usize,
         buffer: AlignedBuffer,
     ) -> (AlignedBuffer, Result<()>) {
-        let Completion { buffer, outcome, .. } = queue::read_now_past(self, offset, len, buffer);
+        let Completion { buffer, outcome, .. } =
+            operation::read_now_past(self, offset, len, buffer);
         (buffer, outcome)
     }
 
@@ -321,7 +247,11 @@ impl File for RealFile {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::os::unix::fs::MetadataExt;
+
+    use rustix::fs::fcntl_getfl;
+    use spillway_base::ErrorKind;
 
     use super::*;
 

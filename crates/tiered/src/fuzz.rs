@@ -7,7 +7,7 @@ use spillway_base::codec::Reader;
 use spillway_base::{Csn, Result, TableId};
 
 use crate::block::{
-    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Told, put_frame,
+    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, PartMatch, put_frame,
     seal_frame, search_part,
 };
 use crate::coding::Names;
@@ -62,7 +62,7 @@ fn block_found(block: &Block) {
         assert_eq!(Some(block.seek(entry.key)), first);
         let (frame, place) = block.stored_frame();
         let told = search_part(&frame[place], block.csn_bytes(), true, entry.key, entry.csn);
-        assert_eq!(told, Some(Told::Version(entry.csn, entry.value)));
+        assert_eq!(told, Some(PartMatch::Version(entry.csn, entry.value)));
     }
 }
 

@@ -10,6 +10,7 @@ mod heads;
 mod inherited_reads;
 mod retired_nodes;
 mod run;
+mod slice;
 mod slices;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -19,86 +20,12 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, KeyRange, Result};
 
-use crate::extent::ExtentHandle;
-use crate::extent_meta::SliceMeta;
 use crate::manifest::Place;
 use crate::ranges::RangeTombstones;
-use crate::temperature::Temperature;
 pub(crate) use inherited_reads::InheritedReads;
 pub(crate) use run::Run;
+pub(crate) use slice::Slice;
 pub(crate) use slices::Slices;
-
-/// Consecutive blocks of an extent.
-pub(crate) struct Slice {
-    pub(crate) meta: Arc<SliceMeta>,
-    pub(crate) extent: Arc<ExtentHandle>,
-}
-
-impl Slice {
-    /// A slice of an extent. The extent records it.
-    pub(crate) fn new(meta: Arc<SliceMeta>, extent: Arc<ExtentHandle>) -> Arc<Slice> {
-        extent.note_slice(&meta);
-        Arc::new(Slice { meta, extent })
-    }
-
-    /// Its temperature.
-    pub(crate) fn temperature(&self) -> Temperature {
-        self.extent.temperature(self.meta.block_range())
-    }
-
-    /// A slice with nothing behind it, of blocks of a byte, for tests of what needs only the
-    /// record.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn detached(
-        extent: crate::extent_meta::ExtentId,
-        smallest: &str,
-        largest: &str,
-        bytes: u64,
-        tombstones: u64,
-    ) -> Arc<Slice> {
-        use crate::extent_meta::{Counts, ExtentMeta};
-        use crate::space::SlotRun;
-
-        let slots = SlotRun { file: 0, first: extent.0 as u32, count: 1 };
-        let handle = ExtentMeta {
-            id: extent,
-            slots,
-            len: bytes,
-            blocks: bytes as u32,
-            data_bytes: bytes,
-            crc: 0,
-            coding: crate::coding::Coding::Stored,
-            names: crate::coding::Names::default(),
-        };
-        let csn = Csn(1);
-        let counts = Counts {
-            versions: 100,
-            keys: 100,
-            tombstones,
-            payload_bytes: bytes,
-            csn_min: csn,
-            csn_max: csn,
-        };
-        let meta = SliceMeta {
-            extent,
-            first_block: 0,
-            blocks: bytes as u32,
-            bytes,
-            smallest: smallest.as_bytes().into(),
-            largest: largest.as_bytes().into(),
-            counts,
-        };
-        let extent = ExtentHandle::detached(handle);
-        extent.change_live_bytes(bytes, 0);
-        Slice::new(Arc::new(meta), extent)
-    }
-}
-
-impl std::fmt::Debug for Slice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.meta.fmt(f)
-    }
-}
 
 /// A sub-level of Level0.
 #[derive(Clone, Debug)]
@@ -139,7 +66,7 @@ impl Drop for Levels {
     fn drop(&mut self) {
         let level0 = std::mem::take(&mut self.level0).into_iter().map(|sublevel| sublevel.run);
         let below = [&mut self.level1, &mut self.level2].map(std::mem::take);
-        retired_nodes::let_go_of(level0.chain(below));
+        run::let_go_of(level0.chain(below));
     }
 }
 

@@ -56,7 +56,7 @@ struct Quarantine {
 }
 
 /// The first key of a sub-table, and that of the next.
-pub(crate) type Bounds = (Box<[u8]>, Option<Box<[u8]>>);
+pub(crate) type SubTableBounds = (Box<[u8]>, Option<Box<[u8]>>);
 
 /// A sub-table.
 pub(crate) struct SubTable {
@@ -101,7 +101,7 @@ const REST_SHARE: u64 = 256;
 impl SubTable {
     pub(crate) fn new(
         table: TableId,
-        bounds: Bounds,
+        bounds: SubTableBounds,
         flushed: Csn,
         levels: Levels,
         gaps: TombstoneSkip,
@@ -112,7 +112,7 @@ impl SubTable {
 
     fn with(
         table: TableId,
-        (start, end): Bounds,
+        (start, end): SubTableBounds,
         flushed: Csn,
         immutables: Vec<Immutable>,
         levels: Levels,

@@ -14,9 +14,10 @@ use spillway_base::{Csn, Error, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::{FilePlog, LogReader, Plog, PlogSettings, Recovered};
 
-use crate::manager::{Shared, TransactionManager};
+use crate::manager::TransactionManager;
 use crate::record::{Record, put_commit_head, read_frame};
 use crate::recovery::Fences;
+use crate::shared::Shared;
 
 /// How much of a log is read at once, in bytes.
 const STRETCH_BYTES: usize = 1 << 20;

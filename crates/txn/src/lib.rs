@@ -5,12 +5,13 @@
 //! - `options`: the options of a transaction;
 //! - `transaction`: a transaction's snapshot, locks, writes and end;
 //! - `locks`, `serializable`: row locks, and the checks of SERIALIZABLE;
-//! - `spill`: writes of transactions that outgrow their share of memory;
+//! - `spill`, `overlay`: writes of transactions that outgrow their share of memory;
 //! - `pipeline`, `record`: a commit's path to the log and the engines;
 //! - `watermark`, `snapshots`: which commits are visible, and which versions are still readable;
 //! - `recovery`: restores the state from the log; `copy`: reads the log's commits while lanes
 //!   append to it, and writes a log from such commits;
-//! - `manager`, `throttle`, `reserve`: state that all transactions share.
+//! - `shared`, `throttle`, `reserve`: state that all transactions share;
+//! - `manager`: starts transactions, and cares for the log.
 
 mod copy;
 mod engines;
@@ -20,11 +21,13 @@ mod metrics;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 mod options;
+mod overlay;
 mod pipeline;
 mod record;
 mod recovery;
 mod reserve;
 mod serializable;
+mod shared;
 mod snapshots;
 mod spill;
 mod sync;
@@ -36,13 +39,13 @@ mod watermark;
 
 pub use copy::{LogCopy, LogHold, LogWriter};
 pub use engines::Engines;
-pub use manager::{HorizonHandle, ManagerSettings, TransactionManager};
+pub use manager::{HorizonHandle, TransactionManager};
 pub use options::{Durability, Frees, Isolation, LockMode, LockWait, TransactionOptions};
 pub use record::{check_frame, commits_in};
 pub use recovery::{LogSettings, RecoveryReport, recover};
+pub use shared::ManagerSettings;
 pub use snapshots::LiveSnapshot;
-pub use spill::{Scratch, ScratchSet};
+pub use spill::{Savepoint, Scratch, ScratchSet};
 pub use transaction::{
-    CancelHandle, ColumnsRead, CommitFuture, LOCK_WAIT, Met, ReadsMark, Savepoint, Scan,
-    Transaction,
+    CancelHandle, ColumnsRead, CommitFuture, LOCK_WAIT, Met, ReadsMark, Scan, Transaction,
 };

@@ -53,7 +53,7 @@ const PAGE: u64 = 4096;
 /// How long other commits wait for the space that a commit has freed.
 pub(crate) const HOPE: Duration = Duration::from_secs(10);
 
-struct Kept {
+struct ReserveState {
     /// Its bytes now.
     bytes: u64,
     /// Bytes given for commits to an engine that has no room, and not yet used.
@@ -68,7 +68,7 @@ pub(crate) struct Reserve {
     file: Option<Arc<dyn File>>,
     /// Its bytes when it is whole.
     bytes: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<ReserveState>,
     /// Whether a full disk was met since the last commit that found room.
     is_full: AtomicBool,
     /// The time until which other commits wait (RESERVE-5), in nanoseconds of the clock.
@@ -89,7 +89,7 @@ impl Reserve {
             dir: dir.to_owned(),
             file,
             bytes,
-            kept: Mutex::new(Kept { bytes: kept, lent: 0 }),
+            kept: Mutex::new(ReserveState { bytes: kept, lent: 0 }),
             is_full: AtomicBool::new(false),
             hope_until: AtomicU64::new(0),
         };
@@ -145,7 +145,7 @@ impl Reserve {
         (self.bytes / PARTS).max(PAGE)
     }
 
-    fn give_part(&self, kept: &mut Kept, frees: Frees) -> bool {
+    fn give_part(&self, kept: &mut ReserveState, frees: Frees) -> bool {
         let least = match frees {
             Frees::Nothing => return false,
             Frees::Rows => self.bytes / DROPS_SHARE,
@@ -174,7 +174,7 @@ impl Reserve {
         let taken = file.allocate(kept.bytes, missing).and_then(|()| file.sync());
         let is_whole = taken.is_ok();
         if is_whole {
-            *kept = Kept { bytes: self.bytes, lent: 0 };
+            *kept = ReserveState { bytes: self.bytes, lent: 0 };
         } else {
             // Part of the space may have been allocated.
             let _ = file.set_len(kept.bytes);

@@ -6,8 +6,8 @@ use spillway_base::{Csn, Result, thread};
 use spillway_storage::plog::kept_file_name;
 use spillway_storage::{File, OpenMode};
 
+use super::inner::{Inner, MemoryEngine};
 use super::recover::compacted_name;
-use super::{Inner, MemoryEngine};
 use crate::manifest::{INDEX, Manifest, NAME, PAGES, ROWS, file_name};
 use crate::segments::Origin;
 

@@ -18,7 +18,7 @@ use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Result, thread};
 use spillway_storage::OpenMode;
 
-use super::Inner;
+use super::inner::Inner;
 use super::recover::compacted_name;
 use crate::segments::{Home, Origin};
 use crate::table::Table;

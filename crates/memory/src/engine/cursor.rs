@@ -14,7 +14,7 @@ use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
 use spillway_reclaim::epochs::Pin;
 
-use super::Inner;
+use super::inner::Inner;
 use super::prefetch::{Ahead, KEYS_AHEAD};
 use super::read::Seen;
 use crate::index::Entries;

@@ -7,12 +7,11 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 use spillway_base::budget::{GiveWay, Worth};
-use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Csn, EngineKind, TableId, thread};
 use spillway_reclaim::epochs::Pin;
 
-use super::{Inner, Tables};
+use super::inner::{Inner, Tables};
 use crate::rows::LockedRow;
 use crate::slab::PAGE_BYTES;
 use crate::store::Retired;
@@ -27,13 +26,6 @@ const ROUNDS: usize = 2;
 const PLEDGE_TRIES: usize = 50;
 /// Of the budget, this share is left free by what comes back from the log.
 const ROOM_SHARE: usize = 32;
-
-/// Where eviction has come to.
-#[derive(Default)]
-pub(super) struct Evictor {
-    /// The next page; held by who evicts.
-    hand: Mutex<usize>,
-}
 
 /// Gives memory of rows back to the budget.
 pub(super) struct Giver(pub(super) Weak<Inner>);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spillway_base::sync::atomic::Ordering;
 
-use super::{Inner, MemoryEngine};
+use super::inner::{Inner, MemoryEngine};
 use crate::inspect::{
     MemoryFigures, MemoryInspection, MemoryTableInspection, SegmentHome, SegmentInspection,
     TableMemory, describe_checkpoint,

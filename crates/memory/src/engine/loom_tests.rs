@@ -12,8 +12,8 @@ use spillway_base::{Csn, EngineKind, TableId};
 use spillway_storage::plog::KeptFiles;
 use spillway_storage::sim::SimDisk;
 
-use super::install::{RING, Versions};
-use super::{Inner, MemoryEngine, MemorySettings};
+use super::inner::{Inner, MemoryEngine, MemorySettings};
+use super::unplaced::{RING, Versions};
 use crate::store::VersionRef;
 use crate::table::Table;
 use crate::version::{Content, Fields, InBatch, Place, Target, Word};

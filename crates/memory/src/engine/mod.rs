@@ -26,10 +26,14 @@
 
 mod backup;
 mod checkpoint;
+mod checkpoints;
 mod collect;
+mod collector;
 mod compact;
 mod cursor;
 mod evict;
+mod evictor;
+mod inner;
 mod inspect;
 mod install;
 #[cfg(all(test, loom))]
@@ -39,124 +43,37 @@ mod read;
 mod recover;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod unplaced;
 mod verify;
 mod work;
+mod work_state;
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
 use spillway_base::batch::WriteBatch;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::clock::Clock;
 use spillway_base::engine::{
     Access, Cursor, Debt, Engine, Found, GetsAhead, Horizon, Metric, RangeEstimate, Replayed,
 };
-use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
-use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{
     Csn, Direction, EngineKind, Error, ErrorKind, KeyRange, Result, TableId, thread,
 };
-use spillway_storage::async_reads::{AsyncReadSettings, AsyncReads};
+use spillway_storage::Disk;
+use spillway_storage::async_reads::AsyncReadSettings;
 use spillway_storage::plog::KeptSegments;
-use spillway_storage::{Disk, IdleQueues};
 
-use crate::index::{Index, NodeMemory};
-use crate::log_reads::{LogReads, RowRead};
-use crate::pins::Pins;
-use crate::segments::Segments;
-use crate::store::Store;
 use crate::table::Table;
 pub use backup::{MemoryPin, PinnedFile, is_pinned_name};
-use collect::Collector;
-use install::UnplacedCommits;
+use inner::missing;
+pub use inner::{MemoryEngine, MemorySettings};
 use prefetch::Ahead;
 pub use verify::{MemoryVerified, verify};
-
-/// The engine's settings.
-#[derive(Clone, Debug)]
-pub struct MemorySettings {
-    /// Kept segments may take so many times the bytes that are alive in them.
-    pub space_max: f64,
-    /// Bytes that they may take besides, so that small databases are left alone.
-    pub space_rest: u64,
-    /// How reads go on beside statements, if a caller asks for them
-    /// ([`spillway_base::engine::Engine::begin_read`]). They go through the system's page cache in
-    /// any case, as the log's writer does.
-    pub async_reads: AsyncReadSettings,
-    /// Whether gets of many keys, and scans, read evicted rows before they need them.
-    pub read_ahead: bool,
-}
-
-impl Default for MemorySettings {
-    fn default() -> MemorySettings {
-        MemorySettings {
-            space_max: 2.0,
-            space_rest: 64 << 20,
-            async_reads: AsyncReadSettings {
-                lanes: 1,
-                direct: false,
-                gathers: true,
-                waits_alone: true,
-            },
-            read_ahead: true,
-        }
-    }
-}
-
-type Tables = FxHashMap<TableId, Arc<Table>>;
-
-/// Counts since the opening.
-#[derive(Default)]
-struct Counts {
-    evicted: AtomicU64,
-    collected: AtomicU64,
-    checkpoints: AtomicU64,
-    checkpoint_bytes: AtomicU64,
-    compacted_bytes: AtomicU64,
-    released: AtomicU64,
-}
-
-struct Inner {
-    settings: MemorySettings,
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    budget: Budget,
-    store: Store,
-    /// Memory of indexes.
-    nodes: Arc<NodeMemory>,
-    segments: Arc<Segments>,
-    log: Arc<LogReads>,
-    /// Reads beside who needs them.
-    async_reads: AsyncReads<RowRead>,
-    /// Queues for the next ones who read several rows at once.
-    idle_queues: IdleQueues,
-    pins: Arc<Pins>,
-    tables: ArcSwap<Tables>,
-    /// Held by who changes the set of tables.
-    changing: Mutex<()>,
-    unplaced: UnplacedCommits,
-    collector: Collector,
-    evictor: evict::Evictor,
-    /// Held while commits are placed.
-    placing: Mutex<()>,
-    /// The newest commit that was installed.
-    newest: AtomicU64,
-    checkpoints: checkpoint::Checkpoints,
-    work: work::Work,
-    failed: AtomicBool,
-    failure: Mutex<Option<Error>>,
-    counts: Counts,
-}
-
-/// The memory engine. Cheap to clone; clones share it.
-#[derive(Clone)]
-pub struct MemoryEngine(Arc<Inner>);
 
 impl MemoryEngine {
     /// Opens the engine in a folder, with what its last checkpoint has. The rows are in segments of
@@ -173,45 +90,8 @@ impl MemoryEngine {
         horizon: Arc<dyn Horizon>,
         budget: Budget,
     ) -> Result<MemoryEngine> {
-        recover::open(disk, dir, settings, log, horizon, budget)
+        recover::open(disk, dir, settings, log, horizon, budget).map(MemoryEngine)
     }
-}
-
-impl Inner {
-    /// The table, if it exists for this snapshot.
-    fn table_at(&self, id: TableId, snapshot: Csn) -> Result<Arc<Table>> {
-        let tables = self.tables.load();
-        let table = tables.get(&id).filter(|table| table.exists_at(snapshot));
-        table.cloned().ok_or_else(|| missing(id, snapshot))
-    }
-
-    /// Changes the set of tables.
-    fn change_tables(&self, change: impl FnOnce(&mut Tables)) {
-        let _changing = self.changing.lock();
-        let mut tables = Tables::clone(&self.tables.load());
-        change(&mut tables);
-        self.tables.store(Arc::new(tables));
-    }
-
-    fn fail(&self, error: &Error) {
-        self.failure.lock().get_or_insert_with(|| error.clone());
-        self.failed.store(true, Ordering::Release);
-    }
-
-    fn health(&self) -> Result<()> {
-        if !self.failed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.failure.lock().clone().map_or(Ok(()), Err)
-    }
-
-    fn new_index(&self) -> Index {
-        Index::new(self.store.epochs.clone(), self.nodes.clone())
-    }
-}
-
-fn missing(table: TableId, snapshot: Csn) -> Error {
-    Error::new(ErrorKind::NotFound, format!("{table:?} does not exist at {snapshot:?}"))
 }
 
 /// A commit waits for room in memory: so long at a time, and so often.
@@ -412,17 +292,5 @@ impl Engine for MemoryEngine {
 
     fn metrics(&self) -> Vec<Metric> {
         self.0.metrics()
-    }
-}
-
-impl Inner {
-    /// Commits up to here survive without the log (E6): those of the last checkpoint, and, as long
-    /// as nothing was installed since, all that are stable.
-    fn persisted(&self) -> Csn {
-        // Before the newest commit: one that is stable is installed, and so has been noted.
-        let stable = self.pins.stable();
-        let recorded = self.checkpoints.recorded();
-        let newest = Csn(self.newest.load(Ordering::SeqCst));
-        if newest <= recorded { recorded.max(stable) } else { recorded }
     }
 }

@@ -26,7 +26,7 @@ use spillway_base::engine::GetsAhead;
 use spillway_storage::async_reads::AsyncRead;
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, IoQueue, QueueSettings};
 
-use super::Inner;
+use super::inner::Inner;
 use crate::log_reads::RowRead;
 use crate::table::Table;
 

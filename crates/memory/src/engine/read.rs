@@ -7,7 +7,7 @@ use spillway_base::engine::{Access, Found, RangeEstimate};
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
 use spillway_reclaim::epochs::Pin;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::index::Entries;
 use crate::log_reads::{RowKey, RowRead};
 use crate::rid::Rid;

@@ -16,12 +16,13 @@ use spillway_storage::async_reads::AsyncReads;
 use spillway_storage::plog::KeptSegments;
 use spillway_storage::{Disk, File, IdleQueues, OpenMode};
 
-use super::checkpoint::Checkpoints;
-use super::collect::{Collector, Item};
-use super::evict::{Evictor, Giver};
-use super::install::UnplacedCommits;
-use super::work::Work;
-use super::{Counts, Inner, MemoryEngine, MemorySettings, Tables};
+use super::checkpoints::Checkpoints;
+use super::collector::{Collector, Item};
+use super::evict::Giver;
+use super::evictor::Evictor;
+use super::inner::{Counts, Inner, MemorySettings, Tables};
+use super::unplaced::UnplacedCommits;
+use super::work_state::Work;
 use crate::index::NodeMemory;
 use crate::log_reads::LogReads;
 use crate::manifest::{Manifest, ROWS, TableFiles, file_name};
@@ -66,7 +67,7 @@ pub(super) fn open(
     log: Arc<dyn KeptSegments>,
     horizon: Arc<dyn Horizon>,
     budget: Budget,
-) -> Result<MemoryEngine> {
+) -> Result<Arc<Inner>> {
     disk.create_dir_all(dir)?;
     let manifest = Manifest::read(&*disk, dir)?.unwrap_or_default();
     let files = Box::new(Files { disk: disk.clone(), dir: dir.to_owned() });
@@ -103,7 +104,7 @@ pub(super) fn open(
     let giver: Arc<dyn GiveWay> = Arc::new(Giver(Arc::downgrade(&inner)));
     budget.gives_way(Arc::downgrade(&giver));
     inner.work.keep_giver(giver);
-    Ok(MemoryEngine(inner))
+    Ok(inner)
 }
 
 impl Inner {

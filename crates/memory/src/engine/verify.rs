@@ -10,8 +10,8 @@ use spillway_base::{Csn, Direction, Error, Result};
 use spillway_storage::Disk;
 use spillway_storage::plog::KeptSegments;
 
+use super::inner::{Inner, MemoryEngine, MemorySettings};
 use super::read::Seen;
-use super::{Inner, MemoryEngine, MemorySettings};
 use crate::index::Entries;
 use crate::manifest::NAME;
 use crate::table::Table;

@@ -4,14 +4,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillway_base::budget::GiveWay;
 use spillway_base::engine::{Engine, Metric};
-use spillway_base::lock::{Condvar, Mutex, MutexGuard};
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
 
-use super::{Inner, MemoryEngine};
+use super::inner::{Inner, MemoryEngine};
 use crate::index::Entries;
 use crate::store::Retired;
 use crate::table::{DeletedRange, Table};
@@ -26,35 +24,6 @@ const FOLDED: usize = 256;
 const WAITING_SHARE: u64 = 4;
 /// Rows that a size looks at.
 const SAMPLED: usize = 32;
-
-/// What the background thread shares with those who ask for work.
-#[derive(Default)]
-pub(super) struct Work {
-    asked: Mutex<bool>,
-    changed: Condvar,
-    /// Held by who works on the engine's files.
-    running: Mutex<()>,
-    closed: AtomicBool,
-    settled: AtomicBool,
-    giver: Mutex<Option<Arc<dyn GiveWay>>>,
-}
-
-impl Work {
-    /// Keeps what the budget asks for memory for as long as the engine is there.
-    pub(super) fn keep_giver(&self, giver: Arc<dyn GiveWay>) {
-        *self.giver.lock() = Some(giver);
-    }
-
-    /// Keeps others from working on the engine's files.
-    pub(super) fn lock_running(&self) -> MutexGuard<'_, ()> {
-        self.running.lock()
-    }
-
-    fn ask(&self) {
-        *self.asked.lock() = true;
-        self.changed.notify_all();
-    }
-}
 
 struct Thread {
     engine: Arc<Inner>,

@@ -12,7 +12,7 @@ use spillway_base::clock::Clock;
 use spillway_base::rng::Rng;
 use spillway_sql::Instance;
 
-use super::oracle::{Key, Read, ReadKind, Txn, Version, fail};
+use super::oracle::{Key, Read, ReadKind, Seen, Txn, Version, fail};
 use super::shape::Shape;
 use super::sql::{self, Ledger};
 
@@ -38,19 +38,6 @@ pub struct Life {
     pub began: Duration,
     /// The observations so far. The lock is not held across scheduling points.
     pub seen: Mutex<Seen>,
-}
-
-/// What the clients of a life saw.
-#[derive(Default)]
-pub struct Seen {
-    /// Transactions that ended.
-    pub transactions: Vec<Txn>,
-    /// Gets without a transaction: the key, what was acknowledged before, and what was found.
-    pub gets: Vec<(Key, Csn, Option<u64>)>,
-    /// The newest commit that was acknowledged once it was durable.
-    pub acknowledged: Csn,
-    /// Backups: the number, what was acknowledged before, and the last commit in it.
-    pub backups: Vec<(u64, Csn, Csn)>,
 }
 
 impl Life {

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use spillway::Csn;
 
-use super::client::Seen;
-
 /// A table's number, and a key's.
 pub type Key = (usize, u64);
 
@@ -101,6 +99,19 @@ pub struct Txn {
     pub acknowledged: bool,
     /// How long it waited for that, or for a failure.
     pub waited: Duration,
+}
+
+/// What the clients of a life saw.
+#[derive(Default)]
+pub struct Seen {
+    /// Transactions that ended.
+    pub transactions: Vec<Txn>,
+    /// Gets without a transaction: the key, what was acknowledged before, and what was found.
+    pub gets: Vec<(Key, Csn, Option<u64>)>,
+    /// The newest commit that was acknowledged once it was durable.
+    pub acknowledged: Csn,
+    /// Backups: the number, what was acknowledged before, and the last commit in it.
+    pub backups: Vec<(u64, Csn, Csn)>,
 }
 
 /// A model of one life's commits.

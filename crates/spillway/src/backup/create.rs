@@ -17,7 +17,7 @@ use super::pace::Pace;
 use super::repository::{Repository, extent_name, memory_name};
 use super::{Progress, log};
 use crate::Database;
-use crate::database::Inner;
+use crate::inner::Inner;
 use crate::log_home::Number;
 
 const IDENTITY: &str = "backup-identity";

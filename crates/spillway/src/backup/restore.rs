@@ -15,7 +15,7 @@ use spillway_txn::LogWriter;
 use super::Progress;
 use super::catalogue::{Backup, Catalogue};
 use super::repository::Repository;
-use crate::database::{data_dir, log_dir, memory_dir};
+use crate::folders::{data_dir, log_dir, memory_dir};
 use crate::log_home;
 
 impl Repository {

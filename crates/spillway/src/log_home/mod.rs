@@ -40,7 +40,7 @@ use spillway_storage::plog::lanes_in;
 use spillway_storage::record::{RecordKind, new_number, number};
 use spillway_storage::{Disk, DiskLock};
 
-use crate::database::{data_dir, log_dir};
+use crate::folders::{data_dir, log_dir};
 
 const HOME: &str = "log-home";
 const OWNER: &str = "log-owner";

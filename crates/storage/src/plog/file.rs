@@ -49,7 +49,7 @@ impl Older {
     }
 }
 
-struct State {
+struct PlogState {
     /// The header of the next segment to make.
     next: Header,
     /// The segment being written to; `None` before the first frame.
@@ -69,7 +69,7 @@ struct State {
     failure: Option<Error>,
 }
 
-impl State {
+impl PlogState {
     /// The bytes left for frames in the current segment.
     fn rest(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.bytes - self.end)
@@ -100,7 +100,7 @@ fn secret() -> u64 {
 /// A plog in segment files of one folder. [`Plog`] says what it guarantees.
 pub struct FilePlog {
     maker: Maker,
-    state: Mutex<State>,
+    state: Mutex<PlogState>,
     free: Condvar,
     room: Ledger,
     /// The bytes of the segments that recovery needs, for callers that must not wait for a sync.
@@ -203,7 +203,7 @@ impl FilePlog {
         older: VecDeque<Older>,
         spare: VecDeque<Segment>,
     ) -> FilePlog {
-        let state = State {
+        let state = PlogState {
             next,
             current: None,
             end: 0,
@@ -235,9 +235,9 @@ impl FilePlog {
     /// making or removing one.
     fn make_ahead<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, PlogState>,
         room: u64,
-    ) -> (MutexGuard<'s, State>, Result<()>) {
+    ) -> (MutexGuard<'s, PlogState>, Result<()>) {
         let standard = self.maker.settings.segment_bytes;
         let enough = standard.max(HEADER_BYTES + room);
         // Without this, many large rooms at once would each make a segment slightly larger than the
@@ -291,18 +291,18 @@ impl FilePlog {
         made
     }
 
-    fn note_piece(&self, state: &State) {
+    fn note_piece(&self, state: &PlogState) {
         let piece = if state.failure.is_some() { 0 } else { state.piece() };
         self.room.set_piece(piece);
     }
 
-    fn note_redo_bytes(&self, state: &State) {
+    fn note_redo_bytes(&self, state: &PlogState) {
         self.redo_bytes.store(state.redo_bytes(), Ordering::Relaxed);
     }
 
     /// Moves on to the next segment with room for a frame. Each segment before it is first sealed
     /// and synced, so that a later segment proves an earlier one (PLOG-4).
-    fn rotate(&self, state: &mut State, frame: u64) -> Result<()> {
+    fn rotate(&self, state: &mut PlogState, frame: u64) -> Result<()> {
         while state.rest() < frame {
             if let Some(full) = &state.current {
                 seal(full, state.end, state.durable)?;
@@ -317,7 +317,7 @@ impl FilePlog {
         Ok(())
     }
 
-    fn write(&self, state: &mut State, payload: &[u8], durable: bool) -> Result<Position> {
+    fn write(&self, state: &mut PlogState, payload: &[u8], durable: bool) -> Result<Position> {
         let frame = frame_bytes(payload.len());
         self.rotate(state, frame)?;
         let current = state.current.as_ref().expect("a segment with room");
@@ -353,7 +353,7 @@ impl FilePlog {
 
     /// Records a failure. The contents of the device are unknown from now on, even if the disk was
     /// only full (PLOG-7).
-    fn stop(&self, state: &mut State, cause: &Error) -> Error {
+    fn stop(&self, state: &mut PlogState, cause: &Error) -> Error {
         let stopped = Error::new(
             ErrorKind::WritesStopped,
             format!("the log failed, so writes have stopped: {cause}"),

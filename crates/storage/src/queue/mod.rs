@@ -138,12 +138,8 @@
 
 mod buffer;
 mod idle;
-mod operation;
-mod real;
-mod ring;
 #[cfg(test)]
 mod tests;
-mod threads;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -152,9 +148,6 @@ use spillway_base::{Error, Result};
 
 pub use buffer::{ALIGN, AlignedBuffer};
 pub use idle::IdleQueues;
-pub(crate) use operation::read_now_past;
-pub use real::Means;
-pub(crate) use real::{open, open_by};
 
 use crate::File;
 

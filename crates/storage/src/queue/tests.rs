@@ -10,7 +10,7 @@ use spillway_base::rng::Rng;
 
 use super::*;
 use crate::sim::{Fault, SimDisk};
-use crate::{Disk, OpenMode, RealDisk};
+use crate::{Disk, Means, OpenMode, RealDisk};
 
 mod kill;
 mod sim;

@@ -1,7 +1,7 @@
 //! Folders that this process has locked.
 //!
 //! A lock is the `flock` of a file in the folder, and lasts while anything has that file open: this
-//! process, or one of its rings (`queue::ring`). When a process is killed, the system continues the
+//! process, or one of its rings (`ring.rs`). When a process is killed, the system continues the
 //! I/O that its rings have in flight, and closes a ring only when all of that is done. So a ring
 //! that writes into a folder has the folder's lock among its files, and the next holder of the lock
 //! meets no writes of the previous one (IO-QUEUE-8).
@@ -22,7 +22,7 @@ use spillway_base::clock::Clock;
 use spillway_base::lock::Mutex;
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};
+use super::failure::{NO_LINK, PRIVATE_FILE, PRIVATE_FOLDER, failed, failed_to_open};
 use crate::DiskLock;
 
 /// How long to wait for the I/O in flight of a process that has ended. A device that takes longer

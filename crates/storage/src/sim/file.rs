@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::SimDisk;
+use super::disk::{SimDisk, operation};
 use super::inode::Inode;
-use super::state::State;
+use super::state::SimState;
 use crate::{DiskLock, File};
 
 pub(super) struct SimLock {
@@ -42,7 +42,7 @@ impl Drop for SimFile {
 }
 
 impl SimFile {
-    fn with<T>(&self, body: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, body: impl FnOnce(&mut SimState) -> Result<T>) -> Result<T> {
         let mut state = self.disk.0.lock();
         state.alive(self.life)?;
         body(&mut state)
@@ -50,19 +50,19 @@ impl SimFile {
 
     /// Waits where syncs are held up.
     fn pass_hold(&self) {
-        super::operation();
+        operation();
         let hold = self.disk.0.lock().hold.clone();
         if let Some(hold) = hold {
             hold.pass();
         }
     }
 
-    fn inode<'s>(&self, state: &'s mut State) -> &'s mut Inode {
+    fn inode<'s>(&self, state: &'s mut SimState) -> &'s mut Inode {
         state.inode(self.inode)
     }
 
     /// Begins a change of the file: `Ok(true)` is a write that ends half way.
-    pub(super) fn change(&self, state: &mut State, what: &str) -> Result<bool> {
+    pub(super) fn change(&self, state: &mut SimState, what: &str) -> Result<bool> {
         if !self.writable {
             return Err(Error::new(
                 ErrorKind::Io,
@@ -72,13 +72,13 @@ impl SimFile {
         state.operation(what)
     }
 
-    fn write(&self, state: &mut State, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write(&self, state: &mut SimState, offset: u64, bytes: &[u8]) -> Result<()> {
         let short = self.change(state, "write")?;
         state.write(self.inode, offset, bytes, short)
     }
 
     /// Syncs a range, or all.
-    fn make_durable(&self, state: &mut State, range: Option<(u64, u64)>) -> Result<()> {
+    fn make_durable(&self, state: &mut SimState, range: Option<(u64, u64)>) -> Result<()> {
         if let Some(fault) = state.next_sync.take() {
             state.faults.insert(state.operations + 1, fault);
         }
@@ -90,7 +90,7 @@ impl SimFile {
             true => Err(Error::new(ErrorKind::Io, "injected: a sync failed")),
             false => Ok(()),
         });
-        let State { inodes, rng, .. } = state;
+        let SimState { inodes, rng, .. } = state;
         let inode = inodes.get_mut(&self.inode).expect("a live handle keeps its file");
         match (&outcome, range) {
             (Err(_), _) => inode.fail_sync(rng),
@@ -103,7 +103,7 @@ impl SimFile {
 
 impl File for SimFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        super::operation();
+        operation();
         let hold = self.disk.0.lock().hold_reads.clone();
         if let Some(hold) = hold {
             hold.pass();
@@ -112,7 +112,7 @@ impl File for SimFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        super::operation();
+        operation();
         let hook = self.with(|state| {
             self.write(state, offset, bytes)?;
             Ok(state.take_hook(&self.path))

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use spillway_base::lock::{Condvar, Mutex};
 
-use super::SimDisk;
-
 /// A hook that runs once, right after the next write to a file with some extension.
 #[derive(Clone)]
 pub(super) struct AfterWrite {
@@ -15,16 +13,16 @@ pub(super) struct AfterWrite {
 }
 
 #[derive(Default)]
-struct Count {
-    waiting: usize,
-    released: bool,
+pub(super) struct Count {
+    pub(super) waiting: usize,
+    pub(super) released: bool,
 }
 
 /// Where syncs, or reads, wait while they are held up.
 #[derive(Default)]
 pub(super) struct Hold {
-    held: Mutex<Count>,
-    changed: Condvar,
+    pub(super) held: Mutex<Count>,
+    pub(super) changed: Condvar,
 }
 
 impl Hold {
@@ -43,46 +41,5 @@ impl Hold {
             self.changed.wait(&mut held);
         }
         held.waiting -= 1;
-    }
-}
-
-/// The kind of operation that is held up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
-    Syncs,
-    Reads,
-}
-
-/// Operations on files, held up before they begin: [`SimDisk::hold_syncs`],
-/// [`SimDisk::hold_reads`]. Dropping it lets them go on.
-pub struct HeldUp {
-    pub(super) disk: SimDisk,
-    pub(super) what: Held,
-    pub(super) hold: Arc<Hold>,
-}
-
-impl HeldUp {
-    /// Waits until this many are held up.
-    pub fn wait_for(&self, count: usize) {
-        let mut held = self.hold.held.lock();
-        while held.waiting < count {
-            self.hold.changed.wait(&mut held);
-        }
-    }
-}
-
-impl Drop for HeldUp {
-    fn drop(&mut self) {
-        let mut state = self.disk.0.lock();
-        match self.what {
-            Held::Syncs => state.hold = None,
-            Held::Reads => {
-                state.hold_reads = None;
-                state.ring_all();
-            }
-        }
-        drop(state);
-        self.hold.held.lock().released = true;
-        self.hold.changed.notify_all();
     }
 }

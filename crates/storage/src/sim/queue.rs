@@ -1,142 +1,19 @@
-//! Operations in flight on the simulated disk, and the queues that they are of.
+//! The queues of the simulated disk.
 
 use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
-use spillway_base::rng::Rng;
-use spillway_base::{Error, Result};
+use spillway_base::Result;
 
-use super::SimDisk;
+use super::disk::SimDisk;
 use super::file::SimFile;
-use super::state::State;
+use super::flights::{Doing, Flight, any, ring};
+use super::state::SimState;
 use crate::File;
 use crate::queue::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check_write};
-
-/// All operations in flight on a disk, by their numbers.
-#[derive(Clone, Default)]
-pub(super) struct Flights {
-    next: u64,
-    by_number: BTreeMap<u64, Flight>,
-    /// The most at once.
-    pub(super) most: usize,
-}
-
-/// What an operation in flight does.
-#[derive(Clone)]
-enum Doing {
-    Read,
-    /// Half of it, where it is short.
-    Write {
-        short: bool,
-    },
-    /// Fails, and does nothing.
-    Fail(Error),
-}
-
-#[derive(Clone)]
-struct Flight {
-    doing: Doing,
-    path: PathBuf,
-    inode: u64,
-    offset: u64,
-    buffer: AlignedBuffer,
-    /// What came of it; nothing as long as it has not happened.
-    outcome: Option<Result<()>>,
-}
-
-impl Flight {
-    /// Whether it has happened, and is a write that went well.
-    fn has_written(&self) -> bool {
-        matches!((&self.doing, &self.outcome), (Doing::Write { .. }, Some(Ok(()))))
-    }
-
-    fn happen(&mut self, state: &mut State) {
-        if self.outcome.is_none() {
-            self.outcome = Some(match &self.doing {
-                Doing::Read => state.read(self.inode, &self.path, self.offset, &mut self.buffer),
-                Doing::Write { short } => {
-                    state.write(self.inode, self.offset, &self.buffer, *short)
-                }
-                Doing::Fail(error) => Err(error.clone()),
-            });
-        }
-    }
-}
-
-/// The place of a random one of these.
-fn any(rng: &mut Rng, count: usize) -> usize {
-    rng.below(count as u64) as usize
-}
-
-impl State {
-    fn launch(&mut self, flight: Flight) -> u64 {
-        let number = self.flights.next;
-        self.flights.next += 1;
-        self.flights.by_number.insert(number, flight);
-        self.flights.most = self.flights.most.max(self.flights.by_number.len());
-        number
-    }
-
-    /// Has an operation happen, if it has not.
-    fn happen(&mut self, number: u64) {
-        let mut flight = self.flights.by_number.remove(&number).expect("it is in flight");
-        flight.happen(self);
-        self.flights.by_number.insert(number, flight);
-    }
-
-    fn land(&mut self, number: u64) -> Flight {
-        self.happen(number);
-        self.flights.by_number.remove(&number).expect("it is in flight")
-    }
-
-    /// Has none, some or all happen of what is in flight, in any order.
-    fn stir(&mut self) {
-        let in_flight = self.flights.by_number.iter();
-        let mut open: Vec<u64> =
-            in_flight.filter(|(_, flight)| flight.outcome.is_none()).map(|(n, _)| *n).collect();
-        while !open.is_empty() && self.rng.chance(1, 2) {
-            let place = any(&mut self.rng, open.len());
-            self.happen(open.swap_remove(place));
-        }
-    }
-
-    /// Ends all operations in flight with this error: each has happened, has not, or some sectors
-    /// of it have.
-    pub(super) fn cut_flights(&mut self, error: &Error) {
-        let mut flights = std::mem::take(&mut self.flights.by_number);
-        let mut open: Vec<&mut Flight> =
-            flights.values_mut().filter(|flight| flight.outcome.is_none()).collect();
-        while !open.is_empty() {
-            let place = any(&mut self.rng, open.len());
-            let flight = open.swap_remove(place);
-            if let Doing::Write { .. } = flight.doing {
-                match self.rng.below(3) {
-                    0 => {}
-                    1 => flight.happen(self),
-                    _ => self.write_some(flight.inode, flight.offset, &flight.buffer),
-                }
-            }
-        }
-        for flight in flights.values_mut() {
-            flight.outcome = Some(Err(error.clone()));
-        }
-        self.flights.by_number = flights;
-    }
-
-    /// Has all who listen look what can be given back.
-    pub(super) fn ring_all(&mut self) {
-        self.bells.retain(|bell| bell.upgrade().inspect(|bell| ring(bell)).is_some());
-    }
-
-    /// Forgets what is in flight: nobody is left who could ask for it.
-    pub(super) fn forget_flights(&mut self) {
-        self.flights.by_number.clear();
-    }
-}
 
 /// What a queue knows of an operation.
 struct Submitted {
@@ -167,12 +44,6 @@ pub(super) struct SimQueue {
     bell: OnceLock<Arc<OwnedFd>>,
 }
 
-/// Makes a bell readable.
-fn ring(bell: &OwnedFd) {
-    // It counts to more than there will ever be.
-    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
-}
-
 impl SimQueue {
     pub(super) fn new(disk: &SimDisk, settings: QueueSettings) -> SimQueue {
         SimQueue {
@@ -201,7 +72,7 @@ impl SimQueue {
         file: Arc<SimFile>,
         offset: u64,
         buffer: AlignedBuffer,
-        doing: impl FnOnce(&mut State) -> Result<Doing>,
+        doing: impl FnOnce(&mut SimState) -> Result<Doing>,
     ) {
         let mut state = self.disk.0.lock();
         let doing = state.alive(file.life).and_then(|()| doing(&mut state));

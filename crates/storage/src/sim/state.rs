@@ -8,10 +8,22 @@ use std::sync::{Arc, Weak};
 use spillway_base::rng::Rng;
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::Fault;
+use super::flights::Flights;
 use super::hold::{AfterWrite, Hold};
 use super::inode::Inode;
-use super::queue::Flights;
+
+/// What befalls a numbered operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// An I/O error; nothing happened.
+    Io,
+    /// An I/O error after half of the bytes were written.
+    ShortWrite,
+    /// The disk is full, for this operation only.
+    Full,
+    /// The machine stops before the operation.
+    Crash,
+}
 
 #[derive(Clone)]
 pub(super) enum NameChange {
@@ -46,7 +58,7 @@ impl NameChange {
 }
 
 #[derive(Clone)]
-pub(super) struct State {
+pub(super) struct SimState {
     pub(super) inodes: BTreeMap<u64, Inode>,
     inodes_next: u64,
     pub(super) names: BTreeMap<PathBuf, u64>,
@@ -94,9 +106,9 @@ pub(super) fn not_there(path: &Path) -> Error {
     Error::new(ErrorKind::NotFound, format!("{} is not there", path.display()))
 }
 
-impl State {
-    pub(super) fn new(seed: u64) -> State {
-        State {
+impl SimState {
+    pub(super) fn new(seed: u64) -> SimState {
+        SimState {
             inodes: BTreeMap::new(),
             inodes_next: 1,
             names: BTreeMap::new(),
@@ -178,7 +190,7 @@ impl State {
     }
 
     fn drop_unreachable(&mut self) {
-        let State { inodes, names, names_durable, names_pending, handles, .. } = self;
+        let SimState { inodes, names, names_durable, names_pending, handles, .. } = self;
         let mut live: BTreeSet<u64> =
             names.values().chain(names_durable.values()).copied().collect();
         live.extend(handles.keys());
@@ -279,7 +291,7 @@ impl State {
     pub(super) fn write_some(&mut self, inode: u64, offset: u64, bytes: &[u8]) {
         let more = self.inode(inode).growth(offset, bytes.len() as u64);
         if self.grow(more).is_ok() {
-            let State { inodes, rng, .. } = self;
+            let SimState { inodes, rng, .. } = self;
             let inode = inodes.get_mut(&inode).expect("a live handle keeps its file");
             inode.write_some(offset, bytes, rng);
         }

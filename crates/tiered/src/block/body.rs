@@ -32,7 +32,7 @@ pub(super) fn put_trailer(out: &mut Vec<u8>, entries: usize, csn_bytes: u8) {
 
 /// What a body tells at its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct BodyTrailer {
     pub(super) entries: usize,
     /// Bytes of all entries.
     pub(super) entries_bytes: usize,
@@ -40,7 +40,7 @@ pub(super) struct Shape {
 }
 
 /// Properties of checked entries.
-pub(super) struct Checked<'a> {
+pub(super) struct CheckedBody<'a> {
     /// The first key, and the last.
     pub(super) first: &'a [u8],
     pub(super) last: &'a [u8],
@@ -57,17 +57,17 @@ fn bad(what: &str) -> Error {
     Error::corruption(format!("its {what} make no sense"))
 }
 
-impl Shape {
+impl BodyTrailer {
     /// Of a body. The number of entries is at least one, and no larger than there is room for.
-    pub(super) fn of(body: &[u8]) -> Result<Shape> {
+    pub(super) fn of(body: &[u8]) -> Result<BodyTrailer> {
         let split = body.len().checked_sub(TRAILER_BYTES).ok_or_else(|| bad("lengths"))?;
         let mut trailer = Reader::new(&body[split..]);
         let (entries, csn_bytes) = (trailer.u32()? as usize, trailer.u8()?);
-        let shape = Shape { entries, entries_bytes: split, csn_bytes };
-        shape.checked()
+        let trailer = BodyTrailer { entries, entries_bytes: split, csn_bytes };
+        trailer.checked()
     }
 
-    fn checked(self) -> Result<Shape> {
+    fn checked(self) -> Result<BodyTrailer> {
         // Of each entry there are two lengths and a CSN at the least.
         let least = 2 + usize::from(self.csn_bytes);
         if self.csn_bytes > 8 || self.entries == 0 || self.entries > self.entries_bytes / least {
@@ -82,7 +82,7 @@ impl Shape {
         &self,
         entries: &'a [u8],
         mut note: impl FnMut(usize, usize, usize) -> Result<()>,
-    ) -> Result<Checked<'a>> {
+    ) -> Result<CheckedBody<'a>> {
         let mut rest = entries;
         let mut first: &[u8] = &[];
         let (mut distinct, mut all_values, mut csn_max) = (true, true, Csn::ZERO);
@@ -116,7 +116,7 @@ impl Shape {
         match last.filter(|_| rest.is_empty()) {
             Some(last) => {
                 let key_bytes = (key_min, key_max);
-                Ok(Checked { first, last: last.key, distinct, all_values, csn_max, key_bytes })
+                Ok(CheckedBody { first, last: last.key, distinct, all_values, csn_max, key_bytes })
             }
             None => Err(bad("lengths")),
         }
@@ -158,7 +158,7 @@ fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
 
 /// What a part of a block tells of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told<'a> {
+pub(crate) enum PartMatch<'a> {
     /// The version that is seen; `None` is a tombstone.
     Version(Csn, Option<&'a [u8]>),
     /// That none is.
@@ -175,15 +175,15 @@ pub(crate) fn search_part<'a>(
     is_first: bool,
     key: &[u8],
     snapshot: Csn,
-) -> Option<Told<'a>> {
+) -> Option<PartMatch<'a>> {
     let mut passed = is_first;
     while !entries.is_empty() {
         let (entry, rest) = next_entry(entries, csn_bytes).ok()?;
         match compare(entry.key, key) {
             Ordering::Less => passed = true,
             Ordering::Equal if entry.csn > snapshot => passed = true,
-            Ordering::Equal => return Some(Told::Version(entry.csn, entry.value)),
-            Ordering::Greater => return passed.then_some(Told::Nothing),
+            Ordering::Equal => return Some(PartMatch::Version(entry.csn, entry.value)),
+            Ordering::Greater => return passed.then_some(PartMatch::Nothing),
         }
         entries = rest;
     }

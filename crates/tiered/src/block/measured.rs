@@ -8,8 +8,8 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_reclaim::pages::{Buffer, PagePools};
 
 use super::{
-    Block, BlockSearch, BlockWriter, Decoding, Entry, FRAME_BYTES, FrameId, Row, put_coded_frame,
-    put_frame, seal_frame,
+    Block, BlockSearch, BlockWriter, Decoding, Entry, EntryPosition, FRAME_BYTES, FrameId,
+    put_coded_frame, put_frame, seal_frame,
 };
 use crate::block_search::Way;
 use crate::coding::{Compression, Dictionaries, DictionaryStore, Encoder};
@@ -137,7 +137,7 @@ impl OpenBlock {
 pub struct Walk<'a> {
     block: &'a Block,
     index: usize,
-    row: Row,
+    row: EntryPosition,
 }
 
 impl Walk<'_> {

@@ -43,8 +43,8 @@ use crate::block_search::{self, Nodes, Way};
 use crate::coding::{Coded, Coding, Dictionaries, DictionaryId, Encoder};
 use crate::extent_meta::ExtentId;
 
-use self::body::Shape;
-pub(crate) use self::body::{Told, search_part};
+use self::body::BodyTrailer;
+pub(crate) use self::body::{PartMatch, search_part};
 pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
@@ -250,7 +250,7 @@ pub(crate) struct Block {
 
 /// Where in a block an entry is, for who goes on from it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct EntryPosition {
     key: u32,
     key_len: u32,
     csn: Csn,
@@ -258,7 +258,7 @@ pub(crate) struct Row {
     value: u32,
 }
 
-impl Row {
+impl EntryPosition {
     /// The commit of the version.
     #[inline]
     pub(crate) fn csn(&self) -> Csn {
@@ -322,11 +322,12 @@ impl Block {
 
     fn of_memory(memory: Buffer, pages: Option<&PagePools>, search: BlockSearch) -> Result<Block> {
         let body_end = memory.len();
-        let shape = Shape::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
+        let trailer = BodyTrailer::of(memory.get(FRAME_BYTES..).unwrap_or_default())?;
         let nodes_at = body_end.next_multiple_of(PAGE_ALIGN);
-        let mut memory = memory.lengthened(nodes_at + block_search::bytes_of(shape.entries), pages);
+        let mut memory =
+            memory.lengthened(nodes_at + block_search::bytes_of(trailer.entries), pages);
         let (front, behind) = memory.split_at_mut(nodes_at);
-        let entries_end = FRAME_BYTES + shape.entries_bytes;
+        let entries_end = FRAME_BYTES + trailer.entries_bytes;
         let entries = &front[FRAME_BYTES..entries_end];
         let way = match search {
             BlockSearch::Nodes(way) => way,
@@ -334,13 +335,13 @@ impl Block {
         };
         // Where entries and their keys begin is noted first; what keys begin with alike is known
         // once the last is found.
-        let places = Nodes::new(shape.entries, &[], &[], way);
-        let checked = shape.check(entries, |index, at, key_at| {
+        let places = Nodes::new(trailer.entries, &[], &[], way);
+        let checked = trailer.check(entries, |index, at, key_at| {
             places.set(behind, index, at as u32, key_at as u32);
             Ok(())
         })?;
-        let body::Checked { first, last, distinct, all_values, csn_max, key_bytes } = checked;
-        let nodes = Nodes::new(shape.entries, first, last, way);
+        let body::CheckedBody { first, last, distinct, all_values, csn_max, key_bytes } = checked;
+        let nodes = Nodes::new(trailer.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
             // Bytes behind a shorter key are not part of its head. The body ends with more bytes
@@ -354,17 +355,17 @@ impl Block {
                 });
             }
             _ => {
-                let key = |at| body::entry(&entries[at as usize..], shape.csn_bytes).key;
+                let key = |at| body::entry(&entries[at as usize..], trailer.csn_bytes).key;
                 nodes.fill(behind, |at, _| nodes.head(key(at)));
             }
         }
         // Rows of a block are mostly alike: so far ahead one begins.
-        let row = shape.entries_bytes / shape.entries.max(1);
+        let row = trailer.entries_bytes / trailer.entries.max(1);
         let ahead = if row > 2 * prefetch::LINE_BYTES { AHEAD_ROWS * row } else { AHEAD_BYTES };
         let [entries_end, body_end, nodes_at, ahead] =
             [entries_end, body_end, nodes_at, ahead].map(|number| number as u32);
         let halving = search == BlockSearch::Halving;
-        let csn_bytes = shape.csn_bytes;
+        let csn_bytes = trailer.csn_bytes;
         Ok(Block {
             memory,
             entries_end,
@@ -438,7 +439,7 @@ impl Block {
 
     /// Where the entry of this index is.
     #[inline]
-    pub(crate) fn row(&self, index: usize) -> Row {
+    pub(crate) fn row(&self, index: usize) -> EntryPosition {
         self.row_at(self.place(index))
     }
 
@@ -446,7 +447,7 @@ impl Block {
     /// beginning of each entry is known from the one before: otherwise the processor would wait for
     /// one line after the other.
     #[inline(always)]
-    pub(crate) fn row_after(&self, row: &Row) -> Row {
+    pub(crate) fn row_after(&self, row: &EntryPosition) -> EntryPosition {
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
         self.row_at(row.end())
     }
@@ -454,7 +455,7 @@ impl Block {
     /// The beginning of the entry before the one of this index, which exists. The caller will go
     /// on.
     #[inline(always)]
-    pub(crate) fn row_before(&self, index: usize) -> Row {
+    pub(crate) fn row_before(&self, index: usize) -> EntryPosition {
         let at = self.place(index - 1);
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(at).wrapping_sub(self.ahead as usize));
         self.row_at(at)
@@ -479,27 +480,27 @@ impl Block {
     }
 
     #[inline(always)]
-    fn row_at(&self, at: usize) -> Row {
+    fn row_at(&self, at: usize) -> EntryPosition {
         let bytes = &self.memory[at..self.entries_end as usize];
         let (key, key_len, csn, value) = body::row(bytes, self.csn_bytes);
-        Row { key: at as u32 + key, key_len, csn, value }
+        EntryPosition { key: at as u32 + key, key_len, csn, value }
     }
 
     /// The key of a row of this block.
     #[inline]
-    pub(crate) fn key_of(&self, row: &Row) -> &[u8] {
+    pub(crate) fn key_of(&self, row: &EntryPosition) -> &[u8] {
         &self.memory[row.key as usize..row.value_at()]
     }
 
     /// The value of a row of this block; `None` of a tombstone.
     #[inline]
-    pub(crate) fn value_of(&self, row: &Row) -> Option<&[u8]> {
+    pub(crate) fn value_of(&self, row: &EntryPosition) -> Option<&[u8]> {
         (row.value > 0).then(|| &self.memory[row.value_at()..row.end()])
     }
 
     /// The entry of a row of this block.
     #[inline]
-    pub(crate) fn entry_of(&self, row: &Row) -> Entry<'_> {
+    pub(crate) fn entry_of(&self, row: &EntryPosition) -> Entry<'_> {
         Entry { key: self.key_of(row), csn: row.csn, value: self.value_of(row) }
     }
 

@@ -282,17 +282,17 @@ fn a_part_answers_what_the_block_does_or_nothing() {
         };
         for (row, (key, n)) in rows.iter().enumerate() {
             let value = (n % 5 > 0).then_some(&key[1..]);
-            let told = Some(Told::Version(Csn(1 + n % 3), value));
+            let told = Some(PartMatch::Version(Csn(1 + n % 3), value));
             let is_in = (from..to).contains(&row);
             assert_eq!(find(key, 3), told.filter(|_| is_in), "{row}");
             // No key is right behind another.
             let behind = [key, &b"x"[..]].concat();
             let nothing = from <= row && row + 1 < to;
-            assert_eq!(find(&behind, 3), nothing.then_some(Told::Nothing), "{row}");
+            assert_eq!(find(&behind, 3), nothing.then_some(PartMatch::Nothing), "{row}");
             // And the last one's older versions may be in the next block.
-            assert_eq!(find(key, 0), nothing.then_some(Told::Nothing), "{row}");
+            assert_eq!(find(key, 0), nothing.then_some(PartMatch::Nothing), "{row}");
         }
-        let first = (from == 0 && to > 0).then_some(Told::Nothing);
+        let first = (from == 0 && to > 0).then_some(PartMatch::Nothing);
         assert_eq!(find(b"a", 3), first);
         // The search survives any bytes.
         for cut in 0..part.len() {

@@ -213,13 +213,13 @@ impl Nodes {
         key_at: impl Fn(usize) -> &'k [u8],
         tell_leaf: impl Fn(usize),
     ) -> usize {
-        let search = Search { nodes: self, bytes, key, key_at, tell_leaf };
+        let search = NodeSearch { nodes: self, bytes, key, key_at, tell_leaf };
         self.way.run(search)
     }
 }
 
 /// A search, to be carried out in one way or another.
-struct Search<'a, F, T> {
+struct NodeSearch<'a, F, T> {
     nodes: &'a Nodes,
     bytes: &'a [u8],
     key: &'a [u8],
@@ -227,7 +227,7 @@ struct Search<'a, F, T> {
     tell_leaf: T,
 }
 
-impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for Search<'_, F, T> {
+impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for NodeSearch<'_, F, T> {
     #[inline(always)]
     fn run(self, lanes: impl Lanes) -> usize {
         let rest = match self.behind_prefix() {
@@ -252,7 +252,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for Search<'_, F, T
     }
 }
 
-impl<'k, F: Fn(usize) -> &'k [u8], T> Search<'_, F, T> {
+impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
     /// What the key has behind the prefix; where it does not begin with that, how it compares to
     /// all keys.
     #[inline(always)]

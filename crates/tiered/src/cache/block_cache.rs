@@ -56,7 +56,7 @@ pub(crate) trait Holder: Send + Sync + Sized + 'static {
 
 /// The pointer from an extent's handle to its cached table.
 pub(crate) struct Seat<H: Holder> {
-    table: TaggedPtr<Table<H>>,
+    table: TaggedPtr<QueuedTable<H>>,
     /// The epochs whose pins protect the table; `None` for a handle without a cache.
     epochs: Option<Arc<Epochs>>,
 }
@@ -74,7 +74,7 @@ impl<H: Holder> Seat<H> {
 
     /// The table, if it is in memory.
     #[inline]
-    pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<&'p Table<H>> {
+    pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<&'p QueuedTable<H>> {
         self.check(pin);
         // SAFETY: the pin is of the cache that releases what was here, which was checked.
         unsafe { self.table.get(pin) }
@@ -86,7 +86,7 @@ impl<H: Holder> Seat<H> {
     }
 
     /// The table, as a counted reference.
-    pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Kept<Table<H>>> {
+    pub(crate) fn table_to_keep(&self, pin: &Pin<'_>) -> Option<Kept<QueuedTable<H>>> {
         self.check(pin);
         // SAFETY: as above.
         unsafe { self.table.get_arc(pin) }
@@ -94,17 +94,17 @@ impl<H: Holder> Seat<H> {
 }
 
 /// An extent's table, and the pointers to its blocks in memory.
-pub(crate) struct Table<H: Holder> {
+pub(crate) struct QueuedTable<H: Holder> {
     content: H::Table,
     /// The extent's number, which is never used again.
     key: u64,
-    blocks: Box<[TaggedPtr<Held<H::Block>>]>,
+    blocks: Box<[TaggedPtr<QueuedBlock<H::Block>>]>,
     epochs: Arc<Epochs>,
     /// Its entry in the queue while it is cached. Used under the cache's lock.
     entry: AtomicU32,
 }
 
-impl<H: Holder> Deref for Table<H> {
+impl<H: Holder> Deref for QueuedTable<H> {
     type Target = H::Table;
 
     #[inline]
@@ -113,10 +113,14 @@ impl<H: Holder> Deref for Table<H> {
     }
 }
 
-impl<H: Holder> Table<H> {
+impl<H: Holder> QueuedTable<H> {
     /// A block, if it is in memory.
     #[inline]
-    pub(crate) fn block<'p>(&self, index: usize, pin: &'p Pin<'_>) -> Option<&'p Held<H::Block>> {
+    pub(crate) fn block<'p>(
+        &self,
+        index: usize,
+        pin: &'p Pin<'_>,
+    ) -> Option<&'p QueuedBlock<H::Block>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
         // SAFETY: the pin is of the cache that releases what was here, which was checked.
         let found = unsafe { self.blocks[index].get(pin) };
@@ -128,7 +132,11 @@ impl<H: Holder> Table<H> {
 
     /// A block, if it is in memory, without marking it as used.
     #[inline]
-    pub(crate) fn peek<'p>(&self, index: usize, pin: &'p Pin<'_>) -> Option<&'p Held<H::Block>> {
+    pub(crate) fn peek<'p>(
+        &self,
+        index: usize,
+        pin: &'p Pin<'_>,
+    ) -> Option<&'p QueuedBlock<H::Block>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
         // SAFETY: as above.
         unsafe { self.blocks[index].peek(pin) }
@@ -139,7 +147,7 @@ impl<H: Holder> Table<H> {
         &self,
         index: usize,
         pin: &Pin<'_>,
-    ) -> Option<Kept<Held<H::Block>>> {
+    ) -> Option<Kept<QueuedBlock<H::Block>>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
         // SAFETY: as above.
         let found = unsafe { self.blocks[index].get_arc(pin) };
@@ -162,12 +170,12 @@ fn ghost_of_table(key: u64) -> u64 {
 
 /// A block, and its entry in the queue.
 #[repr(align(8))]
-pub(crate) struct Held<B> {
+pub(crate) struct QueuedBlock<B> {
     content: B,
     entry: AtomicU32,
 }
 
-impl<B> Deref for Held<B> {
+impl<B> Deref for QueuedBlock<B> {
     type Target = B;
 
     #[inline]
@@ -176,10 +184,10 @@ impl<B> Deref for Held<B> {
     }
 }
 
-impl<B> Held<B> {
+impl<B> QueuedBlock<B> {
     /// A block that is not cached.
-    pub(crate) fn new(content: B) -> Held<B> {
-        Held { content, entry: AtomicU32::new(NONE) }
+    pub(crate) fn new(content: B) -> QueuedBlock<B> {
+        QueuedBlock { content, entry: AtomicU32::new(NONE) }
     }
 }
 
@@ -201,12 +209,12 @@ pub(crate) enum Entrance {
 
 enum Item<H: Holder> {
     Table { holder: Weak<H>, key: u64, blocks: u32 },
-    Block { table: Kept<Table<H>>, index: u32 },
+    Block { table: Kept<QueuedTable<H>>, index: u32 },
 }
 
 enum EvictedEntry<H: Holder> {
-    Table(Unlinked<Table<H>>, usize),
-    Block(Unlinked<Held<H::Block>>, usize),
+    Table(Unlinked<QueuedTable<H>>, usize),
+    Block(Unlinked<QueuedBlock<H::Block>>, usize),
 }
 
 struct CacheState<H: Holder> {
@@ -227,8 +235,8 @@ struct CacheState<H: Holder> {
 /// References that must not be dropped under the lock.
 struct DroppedReferences<H: Holder> {
     holders: Vec<Arc<H>>,
-    tables: Vec<Kept<Table<H>>>,
-    blocks: Vec<Kept<Held<H::Block>>>,
+    tables: Vec<Kept<QueuedTable<H>>>,
+    blocks: Vec<Kept<QueuedBlock<H::Block>>>,
 }
 
 impl<H: Holder> Default for DroppedReferences<H> {
@@ -331,8 +339,8 @@ impl<H: Holder> Cache<H> {
         blocks: usize,
         sizes: Sizes,
         entrance: Entrance,
-    ) -> Kept<Table<H>> {
-        let table: Kept<Table<H>> = Kept::new(Table {
+    ) -> Kept<QueuedTable<H>> {
+        let table: Kept<QueuedTable<H>> = Kept::new(QueuedTable {
             content,
             key,
             blocks: (0..blocks).map(|_| TaggedPtr::default()).collect(),
@@ -341,8 +349,8 @@ impl<H: Holder> Cache<H> {
         });
         let bytes = sizes.held
             + ENTRY_BYTES
-            + size_of::<Table<H>>()
-            + blocks * size_of::<TaggedPtr<Held<H::Block>>>();
+            + size_of::<QueuedTable<H>>()
+            + blocks * size_of::<TaggedPtr<QueuedBlock<H::Block>>>();
         let mut ends = DroppedReferences::default();
         let mut state = self.lock();
         if let Some(there) = holder.seat().table_to_keep(&self.pin()) {
@@ -367,13 +375,13 @@ impl<H: Holder> Cache<H> {
     /// (BLOCK-CACHE-5).
     pub(crate) fn insert(
         &self,
-        table: &Kept<Table<H>>,
+        table: &Kept<QueuedTable<H>>,
         index: usize,
         content: H::Block,
         sizes: Sizes,
-    ) -> Kept<Held<H::Block>> {
+    ) -> Kept<QueuedBlock<H::Block>> {
         self.misses.fetch_add(1, Ordering::Relaxed);
-        let block = Kept::new(Held::new(content));
+        let block = Kept::new(QueuedBlock::new(content));
         let bytes = sizes.held + ENTRY_BYTES;
         let mut ends = DroppedReferences::default();
         let mut state = self.lock();
@@ -384,7 +392,7 @@ impl<H: Holder> Cache<H> {
             return there;
         }
         self.note_read(&mut state, table.ghost(index as u32), sizes.saved);
-        let seated = |table: &Table<H>| table.entry.load(Ordering::Relaxed) != NONE;
+        let seated = |table: &QueuedTable<H>| table.entry.load(Ordering::Relaxed) != NONE;
         // Making room may evict the table itself.
         if seated(table) && self.make_room(&mut state, bytes, &mut ends) && seated(table) {
             let index = index as u32;
@@ -407,7 +415,7 @@ impl<H: Holder> Cache<H> {
     }
 
     /// Charges more bytes to a table.
-    pub(crate) fn grow(&self, table: &Table<H>, bytes: usize) {
+    pub(crate) fn grow(&self, table: &QueuedTable<H>, bytes: usize) {
         let mut state = self.lock();
         let entry = table.entry.load(Ordering::Relaxed);
         // A table that has left is not charged.
@@ -420,7 +428,7 @@ impl<H: Holder> Cache<H> {
 
     /// Counts a missed block of which a part was read. One in [`PARTS_PER_LOOK`] is looked up among
     /// the ghosts, and counts for as many.
-    pub(crate) fn note_part(&self, table: &Table<H>, index: usize, bytes: usize) {
+    pub(crate) fn note_part(&self, table: &QueuedTable<H>, index: usize, bytes: usize) {
         let miss = self.misses.fetch_add(1, Ordering::Relaxed);
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
         if self.settings.finds_ghosts && miss.is_multiple_of(PARTS_PER_LOOK) {
@@ -568,7 +576,13 @@ impl<H: Holder> Cache<H> {
         self.take_block(state, &table, index, bytes);
     }
 
-    fn take_block(&self, state: &mut CacheState<H>, table: &Table<H>, index: u32, bytes: usize) {
+    fn take_block(
+        &self,
+        state: &mut CacheState<H>,
+        table: &QueuedTable<H>,
+        index: u32,
+        bytes: usize,
+    ) {
         let block = table.blocks[index as usize].take().expect("a block in the order is linked");
         state.held -= bytes;
         state.in_limbo += bytes;
@@ -619,7 +633,7 @@ impl<H: Holder> Cache<H> {
             let bytes = match gone {
                 EvictedEntry::Table(table, bytes) => {
                     // SAFETY: it was in limbo until all who could have reached it have unpinned:
-                    // readers pin by these epochs, which `Seat` and `Table` check.
+                    // readers pin by these epochs, which `Seat` and `QueuedTable` check.
                     let table = unsafe { table.release() };
                     ends.tables.push(table);
                     bytes
@@ -670,7 +684,7 @@ impl<H: Holder> CacheState<H> {
     }
 
     /// Changes the number of a table's cached blocks.
-    fn count_block(&mut self, table: &Table<H>, change: i32) {
+    fn count_block(&mut self, table: &QueuedTable<H>, change: i32) {
         let entry = table.entry.load(Ordering::Relaxed);
         if entry != NONE
             && let Item::Table { blocks, .. } = self.order.get_mut(entry)

@@ -41,7 +41,7 @@ pub(super) enum Verdict {
     Stay,
 }
 
-struct Entry<I> {
+struct QueueEntry<I> {
     /// `None` in a free place.
     item: Option<I>,
     bytes: usize,
@@ -68,7 +68,7 @@ struct EntryList {
 
 /// All entries, in their queues.
 pub(super) struct EvictionQueue<I> {
-    entries: Vec<Entry<I>>,
+    entries: Vec<QueueEntry<I>>,
     free: u32,
     lists: [EntryList; QUEUES.len()],
     ghosts: KeyGhosts,
@@ -100,7 +100,7 @@ impl<I> EvictionQueue<I> {
 
     /// Adds an entry of this many bytes, which saves `saved` bytes of reading at each use.
     pub(super) fn insert(&mut self, queue: Queue, item: I, bytes: usize, saves: usize) -> u32 {
-        let entry = Entry { item: Some(item), bytes, saves, queue, newer: NONE, older: NONE };
+        let entry = QueueEntry { item: Some(item), bytes, saves, queue, newer: NONE, older: NONE };
         let id = self.free;
         let id = if id == NONE {
             self.entries.push(entry);
@@ -156,7 +156,7 @@ impl<I> EvictionQueue<I> {
     }
 
     fn unlink(&mut self, id: u32) {
-        let Entry { bytes, saves, queue, newer, older, .. } = self.entries[id as usize];
+        let QueueEntry { bytes, saves, queue, newer, older, .. } = self.entries[id as usize];
         let list = &mut self.lists[queue as usize];
         list.len -= 1;
         list.bytes -= bytes;

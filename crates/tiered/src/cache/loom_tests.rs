@@ -256,7 +256,7 @@ fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
     // The two take turns.
     model(5, || {
         let (pointer, epochs) = (TaggedPtr::default(), Epochs::default());
-        pointer.put(LoomArc::new(Held::new(Bytes::new(1))));
+        pointer.put(LoomArc::new(QueuedBlock::new(Bytes::new(1))));
         let both = LoomArc::new((pointer, epochs));
         let of_reader = both.clone();
         let reader = thread::spawn(move || {
@@ -270,14 +270,14 @@ fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
         });
         let (pointer, epochs) = &*both;
         let (mut limbo, mut gone) = (Limbo::default(), Vec::new());
-        let release = |limbo: &mut Limbo<Unlinked<Held<Bytes>>>, gone: &mut Vec<_>| {
+        let release = |limbo: &mut Limbo<Unlinked<QueuedBlock<Bytes>>>, gone: &mut Vec<_>| {
             limbo.release(epochs, gone);
             // SAFETY: all who could have reached it have unpinned.
             gone.drain(..).for_each(|thing: Unlinked<_>| drop(unsafe { thing.release() }));
         };
         for number in 2..=3 {
             limbo.put(pointer.take().expect("it was put in"));
-            pointer.put(LoomArc::new(Held::new(Bytes::new(number))));
+            pointer.put(LoomArc::new(QueuedBlock::new(Bytes::new(number))));
             release(&mut limbo, &mut gone);
         }
         reader.join().unwrap();

@@ -66,6 +66,6 @@ pub(crate) use spillway_reclaim::epochs::Pin;
 pub use trace::CacheTrace;
 
 pub(crate) use block_cache::{
-    Cache, CacheSettings, Entrance, Held, Holder, Kept, Seat, Sizes, Table,
+    Cache, CacheSettings, Entrance, Holder, Kept, QueuedBlock, QueuedTable, Seat, Sizes,
 };
 pub(crate) use rows::{Looked, RowCache, Tag};

@@ -93,7 +93,7 @@ impl Shelf {
         Arc::new(Extent { number, seat: Seat::of(Some(&self.cache)), shelf: self.clone() })
     }
 
-    fn table(&self, extent: &Arc<Extent>) -> Arc<Table<Extent>> {
+    fn table(&self, extent: &Arc<Extent>) -> Arc<QueuedTable<Extent>> {
         let pin = self.cache.pin();
         let found = extent.seat.table_to_keep(&pin);
         found.unwrap_or_else(|| {

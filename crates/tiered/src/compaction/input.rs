@@ -11,7 +11,7 @@ use crate::block::{Block, BlockWriter, BuiltBlock, Entry};
 use crate::bulk_io::Bulk;
 use crate::extent_meta::Counts;
 use crate::level::Slice;
-use crate::memtable::{Memtable, Place};
+use crate::memtable::{Memtable, TreePlace};
 
 /// The origin of a block.
 #[derive(Clone)]
@@ -236,7 +236,7 @@ impl<'a> MergeInput<'a> {
 struct MemtableBlocks<'a> {
     memtable: &'a Memtable,
     range: KeyRange<'a>,
-    place: Option<Place>,
+    place: Option<TreePlace>,
     sieve: Sieve<'a>,
     cuts: &'a SplitPoints,
     /// How many of them come before the last key.

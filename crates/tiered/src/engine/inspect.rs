@@ -9,7 +9,7 @@ use spillway_base::managed::TableSize;
 
 use super::{Inner, TieredEngine};
 use crate::inspect::{
-    ClassSpace, Inspection, Ledger, LevelSpace, MemtableInspection, Piece, SliceInspection,
+    ClassSpace, Inspection, Ledger, LevelSpace, MemtableInspection, PlacedSlice, SliceInspection,
     SubTableInspection, TableInspection, TableSpace,
 };
 use crate::memtable::Memtable;
@@ -106,9 +106,9 @@ impl Look {
         Look { table: table.id, parts: parts.collect() }
     }
 
-    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Clone {
+    fn pieces(&self) -> impl Iterator<Item = PlacedSlice<'_>> + Clone {
         self.parts.iter().enumerate().flat_map(|(part, (_, view))| {
-            view.levels.places().map(move |(place, slice)| Piece {
+            view.levels.places().map(move |(place, slice)| PlacedSlice {
                 part,
                 place,
                 meta: &slice.meta,

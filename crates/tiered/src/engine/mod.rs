@@ -63,7 +63,7 @@ use spillway_storage::{ALIGN, Disk, DiskLock};
 
 use crate::cache::RowCache;
 use crate::compaction::{Accelerator, Cpu};
-use crate::engine::prefetch::Ahead;
+use crate::engine::prefetch::GetsReadahead;
 use crate::extent::{ExtentHandle, ExtentRead, ReadContext};
 use crate::filter;
 use crate::inspect::History;
@@ -630,7 +630,7 @@ impl Engine for TieredEngine {
         let Some(table) = tables.get(&table).filter(|table| table.exists_at(snapshot)) else {
             return 0;
         };
-        Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot).all()
+        GetsReadahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot).all()
     }
 
     fn gets_ahead<'k>(
@@ -641,7 +641,8 @@ impl Engine for TieredEngine {
     ) -> Option<Box<dyn GetsAhead + 'k>> {
         let tables = self.0.tables.load();
         let table = tables.get(&table).filter(|table| table.exists_at(snapshot))?;
-        let ahead = || Ahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot);
+        let ahead =
+            || GetsReadahead::new(&self.0.context, self.0.space.disk(), table, keys, snapshot);
         let is_worth_while = keys.len() > 1 && self.0.context.queues.are_allowed();
         is_worth_while.then(|| Box::new(ahead()) as Box<dyn GetsAhead>)
     }

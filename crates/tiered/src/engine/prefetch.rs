@@ -68,7 +68,7 @@ impl PrefetchedKey {
 }
 
 /// What gets of some keys lack, read ahead of them.
-pub(super) struct Ahead<'k> {
+pub(super) struct GetsReadahead<'k> {
     context: &'k ReadContext,
     table: Arc<Table>,
     snapshot: Csn,
@@ -84,7 +84,7 @@ pub(super) struct Ahead<'k> {
     value: Vec<u8>,
 }
 
-impl<'k> Ahead<'k> {
+impl<'k> GetsReadahead<'k> {
     /// Begins nothing yet.
     pub(super) fn new(
         context: &'k ReadContext,
@@ -92,8 +92,8 @@ impl<'k> Ahead<'k> {
         table: &Arc<Table>,
         keys: &'k [&'k [u8]],
         snapshot: Csn,
-    ) -> Ahead<'k> {
-        Ahead {
+    ) -> GetsReadahead<'k> {
+        GetsReadahead {
             context,
             table: table.clone(),
             snapshot,
@@ -227,7 +227,7 @@ impl<'k> Ahead<'k> {
     }
 }
 
-impl GetsAhead for Ahead<'_> {
+impl GetsAhead for GetsReadahead<'_> {
     fn wait_for(&mut self, at: usize) {
         if at >= self.keys.len() {
             return;

@@ -12,7 +12,7 @@ use spillway_base::{Csn, Direction, KeyRange};
 
 use crate::cursor::{Merged, PartsCursor, TableCursor};
 use crate::level::Run;
-use crate::source::{Bounds, MemtableSource, RunSource, Source};
+use crate::source::{MemtableSource, OwnedRange, RunSource, Source};
 use crate::subtable::SubTable;
 use crate::view::View;
 
@@ -54,7 +54,7 @@ fn sources(view: &View, range: KeyRange<'_>, direction: Direction, snapshot: Csn
     let memtables = || view.memtables().filter(|memtable| !memtable.is_empty());
     let runs = view.levels.runs().filter_map(|run| Some((run, run.first_within(range)?)));
     let runs: SmallVec<[(&Arc<Run>, usize); FEW]> = runs.collect();
-    let bounds = Bounds::of(range);
+    let bounds = OwnedRange::of(range);
     let mut sources = Vec::with_capacity(memtables().count() + runs.len());
     for memtable in memtables() {
         let source = MemtableSource::new(memtable.clone(), bounds.clone(), direction, snapshot);

@@ -7,8 +7,8 @@ use spillway_base::budget::Charge;
 use spillway_storage::File;
 use spillway_storage::async_reads::AsyncRead;
 
-use super::Missing;
 use super::handle::ExtentHandle;
+use super::resident::Missing;
 use crate::extent_meta::ExtentId;
 
 /// A part of an extent that a lookup misses. It keeps the extent, and so everything that reads use.

@@ -4,7 +4,7 @@ use spillway_base::TableId;
 use spillway_base::checksum::crc32c;
 use spillway_base::codec::{put_bytes, put_varint};
 
-use super::{FOOTER_BYTES, Footer};
+use super::footer::{FOOTER_BYTES, Footer};
 use crate::block::{BuiltBlock, FRAME_BYTES, FrameId, dictionary_of, put_frame, seal_frame};
 use crate::coding::{Coding, DictionaryId, Names};
 use crate::extent_meta::{Counts, ExtentId, ExtentMeta, SliceMeta};

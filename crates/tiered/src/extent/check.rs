@@ -4,7 +4,9 @@
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};
 
-use super::{ExtentHandle, FOOTER_BYTES, Footer, Resident};
+use super::footer::{FOOTER_BYTES, Footer};
+use super::handle::ExtentHandle;
+use super::resident::Resident;
 use crate::block::{BlockSearch, FrameId, check_frame, dictionary_of, open_frame};
 use crate::extent_meta::ExtentMeta;
 

@@ -10,10 +10,12 @@ use std::ops::Deref;
 
 use spillway_base::Result;
 use spillway_reclaim::pages::{Buffer, PagePools};
-use spillway_storage::AlignedBuffer;
+use spillway_storage::{ALIGN, AlignedBuffer};
 
-use super::readahead::WIDENED_BYTES;
 use crate::space::DataFile;
+
+/// What a read is widened by to whole pages of a file: a buffer with room for it is not made anew.
+pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
 
 /// Bytes of a buffer that is kept for the next read: blocks, and tables of extents of the usual
 /// size.

@@ -2,7 +2,7 @@
 
 use spillway_base::prefetch::{self, LINE_BYTES};
 
-use super::{CachedBlock, CachedTable, ExtentHandle};
+use super::handle::{CachedBlock, CachedTable, ExtentHandle};
 use crate::cache::Pin;
 
 /// Bytes before what a reference leads to, in which references are counted.

@@ -13,14 +13,17 @@ use spillway_storage::async_reads::AsyncReads;
 use spillway_storage::{Disk, File};
 
 use super::async_reads::ExtentRead;
-use super::corruption_report::Users;
 use super::direct_io::{Bytes, read_past};
-use super::readahead::Queues;
+use super::footer::{FOOTER_BYTES, Footer};
+use super::read_queues::ReadQueues;
+use super::resident::{Missing, Resident};
 use super::settings::ReadSettings;
-use super::{FOOTER_BYTES, Footer, Missing, Resident};
+use super::slice_users::SliceUsers;
 use crate::block::{Block, BlockSearch, Decoding, FrameId, check_frame, is_stored, open_frame};
 use crate::bulk_io::{Bulk, ReadTicket};
-use crate::cache::{Cache, Entrance, Held, Holder, Kept, Pin, RowCache, Seat, Sizes, Table};
+use crate::cache::{
+    Cache, Entrance, Holder, Kept, Pin, QueuedBlock, QueuedTable, RowCache, Seat, Sizes,
+};
 use crate::coding::{Coding, Dictionaries, DictionaryStore};
 use crate::deferred_free::DeferredFree;
 use crate::extent_meta::ExtentMeta;
@@ -28,9 +31,9 @@ use crate::space::{DataFile, DeviceClass, SpaceManager};
 use crate::temperature::{REGIONS, Readings, Temperature, Thermometer};
 
 /// A data block in memory.
-pub(crate) type CachedBlock = Held<Block>;
+pub(crate) type CachedBlock = QueuedBlock<Block>;
 /// An extent's block index and filters in memory, and the way to its blocks there.
-pub(crate) type CachedTable = Table<ExtentHandle>;
+pub(crate) type CachedTable = QueuedTable<ExtentHandle>;
 
 /// An eviction for others frees this part of the budget more, so that the cache is not asked at
 /// each of their steps.
@@ -62,7 +65,7 @@ pub(crate) struct ReadContext {
     /// Block misses, by class of device.
     pub(crate) reads: [AtomicU64; DeviceClass::ALL.len()],
     /// The queues of readahead.
-    pub(crate) queues: Queues,
+    pub(crate) queues: ReadQueues,
     /// The asynchronous reads.
     pub(crate) async_reads: AsyncReads<ExtentRead>,
     /// Whether gets make partial reads.
@@ -92,7 +95,7 @@ impl ReadContext {
             search,
             thermometer: Arc::new(Thermometer::new(temperature)),
             reads: Default::default(),
-            queues: Queues::default(),
+            queues: ReadQueues::default(),
             async_reads: AsyncReads::default(),
             part_reads,
             reads_of_parts: AtomicU64::new(0),
@@ -206,7 +209,7 @@ pub(crate) struct ExtentHandle {
     /// Bytes that were live when a self-major compaction gained nothing.
     ordered_at: AtomicU64,
     readings: Readings,
-    pub(super) users: Users,
+    pub(super) users: SliceUsers,
     thermometer: Arc<Thermometer>,
     home: Option<Home>,
 }
@@ -262,7 +265,7 @@ impl ExtentHandle {
             live_bytes: AtomicU64::new(0),
             ordered_at: AtomicU64::new(u64::MAX),
             readings: Readings::default(),
-            users: Users::default(),
+            users: SliceUsers::default(),
             thermometer,
             home,
         }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use spillway_base::prefetch::{self, LINE_BYTES};
 
-use super::Resident;
+use super::resident::Resident;
 use crate::block_search::{self, Nodes, Way};
 
 /// Nodes over the last keys of an extent's blocks.

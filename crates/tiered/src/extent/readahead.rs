@@ -25,23 +25,18 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use spillway_base::budget::{Charge, Use};
 use spillway_base::engine::Access;
-use spillway_base::lock::Mutex;
-use spillway_storage::{
-    ALIGN, AlignedBuffer, Cache, Completion, Disk, IdleQueues, IoQueue, QueueSettings,
-};
+use spillway_storage::{AlignedBuffer, Completion, Disk, IoQueue};
 
-use super::Missing;
+use super::direct_io::WIDENED_BYTES;
 use super::handle::{CachedBlock, CachedTable, ExtentHandle, ReadContext};
+use super::read_queues::{GETS_DEPTH, GETS_IDLE_MAX, SpareBuffers};
+use super::resident::Missing;
 use crate::cache::Kept;
 
-/// Reads of one scan in flight.
-pub(super) const DEPTH: usize = 16;
-/// Reads in flight of what several gets lack.
-const GETS_DEPTH: usize = 64;
 /// Bytes that a reader has under way or waiting for it.
 const WINDOW_BYTES: u64 = 256 << 10;
 /// The part of the budget that these may be at the most.
@@ -49,95 +44,6 @@ const MEMORY_SHARE: u64 = 128;
 /// Bytes of the first piece. Each later one is twice as large, up to half of what a reader may
 /// have.
 const PIECE_BYTES: u64 = 32 << 10;
-/// Queues that are kept for the next scans, and for the next ones who read for several gets, of
-/// whom there may be one for each client.
-const IDLE_MAX: usize = 8;
-const GETS_IDLE_MAX: usize = 32;
-/// What a read is widened by to whole pages of a file: a buffer with room for it is not made anew.
-pub(super) const WIDENED_BYTES: usize = 2 * ALIGN;
-
-/// Queues of the disk for readers of extents.
-#[derive(Default)]
-pub(crate) struct Queues {
-    on: AtomicBool,
-    /// Blocks that readers had from here, and tables and blocks that were read for several gets at
-    /// once.
-    taken: AtomicU64,
-    fetched: AtomicU64,
-    of_scans: IdleQueues,
-    of_gets: IdleQueues,
-    /// Of who last read for several gets, for the next: memory that comes new each time is cleared
-    /// each time.
-    spare: Mutex<Option<Spare>>,
-}
-
-/// Buffers that nobody reads into, and memory that is charged for them and those that are read
-/// into.
-struct Spare {
-    buffers: Vec<AlignedBuffer>,
-    charge: Charge,
-}
-
-impl Spare {
-    /// A buffer for so many bytes.
-    fn take(&mut self, bytes: usize) -> AlignedBuffer {
-        let spare = self.buffers.pop();
-        let more = bytes.saturating_sub(spare.as_ref().map_or(0, AlignedBuffer::capacity));
-        self.charge.resize(self.charge.bytes() + more);
-        spare.unwrap_or_else(|| AlignedBuffer::with_capacity(bytes))
-    }
-
-    /// Gives memory back that is more than this; nothing is read into any of it.
-    fn shrink(&mut self, most: usize) {
-        let mut kept = 0;
-        self.buffers.retain(|buffer| {
-            let fits = kept + buffer.capacity() <= most;
-            kept += if fits { buffer.capacity() } else { 0 };
-            fits
-        });
-        self.charge.resize(kept);
-    }
-}
-
-impl Queues {
-    /// Readers may have queues from now on.
-    pub(crate) fn allow(&self) {
-        self.on.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether readers may have queues.
-    pub(crate) fn are_allowed(&self) -> bool {
-        self.on.load(Ordering::Relaxed)
-    }
-
-    /// Blocks that scans found read ahead, and what was read for several gets at once.
-    pub(crate) fn taken_and_fetched(&self) -> (u64, u64) {
-        (self.taken.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
-    }
-
-    /// A scan's queue with nothing in flight; none where there is to be none, or the system has no
-    /// more.
-    pub(super) fn take(&self, disk: &dyn Disk) -> Option<Box<dyn IoQueue>> {
-        let open = || disk.queue(QueueSettings { depth: DEPTH, cache: Cache::Bypass }).ok();
-        self.are_allowed().then(|| self.of_scans.take(open))?
-    }
-
-    pub(super) fn lay_aside(&self, queue: Box<dyn IoQueue>) {
-        self.of_scans.keep(queue, IDLE_MAX);
-    }
-
-    /// The same, for what several gets lack, which is handed over together. It goes past the page
-    /// cache where gets do.
-    fn take_for_gets(&self, disk: &dyn Disk, direct: bool) -> Option<Box<dyn IoQueue>> {
-        let cache = if direct { Cache::Bypass } else { Cache::Through };
-        let open = || {
-            let mut queue = disk.queue(QueueSettings { depth: GETS_DEPTH, cache }).ok()?;
-            queue.gather(true);
-            Some(queue)
-        };
-        self.are_allowed().then(|| self.of_gets.take(open))?
-    }
-}
 
 /// Reads for several gets, side by side: as many as a queue takes and memory allows (READAHEAD-4).
 /// Begun reads are kept until [`Fetcher::submit`] or [`Fetcher::wait`], which submit them together.
@@ -156,7 +62,7 @@ pub(crate) struct Fetcher<'c> {
 /// What reads are made by.
 struct Means {
     queue: Box<dyn IoQueue>,
-    spare: Spare,
+    spare: SpareBuffers,
 }
 
 struct Read {
@@ -186,7 +92,7 @@ impl<'c> Fetcher<'c> {
     fn means(&mut self) -> Option<&mut Means> {
         if self.means.is_none() {
             let queue = self.context.queues.take_for_gets(self.disk, self.context.direct)?;
-            let spare = self.context.queues.spare.lock().take().unwrap_or_else(|| Spare {
+            let spare = self.context.queues.spare.lock().take().unwrap_or_else(|| SpareBuffers {
                 buffers: Vec::new(),
                 charge: self.context.budget.charge(Use::Caches, 0),
             });

@@ -1,9 +1,11 @@
+use super::footer::{FOOTER_BYTES, Footer, VERSION};
 use super::*;
-use crate::block::{BlockWriter, Entry, FrameId, open_frame};
+use crate::block::{BlockSearch, BlockWriter, Entry, FrameId, open_frame};
 use crate::block_search::{LEAF_KEYS, Way};
 use crate::coding::Coding;
-use crate::extent_meta::ExtentMeta;
-use spillway_base::{Csn, EngineKind, ErrorKind};
+use crate::extent_meta::{ExtentId, ExtentMeta};
+use spillway_base::checksum::crc32c;
+use spillway_base::{Csn, EngineKind, ErrorKind, TableId};
 
 fn table() -> TableId {
     TableId::new(EngineKind::Tiered, 3)

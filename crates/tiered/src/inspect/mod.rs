@@ -19,7 +19,7 @@ pub use history::CompactionRecord;
 pub(crate) use history::{History, Timer};
 pub use offline::Offline;
 pub use space::{ClassSpace, LevelSpace, TableSpace};
-pub(crate) use space::{Ledger, Piece};
+pub(crate) use space::{Ledger, PlacedSlice};
 pub(crate) use stats_snapshot::StatsSnapshot;
 #[cfg(fuzzing)]
 pub(crate) use stats_snapshot::fuzz;
@@ -191,7 +191,7 @@ impl SliceInspection {
         size_of::<SliceInspection>() + keys_bytes(smallest, largest)
     }
 
-    pub(crate) fn of(piece: &Piece<'_>, share: &space::Share) -> SliceInspection {
+    pub(crate) fn of(piece: &PlacedSlice<'_>, share: &space::Share) -> SliceInspection {
         let SliceMeta { extent, first_block, blocks, bytes, .. } = *piece.meta;
         let counts = &piece.meta.counts;
         SliceInspection {

@@ -10,7 +10,8 @@ use spillway_base::{Csn, Result, TableId};
 use spillway_storage::Disk;
 
 use super::{
-    Inspection, Ledger, Piece, SliceInspection, StatsSnapshot, SubTableInspection, TableInspection,
+    Inspection, Ledger, PlacedSlice, SliceInspection, StatsSnapshot, SubTableInspection,
+    TableInspection,
 };
 use crate::extent::{ExtentHandle, ReadContext, ReadSettings};
 use crate::extent_meta::SliceMeta;
@@ -82,7 +83,7 @@ impl Offline {
         let starts: Vec<&Box<[u8]>> = stored.parts.keys().collect();
         let mut pieces = Vec::new();
         for extent in stored.extents.values() {
-            pieces.extend(extent.slices().map(|(place, meta)| Piece {
+            pieces.extend(extent.slices().map(|(place, meta)| PlacedSlice {
                 part: starts[1..].partition_point(|start| **start <= meta.smallest),
                 place: *place,
                 meta,

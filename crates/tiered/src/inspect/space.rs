@@ -63,8 +63,8 @@ impl LevelSpace {
         self.block_bytes as f64 / self.slot_bytes.max(1) as f64
     }
 
-    fn add(&mut self, piece: &Piece<'_>, share: &Share) {
-        let Piece { meta, extent, .. } = piece;
+    fn add(&mut self, piece: &PlacedSlice<'_>, share: &Share) {
+        let PlacedSlice { meta, extent, .. } = piece;
         let counts = &meta.counts;
         self.slices += 1;
         self.versions += counts.versions;
@@ -159,7 +159,7 @@ impl TableSpace {
 
 /// A slice of a table, and its place.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct PlacedSlice<'a> {
     /// The sub-table's place among its table's.
     pub(crate) part: usize,
     pub(crate) place: Place,
@@ -235,13 +235,13 @@ impl Ledger {
     pub(crate) fn of<'a>(
         table: TableId,
         parts: usize,
-        pieces: impl Iterator<Item = Piece<'a>> + Clone,
+        pieces: impl Iterator<Item = PlacedSlice<'a>> + Clone,
         classes: &BTreeMap<u32, DeviceClass>,
         slot_bytes: u64,
-        mut visit: impl FnMut(&Piece<'a>, &Share),
+        mut visit: impl FnMut(&PlacedSlice<'a>, &Share),
     ) -> Ledger {
         let mut extents: FxHashMap<ExtentId, Whole> = FxHashMap::default();
-        for Piece { meta, extent, .. } in pieces.clone() {
+        for PlacedSlice { meta, extent, .. } in pieces.clone() {
             let whole = extents.entry(extent.id).or_insert_with(|| {
                 let slot_bytes = u64::from(extent.slots.count) * slot_bytes;
                 Whole {

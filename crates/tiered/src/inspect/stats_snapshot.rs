@@ -54,7 +54,7 @@ const BYTES_MAX: u64 = 1 << 28;
 const RECORD: RecordKind = RecordKind { magic: b"SWRC", version: 1, bytes_max: BYTES_MAX };
 
 /// The counts of an extent's regions.
-pub(crate) type Counts = [u8; REGIONS];
+pub(crate) type RegionCounts = [u8; REGIONS];
 
 /// The statistics of one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct StatsSnapshot {
     /// Extents from this one on came later.
     pub(crate) next_extent: ExtentId,
     /// Those that were read lately, by number.
-    pub(crate) counts: Vec<(ExtentId, Counts)>,
+    pub(crate) counts: Vec<(ExtentId, RegionCounts)>,
     /// The newest compactions, newest last.
     pub(crate) compactions: Vec<CompactionRecord>,
 }
@@ -73,7 +73,7 @@ impl StatsSnapshot {
     /// An upper bound of the memory to make and write a snapshot of this many slices: the counts in
     /// a list that has grown, their bytes, and those once more with what is before and behind them.
     pub(crate) fn bytes_to_make(slices: usize) -> usize {
-        const EACH: usize = size_of::<(ExtentId, Counts)>();
+        const EACH: usize = size_of::<(ExtentId, RegionCounts)>();
         4 * EACH * slices
     }
 
@@ -111,10 +111,11 @@ impl StatsSnapshot {
     fn decode(reader: &mut Reader<'_>) -> Result<StatsSnapshot> {
         let at = Duration::from_nanos(reader.u64()?);
         let next_extent = ExtentId(reader.u64()?);
-        let mut all: Vec<(ExtentId, Counts)> = Vec::new();
+        let mut all: Vec<(ExtentId, RegionCounts)> = Vec::new();
         for _ in 0..reader.u64()? {
             let id = ExtentId(reader.u64()?);
-            let counts: Counts = reader.take(REGIONS)?.try_into().expect("so many were asked for");
+            let counts: RegionCounts =
+                reader.take(REGIONS)?.try_into().expect("so many were asked for");
             let is_next = all.last().is_none_or(|(last, _)| *last < id);
             let is_read = counts != [0; REGIONS];
             if !is_next || !is_read || counts.iter().any(|count| u64::from(*count) > COUNT_MOST) {
@@ -132,7 +133,7 @@ impl StatsSnapshot {
     /// # Errors
     /// As [`Disk::open`]; the file before is there then.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
-        if (self.counts.len() * size_of::<(ExtentId, Counts)>()) as u64 > BYTES_MAX {
+        if (self.counts.len() * size_of::<(ExtentId, RegionCounts)>()) as u64 > BYTES_MAX {
             return Ok(());
         }
         let bytes = RECORD.encode(&self.encode());
@@ -325,7 +326,7 @@ mod tests {
             }
             assert_eq!(decoded(&RECORD.encode(&body[..at])), None);
         }
-        let of = |counts: &[(u64, Counts)]| {
+        let of = |counts: &[(u64, RegionCounts)]| {
             let counts = counts.iter().map(|(id, counts)| (ExtentId(*id), *counts)).collect();
             decoded(&RECORD.encode(&StatsSnapshot { counts, ..some() }.encode())).is_some()
         };

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Run;
-use super::tree::Node;
+use super::tree::SliceNode;
 use crate::deferred_free::Retired;
 
 /// Nodes that runs had. Others may have them too.
-struct Nodes(Vec<Arc<Node>>);
+struct RetiredNodes(Vec<Arc<SliceNode>>);
 
-impl Retired for Nodes {
+impl Retired for RetiredNodes {
     /// A part is a node or a slice. A leaf goes whole.
     fn free(&mut self, mut parts: usize) {
         while parts > 0
@@ -27,15 +26,10 @@ impl Retired for Nodes {
 }
 
 /// Lets go of the trees of runs, all of them together as one reader's (DEFERRED-FREE-1).
-pub(super) fn let_go(roots: impl Iterator<Item = Arc<Node>>) {
+pub(super) fn let_go(roots: impl Iterator<Item = Arc<SliceNode>>) {
     let nodes: Vec<_> = roots.filter(|root| root.count() > 0).collect();
     let context = nodes.first().and_then(|root| root.first().extent.context().cloned());
     if let Some(context) = context {
-        context.garbage.let_go(Nodes(nodes));
+        context.garbage.let_go(RetiredNodes(nodes));
     }
-}
-
-/// Lets go of runs, those of them that nobody else has.
-pub(super) fn let_go_of(runs: impl Iterator<Item = Arc<Run>>) {
-    let_go(runs.filter_map(Arc::into_inner).map(Run::into_root));
 }

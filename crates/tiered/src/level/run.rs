@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, KeyRange, Result};
 
-use super::tree::{self, Changes, Node};
-use super::{Slice, Slices, retired_nodes};
+use super::retired_nodes;
+use super::slice::Slice;
+use super::slices::Slices;
+use super::tree::{self, Changes, SliceNode};
 
 /// Slices in key order, none overlapping another.
 #[derive(Default, Debug)]
 pub(crate) struct Run {
-    root: Arc<Node>,
+    root: Arc<SliceNode>,
 }
 
 impl Drop for Run {
@@ -24,7 +26,7 @@ impl Drop for Run {
 
 impl Run {
     /// Its tree.
-    pub(super) fn into_root(mut self) -> Arc<Node> {
+    pub(super) fn into_root(mut self) -> Arc<SliceNode> {
         std::mem::take(&mut self.root)
     }
 
@@ -120,7 +122,12 @@ impl Run {
     }
 
     #[cfg(all(test, not(loom)))]
-    pub(super) fn root(&self) -> &Arc<Node> {
+    pub(super) fn root(&self) -> &Arc<SliceNode> {
         &self.root
     }
+}
+
+/// Lets go of runs, those of them that nobody else has.
+pub(super) fn let_go_of(runs: impl Iterator<Item = Arc<Run>>) {
+    retired_nodes::let_go(runs.filter_map(Arc::into_inner).map(Run::into_root));
 }

@@ -3,19 +3,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Slice;
-use super::tree::Node;
+use super::slice::Slice;
+use super::tree::SliceNode;
 
 /// Neighbours in a run, by key.
 #[derive(Clone, Copy)]
 pub(crate) struct Slices<'a> {
-    root: &'a Node,
+    root: &'a SliceNode,
     start: usize,
     end: usize,
 }
 
 impl<'a> Slices<'a> {
-    pub(super) fn new(root: &'a Node, range: Range<usize>) -> Slices<'a> {
+    pub(super) fn new(root: &'a SliceNode, range: Range<usize>) -> Slices<'a> {
         Slices { root, start: range.start, end: range.end.max(range.start) }
     }
 

@@ -1,6 +1,6 @@
 use spillway_base::rng::Rng;
 
-use super::tree::{ENTRIES_MAX, Node};
+use super::tree::{ENTRIES_MAX, SliceNode};
 use super::*;
 use crate::extent_meta::{ExtentId, SliceId};
 
@@ -52,7 +52,7 @@ fn ids(run: &Run) -> Vec<SliceId> {
 
 /// The nodes of a run, and how deep its tree is; what has to hold of them does (SLICE-TREE-1,
 /// SLICE-TREE-4).
-fn nodes(run: &Run) -> (Vec<&Arc<Node>>, usize) {
+fn nodes(run: &Run) -> (Vec<&Arc<SliceNode>>, usize) {
     let mut nodes = Vec::new();
     let depth = run.root().walk(true, &mut nodes);
     (nodes, depth)

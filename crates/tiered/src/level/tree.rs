@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, Error, Result};
 
-use super::Slice;
 use super::heads::Heads;
+use super::slice::Slice;
 
 /// Entries of a node at the most: slices of a leaf, nodes of another. Tests have small ones, so
 /// that few slices make a deep tree.
@@ -35,7 +35,7 @@ const ENTRIES_MIN: usize = ENTRIES_MAX / 4;
 
 /// A node of the tree, or all of it.
 #[derive(Default, Debug)]
-pub(super) struct Node {
+pub(super) struct SliceNode {
     heads: Heads,
     below: Below,
     count: usize,
@@ -47,7 +47,7 @@ pub(super) struct Node {
 enum Below {
     Slices(Vec<Arc<Slice>>),
     /// Nodes that are as deep as each other, none without slices; and the slices before each.
-    Nodes(Vec<Arc<Node>>, Vec<usize>),
+    Nodes(Vec<Arc<SliceNode>>, Vec<usize>),
 }
 
 impl Default for Below {
@@ -107,22 +107,22 @@ fn parts<T>(entries: Vec<T>) -> Vec<Vec<T>> {
 }
 
 /// The nodes of slices that share no keys, in key order.
-fn leaves(slices: Vec<Arc<Slice>>) -> Result<Vec<Arc<Node>>> {
+fn leaves(slices: Vec<Arc<Slice>>) -> Result<Vec<Arc<SliceNode>>> {
     slices.windows(2).try_for_each(|pair| apart(&pair[0], &pair[1]))?;
-    Ok(parts(slices).into_iter().map(|part| Arc::new(Node::of_slices(part))).collect())
+    Ok(parts(slices).into_iter().map(|part| Arc::new(SliceNode::of_slices(part))).collect())
 }
 
 /// The nodes above some.
-fn above(nodes: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
-    parts(nodes).into_iter().map(|part| Arc::new(Node::of_nodes(part))).collect()
+fn above(nodes: Vec<Arc<SliceNode>>) -> Vec<Arc<SliceNode>> {
+    parts(nodes).into_iter().map(|part| Arc::new(SliceNode::of_nodes(part))).collect()
 }
 
 /// Puts those that are new and short together with a neighbour, or evens the two out
 /// (SLICE-TREE-4). `true`: it is new.
-fn balanced(nodes: Vec<(Arc<Node>, bool)>) -> Vec<Arc<Node>> {
-    let mut done: Vec<(Arc<Node>, bool)> = Vec::with_capacity(nodes.len());
+fn balanced(nodes: Vec<(Arc<SliceNode>, bool)>) -> Vec<Arc<SliceNode>> {
+    let mut done: Vec<(Arc<SliceNode>, bool)> = Vec::with_capacity(nodes.len());
     for (node, is_new) in nodes {
-        let is_short = |other: &Node| other.entries().min(node.entries()) < ENTRIES_MIN;
+        let is_short = |other: &SliceNode| other.entries().min(node.entries()) < ENTRIES_MIN;
         match done.pop_if(|(before, was_new)| (*was_new || is_new) && is_short(before)) {
             Some((before, _)) => {
                 done.extend(before.joined(&node).into_iter().map(|node| (node, true)))
@@ -137,7 +137,7 @@ fn balanced(nodes: Vec<(Arc<Node>, bool)>) -> Vec<Arc<Node>> {
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`] when two of them share keys.
-pub(super) fn of_sorted(slices: Vec<Arc<Slice>>) -> Result<Arc<Node>> {
+pub(super) fn of_sorted(slices: Vec<Arc<Slice>>) -> Result<Arc<SliceNode>> {
     leaves(slices).map(root_of)
 }
 
@@ -145,11 +145,11 @@ pub(super) fn of_sorted(slices: Vec<Arc<Slice>>) -> Result<Arc<Node>> {
 ///
 /// # Errors
 /// As [`of_sorted`].
-pub(super) fn edited(root: &Arc<Node>, changes: Changes<'_>) -> Result<Arc<Node>> {
+pub(super) fn edited(root: &Arc<SliceNode>, changes: Changes<'_>) -> Result<Arc<SliceNode>> {
     root.edited(changes).map(root_of)
 }
 
-fn root_of(mut nodes: Vec<Arc<Node>>) -> Arc<Node> {
+fn root_of(mut nodes: Vec<Arc<SliceNode>>) -> Arc<SliceNode> {
     while nodes.len() > 1 {
         nodes = above(nodes);
     }
@@ -162,9 +162,9 @@ fn root_of(mut nodes: Vec<Arc<Node>>) -> Arc<Node> {
     root
 }
 
-impl Node {
-    fn of_slices(slices: Vec<Arc<Slice>>) -> Node {
-        Node {
+impl SliceNode {
+    fn of_slices(slices: Vec<Arc<Slice>>) -> SliceNode {
+        SliceNode {
             heads: Heads::of(slices.iter().map(|s| (&*s.meta.smallest, &*s.meta.largest))),
             count: slices.len(),
             bytes: slices.iter().map(|slice| slice.meta.bytes).sum(),
@@ -173,14 +173,14 @@ impl Node {
         }
     }
 
-    fn of_nodes(nodes: Vec<Arc<Node>>) -> Node {
+    fn of_nodes(nodes: Vec<Arc<SliceNode>>) -> SliceNode {
         let mut count = 0;
         let mut starts = Vec::with_capacity(nodes.len());
         for node in &nodes {
             starts.push(count);
             count += node.count;
         }
-        Node {
+        SliceNode {
             heads: Heads::of(nodes.iter().map(|n| (&*n.first().meta.smallest, n.largest()))),
             count,
             bytes: nodes.iter().map(|node| node.bytes).sum(),
@@ -214,7 +214,7 @@ impl Node {
     }
 
     /// Lets go of it. Answers how many slices it had, and gives the nodes that it had.
-    pub(super) fn take_apart(self, nodes: &mut Vec<Arc<Node>>) -> usize {
+    pub(super) fn take_apart(self, nodes: &mut Vec<Arc<SliceNode>>) -> usize {
         match self.below {
             Below::Slices(slices) => slices.len(),
             Below::Nodes(below, _) => {
@@ -313,7 +313,7 @@ impl Node {
     }
 
     /// The nodes, as deep as this one, of what it has after changes.
-    fn edited(self: &Arc<Node>, changes: Changes<'_>) -> Result<Vec<Arc<Node>>> {
+    fn edited(self: &Arc<SliceNode>, changes: Changes<'_>) -> Result<Vec<Arc<SliceNode>>> {
         match &self.below {
             _ if changes.is_empty() => Ok(vec![self.clone()]),
             Below::Slices(slices) => {
@@ -332,10 +332,10 @@ impl Node {
 
     fn edited_below(
         &self,
-        nodes: &[Arc<Node>],
+        nodes: &[Arc<SliceNode>],
         mut changes: Changes<'_>,
-    ) -> Result<Vec<Arc<Node>>> {
-        let mut after: Vec<(Arc<Node>, bool)> = Vec::with_capacity(nodes.len() + 1);
+    ) -> Result<Vec<Arc<SliceNode>>> {
+        let mut after: Vec<(Arc<SliceNode>, bool)> = Vec::with_capacity(nodes.len() + 1);
         let (mut at, last) = (0, nodes.len() - 1);
         while let Some(key) = changes.first() {
             let sought = self.heads.of_key(key);
@@ -358,11 +358,11 @@ impl Node {
     }
 
     /// Its entries and those of the next, in one node or in two.
-    fn joined(&self, next: &Node) -> Vec<Arc<Node>> {
+    fn joined(&self, next: &SliceNode) -> Vec<Arc<SliceNode>> {
         match (&self.below, &next.below) {
             (Below::Slices(own), Below::Slices(others)) => {
                 let slices = parts([&own[..], others].concat());
-                slices.into_iter().map(|part| Arc::new(Node::of_slices(part))).collect()
+                slices.into_iter().map(|part| Arc::new(SliceNode::of_slices(part))).collect()
             }
             (Below::Nodes(own, _), Below::Nodes(others, _)) => {
                 // One that had no neighbour has one now.
@@ -377,9 +377,9 @@ impl Node {
     /// Gives every node of the tree, and asserts what holds of it (SLICE-TREE-1, SLICE-TREE-4).
     #[cfg(all(test, not(loom)))]
     pub(super) fn walk<'a>(
-        self: &'a Arc<Node>,
+        self: &'a Arc<SliceNode>,
         is_root: bool,
-        nodes: &mut Vec<&'a Arc<Node>>,
+        nodes: &mut Vec<&'a Arc<SliceNode>>,
     ) -> usize {
         assert!(self.entries() <= ENTRIES_MAX);
         assert!(is_root || self.entries() >= ENTRIES_MIN);

@@ -27,21 +27,21 @@ const ENTRIES_MAX: usize = if cfg!(test) { 4 } else { 64 };
 /// The extents of a table.
 #[derive(Clone)]
 pub(crate) struct Extents {
-    root: Arc<Node>,
+    root: Arc<ExtentNode>,
     len: usize,
 }
 
 #[derive(Clone)]
-enum Node {
+enum ExtentNode {
     Leaf(Vec<ExtentState>),
     /// Each with a number that is above all of the node before, and not above any of its own; that
     /// of the first tells nothing.
-    Above(Vec<(ExtentId, Arc<Node>)>),
+    Above(Vec<(ExtentId, Arc<ExtentNode>)>),
 }
 
 impl Default for Extents {
     fn default() -> Extents {
-        Extents { root: Arc::new(Node::Leaf(Vec::new())), len: 0 }
+        Extents { root: Arc::new(ExtentNode::Leaf(Vec::new())), len: 0 }
     }
 }
 
@@ -63,8 +63,8 @@ impl Extents {
         let mut node = &self.root;
         loop {
             match &**node {
-                Node::Leaf(extents) => return extents.get(place(extents, id).ok()?),
-                Node::Above(nodes) => node = &nodes[child(nodes, id)].1,
+                ExtentNode::Leaf(extents) => return extents.get(place(extents, id).ok()?),
+                ExtentNode::Above(nodes) => node = &nodes[child(nodes, id)].1,
             }
         }
     }
@@ -76,11 +76,11 @@ impl Extents {
         let mut node = &mut self.root;
         loop {
             match Arc::make_mut(node) {
-                Node::Leaf(extents) => {
+                ExtentNode::Leaf(extents) => {
                     let at = place(extents, id).ok()?;
                     return extents.get_mut(at);
                 }
-                Node::Above(nodes) => {
+                ExtentNode::Above(nodes) => {
                     let at = child(nodes, id);
                     node = &mut nodes[at].1;
                 }
@@ -94,8 +94,8 @@ impl Extents {
             return false;
         }
         if let Some(next) = insert_below(&mut self.root, extent) {
-            let first = mem::replace(&mut self.root, Arc::new(Node::Leaf(Vec::new())));
-            self.root = Arc::new(Node::Above(vec![(ExtentId(0), first), next]));
+            let first = mem::replace(&mut self.root, Arc::new(ExtentNode::Leaf(Vec::new())));
+            self.root = Arc::new(ExtentNode::Above(vec![(ExtentId(0), first), next]));
         }
         self.len += 1;
         true
@@ -105,7 +105,7 @@ impl Extents {
     pub(crate) fn remove(&mut self, id: ExtentId) -> Option<ExtentState> {
         self.get(id)?;
         let removed = remove_below(&mut self.root, id);
-        while let Node::Above(nodes) = &*self.root
+        while let ExtentNode::Above(nodes) = &*self.root
             && let [(_, only)] = &nodes[..]
         {
             self.root = only.clone();
@@ -120,7 +120,7 @@ fn place(extents: &[ExtentState], id: ExtentId) -> Result<usize, usize> {
 }
 
 /// Which of some nodes would have an extent.
-fn child(nodes: &[(ExtentId, Arc<Node>)], id: ExtentId) -> usize {
+fn child(nodes: &[(ExtentId, Arc<ExtentNode>)], id: ExtentId) -> usize {
     nodes.partition_point(|(first, _)| *first <= id).saturating_sub(1)
 }
 
@@ -131,36 +131,39 @@ fn cut(entries: usize, at: usize) -> usize {
 
 /// Takes an extent into a node. Answers what no longer has room there, and from which number on
 /// that is.
-fn insert_below(node: &mut Arc<Node>, extent: ExtentState) -> Option<(ExtentId, Arc<Node>)> {
+fn insert_below(
+    node: &mut Arc<ExtentNode>,
+    extent: ExtentState,
+) -> Option<(ExtentId, Arc<ExtentNode>)> {
     let id = extent.meta.id;
     match Arc::make_mut(node) {
-        Node::Leaf(extents) => {
+        ExtentNode::Leaf(extents) => {
             let (Ok(at) | Err(at)) = place(extents, id);
             extents.insert(at, extent);
             (extents.len() > ENTRIES_MAX).then(|| {
                 let next = extents.split_off(cut(extents.len(), at));
-                (next[0].meta.id, Arc::new(Node::Leaf(next)))
+                (next[0].meta.id, Arc::new(ExtentNode::Leaf(next)))
             })
         }
-        Node::Above(nodes) => {
+        ExtentNode::Above(nodes) => {
             let at = child(nodes, id);
             let next = insert_below(&mut nodes[at].1, extent)?;
             nodes.insert(at + 1, next);
             (nodes.len() > ENTRIES_MAX).then(|| {
                 let next = nodes.split_off(cut(nodes.len(), at + 1));
-                (next[0].0, Arc::new(Node::Above(next)))
+                (next[0].0, Arc::new(ExtentNode::Above(next)))
             })
         }
     }
 }
 
 /// Takes an extent that is there out of a node, which may be left empty.
-fn remove_below(node: &mut Arc<Node>, id: ExtentId) -> ExtentState {
+fn remove_below(node: &mut Arc<ExtentNode>, id: ExtentId) -> ExtentState {
     match Arc::make_mut(node) {
-        Node::Leaf(extents) => {
+        ExtentNode::Leaf(extents) => {
             extents.remove(place(extents, id).expect("who removes an extent has found it"))
         }
-        Node::Above(nodes) => {
+        ExtentNode::Above(nodes) => {
             let at = child(nodes, id);
             let removed = remove_below(&mut nodes[at].1, id);
             if nodes[at].1.entries() == 0 {
@@ -182,19 +185,19 @@ fn remove_below(node: &mut Arc<Node>, id: ExtentId) -> ExtentState {
     }
 }
 
-impl Node {
+impl ExtentNode {
     fn entries(&self) -> usize {
         match self {
-            Node::Leaf(extents) => extents.len(),
-            Node::Above(nodes) => nodes.len(),
+            ExtentNode::Leaf(extents) => extents.len(),
+            ExtentNode::Above(nodes) => nodes.len(),
         }
     }
 
     /// Takes in the entries of the next, which has none below a number.
-    fn join(&mut self, first: ExtentId, next: Node) {
+    fn join(&mut self, first: ExtentId, next: ExtentNode) {
         match (self, next) {
-            (Node::Leaf(own), Node::Leaf(others)) => own.extend(others),
-            (Node::Above(own), Node::Above(mut others)) => {
+            (ExtentNode::Leaf(own), ExtentNode::Leaf(others)) => own.extend(others),
+            (ExtentNode::Above(own), ExtentNode::Above(mut others)) => {
                 others[0].0 = first;
                 own.extend(others);
             }
@@ -205,20 +208,20 @@ impl Node {
 
 /// Extents, by their numbers.
 pub(crate) struct Values<'a> {
-    above: Vec<slice::Iter<'a, (ExtentId, Arc<Node>)>>,
+    above: Vec<slice::Iter<'a, (ExtentId, Arc<ExtentNode>)>>,
     leaf: slice::Iter<'a, ExtentState>,
     left: usize,
 }
 
 impl<'a> Values<'a> {
-    fn descend(&mut self, mut node: &'a Node) {
+    fn descend(&mut self, mut node: &'a ExtentNode) {
         loop {
             match node {
-                Node::Leaf(extents) => {
+                ExtentNode::Leaf(extents) => {
                     self.leaf = extents.iter();
                     return;
                 }
-                Node::Above(nodes) => {
+                ExtentNode::Above(nodes) => {
                     let mut nodes = nodes.iter();
                     let Some((_, first)) = nodes.next() else { return };
                     self.above.push(nodes);

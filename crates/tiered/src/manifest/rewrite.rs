@@ -76,7 +76,7 @@ pub(crate) struct Rewrite {
 }
 
 /// The picture as a file, and what was left out of it: dictionaries that no extent named.
-struct Told {
+struct WrittenPicture {
     fresh: Fresh,
     unnamed: SetAside,
 }
@@ -134,14 +134,14 @@ impl Manifest {
     }
 
     /// Appends the rest of what was kept, and puts the fresh file in force.
-    fn switch(&mut self, told: Told) -> Result<Replaced> {
+    fn switch(&mut self, told: WrittenPicture) -> Result<Replaced> {
         let rest = self.kept.take().unwrap_or_default();
         if let Some(failure) = &self.failure {
             told.fresh.discard();
             return Err(failure.clone());
         }
         let switched = told.and(rest).and_then(|told| told.fresh.put_in_force().map(|()| told));
-        let Told { fresh, unnamed } = switched.map_err(|error| self.give_up(&error))?;
+        let WrittenPicture { fresh, unnamed } = switched.map_err(|error| self.give_up(&error))?;
         for (table, id, _) in unnamed {
             // The table may have been dropped meanwhile.
             self.state.tables.get_mut(&table).map(|stored| stored.dictionaries.remove(&id));
@@ -187,18 +187,18 @@ impl Rewrite {
 
     /// Writes the picture without the dictionaries that none of its extents names (DICTIONARY-2 of
     /// `coding/names`).
-    fn tell(mut self) -> Result<Told> {
+    fn tell(mut self) -> Result<WrittenPicture> {
         let unnamed = self.picture.set_aside_unnamed();
         let Rewrite { disk, dir, slot_bytes, number, picture } = &self;
         let fresh = Fresh::write((disk, dir), *slot_bytes, *number, picture, PIECE_BYTES)?;
-        Ok(Told { fresh, unnamed })
+        Ok(WrittenPicture { fresh, unnamed })
     }
 }
 
-impl Told {
+impl WrittenPicture {
     /// Appends what was kept, after the dictionaries that its extents name and that were left out
     /// (DICTIONARY-2 of `coding/names`).
-    fn and(mut self, kept: KeptEdits) -> Result<Told> {
+    fn and(mut self, kept: KeptEdits) -> Result<WrittenPicture> {
         let mut edits = Vec::new();
         self.unnamed.retain(|(table, id, bytes)| {
             let named = kept.names.iter().any(|(of, names)| of == table && names.may_have(*id));

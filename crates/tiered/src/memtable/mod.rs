@@ -21,7 +21,7 @@ pub(crate) use key::VersionRef;
 use spillway_base::lock::Mutex;
 use spillway_reclaim::pages::PagePool;
 use tree::Tree;
-pub(crate) use tree::{Place, Places};
+pub(crate) use tree::{Places, TreePlace};
 
 use crate::ranges::RangeTombstones;
 
@@ -219,43 +219,43 @@ impl Memtable {
     }
 
     /// The newest version at a place at or below a snapshot.
-    pub(crate) fn visible(&self, place: Place, snapshot: Csn) -> Option<VersionRef<'_>> {
+    pub(crate) fn visible(&self, place: TreePlace, snapshot: Csn) -> Option<VersionRef<'_>> {
         self.tree.versions(place).find(|version| version.csn <= snapshot)
     }
 
     /// All versions at a place, newest first.
-    pub(crate) fn versions(&self, place: Place) -> impl Iterator<Item = VersionRef<'_>> {
+    pub(crate) fn versions(&self, place: TreePlace) -> impl Iterator<Item = VersionRef<'_>> {
         self.tree.versions(place)
     }
 
     /// The place of the first key at or past `key`.
-    pub(crate) fn seek(&self, key: &[u8]) -> Place {
+    pub(crate) fn seek(&self, key: &[u8]) -> TreePlace {
         self.tree.seek(key)
     }
 
     /// The place of the last key before `key`; of the last of all for `None`.
-    pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> Place {
+    pub(crate) fn seek_before(&self, key: Option<&[u8]>) -> TreePlace {
         self.tree.seek_before(key)
     }
 
     /// The place after one.
-    pub(crate) fn after(&self, place: Place) -> Place {
+    pub(crate) fn after(&self, place: TreePlace) -> TreePlace {
         self.tree.after(place)
     }
 
     /// The places beside one that are in the same leaf, in a direction from there; none where it is
     /// not known.
-    pub(crate) fn beside(&self, place: Place, direction: Direction, out: &mut Places) {
+    pub(crate) fn beside(&self, place: TreePlace, direction: Direction, out: &mut Places) {
         self.tree.all_beside(place, direction, out);
     }
 
     /// The place before one.
-    pub(crate) fn before(&self, place: Place) -> Place {
+    pub(crate) fn before(&self, place: TreePlace) -> TreePlace {
         self.tree.before(place)
     }
 
     /// The key at a place, if it is one.
-    pub(crate) fn key(&self, place: Place) -> Option<&[u8]> {
+    pub(crate) fn key(&self, place: TreePlace) -> Option<&[u8]> {
         self.tree.key(place)
     }
 }

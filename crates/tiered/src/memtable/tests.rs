@@ -10,7 +10,7 @@ fn new() -> Memtable {
 }
 
 /// The keys beside a place, as far as its leaf has them.
-fn beside(memtable: &Memtable, place: Place, direction: Direction) -> Vec<&[u8]> {
+fn beside(memtable: &Memtable, place: TreePlace, direction: Direction) -> Vec<&[u8]> {
     let mut places = Places::default();
     memtable.beside(place, direction, &mut places);
     places.iter().map(|place| memtable.key(*place).expect("a place beside one has a key")).collect()
@@ -155,7 +155,7 @@ mod model {
     fn places_stay_good_while_keys_are_added() {
         let mut rng = Rng::new(5);
         let (memtable, mut model) = (new(), Model::new());
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<TreePlace> = Vec::new();
         let (mut found, mut lost) = ([0; 2], 0);
         for csn in 1..4000 {
             let family = rng.below(7);
@@ -372,7 +372,7 @@ mod loom_models {
     }
 
     fn keys(memtable: &Memtable) -> Vec<&[u8]> {
-        let next = |place: &Place| Some(memtable.after(*place));
+        let next = |place: &TreePlace| Some(memtable.after(*place));
         std::iter::successors(Some(memtable.seek(b"")), next)
             .map_while(|place| memtable.key(place))
             .collect()

@@ -53,10 +53,10 @@ type Path<'a> = [Option<&'a Node>; PATH_LEVELS];
 
 /// A place in the tree: a key, or none. It stays good while others add keys.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(Option<TreePosition>);
+pub(crate) struct TreePlace(Option<TreePosition>);
 
 /// Places of one leaf.
-pub(crate) type Places = SmallVec<[Place; SLOTS]>;
+pub(crate) type Places = SmallVec<[TreePlace; SLOTS]>;
 
 /// A key, and where it was: in this leaf, at this rank. It may have moved right since.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ struct TreePosition {
 
 // SAFETY: a place is only followed through the tree it came from, which may be shared between
 // threads.
-unsafe impl Send for Place {}
+unsafe impl Send for TreePlace {}
 
 pub(super) struct Tree {
     keys: Arena,
@@ -248,14 +248,14 @@ impl Tree {
     }
 
     /// The place of an entry of a leaf, which was loaded from there.
-    fn place(&self, leaf: &Node, (entry, rank): (NonNull<u8>, usize)) -> Place {
+    fn place(&self, leaf: &Node, (entry, rank): (NonNull<u8>, usize)) -> TreePlace {
         // SAFETY: entries of leaves are keys, and loaded with Acquire.
         let key = unsafe { KeyRef::from_ptr(entry) };
-        Place(Some(TreePosition { key, leaf: NonNull::from(leaf), rank }))
+        TreePlace(Some(TreePosition { key, leaf: NonNull::from(leaf), rank }))
     }
 
     /// The place of the first key past another, or at it, that is at a leaf or to the right.
-    fn past<'a>(&'a self, mut leaf: &'a Node, key: &[u8], at: bool) -> Place {
+    fn past<'a>(&'a self, mut leaf: &'a Node, key: &[u8], at: bool) -> TreePlace {
         let probe = Probe::new(key);
         loop {
             let entry = leaf.read(|order| {
@@ -266,19 +266,19 @@ impl Tree {
             match (entry, leaf.next()) {
                 (Some(entry), _) => return self.place(leaf, entry),
                 (None, Some(next)) => leaf = next,
-                (None, None) => return Place(None),
+                (None, None) => return TreePlace(None),
             }
         }
     }
 
     /// The place of the first key at or past `key`.
-    pub(super) fn seek(&self, key: &[u8]) -> Place {
+    pub(super) fn seek(&self, key: &[u8]) -> TreePlace {
         self.past(self.leaf(&Probe::new(key), Bound::AtOrBelow), key, true)
     }
 
     /// What stands in the leaf of a place beside it, if the place is still at its rank. The memory
     /// of what comes next is asked for: other sources of a scan have rows in between.
-    fn beside(&self, at: TreePosition, step: impl Fn(usize) -> Option<usize>) -> Option<Place> {
+    fn beside(&self, at: TreePosition, step: impl Fn(usize) -> Option<usize>) -> Option<TreePlace> {
         // SAFETY: a leaf of this tree, which was loaded with Acquire when the place was found.
         let leaf: &Node = unsafe { at.leaf.as_ref() };
         let entry = leaf.read(|order| {
@@ -298,7 +298,7 @@ impl Tree {
     /// What stands beside a place in its leaf, in a direction from there, if the place is still at
     /// its rank. The memory of all of it is asked for: keys that did not come in order are far from
     /// each other, and to wait for one after the other takes most of a scan.
-    pub(super) fn all_beside(&self, place: Place, direction: Direction, out: &mut Places) {
+    pub(super) fn all_beside(&self, place: TreePlace, direction: Direction, out: &mut Places) {
         let Some(at) = place.0 else { return };
         // SAFETY: as in `beside`.
         let leaf: &Node = unsafe { at.leaf.as_ref() };
@@ -323,7 +323,7 @@ impl Tree {
     }
 
     /// The place after one.
-    pub(super) fn after(&self, place: Place) -> Place {
+    pub(super) fn after(&self, place: TreePlace) -> TreePlace {
         let Some(at) = place.0 else { return place };
         self.beside(at, |rank| Some(rank + 1)).unwrap_or_else(|| {
             // SAFETY: as in `beside`.
@@ -332,14 +332,14 @@ impl Tree {
     }
 
     /// The place before one.
-    pub(super) fn before(&self, place: Place) -> Place {
+    pub(super) fn before(&self, place: TreePlace) -> TreePlace {
         let Some(at) = place.0 else { return place };
         self.beside(at, |rank| rank.checked_sub(1))
             .unwrap_or_else(|| self.seek_before(Some(at.key.bytes())))
     }
 
     /// The place of the last key before `key`; of the last of all for `None`.
-    pub(super) fn seek_before(&self, key: Option<&[u8]>) -> Place {
+    pub(super) fn seek_before(&self, key: Option<&[u8]>) -> TreePlace {
         let Some(mut key) = key else { return self.last() };
         loop {
             let probe = Probe::new(key);
@@ -350,12 +350,12 @@ impl Tree {
             match (entry, seen.node.low()) {
                 (Some(entry), _) => return self.place(seen.node, entry),
                 (None, Some(low)) => key = low.bytes(),
-                (None, None) => return Place(None),
+                (None, None) => return TreePlace(None),
             }
         }
     }
 
-    fn last(&self) -> Place {
+    fn last(&self) -> TreePlace {
         let mut node = self.load(&self.root);
         loop {
             let is_leaf = node.level() == 0;
@@ -368,25 +368,25 @@ impl Tree {
                 (Some(next), _, _) => next,
                 (None, Some(child), _) => child,
                 (None, None, Some(entry)) => return self.place(node, entry),
-                (None, None, None) => return Place(None),
+                (None, None, None) => return TreePlace(None),
             };
         }
     }
 
     /// The place of a key.
-    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
+    pub(super) fn find(&self, key: &[u8]) -> Option<TreePlace> {
         let probe = Probe::new(key);
         let (seen, found) = self.find_at(self.leaf(&probe, Bound::AtOrBelow), &probe);
         found.map(|entry| self.place(seen.node, entry))
     }
 
     /// The key at a place of this tree.
-    pub(super) fn key(&self, place: Place) -> Option<&[u8]> {
+    pub(super) fn key(&self, place: TreePlace) -> Option<&[u8]> {
         place.0.map(|at| at.key.bytes())
     }
 
     /// The versions at a place of this tree, newest first. One of equal CSNs is given.
-    pub(super) fn versions(&self, place: Place) -> impl Iterator<Item = VersionRef<'_>> {
+    pub(super) fn versions(&self, place: TreePlace) -> impl Iterator<Item = VersionRef<'_>> {
         place.0.into_iter().flat_map(|at| at.key.versions())
     }
 }

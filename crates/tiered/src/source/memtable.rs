@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use spillway_base::{Csn, Direction, KeyRange};
 
-use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
+use super::{LENT_FIRST, LENT_MAX, OwnedRange, is_before};
 use crate::block::Entry;
-use crate::memtable::{Memtable, Place, Places};
+use crate::memtable::{Memtable, Places, TreePlace};
 use crate::tombstone_skip::Gap;
 
 /// A row with more bytes is given alone, and ends what is given before it: to look at many of them
@@ -21,24 +21,24 @@ pub(super) const UNSEEN_MAX: usize = 16;
 /// Rows of a memtable.
 pub(crate) struct MemtableSource {
     memtable: Arc<Memtable>,
-    bounds: Bounds,
+    bounds: OwnedRange,
     direction: Direction,
     snapshot: Csn,
-    place: Option<Place>,
+    place: Option<TreePlace>,
     /// The places of the rows that it was extended to.
-    lent: Vec<Place>,
+    lent: Vec<TreePlace>,
     /// The most keys that it requests the next time.
     lent_max: usize,
     /// Whether what it came to last is no row to the snapshot.
     passing: bool,
     /// The keys behind its position, the next one last, while it passes keys that are no rows.
-    ahead: Vec<Place>,
+    ahead: Vec<TreePlace>,
 }
 
 impl MemtableSource {
     pub(crate) fn new(
         memtable: Arc<Memtable>,
-        bounds: Bounds,
+        bounds: OwnedRange,
         direction: Direction,
         snapshot: Csn,
     ) -> MemtableSource {
@@ -55,7 +55,7 @@ impl MemtableSource {
         }
     }
 
-    fn step(&self, from: Option<Place>) -> Place {
+    fn step(&self, from: Option<TreePlace>) -> TreePlace {
         match (self.direction, from) {
             (Direction::Forward, None) => self.memtable.seek(self.bounds.start()),
             (Direction::Forward, Some(place)) => self.memtable.after(place),
@@ -66,13 +66,13 @@ impl MemtableSource {
 
     /// The place behind the one on which it stands.
     #[inline]
-    fn next(&self) -> Place {
+    fn next(&self) -> TreePlace {
         self.ahead.last().copied().unwrap_or_else(|| self.step(self.place))
     }
 
     /// Goes there.
     #[inline]
-    fn go_to(&mut self, next: Place) {
+    fn go_to(&mut self, next: TreePlace) {
         self.place = Some(next);
         self.ahead.pop();
     }
@@ -96,7 +96,7 @@ impl MemtableSource {
 
     /// Whether there is a key at a place, inside of the bounds.
     #[inline]
-    fn is_inside(&self, place: Place) -> bool {
+    fn is_inside(&self, place: TreePlace) -> bool {
         let key = self.memtable.key(place);
         key.is_some_and(|key| self.bounds.reaches(key, self.direction))
     }

@@ -53,18 +53,18 @@ const BOUNDS_BYTES: usize = 32;
 /// A range with an owned form, for what outlives its caller. Each source of a scan has its own:
 /// short keys are copied, and nothing is counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct OwnedRange {
     /// The start, and behind it the end.
     bytes: SmallVec<[u8; BOUNDS_BYTES]>,
     start_bytes: usize,
     has_end: bool,
 }
 
-impl Bounds {
-    pub(crate) fn of(range: KeyRange<'_>) -> Bounds {
+impl OwnedRange {
+    pub(crate) fn of(range: KeyRange<'_>) -> OwnedRange {
         let mut bytes = SmallVec::from_slice(range.start);
         bytes.extend_from_slice(range.end.unwrap_or_default());
-        Bounds { bytes, start_bytes: range.start.len(), has_end: range.end.is_some() }
+        OwnedRange { bytes, start_bytes: range.start.len(), has_end: range.end.is_some() }
     }
 
     #[inline]
@@ -90,14 +90,14 @@ impl Bounds {
         }
     }
 
-    fn behind(&self, gap: &Gap, direction: Direction) -> Bounds {
-        Bounds::of(gap.leave(self.range(), direction))
+    fn behind(&self, gap: &Gap, direction: Direction) -> OwnedRange {
+        OwnedRange::of(gap.leave(self.range(), direction))
     }
 
     /// What of them is left behind a range in which the direction has come to stand.
-    fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> Bounds {
+    fn past(&self, hidden: KeyRange<'_>, direction: Direction) -> OwnedRange {
         let own = self.range();
-        Bounds::of(match (direction, hidden.end) {
+        OwnedRange::of(match (direction, hidden.end) {
             (Direction::Forward, Some(end)) => KeyRange::new(own.start.max(end), own.end),
             (Direction::Forward, None) => KeyRange::new(own.start, Some(own.start)),
             (Direction::Backward, _) => {

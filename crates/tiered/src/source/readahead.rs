@@ -17,7 +17,7 @@ use std::sync::Arc;
 use spillway_base::engine::Access;
 use spillway_base::{Direction, Result};
 
-use super::Bounds;
+use super::OwnedRange;
 use crate::cache::Kept;
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle, ReadAhead};
 use crate::level::Run;
@@ -28,7 +28,7 @@ const MISSED_TO_BEGIN: u32 = 3;
 const FOUND_TO_END: u32 = 8;
 
 /// What a source goes by that may read ahead.
-pub(super) struct Ahead {
+pub(super) struct ScanReadahead {
     direction: Direction,
     /// Blocks that were in no cache since one was, and that were since one was not.
     missed: u32,
@@ -43,9 +43,9 @@ struct Reading {
     left: Option<(usize, Range<usize>)>,
 }
 
-impl Ahead {
-    pub(super) fn new(direction: Direction) -> Ahead {
-        Ahead { direction, missed: 0, found: 0, reading: None }
+impl ScanReadahead {
+    pub(super) fn new(direction: Direction) -> ScanReadahead {
+        ScanReadahead { direction, missed: 0, found: 0, reading: None }
     }
 
     /// A block was found in memory.
@@ -89,7 +89,7 @@ impl Ahead {
     pub(super) fn fill(
         &mut self,
         run: &Run,
-        bounds: &Bounds,
+        bounds: &OwnedRange,
         (slice, block): (usize, usize),
         table: &Kept<CachedTable>,
     ) {
@@ -156,7 +156,7 @@ impl Ahead {
 fn within(
     table: &CachedTable,
     blocks: Range<usize>,
-    bounds: &Bounds,
+    bounds: &OwnedRange,
     direction: Direction,
 ) -> Range<usize> {
     let Range { start, end } = blocks;

@@ -12,9 +12,9 @@ use spillway_base::engine::Access;
 use spillway_base::range::successor;
 use spillway_base::{Csn, Direction, KeyRange, Result};
 
-use super::readahead::Ahead;
-use super::{Bounds, LENT_FIRST, LENT_MAX, is_before};
-use crate::block::{Entry, Row};
+use super::readahead::ScanReadahead;
+use super::{LENT_FIRST, LENT_MAX, OwnedRange, is_before};
+use crate::block::{Entry, EntryPosition};
 use crate::cache::Kept;
 use crate::extent::{CachedBlock, CachedTable, Resident};
 use crate::level::Run;
@@ -26,7 +26,7 @@ struct RunPosition {
     slice: usize,
     block: usize,
     entry: usize,
-    row: Row,
+    row: EntryPosition,
     /// Of the block's entries, those inside of the bounds, as far as the direction's end goes.
     inside: Range<usize>,
     /// Whether each key has one version, and the snapshot sees it.
@@ -103,7 +103,7 @@ impl RunPosition {
 
     /// Stands on a row, if that is a value or need not be one.
     #[inline(always)]
-    fn go_to(&mut self, entry: usize, row: Row, values_only: bool) -> bool {
+    fn go_to(&mut self, entry: usize, row: EntryPosition, values_only: bool) -> bool {
         let goes = row.is_value() || !values_only;
         if goes {
             (self.entry, self.row) = (entry, row);
@@ -111,7 +111,7 @@ impl RunPosition {
         goes
     }
 
-    fn newer_forward(&self, snapshot: Csn) -> Option<(usize, Row)> {
+    fn newer_forward(&self, snapshot: Csn) -> Option<(usize, EntryPosition)> {
         let (key, mut row) = (self.key(), self.row);
         for entry in self.entry + 1..self.inside.end {
             row = self.data.row_after(&row);
@@ -124,8 +124,8 @@ impl RunPosition {
 
     /// Backwards, versions of a key come oldest first: the newest visible one is known once another
     /// key is met. The key at the front of the block may have begun in the block before.
-    fn newer_backward(&self, snapshot: Csn) -> Option<(usize, Row)> {
-        let mut best: Option<(usize, Row)> = None;
+    fn newer_backward(&self, snapshot: Csn) -> Option<(usize, EntryPosition)> {
+        let mut best: Option<(usize, EntryPosition)> = None;
         for entry in (self.inside.start..self.entry).rev() {
             let row = self.data.row(entry);
             let key = self.data.key_of(&row);
@@ -144,7 +144,7 @@ impl RunPosition {
 /// Rows of a run of slices.
 pub(crate) struct RunSource {
     run: Arc<Run>,
-    bounds: Bounds,
+    bounds: OwnedRange,
     /// The slice that the start of the bounds is in or before, where that is known.
     begins: Option<usize>,
     direction: Direction,
@@ -159,7 +159,7 @@ pub(crate) struct RunSource {
     lent: Lent,
     /// The most keys to pass the next time before they are checked.
     lent_max: usize,
-    ahead: RefCell<Ahead>,
+    ahead: RefCell<ScanReadahead>,
 }
 
 /// Rows of a block, lent together.
@@ -167,7 +167,7 @@ enum Lent {
     /// Those of entries beside each other, from this one on in the direction.
     Beside(usize),
     /// These.
-    Each(Vec<Row>),
+    Each(Vec<EntryPosition>),
 }
 
 /// The block with the last row below an end that a slice begins below, by the first of its blocks
@@ -186,11 +186,11 @@ impl RunSource {
     pub(crate) fn new(
         run: Arc<Run>,
         begins: usize,
-        bounds: Bounds,
+        bounds: OwnedRange,
         direction: Direction,
         snapshot: Csn,
     ) -> RunSource {
-        let ahead = RefCell::new(Ahead::new(direction));
+        let ahead = RefCell::new(ScanReadahead::new(direction));
         RunSource {
             run,
             begins: Some(begins),
@@ -346,12 +346,12 @@ impl RunSource {
         self.go_to(self.bounds.behind(gap, self.direction));
     }
 
-    fn go_to(&mut self, bounds: Bounds) {
+    fn go_to(&mut self, bounds: OwnedRange) {
         self.bounds = bounds;
         self.begins = None;
         self.at = None;
         self.sought = None;
-        self.ahead = RefCell::new(Ahead::new(self.direction));
+        self.ahead = RefCell::new(ScanReadahead::new(self.direction));
         self.ended |= self.bounds.range().is_empty();
     }
 
@@ -448,7 +448,7 @@ impl RunSource {
 
     pub(super) fn rows(&self, count: usize, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         let Some(at) = &self.at else { return };
-        let mut give = |row: &Row| {
+        let mut give = |row: &EntryPosition| {
             let Entry { key, value, .. } = at.data.entry_of(row);
             take(key, value.unwrap_or_default())
         };

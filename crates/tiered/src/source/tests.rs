@@ -16,7 +16,7 @@ fn memtable<'a>(rows: impl IntoIterator<Item = (&'a [u8], u64, &'a [u8])>) -> Ar
 }
 
 fn source(memtable: &Arc<Memtable>, direction: Direction, snapshot: Csn) -> Source {
-    let bounds = Bounds::of(KeyRange::ALL);
+    let bounds = OwnedRange::of(KeyRange::ALL);
     Source::Memtable(MemtableSource::new(memtable.clone(), bounds, direction, snapshot))
 }
 

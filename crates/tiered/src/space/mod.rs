@@ -45,14 +45,14 @@ pub(crate) use folders::fuzz;
 pub(crate) use folders::{Claimed, claim, find};
 use slots::SlotMap;
 pub(crate) use slots::SlotRun;
-use slots::{PAST_ALL, Spot};
+use slots::{PAST_ALL, SlotAddress};
 
 struct SpaceState {
     map: SlotMap,
     files: BTreeMap<u32, OpenedFile>,
     /// Below this, there may be free slots of which it is not known whether they have space
     /// (SPACE-6).
-    unknown: Spot,
+    unknown: SlotAddress,
 }
 
 /// A data file, and which folder it is in.

@@ -47,10 +47,10 @@ impl std::fmt::Display for SlotRun {
 }
 
 /// A data file's number, and a slot of it.
-pub(crate) type Spot = (u32, u32);
+pub(crate) type SlotAddress = (u32, u32);
 
 /// Behind all slots.
-pub(crate) const PAST_ALL: Spot = (u32::MAX, u32::MAX);
+pub(crate) const PAST_ALL: SlotAddress = (u32::MAX, u32::MAX);
 
 /// The slots of a data file, a bit of each word for one.
 #[derive(Clone, Debug, Default)]
@@ -261,13 +261,17 @@ impl SlotMap {
     /// Takes free slots below a place of which it is not known whether they have their space, from
     /// the last down, at most as many as are `left`. Answers the place below which there may be
     /// more.
-    pub(crate) fn take_unknown(&mut self, below: Spot, left: &mut u32) -> (Vec<SlotRun>, Spot) {
+    pub(crate) fn take_unknown(
+        &mut self,
+        below: SlotAddress,
+        left: &mut u32,
+    ) -> (Vec<SlotRun>, SlotAddress) {
         self.take_free(|_| true, below, false, left)
     }
 
     /// Free slots of these files below a place, of which it is not known whether they have their
     /// space.
-    pub(crate) fn unknown(&self, of: impl Fn(u32) -> bool, below: Spot) -> u64 {
+    pub(crate) fn unknown(&self, of: impl Fn(u32) -> bool, below: SlotAddress) -> u64 {
         let files = self.files.range(..=below.0).filter(|(file, _)| of(**file));
         let count = |(&file, slots): (&u32, &FileSlots)| {
             let end = if file == below.0 { below.1.min(slots.slots) } else { slots.slots };
@@ -280,10 +284,10 @@ impl SlotMap {
     fn take_free(
         &mut self,
         of: impl Fn(u32) -> bool,
-        below: Spot,
+        below: SlotAddress,
         backed: bool,
         left: &mut u32,
-    ) -> (Vec<SlotRun>, Spot) {
+    ) -> (Vec<SlotRun>, SlotAddress) {
         let mut taken: Vec<SlotRun> = Vec::new();
         for (&file, slots) in self.files.range_mut(..=below.0).rev().filter(|(file, _)| of(**file))
         {
@@ -325,7 +329,11 @@ impl SlotMap {
 
     /// As [`SlotMap::free_tails`], of slots that have no space: those of which it is not known are
     /// below a place.
-    pub(crate) fn bare_tails(&self, of: impl Fn(u32) -> bool, unknown: Spot) -> Vec<(u32, u32)> {
+    pub(crate) fn bare_tails(
+        &self,
+        of: impl Fn(u32) -> bool,
+        unknown: SlotAddress,
+    ) -> Vec<(u32, u32)> {
         let known_from = |file: u32, slots: u32| match file.cmp(&unknown.0) {
             std::cmp::Ordering::Less => slots,
             std::cmp::Ordering::Equal => unknown.1.min(slots),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use spillway_base::{Direction, KeyRange};
 
 use super::{Gap, KEY_BYTES_MAX, TombstoneSkip};
-use crate::memtable::{Memtable, Place, Places};
+use crate::memtable::{Memtable, Places, TreePlace};
 use crate::view::View;
 
 /// A gap on trial. It is withdrawn when this is dropped.
@@ -77,7 +77,7 @@ impl TombstoneSkip {
     /// the gap's snapshot did not see. What lies in a leaf of the memtable is asked for at once;
     /// who adds to the leaf later sees the trial.
     fn first_value(&self, memtable: &Memtable, gap: &Gap) -> Option<Box<[u8]>> {
-        let is_newer = |place: &Place| {
+        let is_newer = |place: &TreePlace| {
             let mut newer = memtable.versions(*place).take_while(|version| version.csn > gap.csn);
             newer.any(|version| version.value.is_some())
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Result};
 
-use crate::block::Told;
+use crate::block::PartMatch;
 use crate::cache::{Kept, Pin};
 use crate::extent::{CachedBlock, CachedTable, ExtentHandle, Missing};
 use crate::level::Slice;
@@ -86,10 +86,10 @@ impl PartRead<'_> {
         let LookupKey { key, snapshot, .. } = *self.wanted;
         let (value, best) = (&mut *self.value, &mut *self.best);
         let read = extent.fetch_part(table, index, (key, snapshot), access, |told| match told {
-            Told::Version(csn, version) if best.is_older_than(csn) => {
+            PartMatch::Version(csn, version) if best.is_older_than(csn) => {
                 *best = found(csn, version, value);
             }
-            Told::Version(..) | Told::Nothing => {}
+            PartMatch::Version(..) | PartMatch::Nothing => {}
         });
         self.tells = read.is_some();
         if self.tells {

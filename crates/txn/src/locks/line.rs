@@ -1,84 +1,12 @@
 //! The holders and waiters of one key.
 
 use std::collections::VecDeque;
-use std::hash::Hasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHasher;
-use spillway_base::TableId;
-
+use super::key::{LockKey, Target};
+use super::outcome::Taken;
 use super::owner::Wait;
 use crate::options::LockMode;
-
-/// Keys up to this many bytes are stored in place, which makes a [`Line`] 64 bytes.
-const SHORT: usize = 22;
-
-/// The bytes that one row lock on a short key is charged for: its line, the free places of the hash
-/// table around it, its hash in the owner's list, and the growth of both.
-const LOCK_BYTES: usize = 144;
-
-/// The allocator's overhead for a long key.
-const LONG_BYTES: usize = 16;
-
-/// The bytes that a row lock on a key of this length is charged for.
-pub(crate) fn lock_bytes(key_len: usize) -> usize {
-    LOCK_BYTES + if key_len > SHORT { key_len + LONG_BYTES } else { 0 }
-}
-
-/// A key of a table, borrowed, with the hash that finds its line.
-#[derive(Clone, Copy)]
-pub(super) struct Target<'k> {
-    pub(super) hash: u64,
-    pub(super) table: TableId,
-    pub(super) key: &'k [u8],
-}
-
-impl<'k> Target<'k> {
-    pub(super) fn new(table: TableId, key: &'k [u8]) -> Target<'k> {
-        let mut hasher = FxHasher::default();
-        hasher.write_u32(table.0);
-        hasher.write(key);
-        Target { hash: hasher.finish(), table, key }
-    }
-
-    pub(super) fn is(self, other: Target<'_>) -> bool {
-        self.hash == other.hash && self.table == other.table && self.key == other.key
-    }
-}
-
-enum Bytes {
-    Short(u8, [u8; SHORT]),
-    Long(Box<[u8]>),
-}
-
-/// The key that a lock is on.
-pub(super) struct LockKey {
-    hash: u64,
-    bytes: Bytes,
-    table: TableId,
-}
-
-impl LockKey {
-    pub(super) fn new(target: Target<'_>) -> LockKey {
-        let mut short = [0; SHORT];
-        let bytes = match short.get_mut(..target.key.len()) {
-            Some(place) => {
-                place.copy_from_slice(target.key);
-                Bytes::Short(target.key.len() as u8, short)
-            }
-            None => Bytes::Long(target.key.into()),
-        };
-        LockKey { hash: target.hash, bytes, table: target.table }
-    }
-
-    pub(super) fn target(&self) -> Target<'_> {
-        let key = match &self.bytes {
-            Bytes::Short(len, bytes) => &bytes[..usize::from(*len)],
-            Bytes::Long(bytes) => bytes,
-        };
-        Target { hash: self.hash, table: self.table, key }
-    }
-}
 
 #[derive(Clone, Copy)]
 struct Holder {
@@ -99,26 +27,6 @@ struct Waiter {
 struct Crowd {
     holders: Vec<Holder>,
     waiters: VecDeque<Waiter>,
-}
-
-/// How a lock was taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It was not held before.
-    New,
-    /// It was held in a weaker mode.
-    Upgraded,
-    /// A range lock of the owner covers it, and it has no line.
-    Covered,
-    /// It was held in this mode or a stronger one.
-    Held,
-}
-
-impl Taken {
-    /// By a waiter, which may hold a shared lock.
-    pub(super) fn in_line(upgrade: bool) -> Taken {
-        if upgrade { Taken::Upgraded } else { Taken::New }
-    }
 }
 
 /// Waiters that were granted a lock and must be woken. This happens with no shard locked, because

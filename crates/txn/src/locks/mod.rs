@@ -55,14 +55,17 @@
 //!
 //! Lock order: the detector, then a shard, then an owner's own. No two shards are held at once.
 
+mod key;
 mod line;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod outcome;
 mod owner;
 #[cfg(all(test, not(loom)))]
 mod range_tests;
 mod ranges;
 mod shard;
+mod span;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -75,8 +78,11 @@ use spillway_base::{Error, ErrorKind, Result, TableId};
 
 use crate::options::{LockMode, LockWait};
 use crate::sync::Mutex;
-pub(crate) use line::lock_bytes;
-use line::{Granted, LockKey, Taken, Target};
+pub(crate) use key::lock_bytes;
+use key::{LockKey, Target};
+use line::Granted;
+pub(crate) use outcome::Acquired;
+use outcome::Taken;
 use owner::{Left, Verdict};
 pub(crate) use owner::{LockOwner, Wait};
 use shard::ShardState;
@@ -84,7 +90,7 @@ use shard::ShardState;
 /// On its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard(Mutex<ShardState>);
+struct LockShard(Mutex<ShardState>);
 
 #[cfg(not(loom))]
 const SHARDS: usize = 128;
@@ -102,21 +108,10 @@ struct Detector {
 
 /// The row locks of a database.
 pub(crate) struct Locks {
-    shards: Box<[Shard]>,
+    shards: Box<[LockShard]>,
     detector: Mutex<Detector>,
     /// Waits in lines.
     pub(crate) waits: Tally,
-}
-
-/// The outcome of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Acquired {
-    /// The owner holds it now, and did not hold it in this mode before.
-    New,
-    /// The owner held it already.
-    Held,
-    /// Another owner holds it, and the caller asked to skip such rows.
-    Skipped,
 }
 
 /// A key whose lock was granted to a wait without a blocked thread, and its mode.
@@ -138,7 +133,7 @@ fn left_behind() -> Error {
 impl Locks {
     pub(crate) fn new() -> Locks {
         Locks {
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| LockShard::default()).collect(),
             detector: Mutex::default(),
             waits: Tally::default(),
         }
@@ -196,8 +191,8 @@ impl Locks {
         let (deadlock, upgrade, next) = {
             let mut detector = self.detector.lock();
             let (upgrade, next) = match self.take_or_wait(owner, target, mode)? {
-                Turn::Taken(taken) => return Ok(owner.took(target, taken)),
-                Turn::InLine { upgrade, next } => (upgrade, next),
+                SecondAttempt::Taken(taken) => return Ok(owner.took(target, taken)),
+                SecondAttempt::InLine { upgrade, next } => (upgrade, next),
             };
             detector.waiting.insert(owner.id, LockKey::new(target));
             let deadlock = self.closes_a_cycle(&mut detector, owner.id);
@@ -282,15 +277,20 @@ impl Locks {
     }
 
     /// Takes the lock after all, or joins the line.
-    fn take_or_wait(&self, owner: &LockOwner, target: Target<'_>, mode: LockMode) -> Result<Turn> {
+    fn take_or_wait(
+        &self,
+        owner: &LockOwner,
+        target: Target<'_>,
+        mode: LockMode,
+    ) -> Result<SecondAttempt> {
         let mut shard = self.shard(target.hash).lock();
         if let Some(taken) = shard.take(owner.id, target, mode) {
-            return Ok(Turn::Taken(taken));
+            return Ok(SecondAttempt::Taken(taken));
         }
         owner.wait().prepare(owner.waker().cloned())?;
         let line = shard.contended(target);
         let upgrade = line.wait(owner.id, mode, owner.wait().clone());
-        Ok(Turn::InLine { upgrade, next: line.is_next(owner.id) })
+        Ok(SecondAttempt::InLine { upgrade, next: line.is_next(owner.id) })
     }
 
     /// Removes a waiter from its line. `false` if it is not there, because it was granted.
@@ -380,7 +380,7 @@ impl Locks {
 }
 
 /// The outcome of the second attempt.
-enum Turn {
+enum SecondAttempt {
     Taken(Taken),
     InLine { upgrade: bool, next: bool },
 }

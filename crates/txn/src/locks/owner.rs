@@ -12,9 +12,9 @@ use spillway_base::sync::hint;
 use spillway_base::thread::blocking;
 use spillway_base::{Error, ErrorKind, Result};
 
-use super::Acquired;
-use super::line::{LockKey, Taken, Target, lock_bytes};
-use super::ranges::Folded;
+use super::key::{LockKey, Target, lock_bytes};
+use super::outcome::{Acquired, Taken};
+use super::span::FoldedSpans;
 use crate::options::LockMode;
 use crate::sync::{Condvar, Mutex};
 
@@ -39,7 +39,7 @@ pub(crate) struct LockOwner {
     /// released.
     pub(super) held: RefCell<SmallVec<[u64; 4]>>,
     /// The range locks into which its locks were folded, if they were.
-    pub(super) folded: RefCell<Option<Box<Folded>>>,
+    pub(super) folded: RefCell<Option<Box<FoldedSpans>>>,
     /// The bytes that its locks are charged for (LOCK-8).
     pub(super) bytes: Cell<usize>,
     wait: OnceCell<Arc<Wait>>,

@@ -49,14 +49,14 @@
 //!   Its transaction charges them to the budget before each request, folds from a threshold on, and
 //!   refuses the request if neither makes room (`transaction::lock_memory`).
 
-use std::sync::Arc;
-
-use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use spillway_base::TableId;
 use spillway_base::range::successor;
 
-use super::line::{LockKey, Target, lock_bytes};
+use super::key::{Target, lock_bytes};
+#[cfg(all(test, not(loom)))]
+use super::span::conflict;
+use super::span::{FoldedSpans, RangeLock, Span};
 use super::{LockOwner, Locks};
 use crate::options::LockMode;
 
@@ -68,98 +68,6 @@ const SPANS_MAX: usize = 64;
 
 /// Locks of a table and mode are folded if they are at least this fraction of the owner's lines.
 const PART_FOLDED: usize = 16;
-
-/// Whether two owners may not hold one key in these modes.
-pub(super) fn conflict(one: LockMode, other: LockMode) -> bool {
-    one == LockMode::Exclusive || other == LockMode::Exclusive
-}
-
-/// The keys of a table from `start` to before `end`, and their lock mode.
-#[derive(Clone)]
-pub(super) struct Span {
-    table: TableId,
-    pub(super) mode: LockMode,
-    start: Arc<[u8]>,
-    end: Arc<[u8]>,
-}
-
-impl Span {
-    pub(super) fn has(&self, target: Target<'_>) -> bool {
-        target.table == self.table && *self.start <= *target.key && *target.key < *self.end
-    }
-
-    fn is_kin_of(&self, other: &Span) -> bool {
-        self.table == other.table && self.mode == other.mode
-    }
-
-    /// Whether every key of another span of the same table and mode is in this one.
-    pub(super) fn contains(&self, other: &Span) -> bool {
-        self.is_kin_of(other) && self.start <= other.start && other.end <= self.end
-    }
-
-    /// Whether no key lies between the two, which are of one table and mode.
-    fn touches(&self, other: &Span) -> bool {
-        self.is_kin_of(other) && self.start <= other.end && other.start <= self.end
-    }
-
-    /// Both spans, and the keys between them.
-    fn joined(&self, other: &Span) -> Span {
-        let start = self.start.clone().min(other.start.clone());
-        Span { start, end: self.end.clone().max(other.end.clone()), ..self.clone() }
-    }
-
-    /// The parts of this span that have no key of the other, of whatever mode.
-    pub(super) fn without(&self, other: &Span) -> impl Iterator<Item = Span> {
-        let apart = self.table != other.table || self.end <= other.start || other.end <= self.start;
-        let (below, above) = if apart {
-            (Some(self.clone()), None)
-        } else {
-            let below = Span { end: other.start.clone(), ..self.clone() };
-            let above = Span { start: other.end.clone(), ..self.clone() };
-            (Some(below), Some(above))
-        };
-        below.into_iter().chain(above).filter(|part| part.start < part.end)
-    }
-}
-
-/// The spans into which the locks of one owner were folded.
-#[derive(Default)]
-pub(super) struct Folded {
-    /// Disjoint for each table and mode.
-    spans: Vec<Span>,
-    /// The number of further locks from which another fold can be worth its cost.
-    pub(super) fold_from: usize,
-}
-
-/// A range lock as one shard has it.
-pub(super) struct RangeLock {
-    pub(super) owner: u64,
-    pub(super) span: Span,
-    /// Keys of this shard within the span that it does not cover.
-    left_out: HashTable<LockKey>,
-}
-
-impl RangeLock {
-    pub(super) fn new(owner: u64, span: Span) -> RangeLock {
-        RangeLock { owner, span, left_out: HashTable::new() }
-    }
-
-    pub(super) fn leave_out(&mut self, key: LockKey) {
-        self.left_out.insert_unique(key.target().hash, key, |key| key.target().hash);
-    }
-
-    pub(super) fn covers(&self, target: Target<'_>) -> bool {
-        let is_target = |key: &LockKey| key.target().is(target);
-        self.span.has(target)
-            && (self.left_out.is_empty() || self.left_out.find(target.hash, is_target).is_none())
-    }
-
-    /// The bytes that its owner is charged for.
-    fn bytes(&self) -> usize {
-        let left_out = self.left_out.iter().map(|key| lock_bytes(key.target().key.len()));
-        size_of::<RangeLock>() + left_out.sum::<usize>()
-    }
-}
 
 /// The first and last key of one owner's lines in one table and mode.
 struct Extent {
@@ -222,7 +130,7 @@ impl Locks {
         let lines: usize = extents.iter().map(|extent| extent.lines).sum();
         let worth = extents.iter().filter(|extent| extent.lines * PART_FOLDED >= lines);
         let mut folded = owner.folded.borrow_mut();
-        let Folded { spans, fold_from } = &mut **folded.get_or_insert_default();
+        let FoldedSpans { spans, fold_from } = &mut **folded.get_or_insert_default();
         let added: Vec<Span> = worth.filter_map(|extent| add_span(spans, extent.span())).collect();
         let mut held = owner.held.borrow_mut();
         held.clear();

@@ -6,8 +6,10 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::line::{Granted, Line, LockKey, Taken, Target};
-use super::ranges::{RangeLock, Span, conflict};
+use super::key::{LockKey, Target};
+use super::line::{Granted, Line};
+use super::outcome::Taken;
+use super::span::{RangeLock, Span, conflict};
 use crate::options::LockMode;
 
 /// A shard's table that grew past this for one large transaction is recreated when it is empty.

@@ -94,7 +94,7 @@ pub(super) fn owner(id: u64) -> LockOwner {
 
 #[test]
 fn a_line_is_64_bytes() {
-    assert_eq!((size_of::<Line>(), size_of::<Shard>()), (64, 64));
+    assert_eq!((size_of::<Line>(), size_of::<LockShard>()), (64, 64));
 }
 
 #[test]

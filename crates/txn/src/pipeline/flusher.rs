@@ -19,7 +19,14 @@ use spillway_base::thread::JoinHandle;
 
 use super::Pipeline;
 use crate::sync::{Condvar, Mutex};
-use crate::transaction::SOON;
+
+/// How long a commit without a waiter may stay only in memory under [`crate::Durability::Relaxed`].
+pub(crate) const RELAXED: Duration = Duration::from_millis(200);
+
+/// How long a commit may wait for a flush that another thread leads, if its outcome is reported by
+/// a callback or if an engine cannot write it to its files before it is durable. It waits for at
+/// most twice as long, if other threads lead flushes at first and then stop.
+pub(crate) const SOON: Duration = Duration::from_millis(1);
 
 /// How soon a flush is requested. Each class has its own due time, so a request of a class that was
 /// requested already, or of a lower class, adds nothing.

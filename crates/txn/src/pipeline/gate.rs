@@ -12,7 +12,6 @@ use spillway_base::lock::RwLock;
 use spillway_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, TableId};
 
-use super::closed;
 use crate::sync::{Mutex, MutexGuard, model_fence};
 
 /// Whether commits may be ordered.
@@ -66,14 +65,14 @@ impl Gate {
     }
 
     /// Closes the gate to all commits but the caller's.
-    pub(super) fn hold(&self) -> Result<Held<'_>> {
+    pub(super) fn hold(&self) -> Result<HeldGate<'_>> {
         let lock = self.lock.lock();
         if self.passage() == Passage::Closed {
             return Err(closed());
         }
         self.passage.store(Passage::Held as usize, Ordering::SeqCst);
         model_fence();
-        Ok(Held { passage: &self.passage, _lock: lock })
+        Ok(HeldGate { passage: &self.passage, _lock: lock })
     }
 
     /// Refuses a commit that writes to a dropped table.
@@ -101,13 +100,18 @@ impl Gate {
 }
 
 /// The held gate. Dropping it opens the gate.
-pub(crate) struct Held<'g> {
+pub(crate) struct HeldGate<'g> {
     passage: &'g AtomicUsize,
     _lock: MutexGuard<'g, ()>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldGate<'_> {
     fn drop(&mut self) {
         self.passage.store(Passage::Open as usize, Ordering::SeqCst);
     }
+}
+
+/// The error of calls after the database has been closed.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database has been closed")
 }

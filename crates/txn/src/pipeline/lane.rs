@@ -9,12 +9,14 @@ use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineKind, EngineSet, Error, ErrorKind, Result};
 use spillway_storage::plog::{PAYLOAD_MAX, Plog, Room as LogRoom};
 
-use super::BATCH_BYTES_MAX;
-use super::places::{InFrame, PlaceQueue};
-use super::ring::{Kind, Place, Ring};
-use super::truncation::{Newest, Segments};
+use super::place_queue::{InFrame, PlaceQueue};
+use super::ring::{Ring, RingEntryKind, RingPlace};
+use super::segments::{Newest, Segments};
 use crate::record::{COMMIT_HEAD_BYTES, COMMIT_OVERHEAD, put_commit_head, put_stable};
 use crate::sync::{Mutex, MutexGuard, pause};
+
+/// The largest batch: with its record around it, half of what a frame takes.
+pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
 
 /// The most bytes of a frame before its last commit.
 const FRAME_BYTES: usize = 64 << 20;
@@ -113,7 +115,7 @@ impl Lane {
     }
 
     /// Reserves a place for a batch. The caller must fill or skip it.
-    pub(super) fn reserve(&self, batch: &WriteBatch) -> Place {
+    pub(super) fn reserve(&self, batch: &WriteBatch) -> RingPlace {
         self.ring.reserve(self.in_ring(batch).map_or(0, <[u8]>::len))
     }
 
@@ -122,11 +124,11 @@ impl Lane {
         (bytes.len() <= self.ring.payload_max()).then_some(bytes)
     }
 
-    pub(super) fn fits(&self, place: Place) -> bool {
+    pub(super) fn fits(&self, place: RingPlace) -> bool {
         self.ring.fits(place)
     }
 
-    pub(super) fn is_half_full(&self, place: Place) -> bool {
+    pub(super) fn is_half_full(&self, place: RingPlace) -> bool {
         self.ring.is_half_full(place)
     }
 
@@ -135,21 +137,27 @@ impl Lane {
     }
 
     /// Fills a place that fits.
-    pub(super) fn put(&self, place: Place, csn: Csn, room: LogRoom, batch: &WriteBatch) {
+    pub(super) fn put(&self, place: RingPlace, csn: Csn, room: LogRoom, batch: &WriteBatch) {
         match self.in_ring(batch) {
             Some(bytes) => {
-                let kind = (Kind::Commit, batch.engines());
+                let kind = (RingEntryKind::Commit, batch.engines());
                 self.ring.put(place, kind, csn, room.size(), bytes);
             }
             None => {
                 self.large.lock().insert(place.at, batch.clone());
-                self.ring.put(place, (Kind::Large, batch.engines()), csn, room.size(), b"");
+                self.ring.put(
+                    place,
+                    (RingEntryKind::Large, batch.engines()),
+                    csn,
+                    room.size(),
+                    b"",
+                );
             }
         }
     }
 
     /// Leaves a place that fits unused.
-    pub(super) fn skip(&self, place: Place) {
+    pub(super) fn skip(&self, place: RingPlace) {
         self.ring.skip(place);
     }
 
@@ -262,8 +270,8 @@ impl Lane {
         state.placed.clear();
         let (mut tries, mut released) = (0, state.taken);
         while state.taken < end && frame.len() < self.frame_bytes {
-            let head = |entry: &super::ring::Entry, out: &mut Vec<u8>| {
-                if entry.kind == Kind::Commit {
+            let head = |entry: &super::ring::RingEntry, out: &mut Vec<u8>| {
+                if entry.kind == RingEntryKind::Commit {
                     put_commit_head(out, entry.csn, entry.bytes);
                 }
             };
@@ -277,13 +285,13 @@ impl Lane {
                 continue;
             };
             tries = 0;
-            if entry.kind == Kind::Large {
+            if entry.kind == RingEntryKind::Large {
                 let batch =
                     self.large.lock().remove(&state.taken).expect("kept before it was queued");
                 put_commit_head(frame, entry.csn, batch.as_bytes().len());
                 frame.extend_from_slice(batch.as_bytes());
             }
-            if entry.kind != Kind::Skip {
+            if entry.kind != RingEntryKind::Skip {
                 let at = begin + COMMIT_HEAD_BYTES;
                 if entry.engines.contains(EngineKind::Memory) {
                     seal_rows(&mut frame[at..], entry.csn);

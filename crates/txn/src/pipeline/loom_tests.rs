@@ -10,7 +10,7 @@ use spillway_base::sync::{Arc as LoomArc, model};
 use spillway_base::{EngineKind, EngineSet, LogPlace};
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
-use super::places::InFrame;
+use super::place_queue::InFrame;
 use super::*;
 use crate::engines::Engines;
 use crate::model::{ModelEngine, SeesLog};

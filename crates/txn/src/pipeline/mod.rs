@@ -77,10 +77,13 @@ mod guard;
 mod lane;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod place_queue;
 mod places;
 mod ring;
+mod segments;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod thread_number;
 mod truncation;
 mod waiters;
 mod waiting;
@@ -94,26 +97,24 @@ use spillway_base::clock::Clock;
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use spillway_base::{Csn, Error, ErrorKind, Result, TableId};
-use spillway_storage::plog::{PAYLOAD_MAX, Plog};
+use spillway_storage::plog::Plog;
 
-use crate::record::COMMIT_OVERHEAD;
 use crate::snapshots::Snapshots;
 use crate::sync::{MutexGuard, pause};
-pub(crate) use flusher::{Flushers, Task, Urgency};
-pub(crate) use gate::Held;
+pub(crate) use flusher::{Flushers, RELAXED, SOON, Task, Urgency};
+pub(crate) use gate::HeldGate;
+pub(crate) use gate::closed;
 use gate::{Gate, Passage};
 use guard::Guard;
-pub(crate) use lane::Room;
+pub(crate) use lane::{BATCH_BYTES_MAX, Room};
 use lane::{FlushState, Lane, LaneCounts};
 use places::PlaceTeller;
-use ring::Place;
-use truncation::Segments;
-pub(crate) use truncation::{Newest, OldSegment};
+use ring::RingPlace;
+use segments::Segments;
+pub(crate) use segments::{Newest, OldSegment};
+use thread_number::thread_number;
 pub(crate) use waiters::Signal;
 use waiters::Waiters;
-
-/// The largest batch: with its record around it, half of what a frame takes.
-pub(crate) const BATCH_BYTES_MAX: usize = PAYLOAD_MAX / 2 - COMMIT_OVERHEAD;
 
 /// A lane's log as an opening found it.
 pub(crate) struct OpenedLane {
@@ -342,7 +343,7 @@ impl Pipeline {
     }
 
     /// Lets no commit be ordered but the caller's, and waits until those under way are.
-    pub(crate) fn hold_gate(&self) -> Result<Held<'_>> {
+    pub(crate) fn hold_gate(&self) -> Result<HeldGate<'_>> {
         let held = self.gate.hold()?;
         // A place that is taken out of its queue has its CSN.
         self.flush_lanes(|lane| lane.has_unflushed())?;
@@ -351,7 +352,7 @@ impl Pipeline {
 
     /// Waits until the queue has come round to a place, writing what lies before it where nobody
     /// does. Nothing is synced for that: a thread that waits for durability syncs.
-    fn make_fit(&self, lane: &Lane, place: Place) -> Result<()> {
+    fn make_fit(&self, lane: &Lane, place: RingPlace) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
         }
@@ -578,17 +579,4 @@ impl Pipeline {
     pub(crate) fn depth(&self) -> (usize, u64) {
         (self.used, self.lanes.iter().map(Lane::depth).sum())
     }
-}
-
-/// The error of calls after the database has been closed.
-pub(crate) fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the database has been closed")
-}
-
-/// A number for each thread, so that threads can be dealt over what there are several of.
-fn thread_number() -> usize {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
-    NUMBER.try_with(|number| *number).unwrap_or(0)
 }

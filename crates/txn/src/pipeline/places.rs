@@ -40,100 +40,19 @@
 //! A queue holds the commits of its lane that are written and not yet stable, or stable and being
 //! told. The first wait for an install or for a flush of another lane. That has no fixed bound, and
 //! commits cannot wait for it here, so the queues are charged to the budget past its limit, if need
-//! be ([`Use::Transactions`]), and give back what a burst has taken.
+//! be ([`spillway_base::budget::Use::Transactions`]), and give back what a burst has taken.
 
 use std::sync::Arc;
 
-use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::budget::Budget;
 use spillway_base::engine::Engine;
 use spillway_base::sync::atomic::{AtomicBool, Ordering, fence};
 use spillway_base::{Csn, EngineKind, EngineSet, LogPlace};
-use spillway_storage::plog::{PAYLOAD_OFFSET, Position};
 
 use super::Pipeline;
+use super::place_queue::{KEPT_PLACES, Placed};
 use crate::engines::Engines;
 use crate::sync::{Mutex, MutexGuard};
-
-/// The memory of an empty queue that is kept, in places.
-const KEPT_PLACES: usize = 4 << 10;
-
-/// A commit of a frame that some engine wants the place of.
-#[derive(Clone, Copy)]
-pub(super) struct InFrame {
-    pub(super) csn: Csn,
-    pub(super) engines: EngineSet,
-    /// Where its batch begins in the frame's payload.
-    pub(super) at: usize,
-}
-
-/// A commit in the log.
-#[derive(Clone, Copy)]
-struct Placed {
-    csn: Csn,
-    engines: EngineSet,
-    place: LogPlace,
-}
-
-/// The places of a lane's commits that are not told yet.
-#[derive(Default)]
-pub(super) struct PlaceQueue(Mutex<Queued>);
-
-#[derive(Default)]
-struct Queued {
-    places: Vec<Placed>,
-    charge: Option<Charge>,
-}
-
-impl Queued {
-    /// Charges the memory that it has now.
-    fn recharge(&mut self) {
-        let bytes = self.places.capacity() * size_of::<Placed>();
-        if let Some(charge) = self.charge.as_mut().filter(|charge| charge.bytes() != bytes) {
-            charge.resize(bytes);
-        }
-    }
-}
-
-impl PlaceQueue {
-    fn charge_to(&self, budget: &Budget) {
-        self.0.lock().charge = Some(budget.charge(Use::Transactions, 0));
-    }
-
-    /// Adds the commits of a frame that was appended to a lane. The caller stores that the lane is
-    /// durable up to them only afterwards.
-    pub(super) fn add(&self, lane: u32, frame: Position, commits: &[InFrame]) {
-        if commits.is_empty() {
-            return;
-        }
-        let payload = LogPlace { lane, segment: frame.segment, offset: frame.offset };
-        let payload = payload.plus(PAYLOAD_OFFSET);
-        let placed = |commit: &InFrame| Placed {
-            csn: commit.csn,
-            engines: commit.engines,
-            place: payload.plus(commit.at),
-        };
-        let mut queued = self.0.lock();
-        queued.places.extend(commits.iter().map(placed));
-        queued.recharge();
-    }
-
-    /// Moves the commits up to `csn` to `out`. They are nearly in order, and most of them go.
-    fn take_to(&self, csn: Csn, out: &mut Vec<Placed>) {
-        let mut queued = self.0.lock();
-        queued.places.retain(|placed| {
-            let taken = placed.csn <= csn;
-            if taken {
-                out.push(*placed);
-            }
-            !taken
-        });
-        let left = queued.places.len();
-        if queued.places.capacity() > KEPT_PLACES.max(4 * left) {
-            queued.places.shrink_to(KEPT_PLACES.max(2 * left));
-        }
-        queued.recharge();
-    }
-}
 
 /// Tells the engines that want places.
 #[derive(Default)]
@@ -255,37 +174,5 @@ impl Pipeline {
     pub(super) fn is_kept(&self, lane: u32, segment: u64, engines: EngineSet) -> bool {
         let mut asked = self.teller.engines.iter().filter(|of| engines.contains(of.kind()));
         asked.any(|engine| engine.keeps_segment(lane, segment))
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    /// A queue is charged for the memory that it has, and gives back what a burst has taken.
-    #[test]
-    fn a_queue_is_charged_and_gives_back() {
-        let budget = Budget::new(1 << 10);
-        let used = || budget.used_for(Use::Transactions);
-        let queue = PlaceQueue::default();
-        queue.charge_to(&budget);
-        let engines = EngineSet::one(EngineKind::Memory);
-        let commits = |from: u64| (from..from + 1000).map(Csn);
-        for number in 0..100 {
-            let commits = commits(number * 1000);
-            let frame: Vec<_> = commits.map(|csn| InFrame { csn, engines, at: 1 }).collect();
-            queue.add(3, Position { segment: number, offset: 8 }, &frame);
-        }
-        assert!(used() >= 100_000 * size_of::<Placed>());
-        let mut taken = Vec::new();
-        queue.take_to(Csn(98_999), &mut taken);
-        assert!(taken.iter().map(|placed| placed.csn.0).eq(0..99_000));
-        let place = LogPlace { lane: 3, segment: 7, offset: 9 + PAYLOAD_OFFSET as u64 };
-        assert_eq!(taken[7500].place, place);
-        assert!((1000..8000).contains(&(used() / size_of::<Placed>())), "{}", used());
-        queue.take_to(Csn::MAX, &mut taken);
-        assert_eq!(taken.len(), 100_000);
-        drop(queue);
-        assert_eq!(used(), 0);
     }
 }

@@ -35,7 +35,7 @@ const ENGINES_SHIFT: u32 = 58;
 
 /// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum RingEntryKind {
     /// A commit, its batch in the ring.
     Commit = 1,
     /// A commit whose batch is too large for the ring, and is kept elsewhere.
@@ -46,15 +46,15 @@ pub(super) enum Kind {
 
 /// A place in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct RingPlace {
     pub(super) at: u64,
     words: u64,
 }
 
 /// An entry taken from the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
+pub(super) struct RingEntry {
+    pub(super) kind: RingEntryKind,
     /// The engines whose tables the commit writes to.
     pub(super) engines: EngineSet,
     pub(super) csn: Csn,
@@ -102,18 +102,18 @@ impl Ring {
     }
 
     /// Reserves a place for a payload. The caller must fill it, or every later place waits.
-    pub(super) fn reserve(&self, payload: usize) -> Place {
+    pub(super) fn reserve(&self, payload: usize) -> RingPlace {
         let words = HEAD_WORDS + payload.div_ceil(8) as u64;
-        Place { at: self.tail.0.fetch_add(words, Ordering::SeqCst), words }
+        RingPlace { at: self.tail.0.fetch_add(words, Ordering::SeqCst), words }
     }
 
     /// Whether the ring has room for a place.
-    pub(super) fn fits(&self, place: Place) -> bool {
+    pub(super) fn fits(&self, place: RingPlace) -> bool {
         place.at + place.words <= self.head.0.load(Ordering::Acquire) + self.words.len() as u64
     }
 
     /// Whether more than half of the ring is taken, up to a place.
-    pub(super) fn is_half_full(&self, place: Place) -> bool {
+    pub(super) fn is_half_full(&self, place: RingPlace) -> bool {
         place.at > self.head.0.load(Ordering::Relaxed) + self.words.len() as u64 / 2
     }
 
@@ -130,8 +130,8 @@ impl Ring {
     /// Fills a place that fits.
     pub(super) fn put(
         &self,
-        place: Place,
-        (kind, engines): (Kind, EngineSet),
+        place: RingPlace,
+        (kind, engines): (RingEntryKind, EngineSet),
         csn: Csn,
         room: u64,
         payload: &[u8],
@@ -162,9 +162,9 @@ impl Ring {
     }
 
     /// Leaves a place that fits unused.
-    pub(super) fn skip(&self, place: Place) {
+    pub(super) fn skip(&self, place: RingPlace) {
         self.word(place.at + 1).store(place.words, Ordering::Relaxed);
-        let state = (Kind::Skip as u64) << KIND_SHIFT;
+        let state = (RingEntryKind::Skip as u64) << KIND_SHIFT;
         self.word(place.at).store(state, Ordering::Release);
     }
 
@@ -175,25 +175,25 @@ impl Ring {
         &self,
         at: u64,
         out: &mut Vec<u8>,
-        before: impl FnOnce(&Entry, &mut Vec<u8>),
-    ) -> Option<Entry> {
+        before: impl FnOnce(&RingEntry, &mut Vec<u8>),
+    ) -> Option<RingEntry> {
         let state = self.word(at).load(Ordering::Acquire);
         let bytes = (state & ((1 << ENGINES_SHIFT) - 1)) as usize;
         let engines = EngineSet::from_bits((state >> ENGINES_SHIFT) as u8);
         let kind = match state >> KIND_SHIFT {
             0 => return None,
-            1 => Kind::Commit,
-            2 => Kind::Large,
-            _ => Kind::Skip,
+            1 => RingEntryKind::Commit,
+            2 => RingEntryKind::Large,
+            _ => RingEntryKind::Skip,
         };
         let second = self.clear(at + 1);
         let words = match kind {
-            Kind::Skip => second,
-            Kind::Commit | Kind::Large => HEAD_WORDS + bytes.div_ceil(8) as u64,
+            RingEntryKind::Skip => second,
+            RingEntryKind::Commit | RingEntryKind::Large => HEAD_WORDS + bytes.div_ceil(8) as u64,
         };
         let room = self.clear(at + 2);
-        let entry = Entry { kind, engines, csn: Csn(second), room, bytes, next: at + words };
-        if kind != Kind::Skip {
+        let entry = RingEntry { kind, engines, csn: Csn(second), room, bytes, next: at + words };
+        if kind != RingEntryKind::Skip {
             before(&entry, out);
             let mut left = bytes;
             for word in at + HEAD_WORDS..entry.next {
@@ -233,16 +233,16 @@ mod tests {
 
     const ENGINES: EngineSet = EngineSet::one(EngineKind::Memory);
 
-    fn take_all(ring: &Ring, mut at: u64) -> (Vec<(Kind, u64, Vec<u8>)>, u64) {
+    fn take_all(ring: &Ring, mut at: u64) -> (Vec<(RingEntryKind, u64, Vec<u8>)>, u64) {
         let mut taken = Vec::new();
         while at < ring.tail() {
             let mut out = Vec::new();
             let Some(entry) = ring.take(at, &mut out, |_, _| {}) else { break };
-            let csn = if entry.kind == Kind::Skip { 0 } else { entry.csn.0 };
+            let csn = if entry.kind == RingEntryKind::Skip { 0 } else { entry.csn.0 };
             let engines = match entry.kind {
-                Kind::Commit => ENGINES,
-                Kind::Large => EngineSet::ALL,
-                Kind::Skip => EngineSet::EMPTY,
+                RingEntryKind::Commit => ENGINES,
+                RingEntryKind::Large => EngineSet::ALL,
+                RingEntryKind::Skip => EngineSet::EMPTY,
             };
             assert_eq!(entry.engines, engines);
             taken.push((entry.kind, csn, out));
@@ -262,14 +262,14 @@ mod tests {
             let unused = ring.reserve(round as usize % 17);
             let second = ring.reserve(0);
             assert!([first, unused, second].iter().all(|place| ring.fits(*place)));
-            ring.put(second, (Kind::Large, EngineSet::ALL), Csn(2 * round + 1), 7, b"");
+            ring.put(second, (RingEntryKind::Large, EngineSet::ALL), Csn(2 * round + 1), 7, b"");
             assert_eq!(take_all(&ring, at), (vec![], at), "the first is not filled");
-            ring.put(first, (Kind::Commit, ENGINES), Csn(2 * round), 9, &payload);
+            ring.put(first, (RingEntryKind::Commit, ENGINES), Csn(2 * round), 9, &payload);
             ring.skip(unused);
             let wanted = vec![
-                (Kind::Commit, 2 * round, payload),
-                (Kind::Skip, 0, vec![]),
-                (Kind::Large, 2 * round + 1, vec![]),
+                (RingEntryKind::Commit, 2 * round, payload),
+                (RingEntryKind::Skip, 0, vec![]),
+                (RingEntryKind::Large, 2 * round + 1, vec![]),
             ];
             let (taken, next) = take_all(&ring, at);
             assert_eq!(taken, wanted);
@@ -280,12 +280,12 @@ mod tests {
     #[test]
     fn a_place_fits_once_the_ring_has_come_round_to_it() {
         let ring = Ring::new(16);
-        let places: Vec<Place> = (0..3).map(|_| ring.reserve(16)).collect();
+        let places: Vec<RingPlace> = (0..3).map(|_| ring.reserve(16)).collect();
         let fit = || places.iter().map(|place| ring.fits(*place)).collect::<Vec<_>>();
         assert_eq!(fit(), [true, true, true]);
         let fourth = ring.reserve(0);
         assert!(!ring.fits(fourth) && ring.is_half_full(fourth));
-        ring.put(places[0], (Kind::Commit, ENGINES), Csn(1), 0, &[1; 16]);
+        ring.put(places[0], (RingEntryKind::Commit, ENGINES), Csn(1), 0, &[1; 16]);
         let entry = ring.take(0, &mut Vec::new(), |_, _| {}).unwrap();
         assert!(!ring.fits(fourth));
         ring.release(entry.next);
@@ -306,7 +306,13 @@ mod tests {
                         std::thread::yield_now();
                     }
                     let csn = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    ring.put(place, (Kind::Commit, ENGINES), Csn(csn), thread as u64, &payload);
+                    ring.put(
+                        place,
+                        (RingEntryKind::Commit, ENGINES),
+                        Csn(csn),
+                        thread as u64,
+                        &payload,
+                    );
                 }
                 return;
             }
@@ -350,7 +356,7 @@ mod loom_tests {
                         while !ring.fits(place) {
                             thread::yield_now();
                         }
-                        let kind = (Kind::Commit, EngineSet::EMPTY);
+                        let kind = (RingEntryKind::Commit, EngineSet::EMPTY);
                         ring.put(place, kind, Csn(number), number, &number.to_le_bytes());
                     })
                 })

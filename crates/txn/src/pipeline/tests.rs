@@ -8,11 +8,10 @@ use spillway_base::lock::Condvar;
 use spillway_base::{EngineKind, EngineSet};
 use spillway_storage::plog::{LogSpan, Position, Room as LogRoom};
 
-use super::truncation::Filled;
+use super::segments::Filled;
 use super::*;
 use crate::record::NOTE_BYTES;
 use crate::sync::Mutex;
-use crate::transaction::SOON;
 
 /// A hang fails the test instead of blocking it.
 const HANG: Duration = Duration::from_secs(60);

@@ -18,6 +18,7 @@ use std::task::Waker;
 use spillway_base::sync::atomic::{AtomicU64, Ordering, fence};
 use spillway_base::{Csn, Error, Result};
 
+use super::thread_number::thread_number;
 use crate::sync::{Condvar, Mutex};
 
 #[derive(Default)]
@@ -109,15 +110,15 @@ const SHARDS: usize = 1;
 
 /// Some of the tasks and callbacks, the least CSN first.
 #[repr(align(128))]
-struct Shard {
+struct WaiterShard {
     /// The least CSN in the heap; `u64::MAX` if it is empty.
     least: AtomicU64,
     heap: Mutex<BinaryHeap<Reverse<Waiting>>>,
 }
 
-impl Shard {
-    fn new() -> Shard {
-        Shard { least: AtomicU64::new(u64::MAX), heap: Mutex::default() }
+impl WaiterShard {
+    fn new() -> WaiterShard {
+        WaiterShard { least: AtomicU64::new(u64::MAX), heap: Mutex::default() }
     }
 
     fn push(&self, waiting: Waiting) {
@@ -169,7 +170,7 @@ pub(super) struct Waiters {
     threads: Mutex<Threads>,
     /// A lower bound of the CSNs that threads wait for.
     least: AtomicU64,
-    shards: Box<[Shard]>,
+    shards: Box<[WaiterShard]>,
 }
 
 impl Waiters {
@@ -177,7 +178,7 @@ impl Waiters {
         Waiters {
             threads: Mutex::default(),
             least: AtomicU64::new(u64::MAX),
-            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            shards: (0..SHARDS).map(|_| WaiterShard::new()).collect(),
         }
     }
 
@@ -208,7 +209,7 @@ impl Waiters {
     }
 
     fn push(&self, waiting: Waiting) {
-        self.shards[super::thread_number() % SHARDS].push(waiting);
+        self.shards[thread_number() % SHARDS].push(waiting);
         fence(Ordering::SeqCst);
     }
 

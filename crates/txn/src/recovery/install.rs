@@ -25,7 +25,7 @@ use spillway_base::engine::Replayed;
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, TableId, thread};
 
-use super::order::{Run, Window};
+use super::order::{CommitRun, Window};
 use super::source::{CHECKED, Logged, Piece};
 use crate::engines::Engines;
 
@@ -48,7 +48,7 @@ pub(super) const OP_BYTES: usize = 2 * size_of::<Write<'_>>();
 
 /// Where a write belongs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place<'w> {
+struct WriteKey<'w> {
     table: TableId,
     /// Some bytes of the key, ordered as the keys of a table are, but for those that are equal in
     /// them.
@@ -70,12 +70,12 @@ struct Write<'w> {
 }
 
 impl<'w> Write<'w> {
-    fn place(&self) -> Place<'w> {
+    fn place(&self) -> WriteKey<'w> {
         let (table, key) = row(&self.op);
-        Place { table, head: self.head, key }
+        WriteKey { table, head: self.head, key }
     }
 
-    fn order(&self) -> (Place<'w>, Csn, u32) {
+    fn order(&self) -> (WriteKey<'w>, Csn, u32) {
         (self.place(), self.csn, self.at)
     }
 
@@ -136,17 +136,17 @@ fn first_word(bytes: &[u8]) -> u64 {
 
 /// Memory for writes, charged and used again: fresh memory costs a page fault for each of its
 /// pages.
-pub(super) struct Scratch(Mutex<Free>);
+pub(super) struct WriteMemory(Mutex<Free>);
 
 struct Free {
     writes: Vec<Vec<Write<'static>>>,
     charge: Charge,
 }
 
-impl Scratch {
-    pub(super) fn new(budget: &Budget) -> Scratch {
+impl WriteMemory {
+    pub(super) fn new(budget: &Budget) -> WriteMemory {
         let charge = budget.charge(Use::Recovery, 0);
-        Scratch(Mutex::new(Free { writes: Vec::new(), charge }))
+        WriteMemory(Mutex::new(Free { writes: Vec::new(), charge }))
     }
 
     fn take<'w>(&self) -> Vec<Write<'w>> {
@@ -178,7 +178,7 @@ impl Scratch {
 pub(super) fn install(
     engines: &Engines,
     mut window: Window,
-    scratch: &Scratch,
+    scratch: &WriteMemory,
     certain: Csn,
     threads: usize,
 ) {
@@ -208,15 +208,20 @@ fn install_alone(engines: &Engines, piece: &Piece, commit: &Logged) {
 /// Commits of a window that write single keys.
 struct Together<'w> {
     engines: &'w Engines,
-    runs: Vec<Run>,
+    runs: Vec<CommitRun>,
     /// How many they are.
     len: usize,
-    scratch: &'w Scratch,
+    scratch: &'w WriteMemory,
     certain: Csn,
 }
 
 impl<'w> Together<'w> {
-    fn new(engines: &'w Engines, runs: Vec<Run>, scratch: &'w Scratch, certain: Csn) -> Self {
+    fn new(
+        engines: &'w Engines,
+        runs: Vec<CommitRun>,
+        scratch: &'w WriteMemory,
+        certain: Csn,
+    ) -> Self {
         let len = runs.iter().map(|run| run.commits().len()).sum();
         Together { engines, runs, len, scratch, certain }
     }
@@ -234,7 +239,7 @@ impl<'w> Together<'w> {
     }
 
     /// Its commits in the order of the log, at most so many of one run at a time.
-    fn shares(&self, most: usize) -> Vec<Run> {
+    fn shares(&self, most: usize) -> Vec<CommitRun> {
         let shares = self.runs.iter().flat_map(|run| {
             let len = run.commits().len();
             (0..len).step_by(most).map(move |at| run.slice(at..(at + most).min(len)))
@@ -255,14 +260,14 @@ impl<'w> Together<'w> {
     }
 
     fn install_by_keys(&self, samples: &[(TableId, &[u8])], threads: usize) {
-        let commits = self.runs.iter().flat_map(Run::commits);
+        let commits = self.runs.iter().flat_map(CommitRun::commits);
         self.scratch.expect(commits.map(|commit| commit.ops as usize).sum());
         let prefixes = Prefixes::of(samples);
         let ranges = threads * RANGES_PER_THREAD;
         // Each begins a range. There are fewer where one key has many writes.
         let mut bounds: Vec<_> = (1..ranges)
             .filter_map(|range| samples.get(range * samples.len() / ranges))
-            .map(|&(table, key)| Place { table, head: prefixes.head((table, key)), key })
+            .map(|&(table, key)| WriteKey { table, head: prefixes.head((table, key)), key })
             .collect();
         bounds.dedup();
         let shares = self.shares(self.len.div_ceil(ranges));
@@ -329,7 +334,7 @@ impl<'w> Together<'w> {
 }
 
 /// Shows the writes of some commits.
-fn each<'r>(run: &'r Run, prefixes: &Prefixes<'_>, mut visit: impl FnMut(Write<'r>)) {
+fn each<'r>(run: &'r CommitRun, prefixes: &Prefixes<'_>, mut visit: impl FnMut(Write<'r>)) {
     for commit in run.commits() {
         let piece = run.piece();
         for Replayed { csn, op, place, bytes } in piece.replayed(commit) {

@@ -19,18 +19,18 @@ const PIECE_BYTES_MIN: usize = 64 << 10;
 
 /// Memory for the pieces of all lanes. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Memories(pub(super) Arc<Shared>);
+pub(super) struct Memories(pub(super) Arc<MemoryPool>);
 
-pub(super) struct Shared {
+pub(super) struct MemoryPool {
     budget: Budget,
     /// Of a piece.
     pub(super) bytes: usize,
     /// What each lane reads ahead.
     pub(super) ahead_bytes: usize,
-    free: Mutex<Vec<Held>>,
+    free: Mutex<Vec<FreeMemory>>,
 }
 
-struct Held {
+struct FreeMemory {
     bytes: Vec<u8>,
     commits: Vec<Logged>,
     charge: Charge,
@@ -41,7 +41,7 @@ impl Memories {
         let ahead_bytes = (budget.limit() / AHEAD_SHARE).min(AHEAD_BYTES_MAX) / lanes.max(1);
         let bytes = (ahead_bytes / 4).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
         let free = Mutex::default();
-        Memories(Arc::new(Shared { budget: budget.clone(), bytes, ahead_bytes, free }))
+        Memories(Arc::new(MemoryPool { budget: budget.clone(), bytes, ahead_bytes, free }))
     }
 
     pub(super) fn take(&self) -> Memory {
@@ -85,7 +85,7 @@ impl Drop for Memory {
             let (bytes, mut commits) =
                 (std::mem::take(&mut self.bytes), std::mem::take(&mut self.commits));
             commits.clear();
-            self.home.0.free.lock().push(Held { bytes, commits, charge });
+            self.home.0.free.lock().push(FreeMemory { bytes, commits, charge });
         }
     }
 }

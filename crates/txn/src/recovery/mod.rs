@@ -37,14 +37,15 @@ use spillway_storage::Disk;
 use spillway_storage::plog::{FilePlog, LogReader, PlogSettings, Recovered, lanes_in};
 
 use crate::engines::Engines;
-use crate::manager::{HorizonHandle, ManagerSettings, TransactionManager};
+use crate::manager::{HorizonHandle, TransactionManager};
 use crate::pipeline::{OldSegment, OpenedLane, Pipeline};
 use crate::reserve::Reserve;
-use install::Scratch;
+use crate::shared::ManagerSettings;
+use install::WriteMemory;
 use memory::Memories;
 use order::Pending;
 pub(crate) use source::Fences;
-use source::{Next, Piece, Source, newest_note};
+use source::{Next, Piece, PieceSource, newest_note};
 
 /// Of the bytes that one transaction may write, the part that is installed between two moves of the
 /// stable CSN.
@@ -86,9 +87,9 @@ pub struct RecoveryReport {
 }
 
 /// A lane that is being read.
-struct Lane {
+struct LaneReader {
     number: u32,
-    source: Source,
+    source: PieceSource,
     /// Its log's contents, once all of it was read.
     found: Option<Recovered>,
     segments: Vec<OldSegment>,
@@ -101,10 +102,10 @@ struct Replay<'r> {
     horizon: &'r HorizonHandle,
     dir: &'r Path,
     threads: usize,
-    lanes: Vec<Lane>,
+    lanes: Vec<LaneReader>,
     /// Read, and not yet in a window.
     pending: Pending,
-    scratch: Scratch,
+    scratch: WriteMemory,
     /// The memory that installing a window may take.
     window_bytes_max: usize,
     /// The last commit in a window, or in the engines' own files.
@@ -293,9 +294,9 @@ fn replay(
     for (index, (number, reader)) in numbers.iter().zip(readers).enumerate() {
         let (fences, memories) = (fences.clone(), memories.clone());
         let ahead_bytes = memories.0.ahead_bytes;
-        let source = Source::inline((index, *number), reader, fences, memories, &log.dir);
+        let source = PieceSource::inline((index, *number), reader, fences, memories, &log.dir);
         let source = if threads > 1 { source.ahead(ahead_bytes)? } else { source };
-        lanes.push(Lane {
+        lanes.push(LaneReader {
             number: *number,
             source,
             found: None,
@@ -310,7 +311,7 @@ fn replay(
         threads,
         lanes,
         pending: Pending::default(),
-        scratch: Scratch::new(budget),
+        scratch: WriteMemory::new(budget),
         window_bytes_max: (transaction_bytes / WINDOW_SHARE)
             .min(WINDOW_BYTES_MAX * threads)
             .max(WINDOW_BYTES_MIN),
@@ -326,7 +327,7 @@ fn replay(
 }
 
 /// Marks the segments with commits past `last`, which are discarded.
-fn read_lane(lane: Lane, last: Csn) -> ReadLane {
+fn read_lane(lane: LaneReader, last: Csn) -> ReadLane {
     let mut found = lane.found.expect("a replay ends when all lanes were read");
     let mut segments = lane.segments;
     for old in &mut segments {

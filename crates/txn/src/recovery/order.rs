@@ -17,12 +17,12 @@ use super::source::{Logged, Piece};
 
 /// Commits of a piece that follow on one another there.
 #[derive(Clone)]
-pub(super) struct Run {
+pub(super) struct CommitRun {
     piece: Arc<Piece>,
     commits: Range<usize>,
 }
 
-impl Run {
+impl CommitRun {
     pub(super) fn commits(&self) -> &[Logged] {
         &self.piece.commits()[self.commits.clone()]
     }
@@ -48,17 +48,17 @@ impl Run {
     }
 
     /// Takes the first commits out.
-    fn split_front(&mut self, commits: usize) -> Run {
+    fn split_front(&mut self, commits: usize) -> CommitRun {
         let at = self.commits.start + commits;
-        let front = Run { piece: self.piece.clone(), commits: self.commits.start..at };
+        let front = CommitRun { piece: self.piece.clone(), commits: self.commits.start..at };
         self.commits.start = at;
         front
     }
 
     /// Some of its commits.
-    pub(super) fn slice(&self, commits: Range<usize>) -> Run {
+    pub(super) fn slice(&self, commits: Range<usize>) -> CommitRun {
         let start = self.commits.start;
-        Run { piece: self.piece.clone(), commits: start + commits.start..start + commits.end }
+        CommitRun { piece: self.piece.clone(), commits: start + commits.start..start + commits.end }
     }
 
     /// The piece that its commits are in.
@@ -71,7 +71,7 @@ impl Run {
 #[derive(Default)]
 pub(super) struct Window {
     /// No two have a CSN in common. They interleave.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<CommitRun>,
     /// The commits among them that are installed by themselves, ascending.
     pub(super) alone: Vec<Csn>,
     /// Of their batches, about.
@@ -84,7 +84,7 @@ impl Window {
     }
 
     /// Takes the commits up to `csn` out of it.
-    pub(super) fn split_front(&mut self, csn: Csn) -> Vec<Run> {
+    pub(super) fn split_front(&mut self, csn: Csn) -> Vec<CommitRun> {
         let fronts = self.runs.iter_mut().map(|run| run.split_front(run.count_to(csn)));
         fronts.filter(|run| !run.commits.is_empty()).collect()
     }
@@ -93,13 +93,13 @@ impl Window {
 /// Commits that were read and are not in a window yet.
 #[derive(Default)]
 pub(super) struct Pending {
-    runs: Vec<Run>,
+    runs: Vec<CommitRun>,
 }
 
 impl Pending {
     pub(super) fn add(&mut self, piece: Piece) {
         let commits = 0..piece.commits().len();
-        self.runs.push(Run { piece: Arc::new(piece), commits });
+        self.runs.push(CommitRun { piece: Arc::new(piece), commits });
     }
 
     /// Passes over the commits up to `floor`.

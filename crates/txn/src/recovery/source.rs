@@ -250,27 +250,27 @@ pub(super) enum Next {
 }
 
 /// A lane's pieces.
-pub(super) enum Source {
+pub(super) enum PieceSource {
     Inline(Box<Pieces>),
     Ahead(Ahead),
 }
 
-impl Source {
+impl PieceSource {
     pub(super) fn inline(
         (lane, number): (usize, u32),
         reader: LogReader,
         fences: Fences,
         memories: Memories,
         dir: &Path,
-    ) -> Source {
+    ) -> PieceSource {
         let (reader, dir) = (Some(reader), dir.to_owned());
-        Source::Inline(Box::new(Pieces { lane, number, reader, fences, memories, dir }))
+        PieceSource::Inline(Box::new(Pieces { lane, number, reader, fences, memories, dir }))
     }
 
     /// Reads and checks pieces ahead, on a thread of its own, until they take so many bytes of
     /// memory.
-    pub(super) fn ahead(self, bytes: usize) -> Result<Source> {
-        let Source::Inline(mut source) = self else { return Ok(self) };
+    pub(super) fn ahead(self, bytes: usize) -> Result<PieceSource> {
+        let PieceSource::Inline(mut source) = self else { return Ok(self) };
         let (tell, told) = channel();
         let stock = Arc::new(Stock::default());
         let ahead = Ahead { told, stock: stock.clone() };
@@ -284,13 +284,13 @@ impl Source {
                 }
             }
         })?;
-        Ok(Source::Ahead(ahead))
+        Ok(PieceSource::Ahead(ahead))
     }
 
     pub(super) fn next(&mut self) -> Result<Next> {
         match self {
-            Source::Inline(pieces) => pieces.next(),
-            Source::Ahead(ahead) => ahead.next(),
+            PieceSource::Inline(pieces) => pieces.next(),
+            PieceSource::Ahead(ahead) => ahead.next(),
         }
     }
 }

@@ -50,7 +50,7 @@ use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::snapshots::Snapshots;
-use notes::{Notes, POINT_BYTES};
+use notes::{Notes, POINT_BYTES, TransactionId};
 
 /// The size of a transaction beside its notes.
 const MEMBER_BYTES: usize = 384;
@@ -68,9 +68,6 @@ const FOLD_FROM: usize = 10_000;
 /// A transaction with this many notes always folds them.
 const FOLD_BY: usize = 1_000_000;
 
-type Id = u64;
-type Point = (TableId, Box<[u8]>);
-
 struct Member {
     /// Its snapshot, or a lower bound of it.
     snapshot: Csn,
@@ -80,8 +77,8 @@ struct Member {
     refused: bool,
     /// The transactions that read what this one overwrote, and those that overwrote what this one
     /// read, except those that were undone.
-    incoming: HashSet<Id>,
-    outgoing: HashSet<Id>,
+    incoming: HashSet<TransactionId>,
+    outgoing: HashSet<TransactionId>,
 }
 
 impl Member {
@@ -95,8 +92,8 @@ impl Member {
     }
 }
 
-struct State {
-    members: HashMap<Id, Member>,
+struct SerializableState {
+    members: HashMap<TransactionId, Member>,
     notes: Notes,
     /// Numbers in the members' sets, incoming and outgoing.
     links: usize,
@@ -109,7 +106,7 @@ struct State {
 /// The dependencies among SERIALIZABLE transactions.
 pub(crate) struct Serializable {
     snapshots: Arc<Snapshots>,
-    state: Mutex<State>,
+    state: Mutex<SerializableState>,
 }
 
 fn refused() -> Error {
@@ -119,8 +116,8 @@ fn refused() -> Error {
     )
 }
 
-impl State {
-    fn begin(&mut self, id: Id, snapshot: Csn) {
+impl SerializableState {
+    fn begin(&mut self, id: TransactionId, snapshot: Csn) {
         let member = self.members.entry(id).or_insert_with(|| Member {
             snapshot,
             committed: None,
@@ -132,7 +129,12 @@ impl State {
     }
 
     /// Notes that `reader` read what `writer` overwrites.
-    fn depends(&mut self, acting: Id, reader: Id, writer: Id) -> Result<()> {
+    fn depends(
+        &mut self,
+        acting: TransactionId,
+        reader: TransactionId,
+        writer: TransactionId,
+    ) -> Result<()> {
         if reader == writer {
             return Ok(());
         }
@@ -158,7 +160,7 @@ impl State {
         if broken { Err(refused()) } else { Ok(()) }
     }
 
-    fn check(&self, id: Id) -> Result<()> {
+    fn check(&self, id: TransactionId) -> Result<()> {
         match self.members.get(&id) {
             Some(member) if member.is_pivot() || member.refused => Err(refused()),
             _ => Ok(()),
@@ -178,7 +180,7 @@ impl State {
     }
 
     fn forget_strangers(&mut self) {
-        let known: HashSet<Id> = self.members.keys().copied().collect();
+        let known: HashSet<TransactionId> = self.members.keys().copied().collect();
         self.notes.keep(&known);
         let links = |member: &Member| member.incoming.len() + member.outgoing.len();
         self.links = self.members.values().map(links).sum();
@@ -193,7 +195,7 @@ impl State {
     }
 
     /// Makes room for one more note of a transaction (SSI-2).
-    fn make_room(&mut self, id: Id, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+    fn make_room(&mut self, id: TransactionId, start: &[u8], end: Option<&[u8]>) -> Result<()> {
         if self.notes.unfolded(id) >= self.fold_from {
             self.notes.fold(id);
         }
@@ -201,7 +203,7 @@ impl State {
     }
 
     /// Charges `more` bytes for a transaction; if memory is short, folds notes and retries.
-    fn find_room(&mut self, id: Id, more: usize) -> Result<()> {
+    fn find_room(&mut self, id: TransactionId, more: usize) -> Result<()> {
         if self.charge(more).is_ok() {
             return Ok(());
         }
@@ -220,7 +222,7 @@ impl State {
     }
 
     /// Notes that `id` has read what the writers overwrote.
-    fn depends_on(&mut self, id: Id, writers: Vec<Id>) -> Result<()> {
+    fn depends_on(&mut self, id: TransactionId, writers: Vec<TransactionId>) -> Result<()> {
         writers.into_iter().try_for_each(|writer| self.depends(id, id, writer))
     }
 }
@@ -229,7 +231,7 @@ impl Serializable {
     /// The tracker of a database with these snapshots.
     pub(crate) fn new(snapshots: Arc<Snapshots>, budget: &Budget) -> Serializable {
         let fold_from = (budget.limit() / PART_NOTED / POINT_BYTES).clamp(FOLD_FROM, FOLD_BY);
-        let state = State {
+        let state = SerializableState {
             members: HashMap::new(),
             notes: Notes::default(),
             links: 0,
@@ -241,7 +243,7 @@ impl Serializable {
 
     /// Called before a transaction takes its snapshot. From now on nothing that it may run
     /// concurrently with is forgotten.
-    pub(crate) fn enter(&self, id: Id) {
+    pub(crate) fn enter(&self, id: TransactionId) {
         let mut state = self.state.lock();
         // Read under the lock, so that no sweep with a later stable CSN comes in between.
         let stable = self.snapshots.stable_csn();
@@ -249,21 +251,27 @@ impl Serializable {
     }
 
     /// Called when a transaction with a snapshot begins to read.
-    pub(crate) fn check(&self, id: Id, snapshot: Csn) -> Result<()> {
+    pub(crate) fn check(&self, id: TransactionId, snapshot: Csn) -> Result<()> {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)
     }
 
     /// Bars an active transaction from committing.
-    pub(crate) fn refuse(&self, id: Id) {
+    pub(crate) fn refuse(&self, id: TransactionId) {
         if let Some(member) = self.state.lock().members.get_mut(&id) {
             member.refused = true;
         }
     }
 
     /// Notes that a transaction read a key at its snapshot, whether it had a value or not.
-    pub(crate) fn read(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
+    pub(crate) fn read(
+        &self,
+        id: TransactionId,
+        snapshot: Csn,
+        table: TableId,
+        key: &[u8],
+    ) -> Result<()> {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
@@ -276,7 +284,7 @@ impl Serializable {
     /// cannot be noted is refused from then on.
     pub(crate) fn read_range(
         &self,
-        id: Id,
+        id: TransactionId,
         snapshot: Csn,
         table: TableId,
         range: KeyRange<'_>,
@@ -295,7 +303,13 @@ impl Serializable {
     }
 
     /// Notes that a transaction, which has or takes a snapshot at `snapshot`, writes a key.
-    pub(crate) fn write(&self, id: Id, snapshot: Csn, table: TableId, key: &[u8]) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        id: TransactionId,
+        snapshot: Csn,
+        table: TableId,
+        key: &[u8],
+    ) -> Result<()> {
         let mut state = self.state.lock();
         state.begin(id, snapshot);
         state.check(id)?;
@@ -305,7 +319,7 @@ impl Serializable {
     }
 
     /// The last check. After success the transaction cannot be refused any more.
-    pub(crate) fn prepare(&self, id: Id) -> Result<()> {
+    pub(crate) fn prepare(&self, id: TransactionId) -> Result<()> {
         let mut state = self.state.lock();
         state.check(id)?;
         if let Some(member) = state.members.get_mut(&id) {
@@ -317,7 +331,7 @@ impl Serializable {
     /// Notes a transaction's CSN; a read-only one has that of its snapshot. Called before the
     /// commit is visible: a transaction whose snapshot includes the commit did not run concurrently
     /// with it.
-    pub(crate) fn committed(&self, id: Id, csn: Csn) {
+    pub(crate) fn committed(&self, id: TransactionId, csn: Csn) {
         let mut state = self.state.lock();
         if let Some(member) = state.members.get_mut(&id) {
             member.committed = Some(csn);
@@ -326,7 +340,7 @@ impl Serializable {
     }
 
     /// Forgets a transaction that was undone or starts over: its reads and writes do not count.
-    pub(crate) fn aborted(&self, id: Id) {
+    pub(crate) fn aborted(&self, id: TransactionId) {
         let mut state = self.state.lock();
         if let Some(undone) = state.members.remove(&id) {
             // An undone transaction is in no history, so its dependencies break no other

@@ -10,7 +10,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use spillway_base::range::successor;
 use spillway_base::{KeyRange, TableId};
 
-use super::{Id, Point};
+/// The number of a transaction.
+pub(super) type TransactionId = u64;
+
+/// A key of a table.
+pub(super) type Point = (TableId, Box<[u8]>);
 
 /// The size of a key's note beside the key: the key's place in a map with its free places, the list
 /// of transactions, and the allocator's overhead.
@@ -19,15 +23,15 @@ pub(super) const POINT_BYTES: usize = 144;
 /// The size of a range's note beside its ends.
 const RANGE_BYTES: usize = 160;
 
-struct Span {
+struct NotedRange {
     table: TableId,
     start: Box<[u8]>,
     /// `None` for the end of the table.
     end: Option<Box<[u8]>>,
-    of: Id,
+    of: TransactionId,
 }
 
-impl Span {
+impl NotedRange {
     fn has(&self, table: TableId, key: &[u8]) -> bool {
         self.table == table && *self.start <= *key && self.end.as_ref().is_none_or(|end| key < end)
     }
@@ -56,30 +60,30 @@ impl Span {
 
 /// One range for each table.
 #[derive(Default)]
-struct Folded(BTreeMap<TableId, Span>);
+struct Folded(BTreeMap<TableId, NotedRange>);
 
 impl Folded {
-    fn add(&mut self, of: Id, table: TableId, start: &[u8], end: Option<&[u8]>) {
-        let new = || Span { table, start: start.into(), end: end.map(Into::into), of };
+    fn add(&mut self, of: TransactionId, table: TableId, start: &[u8], end: Option<&[u8]>) {
+        let new = || NotedRange { table, start: start.into(), end: end.map(Into::into), of };
         self.0.entry(table).or_insert_with(new).join(start, end);
     }
 }
 
 /// Notes of one kind, reads or writes.
 #[derive(Default)]
-struct Kind {
-    points: BTreeMap<Point, Vec<Id>>,
-    ranges: Vec<Span>,
-    folded: Vec<Span>,
+struct NotesOfKind {
+    points: BTreeMap<Point, Vec<TransactionId>>,
+    ranges: Vec<NotedRange>,
+    folded: Vec<NotedRange>,
 }
 
-impl Kind {
-    fn all_ranges(&self) -> impl Iterator<Item = &Span> {
+impl NotesOfKind {
+    fn all_ranges(&self) -> impl Iterator<Item = &NotedRange> {
         self.ranges.iter().chain(&self.folded)
     }
 
     /// Returns the bytes that the note takes.
-    fn note(&mut self, id: Id, point: Point) -> usize {
+    fn note(&mut self, id: TransactionId, point: Point) -> usize {
         if self.folded.iter().any(|range| range.of == id && range.has(point.0, &point.1)) {
             return 0;
         }
@@ -92,7 +96,7 @@ impl Kind {
         bytes
     }
 
-    fn of_point(&self, table: TableId, key: &[u8]) -> Vec<Id> {
+    fn of_point(&self, table: TableId, key: &[u8]) -> Vec<TransactionId> {
         let point = (table, key.into());
         let mut ids = self.points.get(&point).cloned().unwrap_or_default();
         let ranges = self.all_ranges().filter(|range| range.has(table, key));
@@ -100,19 +104,19 @@ impl Kind {
         ids
     }
 
-    fn of_range(&self, table: TableId, range: KeyRange<'_>) -> Vec<Id> {
+    fn of_range(&self, table: TableId, range: KeyRange<'_>) -> Vec<TransactionId> {
         let from: Point = (table, range.start.into());
         let points = self
             .points
             .range(from..)
             .take_while(|((at, key), _)| *at == table && range.end.is_none_or(|end| **key < *end));
-        let mut ids: Vec<Id> = points.flat_map(|(_, ids)| ids.iter().copied()).collect();
+        let mut ids: Vec<TransactionId> = points.flat_map(|(_, ids)| ids.iter().copied()).collect();
         let ranges = self.all_ranges().filter(|span| span.meets(table, range));
         ids.extend(ranges.map(|span| span.of));
         ids
     }
 
-    fn keep(&mut self, known: impl Fn(Id) -> bool) {
+    fn keep(&mut self, known: impl Fn(TransactionId) -> bool) {
         self.points.retain(|_, ids| {
             ids.retain(|id| known(*id));
             !ids.is_empty()
@@ -122,7 +126,7 @@ impl Kind {
     }
 
     /// Folds the notes of a transaction. Returns their bytes afterwards.
-    fn fold(&mut self, id: Id) -> usize {
+    fn fold(&mut self, id: TransactionId) -> usize {
         let mut folded = Folded::default();
         self.points.retain(|(table, key), ids| {
             if let Some(at) = ids.iter().position(|other| *other == id) {
@@ -140,7 +144,7 @@ impl Kind {
                 !own
             });
         }
-        let bytes = folded.0.values().map(Span::bytes).sum();
+        let bytes = folded.0.values().map(NotedRange::bytes).sum();
         self.folded.extend(folded.0.into_values());
         bytes
     }
@@ -149,15 +153,15 @@ impl Kind {
 /// The notes of all SERIALIZABLE transactions.
 #[derive(Default)]
 pub(super) struct Notes {
-    reads: Kind,
-    writes: Kind,
+    reads: NotesOfKind,
+    writes: NotesOfKind,
     /// For each transaction with notes: their bytes, and their number since its last fold.
-    taken: HashMap<Id, (usize, usize)>,
+    taken: HashMap<TransactionId, (usize, usize)>,
     bytes: usize,
 }
 
 impl Notes {
-    fn took(&mut self, id: Id, bytes: usize) {
+    fn took(&mut self, id: TransactionId, bytes: usize) {
         if bytes > 0 {
             let (all, count) = self.taken.entry(id).or_default();
             *all += bytes;
@@ -177,27 +181,37 @@ impl Notes {
     }
 
     /// The number of a transaction's notes since its last fold.
-    pub(super) fn unfolded(&self, id: Id) -> usize {
+    pub(super) fn unfolded(&self, id: TransactionId) -> usize {
         self.taken.get(&id).map_or(0, |(_, count)| *count)
     }
 
     /// The transactions whose notes may be worth a fold.
-    pub(super) fn foldable(&self) -> Vec<Id> {
+    pub(super) fn foldable(&self) -> Vec<TransactionId> {
         let many = self.taken.iter().filter(|(_, (_, count))| *count > 1);
         many.map(|(id, _)| *id).collect()
     }
 
     /// Notes that `id` reads a key. Returns the transactions that wrote it.
-    pub(super) fn read(&mut self, id: Id, table: TableId, key: &[u8]) -> Vec<Id> {
+    pub(super) fn read(
+        &mut self,
+        id: TransactionId,
+        table: TableId,
+        key: &[u8],
+    ) -> Vec<TransactionId> {
         let bytes = self.reads.note(id, (table, key.into()));
         self.took(id, bytes);
         self.writes.of_point(table, key)
     }
 
     /// Notes that `id` reads a range. Returns the transactions that wrote to it.
-    pub(super) fn read_range(&mut self, id: Id, table: TableId, range: KeyRange<'_>) -> Vec<Id> {
+    pub(super) fn read_range(
+        &mut self,
+        id: TransactionId,
+        table: TableId,
+        range: KeyRange<'_>,
+    ) -> Vec<TransactionId> {
         let end = range.end.map(Into::into);
-        let span = Span { table, start: range.start.into(), end, of: id };
+        let span = NotedRange { table, start: range.start.into(), end, of: id };
         let bytes = span.bytes();
         self.reads.ranges.push(span);
         self.took(id, bytes);
@@ -205,14 +219,19 @@ impl Notes {
     }
 
     /// Notes that `id` writes a key. Returns the transactions that read it.
-    pub(super) fn write(&mut self, id: Id, table: TableId, key: &[u8]) -> Vec<Id> {
+    pub(super) fn write(
+        &mut self,
+        id: TransactionId,
+        table: TableId,
+        key: &[u8],
+    ) -> Vec<TransactionId> {
         let bytes = self.writes.note(id, (table, key.into()));
         self.took(id, bytes);
         self.reads.of_point(table, key)
     }
 
     /// Folds the notes of a transaction (SSI-2).
-    pub(super) fn fold(&mut self, id: Id) {
+    pub(super) fn fold(&mut self, id: TransactionId) {
         let Some((before, count)) = self.taken.get_mut(&id) else { return };
         let bytes = self.reads.fold(id) + self.writes.fold(id);
         self.bytes = self.bytes - *before + bytes;
@@ -220,7 +239,7 @@ impl Notes {
     }
 
     /// Forgets the notes of all transactions but the known ones.
-    pub(super) fn keep(&mut self, known: &HashSet<Id>) {
+    pub(super) fn keep(&mut self, known: &HashSet<TransactionId>) {
         self.reads.keep(|id| known.contains(&id));
         self.writes.keep(|id| known.contains(&id));
         self.taken.retain(|id, _| known.contains(id));

@@ -5,49 +5,17 @@ use std::sync::Arc;
 
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::engine::{Access, Found};
-use spillway_base::lock::Mutex;
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result, TableId};
 
+use super::CHUNK_BYTES;
 use super::write_set::write;
-use super::{CHUNK_BYTES, LayerCursor, Overlay, SPILL, record_key, rows_of};
-use crate::manager::{Admission, Shared, Terms};
 use crate::options::Durability;
+use crate::overlay::{FoldProgress, LayerCursor, Overlay, SPILL, record_key, rows_of};
+use crate::pipeline::{RELAXED, Terms};
+use crate::shared::{Admission, Shared};
 
 /// The most rows in one commit of a fold. No other commit is ordered while they are checked.
 const CHUNK_ROWS: usize = 1000;
-
-/// The progress of folding. One thread folds at a time.
-#[derive(Default)]
-pub(crate) struct Folder(Mutex<Option<Progress>>);
-
-/// An overlay that is being folded.
-struct Progress {
-    id: u64,
-    /// The remaining tables; the last is folded next.
-    tables: Vec<TableId>,
-    /// The last key of that table that was folded.
-    last: Option<Vec<u8>>,
-    /// Snapshots at this CSN or above find the folded rows, or newer ones, without the overlay.
-    folded: Csn,
-    /// The commit that deleted the record.
-    ended: Option<Csn>,
-}
-
-impl Progress {
-    fn of(overlay: &Overlay) -> Progress {
-        let mut tables: Vec<TableId> =
-            overlay.layers.iter().flat_map(|layer| layer.tables.iter().copied()).collect();
-        tables.sort_unstable();
-        tables.dedup();
-        let (id, folded) = (overlay.id, overlay.csn);
-        Progress { id, tables, last: None, folded, ended: None }
-    }
-
-    fn next_table(&mut self) {
-        self.tables.pop();
-        self.last = None;
-    }
-}
 
 type Row = (Vec<u8>, Option<Vec<u8>>);
 
@@ -77,7 +45,7 @@ impl Shared {
             if overlay.csn > self.snapshots.stable_csn() {
                 return Ok(false);
             }
-            *progress = Some(Progress::of(&overlay));
+            *progress = Some(FoldProgress::of(&overlay));
         }
         let Some(of) = &mut *progress else { return Ok(false) };
         if let Some(table) = of.tables.last().copied() {
@@ -85,7 +53,7 @@ impl Shared {
             return Ok(true);
         }
         if self.snapshots.oldest_read() < of.folded {
-            self.flush_within(crate::transaction::RELAXED);
+            self.flush_within(RELAXED);
             return Ok(false);
         }
         let Some(ended) = of.ended else {
@@ -93,7 +61,7 @@ impl Shared {
             return Ok(true);
         };
         if self.snapshots.stable_csn() < ended {
-            self.flush_within(crate::transaction::RELAXED);
+            self.flush_within(RELAXED);
             return Ok(false);
         }
         self.overlays.detach(of.id);
@@ -113,7 +81,12 @@ impl Shared {
     }
 
     /// Folds the next rows of a table.
-    fn fold_chunk(&self, overlay: &Arc<Overlay>, of: &mut Progress, table: TableId) -> Result<()> {
+    fn fold_chunk(
+        &self,
+        overlay: &Arc<Overlay>,
+        of: &mut FoldProgress,
+        table: TableId,
+    ) -> Result<()> {
         let rows = self.next_rows(overlay, table, of.last.as_deref())?;
         let Some((last, _)) = rows.last() else {
             of.next_table();

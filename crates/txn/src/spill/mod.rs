@@ -1,4 +1,4 @@
-//! Transactions that write more than memory holds: spilling, overlays and folding.
+//! Transactions that write more than memory holds: spilling and folding.
 //!
 //! A transaction keeps its writes in memory ([`crate::transaction`], the write buffer). When they
 //! outgrow its share of the budget, it *spills* them: it commits them to [`SPILL`], a table of the
@@ -54,148 +54,23 @@
 //!   skipped for a newer version, and no snapshot older than these remains. Only then is the pinned
 //!   snapshot released.
 //!
-//! # Format of the table [`SPILL`]
-//!
-//! ```text
-//! record  key    u8 0, then the spill's number (u64, big-endian)
-//!         value  u8 1 (format), u8 0 under way or 1 committed, then for each layer: its number
-//!                (varint), the count of its tables (varint), each table (varint)
-//! row     key    u8 1, the spill's number (u64), the layer (u32), the table (u32), each
-//!                big-endian, then the row's key
-//!         value  the row's value, then u8 1; or u8 0 alone where the row is deleted
-//! ```
-//!
-//! The CSN of the version of a committed record is N. The engine checksums both.
+//! [`SPILL`]: crate::overlay::SPILL
 
-mod cursor;
 mod fold;
-mod overlay;
+mod savepoint;
 mod scratch;
 mod write_set;
 
-#[cfg(all(test, not(loom)))]
-mod tests;
-
-use std::collections::BTreeSet;
-
-use spillway_base::codec::{Reader, put_varint};
-use spillway_base::range::prefix_end;
-use spillway_base::{Error, Result, TableId};
-
 use crate::options::{Durability, TransactionOptions};
-pub(crate) use cursor::{LayerCursor, OverlayCursor};
-pub(crate) use fold::Folder;
-pub(crate) use overlay::{Overlay, Overlays};
+pub use savepoint::Savepoint;
 pub use scratch::{Scratch, ScratchSet};
 pub(crate) use write_set::{OtherWrites, Spill};
 
-/// The table of the tiered engine that holds spilled writes and their records: the last table id of
-/// that engine. The first spill creates it.
-pub(crate) const SPILL: TableId = TableId(TableId::ORDINAL_MAX);
-
-/// The approximate bytes of rows in one commit to [`SPILL`], or in one commit of a fold.
+/// The approximate bytes of rows in one commit to the table of spilled writes, or in one commit of
+/// a fold.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
-
-const RECORD: u8 = 0;
-const ROW: u8 = 1;
-const FORMAT: u8 = 1;
-const PREFIX_BYTES: usize = 1 + 8 + 4 + 4;
-
-/// A transaction's writes between two of its savepoints, and the tables that they are in.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Layer {
-    pub(crate) number: u32,
-    pub(crate) tables: BTreeSet<TableId>,
-}
 
 /// The options of a commit whose acknowledgement nothing waits for.
 fn unwaited() -> TransactionOptions {
     TransactionOptions::new().durability(Durability::Relaxed)
-}
-
-/// The key prefix of a layer's rows of one table.
-fn row_prefix(id: u64, layer: u32, table: TableId) -> [u8; PREFIX_BYTES] {
-    let mut prefix = [ROW; PREFIX_BYTES];
-    prefix[1..9].copy_from_slice(&id.to_be_bytes());
-    prefix[9..13].copy_from_slice(&layer.to_be_bytes());
-    prefix[13..].copy_from_slice(&table.0.to_be_bytes());
-    prefix
-}
-
-fn row_key(id: u64, layer: u32, table: TableId, key: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(PREFIX_BYTES + key.len());
-    out.extend_from_slice(&row_prefix(id, layer, table));
-    out.extend_from_slice(key);
-    out
-}
-
-/// The key range of all rows of a spill: its first key, and the first key past it.
-fn rows_of(id: u64) -> (Vec<u8>, Option<Vec<u8>>) {
-    let mut start = vec![ROW];
-    start.extend_from_slice(&id.to_be_bytes());
-    let end = prefix_end(&start);
-    (start, end)
-}
-
-fn record_key(id: u64) -> Vec<u8> {
-    let mut key = vec![RECORD];
-    key.extend_from_slice(&id.to_be_bytes());
-    key
-}
-
-/// Decodes a stored row: its value, or `None` if it is deleted.
-fn row_value(stored: &[u8]) -> Result<Option<&[u8]>> {
-    match stored.split_last() {
-        Some((1, value)) => Ok(Some(value)),
-        Some((0, [])) => Ok(None),
-        _ => Err(Error::corruption("a spilled row ends with neither 0 nor 1")),
-    }
-}
-
-/// A record, decoded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Record {
-    committed: bool,
-    layers: Vec<Layer>,
-}
-
-impl Record {
-    fn encode(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT, u8::from(self.committed)];
-        for layer in &self.layers {
-            put_varint(&mut out, u64::from(layer.number));
-            put_varint(&mut out, layer.tables.len() as u64);
-            layer.tables.iter().for_each(|table| put_varint(&mut out, u64::from(table.0)));
-        }
-        out
-    }
-
-    /// # Errors
-    /// [`spillway_base::ErrorKind::UnsupportedFormat`] and
-    /// [`spillway_base::ErrorKind::Corruption`].
-    fn decode(bytes: &[u8]) -> Result<Record> {
-        let mut reader = Reader::new(bytes);
-        match reader.u8()? {
-            FORMAT => {}
-            other => {
-                let text = format!("a spilled transaction's record has the unknown format {other}");
-                return Err(Error::new(spillway_base::ErrorKind::UnsupportedFormat, text));
-            }
-        }
-        let committed = match reader.u8()? {
-            0 => false,
-            1 => true,
-            other => return Err(Error::corruption(format!("a spill is in state {other}"))),
-        };
-        let mut layers = Vec::new();
-        while !reader.is_empty() {
-            let number = reader.varint_u32()?;
-            let mut tables = BTreeSet::new();
-            for _ in 0..reader.varint()? {
-                tables.insert(TableId(reader.varint_u32()?));
-            }
-            layers.push(Layer { number, tables });
-        }
-        Ok(Record { committed, layers })
-    }
 }

@@ -9,9 +9,10 @@ use spillway_base::engine::{Access, Cursor};
 use spillway_base::range::prefix_end;
 use spillway_base::{Direction, KeyRange, Result, TableId};
 
+use super::CHUNK_BYTES;
 use super::write_set::{begin_record, write};
-use super::{CHUNK_BYTES, PREFIX_BYTES, SPILL, row_key, row_prefix};
-use crate::manager::Shared;
+use crate::overlay::{PREFIX_BYTES, SPILL, row_key, row_prefix};
+use crate::shared::Shared;
 
 /// The table id in the keys of a list's rows, which belong to no table.
 const NO_TABLE: TableId = TableId(0);

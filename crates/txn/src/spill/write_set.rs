@@ -6,15 +6,16 @@ use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::engine::Access;
 use spillway_base::{Csn, Result, TableId};
 
-use super::overlay::find;
-use super::{CHUNK_BYTES, Layer, Record, SPILL, record_key, row_key};
-use crate::manager::{Shared, Terms};
+use super::CHUNK_BYTES;
+use super::savepoint::Savepoint;
 use crate::options::Durability;
-use crate::transaction::Savepoint;
+use crate::overlay::{Layer, SPILL, SpillRecord, find, record_key, row_key};
+use crate::pipeline::{RELAXED, Terms};
+use crate::shared::Shared;
 
 /// The writes that remain after a rollback to a savepoint of an earlier round.
 #[derive(Clone, Copy)]
-pub(crate) struct Kept {
+pub(crate) struct KeptWrites {
     pub(crate) layers: usize,
     /// The other writes, which the buffer keeps from round to round.
     pub(crate) other: OtherWrites,
@@ -32,7 +33,7 @@ pub(crate) struct OtherWrites {
 /// A savepoint amid buffered writes that are now spilled.
 struct Cut {
     savepoint: Savepoint,
-    kept: Kept,
+    kept: KeptWrites,
 }
 
 /// A transaction's spilled writes.
@@ -43,7 +44,7 @@ pub(crate) struct Spill {
     next_layer: u32,
     /// The state at the beginning of each round. A round ends with a spill, and with a rollback to
     /// a savepoint of an earlier round.
-    rounds: Vec<Kept>,
+    rounds: Vec<KeptWrites>,
     cuts: Vec<Cut>,
     /// Changes when the contents change.
     version: u64,
@@ -53,7 +54,7 @@ impl Spill {
     /// Begins a spill, and writes a record that it is in progress.
     pub(crate) fn begin(shared: &Shared) -> Result<Spill> {
         let id = begin_record(shared)?;
-        let rounds = vec![Kept { layers: 0, other: OtherWrites::default() }];
+        let rounds = vec![KeptWrites { layers: 0, other: OtherWrites::default() }];
         let (layers, cuts) = (Vec::new(), Vec::new());
         Ok(Spill { id, layers, next_layer: 0, rounds, cuts, version: 0 })
     }
@@ -135,19 +136,19 @@ impl Spill {
 
     /// Ends the layer at a savepoint of this round.
     pub(crate) fn cut(&mut self, savepoint: Savepoint, other: OtherWrites) {
-        let kept = Kept { layers: self.layers.len(), other };
+        let kept = KeptWrites { layers: self.layers.len(), other };
         self.cuts.push(Cut { savepoint, kept });
     }
 
     /// Ends the round: the buffer holds no writes but `other`.
     pub(crate) fn end_round(&mut self, other: OtherWrites) {
-        self.rounds.push(Kept { layers: self.layers.len(), other });
+        self.rounds.push(KeptWrites { layers: self.layers.len(), other });
         self.version += 1;
     }
 
     /// The writes that remain after a rollback to a savepoint of an earlier round, or to the
     /// beginning of this one.
-    fn kept(&self, savepoint: Savepoint) -> Kept {
+    fn kept(&self, savepoint: Savepoint) -> KeptWrites {
         let cut = self.cuts.iter().find(|cut| cut.savepoint == savepoint);
         cut.map_or_else(
             || {
@@ -190,7 +191,7 @@ impl Spill {
             layer.tables.retain(|table| !dropped.contains(table));
         }
         layers.retain(|layer| !layer.tables.is_empty());
-        let value = Record { committed: true, layers: layers.clone() }.encode();
+        let value = SpillRecord { committed: true, layers: layers.clone() }.encode();
         batch.push(Op::Put { table: SPILL, key: &record_key(self.id), value: &value });
         layers
     }
@@ -249,7 +250,7 @@ pub(super) fn write(shared: &Shared, batch: &WriteBatch) -> Result<Csn> {
     let admission = shared.admit(batch, &super::unwaited())?;
     let csn = shared.commit(admission, batch, Terms::of(SPILL), |_| ())?;
     shared.slow_down(batch.engine_bytes(), Durability::Relaxed);
-    shared.flush_within(crate::transaction::RELAXED);
+    shared.flush_within(RELAXED);
     Ok(csn)
 }
 
@@ -258,7 +259,7 @@ pub(super) fn begin_record(shared: &Shared) -> Result<u64> {
     create_table(shared)?;
     let id = shared.overlays.new_id();
     let mut batch = WriteBatch::new();
-    let value = Record { committed: false, layers: Vec::new() }.encode();
+    let value = SpillRecord { committed: false, layers: Vec::new() }.encode();
     batch.push(Op::Put { table: SPILL, key: &record_key(id), value: &value });
     write(shared, &batch)?;
     Ok(id)

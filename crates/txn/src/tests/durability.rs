@@ -139,7 +139,7 @@ fn changes_by_key_and_relaxed_reads_wait_for_nobodys_install() {
     batch.push(Op::Put { table: TABLE, key: b"slow", value: b"1" });
     let pipeline = &db.manager.0.pipeline;
     let room = pipeline.admit(batch.as_bytes().len()).unwrap();
-    let slow = pipeline.enqueue(room, &batch, crate::manager::Terms::of(TABLE), |_| ()).unwrap();
+    let slow = pipeline.enqueue(room, &batch, crate::pipeline::Terms::of(TABLE), |_| ()).unwrap();
     let mut value = Vec::new();
     for (isolation, key) in [(Isolation::ReadCommitted, "x"), (Isolation::RepeatableRead, "y")] {
         let txn = db.begin(isolation);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange};
 
 use super::*;
-use crate::spill::SPILL;
+use crate::overlay::SPILL;
 use Isolation::RepeatableRead;
 
 /// Three of these exceed a transaction's share in these tests.

@@ -40,7 +40,7 @@ pub(super) fn recycle(batch: WriteBatch) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WriteKind {
     Put,
     Delete,
     Range,
@@ -50,8 +50,8 @@ enum Kind {
 
 /// One operation of the batch.
 #[derive(Clone, Copy)]
-struct Entry {
-    kind: Kind,
+struct BufferEntry {
+    kind: WriteKind,
     table: TableId,
     /// The offset of its key in the batch.
     key_at: usize,
@@ -64,18 +64,18 @@ struct Entry {
 /// The position of an entry in the list, counted from one.
 type EntryAt = std::num::NonZeroU32;
 
-impl Entry {
+impl BufferEntry {
     fn key<'b>(&self, batch: &'b [u8]) -> &'b [u8] {
         &batch[self.key_at..][..self.key_len as usize]
     }
 
     fn value<'b>(&self, batch: &'b [u8]) -> Option<&'b [u8]> {
         let at = self.key_at + self.key_len as usize + varint_len(u64::from(self.value_len));
-        (self.kind == Kind::Put).then(|| &batch[at..][..self.value_len as usize])
+        (self.kind == WriteKind::Put).then(|| &batch[at..][..self.value_len as usize])
     }
 
     fn is_write(&self) -> bool {
-        matches!(self.kind, Kind::Put | Kind::Delete)
+        matches!(self.kind, WriteKind::Put | WriteKind::Delete)
     }
 
     fn bytes(&self) -> usize {
@@ -109,7 +109,7 @@ type Index = BTreeMap<TableId, BTreeMap<Box<[u8]>, EntryAt>>;
 #[derive(Default)]
 pub(super) struct WriteBuffer {
     batch: WriteBatch,
-    entries: SmallVec<[Entry; 4]>,
+    entries: SmallVec<[BufferEntry; 4]>,
     index: Option<Box<Index>>,
     /// How many entries replace another one.
     replacing: usize,
@@ -146,10 +146,10 @@ impl WriteBuffer {
         let mut other = start;
         for entry in &self.entries[..entries] {
             match entry.kind {
-                Kind::Create => other.created += 1,
-                Kind::Drop => other.dropped += 1,
-                Kind::Range => other.ranges += 1,
-                Kind::Put | Kind::Delete => {}
+                WriteKind::Create => other.created += 1,
+                WriteKind::Drop => other.dropped += 1,
+                WriteKind::Range => other.ranges += 1,
+                WriteKind::Put | WriteKind::Delete => {}
             }
         }
         other
@@ -223,12 +223,14 @@ impl WriteBuffer {
         self.rearranged = false;
     }
 
-    fn at(&self, at: EntryAt) -> &Entry {
+    fn at(&self, at: EntryAt) -> &BufferEntry {
         &self.entries[at.get() as usize - 1]
     }
 
     /// The writes in order, with their places.
-    fn writes(&self) -> impl DoubleEndedIterator<Item = (EntryAt, &Entry)> + ExactSizeIterator {
+    fn writes(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (EntryAt, &BufferEntry)> + ExactSizeIterator {
         self.entries.iter().enumerate().map(|(at, entry)| (place(at), entry))
     }
 
@@ -238,8 +240,9 @@ impl WriteBuffer {
             return index.get(&table)?.get(key).copied();
         }
         let batch = self.batch.as_bytes();
-        let same =
-            |entry: &Entry| entry.table == table && entry.is_write() && entry.key(batch) == key;
+        let same = |entry: &BufferEntry| {
+            entry.table == table && entry.is_write() && entry.key(batch) == key
+        };
         self.writes().rev().find(|(_, entry)| same(entry)).map(|(at, _)| at)
     }
 
@@ -258,10 +261,10 @@ impl WriteBuffer {
         push(&mut self.batch, table, key, value);
         let end = self.batch.as_bytes().len();
         let after_key = value.map_or(0, |value| varint_len(value.len() as u64) + value.len());
-        let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
+        let kind = if value.is_some() { WriteKind::Put } else { WriteKind::Delete };
         let key_at = end - bytes_after_row(table) - after_key - key.len();
         let (key_len, value_len) = (key.len() as u32, value.map_or(0, <[u8]>::len) as u32);
-        let entry = Entry { kind, table, key_at, key_len, value_len, before };
+        let entry = BufferEntry { kind, table, key_at, key_len, value_len, before };
         self.bytes += entry.bytes();
         self.replacing += usize::from(before.is_some());
         self.entries.push(entry);
@@ -297,7 +300,7 @@ impl WriteBuffer {
             self.ascending_from = self.ranges.len();
         }
         self.ranges.push(deleted);
-        self.push_other(Kind::Range, Op::DeleteRange { table, range, upto });
+        self.push_other(WriteKind::Range, Op::DeleteRange { table, range, upto });
     }
 
     /// Whether a deleted range hides a version that another transaction committed.
@@ -319,18 +322,25 @@ impl WriteBuffer {
 
     pub(super) fn create(&mut self, table: TableId) {
         self.created.push(table);
-        self.push_other(Kind::Create, Op::CreateTable(table));
+        self.push_other(WriteKind::Create, Op::CreateTable(table));
     }
 
     pub(super) fn drop_table(&mut self, table: TableId) {
         self.dropped.push(table);
-        self.push_other(Kind::Drop, Op::DropTable(table));
+        self.push_other(WriteKind::Drop, Op::DropTable(table));
     }
 
-    fn push_other(&mut self, kind: Kind, op: Op<'_>) {
+    fn push_other(&mut self, kind: WriteKind, op: Op<'_>) {
         self.batch.push(op);
         let (table, key_at) = (op.table(), self.batch.as_bytes().len());
-        self.entries.push(Entry { kind, table, key_at, key_len: 0, value_len: 0, before: None });
+        self.entries.push(BufferEntry {
+            kind,
+            table,
+            key_at,
+            key_len: 0,
+            value_len: 0,
+            before: None,
+        });
     }
 
     pub(super) fn mark(&self) -> usize {
@@ -341,28 +351,28 @@ impl WriteBuffer {
         while self.entries.len() > mark {
             let Some(entry) = self.entries.pop() else { return };
             match entry.kind {
-                Kind::Put | Kind::Delete => self.undo_write(&entry),
-                Kind::Range => {
+                WriteKind::Put | WriteKind::Delete => self.undo_write(&entry),
+                WriteKind::Range => {
                     self.bytes -= self.ranges.pop().map_or(0, |range| range.bytes());
                     self.ascending_from = self.ascending_from.min(self.ranges.len());
                 }
-                Kind::Create => drop(self.created.pop()),
-                Kind::Drop => drop(self.dropped.pop()),
+                WriteKind::Create => drop(self.created.pop()),
+                WriteKind::Drop => drop(self.dropped.pop()),
             }
         }
-        let end = |entry: &Entry| match entry.kind {
-            Kind::Put | Kind::Delete => {
+        let end = |entry: &BufferEntry| match entry.kind {
+            WriteKind::Put | WriteKind::Delete => {
                 let value = entry.value(self.batch.as_bytes());
                 let after = value.map_or(0, |value| varint_len(value.len() as u64) + value.len());
                 entry.key_at + entry.key_len as usize + after + bytes_after_row(entry.table)
             }
-            Kind::Range | Kind::Create | Kind::Drop => entry.key_at,
+            WriteKind::Range | WriteKind::Create | WriteKind::Drop => entry.key_at,
         };
         let end = self.entries.last().map_or(0, end);
         self.batch.truncate(self.entries.len(), end);
     }
 
-    fn undo_write(&mut self, entry: &Entry) {
+    fn undo_write(&mut self, entry: &BufferEntry) {
         self.bytes -= entry.bytes();
         self.replacing -= usize::from(entry.before.is_some());
         let Some(index) = &mut self.index else { return };
@@ -472,7 +482,7 @@ impl WriteBuffer {
             let (table, range, upto) = (range.table, range.keys(), range.upto);
             batch.push(Op::DeleteRange { table, range, upto });
         }
-        let mut write = |entry: &Entry| {
+        let mut write = |entry: &BufferEntry| {
             if lived(entry.table) {
                 push(&mut batch, entry.table, entry.key(made), entry.value(made));
             }

@@ -4,8 +4,8 @@
 use spillway_base::{Csn, EngineKind, ErrorKind, Result};
 
 use super::{CommitFuture, Transaction, buffer};
-use crate::manager::Terms;
 use crate::options::Durability;
+use crate::pipeline::Terms;
 
 /// A commit, and the bytes that it wrote to each engine.
 type Written = (Csn, [usize; EngineKind::COUNT]);

@@ -8,19 +8,11 @@ use std::time::Duration;
 use spillway_base::stall::{Cause, Pending};
 use spillway_base::{Csn, Result};
 
-use crate::manager::Shared;
 use crate::options::Durability;
-use crate::pipeline::Signal;
+use crate::pipeline::{RELAXED, SOON, Signal};
+use crate::shared::Shared;
 
-/// How long a commit without a waiter may stay only in memory under [`Durability::Relaxed`].
-pub(crate) const RELAXED: Duration = Duration::from_millis(200);
-
-/// How long a commit may wait for a flush that another thread leads, if its outcome is reported by
-/// a callback or if an engine cannot write it to its files before it is durable. It waits for at
-/// most twice as long, if other threads lead flushes at first and then stop.
-pub(crate) const SOON: Duration = Duration::from_millis(1);
-
-enum State {
+enum CommitState {
     Done(Result<Csn>),
     Waiting(Arc<Shared>, Csn),
 }
@@ -30,18 +22,18 @@ enum State {
 /// the commit.
 #[must_use = "a commit is acknowledged only when its future resolves"]
 pub struct CommitFuture {
-    state: State,
+    state: CommitState,
     signal: Option<Arc<Signal>>,
 }
 
 impl CommitFuture {
     pub(super) fn done(outcome: Result<Csn>) -> CommitFuture {
-        CommitFuture { state: State::Done(outcome), signal: None }
+        CommitFuture { state: CommitState::Done(outcome), signal: None }
     }
 
     /// The future of a commit in progress.
     pub(super) fn waiting(shared: Arc<Shared>, csn: Csn) -> CommitFuture {
-        CommitFuture { state: State::Waiting(shared, csn), signal: None }
+        CommitFuture { state: CommitState::Waiting(shared, csn), signal: None }
     }
 
     /// The future of a commit that is acknowledged now; `None` if the commit must be waited for.
@@ -72,9 +64,9 @@ impl CommitFuture {
     /// # Errors
     /// The failure that undid or stopped the commit.
     pub fn wait(mut self) -> Result<Csn> {
-        match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
-            State::Done(outcome) => outcome,
-            State::Waiting(shared, csn) => shared.wait(csn).map(|()| csn),
+        match std::mem::replace(&mut self.state, CommitState::Done(Ok(Csn::ZERO))) {
+            CommitState::Done(outcome) => outcome,
+            CommitState::Waiting(shared, csn) => shared.wait(csn).map(|()| csn),
         }
     }
 }
@@ -84,8 +76,8 @@ impl CommitFuture {
     #[must_use]
     pub fn ordered(&self) -> Option<Csn> {
         match &self.state {
-            State::Done(outcome) => outcome.as_ref().ok().copied(),
-            State::Waiting(_, csn) => Some(*csn),
+            CommitState::Done(outcome) => outcome.as_ref().ok().copied(),
+            CommitState::Waiting(_, csn) => Some(*csn),
         }
     }
 
@@ -93,8 +85,8 @@ impl CommitFuture {
     #[must_use]
     pub fn known(&self) -> Option<Result<Csn>> {
         match &self.state {
-            State::Done(outcome) => Some(outcome.clone()),
-            State::Waiting(shared, csn) => Some(shared.pipeline.known(*csn)?.map(|()| *csn)),
+            CommitState::Done(outcome) => Some(outcome.clone()),
+            CommitState::Waiting(shared, csn) => Some(shared.pipeline.known(*csn)?.map(|()| *csn)),
         }
     }
 
@@ -104,9 +96,9 @@ impl CommitFuture {
     /// with many commits in progress and nothing else to do may lead the flush
     /// ([`crate::TransactionManager::lead_flush`]).
     pub fn then(mut self, done: impl FnOnce(Result<Csn>) + Send + 'static) {
-        match std::mem::replace(&mut self.state, State::Done(Ok(Csn::ZERO))) {
-            State::Done(outcome) => done(outcome),
-            State::Waiting(shared, csn) => {
+        match std::mem::replace(&mut self.state, CommitState::Done(Ok(Csn::ZERO))) {
+            CommitState::Done(outcome) => done(outcome),
+            CommitState::Waiting(shared, csn) => {
                 let wait = Pending::begin(Cause::Commit);
                 let told = move |outcome: Result<()>| {
                     drop(wait);
@@ -121,7 +113,7 @@ impl CommitFuture {
 
 impl Drop for CommitFuture {
     fn drop(&mut self) {
-        if let State::Waiting(shared, _) = &self.state {
+        if let CommitState::Waiting(shared, _) = &self.state {
             // No thread waits, so none will lead the flush.
             shared.flush_within(Duration::ZERO);
         }
@@ -134,8 +126,8 @@ impl Future for CommitFuture {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let outcome = match &this.state {
-            State::Done(outcome) => outcome.clone(),
-            State::Waiting(shared, csn) => {
+            CommitState::Done(outcome) => outcome.clone(),
+            CommitState::Waiting(shared, csn) => {
                 match shared.pipeline.poll(*csn, &mut this.signal, context.waker()) {
                     Some(outcome) => outcome.map(|()| *csn),
                     None => {
@@ -145,7 +137,7 @@ impl Future for CommitFuture {
                 }
             }
         };
-        this.state = State::Done(outcome.clone());
+        this.state = CommitState::Done(outcome.clone());
         Poll::Ready(outcome)
     }
 }

@@ -48,14 +48,13 @@ use spillway_base::engine::{Access, Engine, Found};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
 use crate::locks::{Acquired, LockOwner, Wait};
-use crate::manager::Shared;
 use crate::options::{Durability, Isolation, LockMode, LockWait, TransactionOptions};
 use crate::pipeline;
+use crate::shared::Shared;
 use crate::snapshots::{Live, Reader};
-use crate::spill::Spill;
+use crate::spill::{Savepoint, Spill};
 use buffer::WriteBuffer;
 pub use future::CommitFuture;
-pub(crate) use future::{RELAXED, SOON};
 use lock_memory::LockMemory;
 pub use range::Met;
 use refresh::Reads;
@@ -109,14 +108,6 @@ pub struct Transaction {
     /// Until when the caller of a lookup that returned so waits for its waker.
     reads_until: Cell<Option<Duration>>,
     ended: Cell<bool>,
-}
-
-/// A point in a transaction to roll back to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Savepoint {
-    /// How often the buffer was spilled before it (`spill`), and the number of writes in it.
-    pub(crate) round: u32,
-    pub(crate) writes: usize,
 }
 
 /// Cancels the lock waits of a transaction from any thread, or those of several consecutive

@@ -87,7 +87,7 @@ enum Locked {
 }
 
 /// Successive rows to delete.
-struct Run<'t> {
+struct RowRun<'t> {
     txn: &'t Transaction,
     table: TableId,
     snapshot: Csn,
@@ -103,10 +103,10 @@ struct Run<'t> {
     newest: Vec<u8>,
 }
 
-impl<'t> Run<'t> {
+impl<'t> RowRun<'t> {
     /// In a range that begins at `start`.
-    fn new(txn: &'t Transaction, table: TableId, start: &[u8]) -> Run<'t> {
-        Run {
+    fn new(txn: &'t Transaction, table: TableId, start: &[u8]) -> RowRun<'t> {
+        RowRun {
             txn,
             table,
             snapshot: Csn::ZERO,
@@ -204,7 +204,7 @@ impl Transaction {
         if range.is_empty() {
             return Ok(0);
         }
-        let mut run = Run::new(self, table, range.start);
+        let mut run = RowRun::new(self, table, range.start);
         let mut deleted = 0;
         let mut scan = self.scan_to_lock(table, range, Direction::Forward)?;
         run.snapshot = self.state_of(&scan, table);
@@ -245,7 +245,7 @@ impl Transaction {
     /// `None` if another transaction has deleted it already.
     fn delete_row<E: From<Error>>(
         &self,
-        run: &mut Run<'_>,
+        run: &mut RowRun<'_>,
         scan: &Scan<'_>,
         choose: &mut dyn FnMut(&[u8], &[u8], Met) -> Outcome<bool, E>,
     ) -> Outcome<Option<bool>, E> {

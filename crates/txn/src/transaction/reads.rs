@@ -90,7 +90,7 @@ impl Transaction {
         }
         let seen = overlays.of(table, snapshot.unwrap_or(Csn::MAX));
         let found = look_up(&**engine, table, key, snapshot, access, value)?;
-        let spilled = self.shared().engines.of(crate::spill::SPILL)?;
+        let spilled = self.shared().engines.of(crate::overlay::SPILL)?;
         overlays.resolve(&**spilled, &seen, (table, key), access, (found, value))
     }
 

@@ -10,15 +10,15 @@ use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 
 use super::Transaction;
 use super::refresh::part_read;
+use crate::overlay::LayerCursor;
 use crate::snapshots::Snapshot;
-use crate::spill::LayerCursor;
 
 /// A copied key; a short one needs no allocation.
 type Key = SmallVec<[u8; 32]>;
 
 /// The source of the current row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum RowSource {
     Nothing,
     Engine,
     Own,
@@ -37,7 +37,7 @@ pub struct Scan<'t> {
     cursor: Option<Box<dyn Cursor>>,
     /// Whether the cursor stands on a row that was not returned yet.
     ahead: bool,
-    at: At,
+    at: RowSource,
     /// The last key returned or passed, and the value of the current row if that is an own write.
     key: Key,
     value: Vec<u8>,
@@ -69,7 +69,7 @@ impl<'t> Scan<'t> {
             direction,
             cursor,
             ahead: false,
-            at: At::Nothing,
+            at: RowSource::Nothing,
             key: Key::new(),
             value: Vec::new(),
             started: false,
@@ -124,8 +124,8 @@ impl<'t> Scan<'t> {
     /// The last row returned or passed; `None` before the first.
     fn reached(&self) -> Option<&[u8]> {
         match (self.at, &self.cursor) {
-            (At::Engine, Some(cursor)) => Some(cursor.key()),
-            (At::Own, _) => Some(&self.key),
+            (RowSource::Engine, Some(cursor)) => Some(cursor.key()),
+            (RowSource::Own, _) => Some(&self.key),
             _ => self.started.then_some(&self.key),
         }
     }
@@ -150,7 +150,7 @@ impl<'t> Scan<'t> {
             Some(cursor) if untouched && !self.ahead => {
                 let next = cursor.next(access);
                 // Between two successive rows of the engine nothing changes here.
-                if matches!(next, Ok(true)) && self.at == At::Engine {
+                if matches!(next, Ok(true)) && self.at == RowSource::Engine {
                     return Ok(true);
                 }
                 self.stepped(next.map(usize::from))? > 0
@@ -166,9 +166,9 @@ impl<'t> Scan<'t> {
     /// Records a step of the cursor, which moved over this many rows. After a failed step the
     /// cursor stands on no row until a step succeeds.
     fn stepped(&mut self, found: Result<usize>) -> Result<usize> {
-        let stood = std::mem::replace(&mut self.at, At::Nothing) == At::Engine;
+        let stood = std::mem::replace(&mut self.at, RowSource::Nothing) == RowSource::Engine;
         if matches!(found, Ok(1..)) {
-            self.at = At::Engine;
+            self.at = RowSource::Engine;
         } else if stood && let Some(key) = self.cursor.as_ref().and_then(|it| it.last_key()) {
             // The row at which it stood is passed.
             self.key.clear();
@@ -183,12 +183,12 @@ impl<'t> Scan<'t> {
 
     fn advance_merged(&mut self, access: Access) -> Result<bool> {
         loop {
-            if let (At::Engine, Some(cursor)) = (self.at, &self.cursor) {
+            if let (RowSource::Engine, Some(cursor)) = (self.at, &self.cursor) {
                 self.key.clear();
                 self.key.extend_from_slice(cursor.key());
                 self.started = true;
             }
-            self.at = At::Nothing;
+            self.at = RowSource::Nothing;
             while let (false, Some(cursor)) = (self.ahead, &mut self.cursor) {
                 if !cursor.next(access)? {
                     self.cursor = None;
@@ -217,7 +217,7 @@ impl<'t> Scan<'t> {
             };
             if order == Ordering::Greater {
                 self.ahead = false;
-                self.at = At::Engine;
+                self.at = RowSource::Engine;
                 return Ok(true);
             }
             let Some((key, value)) = own else { return Ok(false) };
@@ -233,7 +233,7 @@ impl<'t> Scan<'t> {
                 self.ahead = false;
             }
             if visible {
-                self.at = At::Own;
+                self.at = RowSource::Own;
                 return Ok(true);
             }
         }
@@ -290,7 +290,7 @@ impl<'t> Scan<'t> {
             return self.advance().map(usize::from);
         }
         let Some(cursor) = &mut self.cursor else {
-            self.at = At::Nothing;
+            self.at = RowSource::Nothing;
             return Ok(0);
         };
         let found = cursor.next_rows(Access::Blocking, most);
@@ -305,8 +305,8 @@ impl<'t> Scan<'t> {
     /// `false`.
     pub fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         match (self.at, &self.cursor) {
-            (At::Engine, Some(cursor)) => cursor.rows(take),
-            (At::Own, _) => drop(take(&self.key, &self.value)),
+            (RowSource::Engine, Some(cursor)) => cursor.rows(take),
+            (RowSource::Own, _) => drop(take(&self.key, &self.value)),
             _ => {}
         }
     }
@@ -315,8 +315,8 @@ impl<'t> Scan<'t> {
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match (self.at, &self.cursor) {
-            (At::Engine, Some(cursor)) => cursor.key(),
-            (At::Own, _) => &self.key,
+            (RowSource::Engine, Some(cursor)) => cursor.key(),
+            (RowSource::Own, _) => &self.key,
             _ => &[],
         }
     }
@@ -325,8 +325,8 @@ impl<'t> Scan<'t> {
     #[must_use]
     pub fn value(&self) -> &[u8] {
         match (self.at, &self.cursor) {
-            (At::Engine, Some(cursor)) => cursor.value(),
-            (At::Own, _) => &self.value,
+            (RowSource::Engine, Some(cursor)) => cursor.value(),
+            (RowSource::Own, _) => &self.value,
             _ => &[],
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use spillway_base::Csn;
 
 use super::{CancelHandle, CommitFuture, Transaction, next_id};
-use crate::manager::Shared;
 use crate::options::TransactionOptions;
+use crate::shared::Shared;
 
 impl Transaction {
     /// A transaction that has ended, for others to begin in its place. `cancel` cancels their

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Direction, Error, ErrorKind, KeyRange, Result, TableId};
 
-use super::{Savepoint, Transaction};
-use crate::manager::Shared;
-use crate::spill::{LayerCursor, OverlayCursor, SPILL, Scratch, ScratchSet, Spill};
+use super::Transaction;
+use crate::overlay::{LayerCursor, OverlayCursor, SPILL};
+use crate::shared::Shared;
+use crate::spill::{Savepoint, Scratch, ScratchSet, Spill};
 
 impl Transaction {
     /// Creates a list on disk, for the results of a statement that exceed memory.

@@ -9,7 +9,7 @@ use spillway_base::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};
 use spillway_reclaim::epochs::Pin;
 
-use super::row::{RemovedRow, Row, RowRef};
+use super::row::{CachedRow, RemovedRow, RowRef};
 
 /// Rows of a bucket.
 pub(super) const WAYS: usize = if cfg!(loom) { 1 } else { 7 };
@@ -124,25 +124,25 @@ impl Bucket {
         None
     }
 
-    fn take_lock(&self, state: u64) -> Option<Held<'_>> {
+    fn take_lock(&self, state: u64) -> Option<LockedBucket<'_>> {
         let locked =
             self.state.compare_exchange(state, state | LOCKED, Ordering::AcqRel, Ordering::Relaxed);
         // Made only where it is locked: one that is dropped unlocks.
-        locked.is_ok().then(|| Held { bucket: self, state })
+        locked.is_ok().then(|| LockedBucket { bucket: self, state })
     }
 
     /// Locks it, unless somebody has it locked, or had since it was at a version.
-    pub(super) fn lock_at(&self, version: u64) -> Option<Held<'_>> {
+    pub(super) fn lock_at(&self, version: u64) -> Option<LockedBucket<'_>> {
         self.take_lock(version)
     }
 
     /// Locks it, unless somebody has it locked.
-    pub(super) fn try_lock(&self) -> Option<Held<'_>> {
+    pub(super) fn try_lock(&self) -> Option<LockedBucket<'_>> {
         self.take_lock(self.version()?)
     }
 
     /// Locks it.
-    pub(super) fn lock(&self) -> Held<'_> {
+    pub(super) fn lock(&self) -> LockedBucket<'_> {
         let mut spins = 0;
         loop {
             if let Some(held) = self.try_lock() {
@@ -167,12 +167,12 @@ impl Drop for Bucket {
 }
 
 /// A locked bucket. Dropping it unlocks, and counts.
-pub(super) struct Held<'b> {
+pub(super) struct LockedBucket<'b> {
     bucket: &'b Bucket,
     state: u64,
 }
 
-impl Held<'_> {
+impl LockedBucket<'_> {
     /// The row of a slot.
     pub(super) fn row(&self, at: usize) -> Option<RowRef<'_>> {
         let row = row_of(self.bucket.slots[at].load(Ordering::Acquire))?;
@@ -218,14 +218,14 @@ impl Held<'_> {
         &mut self,
         at: usize,
         hash: u64,
-        row: Row,
+        row: CachedRow,
         marks: usize,
     ) -> (usize, Option<RemovedRow>) {
         let bytes = row.get().memory_bytes();
         let raw = row.into_raw();
         if raw.as_ptr().addr() & !ADDRESS != 0 {
             // SAFETY: it is the row's pointer, and nobody else has it.
-            drop(unsafe { Row::from_raw(raw) });
+            drop(unsafe { CachedRow::from_raw(raw) });
             return (0, self.take(at));
         }
         let extra = print_of(hash) << PRINT_SHIFT | marks.min(MARKS_MAX);
@@ -241,7 +241,7 @@ impl Held<'_> {
     fn swap(&mut self, at: usize, word: *mut u64) -> Option<RemovedRow> {
         let old = row_of(self.bucket.slots[at].swap(word, Ordering::AcqRel))?;
         // SAFETY: a pointer in a slot is from a row that was put in, and is taken out once: here.
-        Some(RemovedRow::new(unsafe { Row::from_raw(old) }))
+        Some(RemovedRow::new(unsafe { CachedRow::from_raw(old) }))
     }
 
     /// Takes a mark from a row. Answers whether there was one.
@@ -259,7 +259,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedBucket<'_> {
     fn drop(&mut self) {
         self.bucket.state.store(self.state + LOCKED + 1, Ordering::Release);
     }

@@ -63,9 +63,9 @@ use spillway_reclaim::epochs::{Epochs, Limbo, STRIPES, stripe};
 use spillway_reclaim::pages::in_large;
 
 use self::admission_filter::AdmissionFilter;
-use self::bucket::{Bucket, Held, WAYS};
+use self::bucket::{Bucket, LockedBucket, WAYS};
 use self::ghosts::Ghosts;
-use self::row::{RemovedRow, Row};
+use self::row::{CachedRow, RemovedRow};
 use self::worth::{Looks, SAMPLE, Worth};
 use super::cache_balancer::{CacheBalancer, GHOST_SHARE, GhostMissCosts, SHARE_MOST};
 
@@ -111,7 +111,7 @@ const JUDGED_TOGETHER: u64 = 1024;
 const MARKS_AT_FIRST: usize = 1;
 
 fn fits(key: &[u8], value: &[u8]) -> bool {
-    Row::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX
+    CachedRow::bytes_of(key.len(), value.len()) <= ROW_BYTES_MAX
 }
 
 /// Rows that the threads of a stripe evicted, and their change of bytes that the total does not
@@ -432,7 +432,7 @@ impl RowCache {
         version: u64,
         (csn, value): (Csn, &[u8]),
     ) -> Option<()> {
-        let row = Row::new(tag, csn, key, value);
+        let row = CachedRow::new(tag, csn, key, value);
         let mut held = self.bucket(hash).lock_at(version)?;
         let known = held.find(hash, |row| row.tag().table() == tag.table() && row.key() == key);
         let at = known.unwrap_or_else(|| held.place());
@@ -469,7 +469,7 @@ impl RowCache {
             Some(value) => {
                 // Of an era that has passed it stays: it is not known whether the new one began
                 // before this commit.
-                let row = Row::new(old.tag(), csn, key, value);
+                let row = CachedRow::new(old.tag(), csn, key, value);
                 let marks = held.marks(at);
                 held.put(at, hash, row, marks)
             }
@@ -505,7 +505,7 @@ impl RowCache {
     }
 
     /// Releases evicted rows that no reader can see any more. The caller drops them without a lock.
-    fn release(&self, left: &mut Left, ended: &mut Vec<Row>) {
+    fn release(&self, left: &mut Left, ended: &mut Vec<CachedRow>) {
         let mut out = Vec::new();
         left.limbo.release(&self.epochs, &mut out);
         for gone in out {
@@ -614,7 +614,7 @@ impl RowCache {
     fn take_out(
         &self,
         (bucket, way): (usize, usize),
-        held: &mut Held<'_>,
+        held: &mut LockedBucket<'_>,
         gone: &mut Vec<RemovedRow>,
     ) -> usize {
         let bytes = held.row(way).map_or(0, |row| row.memory_bytes());

@@ -43,28 +43,28 @@ impl Tag {
 }
 
 /// A row, which owns its memory.
-pub(super) struct Row(NonNull<u64>);
+pub(super) struct CachedRow(NonNull<u64>);
 
 /// A row that somebody else owns.
 #[derive(Clone, Copy)]
-pub(super) struct RowRef<'r>(NonNull<u64>, PhantomData<&'r Row>);
+pub(super) struct RowRef<'r>(NonNull<u64>, PhantomData<&'r CachedRow>);
 
 /// A row that was taken out of its place. Readers may still look at it: if it is not released it
 /// stays in memory for good.
-pub(super) struct RemovedRow(ManuallyDrop<Row>);
+pub(super) struct RemovedRow(ManuallyDrop<CachedRow>);
 
 // SAFETY: a row is bytes that nobody changes.
-unsafe impl Send for Row {}
+unsafe impl Send for CachedRow {}
 // SAFETY: as above.
-unsafe impl Sync for Row {}
+unsafe impl Sync for CachedRow {}
 
 fn words(key: usize, value: usize) -> usize {
     HEADER_WORDS + (key + value).div_ceil(size_of::<u64>())
 }
 
-impl Row {
+impl CachedRow {
     /// A row. Its key and its value have less than 4 GiB each.
-    pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> Row {
+    pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> CachedRow {
         let words = words(key.len(), value.len());
         // Not zeroed: the allocator has such memory at hand that a thread gave back, and looks
         // elsewhere for zeroed one, with a lock.
@@ -84,7 +84,7 @@ impl Row {
             bytes.add(key.len()).copy_from_nonoverlapping(value.as_ptr(), value.len());
             memory.set_len(words);
         }
-        Row(NonNull::from(Box::leak(memory.into_boxed_slice())).cast())
+        CachedRow(NonNull::from(Box::leak(memory.into_boxed_slice())).cast())
     }
 
     /// What a row of such lengths takes of memory: bytes.
@@ -104,13 +104,13 @@ impl Row {
     /// The row of a pointer.
     ///
     /// # Safety
-    /// The pointer is from [`Row::into_raw`], and owns the row no more.
-    pub(super) unsafe fn from_raw(row: NonNull<u64>) -> Row {
-        Row(row)
+    /// The pointer is from [`CachedRow::into_raw`], and owns the row no more.
+    pub(super) unsafe fn from_raw(row: NonNull<u64>) -> CachedRow {
+        CachedRow(row)
     }
 }
 
-impl Drop for Row {
+impl Drop for CachedRow {
     fn drop(&mut self) {
         let row = self.get();
         let words = words(row.key().len(), row.value().len());
@@ -127,7 +127,7 @@ impl<'r> RowRef<'r> {
     /// A row by its pointer.
     ///
     /// # Safety
-    /// The pointer is from [`Row::into_raw`], and the row is not dropped within the lifetime.
+    /// The pointer is from [`CachedRow::into_raw`], and the row is not dropped within the lifetime.
     #[inline]
     pub(super) unsafe fn from_raw(row: NonNull<u64>) -> RowRef<'r> {
         RowRef(row, PhantomData)
@@ -187,12 +187,12 @@ impl<'r> RowRef<'r> {
     /// What it takes of memory.
     pub(super) fn memory_bytes(self) -> usize {
         let (key, value) = self.lengths();
-        Row::bytes_of(key, value)
+        CachedRow::bytes_of(key, value)
     }
 }
 
 impl RemovedRow {
-    pub(super) fn new(row: Row) -> RemovedRow {
+    pub(super) fn new(row: CachedRow) -> RemovedRow {
         RemovedRow(ManuallyDrop::new(row))
     }
 
@@ -204,7 +204,7 @@ impl RemovedRow {
     ///
     /// # Safety
     /// Every pin that began before it was taken out of its bucket has ended.
-    pub(super) unsafe fn release(self) -> Row {
+    pub(super) unsafe fn release(self) -> CachedRow {
         ManuallyDrop::into_inner(self.0)
     }
 }
@@ -219,11 +219,11 @@ mod tests {
         for (key, value) in
             [("", ""), ("k", ""), ("", "v"), ("a key", "and its value, of some length")]
         {
-            let row = Row::new(tag, Csn(9), key.as_bytes(), value.as_bytes());
+            let row = CachedRow::new(tag, Csn(9), key.as_bytes(), value.as_bytes());
             let seen = row.get();
             assert_eq!((seen.key(), seen.value()), (key.as_bytes(), value.as_bytes()));
             assert_eq!((seen.csn(), seen.tag()), (Csn(9), tag));
-            assert_eq!(seen.memory_bytes(), Row::bytes_of(key.len(), value.len()));
+            assert_eq!(seen.memory_bytes(), CachedRow::bytes_of(key.len(), value.len()));
         }
     }
 

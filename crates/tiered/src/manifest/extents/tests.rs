@@ -15,13 +15,13 @@ fn extent(id: u64, len: u64) -> ExtentState {
 }
 
 /// The entries of each node, and how deep they are (EXTENT-MAP-3).
-fn walk(node: &Node, is_root: bool, nodes: &mut usize) -> usize {
+fn walk(node: &ExtentNode, is_root: bool, nodes: &mut usize) -> usize {
     *nodes += 1;
     assert!(node.entries() <= ENTRIES_MAX);
     assert!(is_root || node.entries() > 0);
     match node {
-        Node::Leaf(_) => 1,
-        Node::Above(below) => {
+        ExtentNode::Leaf(_) => 1,
+        ExtentNode::Above(below) => {
             assert!(!is_root || below.len() > 1);
             let depths: Vec<_> = below.iter().map(|(_, node)| walk(node, false, nodes)).collect();
             assert!(depths.iter().all(|depth| *depth == depths[0]));
@@ -97,10 +97,10 @@ fn a_change_copies_its_path_alone() {
     assert_eq!(at(&extents), before);
     let picture = extents.clone();
     extents.get_mut(ExtentId(500)).unwrap().meta.len = 2;
-    fn shared(one: &Arc<Node>, other: &Arc<Node>) -> usize {
+    fn shared(one: &Arc<ExtentNode>, other: &Arc<ExtentNode>) -> usize {
         match (&**one, &**other) {
             _ if Arc::ptr_eq(one, other) => 0,
-            (Node::Above(one), Node::Above(other)) => {
+            (ExtentNode::Above(one), ExtentNode::Above(other)) => {
                 1 + one
                     .iter()
                     .zip(other)

@@ -8,7 +8,7 @@ use spillway_base::sync::atomic::Ordering;
 use spillway_base::sync::{hint, thread};
 
 use super::{
-    Bound, HEAD_BYTES, LOCKED, Node, ONE_SPLIT, Probe, SPINS_MAX, Spot, common, first_bytes,
+    Bound, HEAD_BYTES, KeySlot, LOCKED, Node, ONE_SPLIT, Probe, SPINS_MAX, common, first_bytes,
     word_at,
 };
 use crate::memtable::arena::Arena;
@@ -17,7 +17,7 @@ use crate::memtable::order::{Order, SLOTS};
 
 impl Node {
     /// Locks the node where a key belongs, which is this one or to the right.
-    pub(in crate::memtable) fn lock_at_or_right(&self, probe: &Probe<'_>) -> (Locked<'_>, Spot) {
+    pub(in crate::memtable) fn lock_at_or_right(&self, probe: &Probe<'_>) -> (Locked<'_>, KeySlot) {
         let mut node = self;
         loop {
             let locked = node.lock();
@@ -118,14 +118,14 @@ impl Node {
 #[derive(Clone, Copy)]
 pub(in crate::memtable) struct Seen<'a> {
     pub(in crate::memtable) node: &'a Node,
-    pub(super) spot: Spot,
+    pub(super) spot: KeySlot,
     pub(super) splits: u64,
 }
 
 impl<'a> Seen<'a> {
     /// Locks the node where the key belongs now: this one, if it was neither split nor added to
     /// meanwhile.
-    pub(in crate::memtable) fn lock(self, probe: &Probe<'_>) -> (Locked<'a>, Spot) {
+    pub(in crate::memtable) fn lock(self, probe: &Probe<'_>) -> (Locked<'a>, KeySlot) {
         let locked = self.node.lock();
         if locked.latch == self.splits && self.node.order() == self.spot.order {
             return (locked, self.spot);
@@ -153,10 +153,10 @@ impl<'a> Locked<'a> {
     pub(in crate::memtable) fn insert(
         &self,
         probe: &Probe<'_>,
-        spot: Spot,
+        spot: KeySlot,
         entry: NonNull<u8>,
     ) -> Result<(), usize> {
-        let Spot { mut order, rank, mut head, .. } = spot;
+        let KeySlot { mut order, rank, mut head, .. } = spot;
         let node = self.node;
         if order.len() == 0 {
             order = Order::of_first(0);

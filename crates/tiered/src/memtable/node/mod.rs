@@ -94,7 +94,7 @@ pub(super) enum Bound {
 
 /// Where a key stands in a node under an order of it.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct KeySlot {
     pub(super) order: Order,
     /// How many entries come before.
     pub(super) rank: usize,
@@ -266,9 +266,9 @@ impl Node {
 
     /// Where a key stands under an order of this node.
     #[inline]
-    pub(super) fn find(&self, order: Order, probe: &Probe<'_>) -> Spot {
+    pub(super) fn find(&self, order: Order, probe: &Probe<'_>) -> KeySlot {
         let len = order.len();
-        let mut spot = Spot { order, rank: 0, equal: false, side: Compare::Equal, head: 0 };
+        let mut spot = KeySlot { order, rank: 0, equal: false, side: Compare::Equal, head: 0 };
         if len == 0 {
             return spot;
         }
@@ -329,7 +329,7 @@ impl Node {
 
     /// Whether a key that stands in this node at a spot belongs to the one on the right, which is
     /// the answer.
-    fn right_of(&self, spot: Spot, probe: &Probe<'_>, bound: Bound) -> Option<&Node> {
+    fn right_of(&self, spot: KeySlot, probe: &Probe<'_>, bound: Bound) -> Option<&Node> {
         let is_past = spot.rank == spot.order.len();
         is_past.then(|| self.next())?.filter(|next| next.begins(probe, bound))
     }
@@ -340,7 +340,7 @@ impl Node {
         &'a self,
         probe: &Probe<'_>,
         bound: Bound,
-        look: impl Fn(&'a Node, Spot) -> T,
+        look: impl Fn(&'a Node, KeySlot) -> T,
     ) -> (Seen<'a>, T) {
         let mut node = self;
         loop {

@@ -18,9 +18,9 @@ fn piece(memories: &Memories, csns: &[u64], alone: &[u64]) -> Piece {
 }
 
 /// The CSNs of some runs, in order.
-fn csns(runs: &[Run]) -> Vec<u64> {
+fn csns(runs: &[CommitRun]) -> Vec<u64> {
     let mut csns: Vec<u64> =
-        runs.iter().flat_map(Run::commits).map(|commit| commit.csn.0).collect();
+        runs.iter().flat_map(CommitRun::commits).map(|commit| commit.csn.0).collect();
     csns.sort_unstable();
     csns
 }

@@ -8,7 +8,7 @@ use spillway_base::engine::{Access, Engine, Found};
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, KeyRange, Result, TableId};
 
-use super::{Layer, Record, SPILL, record_key, row_key, row_value};
+use super::{Layer, SPILL, SpillRecord, record_key, row_key, row_value};
 use crate::snapshots::{Pin, Snapshots};
 
 /// A committed transaction's spilled rows, until they are folded. It pins a snapshot (SPILL-5).
@@ -19,7 +19,7 @@ pub(crate) struct Overlay {
     /// The oldest first.
     pub(crate) layers: Vec<Layer>,
     /// The commits that have folded its rows, ascending.
-    pub(super) folds: Mutex<Vec<Csn>>,
+    pub(crate) folds: Mutex<Vec<Csn>>,
     snapshots: Arc<Snapshots>,
     pin: Option<Pin>,
 }
@@ -31,7 +31,7 @@ impl Overlay {
     }
 
     /// Whether this commit has folded rows of the overlay.
-    pub(super) fn has_folded(&self, csn: Csn) -> bool {
+    pub(crate) fn has_folded(&self, csn: Csn) -> bool {
         self.folds.lock().binary_search(&csn).is_ok()
     }
 
@@ -40,7 +40,7 @@ impl Overlay {
     }
 
     /// The row of a key: `None` if the overlay has none, otherwise whether it has a value.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         engine: &dyn Engine,
         (table, key): (TableId, &[u8]),
@@ -60,7 +60,7 @@ impl Drop for Overlay {
 }
 
 /// Finds a key's row in layers, the newest first.
-pub(super) fn find(
+pub(crate) fn find(
     engine: &dyn Engine,
     (id, layers): (u64, &[Layer]),
     (table, key): (TableId, &[u8]),
@@ -90,9 +90,9 @@ pub(crate) struct Overlays {
     changes: AtomicU64,
     next_id: AtomicU64,
     /// Numbers of spills that nothing reads, whose rows are to be deleted.
-    pub(super) discarded: Mutex<Vec<u64>>,
+    pub(crate) discarded: Mutex<Vec<u64>>,
     /// Whether the table [`SPILL`] exists.
-    pub(super) created: Mutex<bool>,
+    pub(crate) created: Mutex<bool>,
 }
 
 impl Overlays {
@@ -107,7 +107,7 @@ impl Overlays {
         }
     }
 
-    pub(super) fn new_id(&self) -> u64 {
+    pub(crate) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -148,12 +148,12 @@ impl Overlays {
     }
 
     /// All overlays, by CSN.
-    pub(super) fn all(&self) -> Arc<List> {
+    pub(crate) fn all(&self) -> Arc<List> {
         self.list.load_full()
     }
 
     /// Attaches the spill of a commit, before the commit is visible (SPILL-1).
-    pub(super) fn attach(&self, id: u64, csn: Csn, layers: Vec<Layer>, snapshots: &Arc<Snapshots>) {
+    pub(crate) fn attach(&self, id: u64, csn: Csn, layers: Vec<Layer>, snapshots: &Arc<Snapshots>) {
         let overlay = Arc::new(Overlay::new(id, csn, layers, snapshots));
         // The count first, so that every thread that sees the snapshot N sees the count.
         self.attached.fetch_add(1, Ordering::AcqRel);
@@ -166,7 +166,7 @@ impl Overlays {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(super) fn detach(&self, id: u64) {
+    pub(crate) fn detach(&self, id: u64) {
         self.list.rcu(|list| {
             let mut list = List::clone(list);
             list.retain(|overlay| overlay.id != id);
@@ -239,7 +239,7 @@ impl Overlays {
                 spillway_base::Error::corruption("a spilled transaction's record has no number")
             })?;
             self.next_id.fetch_max(id + 1, Ordering::Relaxed);
-            let record = Record::decode(cursor.value())?;
+            let record = SpillRecord::decode(cursor.value())?;
             if record.committed {
                 self.attach(id, cursor.csn(), record.layers, snapshots);
             } else {

@@ -23,8 +23,8 @@ use rustix::io::Errno;
 use spillway_base::clock::Clock;
 use spillway_base::thread;
 
-use super::operation::{Kind, Operation};
-use super::real::Carrier;
+use super::carrier::Carrier;
+use super::operation::{Operation, OperationKind};
 
 /// How long to pause when the system is short of memory.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -71,8 +71,8 @@ impl Ring {
         let bytes = operation.memory()[range].as_mut_ptr_range();
         let (from, len) = (bytes.start, bytes.end.addr() - bytes.start.addr());
         let entry: squeue::Entry = match operation.kind {
-            Kind::Read => opcode::Read::new(fd, from, len as u32).offset(offset).build(),
-            Kind::Write => opcode::Write::new(fd, from, len as u32).offset(offset).build(),
+            OperationKind::Read => opcode::Read::new(fd, from, len as u32).offset(offset).build(),
+            OperationKind::Write => opcode::Write::new(fd, from, len as u32).offset(offset).build(),
         };
         // SAFETY: the operation owns the buffer and keeps the descriptor open, and leaves its slot
         // only when the step is completed. Where it is never completed, `Drop` lets neither of them
@@ -106,7 +106,7 @@ impl Ring {
 
 impl Carrier<Operation> for Ring {
     fn prepare(&mut self, operation: &Operation) -> Result<(), Errno> {
-        let Some(lock) = operation.lock().filter(|_| operation.kind == Kind::Write) else {
+        let Some(lock) = operation.lock().filter(|_| operation.kind == OperationKind::Write) else {
             return Ok(());
         };
         if self.locks.iter().any(|known| Arc::ptr_eq(known, &lock)) {

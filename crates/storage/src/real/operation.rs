@@ -10,12 +10,12 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread, pwrite};
 use spillway_base::Result;
 
-use super::{ALIGN, AlignedBuffer, Cache, Completion};
-use crate::real::RealFile;
+use super::file::RealFile;
+use crate::queue::{ALIGN, AlignedBuffer, Cache, Completion};
 
 /// What it does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum OperationKind {
     Read,
     Write,
 }
@@ -29,7 +29,7 @@ const STEP_MAX: usize = 1 << 30;
 pub(super) struct Operation {
     tag: u64,
     file: Arc<RealFile>,
-    pub(super) kind: Kind,
+    pub(super) kind: OperationKind,
     buffer: AlignedBuffer,
     base: u64,
     /// The next position to read or write.
@@ -55,7 +55,7 @@ impl Operation {
         cache: Cache,
     ) -> Operation {
         buffer.frame(offset, len);
-        Operation::new(tag, file, Kind::Read, offset, buffer, cache)
+        Operation::new(tag, file, OperationKind::Read, offset, buffer, cache)
     }
 
     /// A write of the buffer's bytes.
@@ -67,13 +67,13 @@ impl Operation {
         cache: Cache,
     ) -> Operation {
         buffer.settle();
-        Operation::new(tag, file, Kind::Write, offset, buffer, cache)
+        Operation::new(tag, file, OperationKind::Write, offset, buffer, cache)
     }
 
     fn new(
         tag: u64,
         file: Arc<RealFile>,
-        kind: Kind,
+        kind: OperationKind,
         offset: u64,
         buffer: AlignedBuffer,
         cache: Cache,
@@ -137,8 +137,8 @@ impl Operation {
         let mut buffer = std::mem::replace(&mut self.buffer, AlignedBuffer::with_capacity(0));
         let bytes = &mut buffer.all()[range];
         let moved = match self.kind {
-            Kind::Read => pread(self.descriptor(), bytes, offset),
-            Kind::Write => pwrite(self.descriptor(), bytes, offset),
+            OperationKind::Read => pread(self.descriptor(), bytes, offset),
+            OperationKind::Write => pwrite(self.descriptor(), bytes, offset),
         };
         self.buffer = buffer;
         moved
@@ -149,8 +149,8 @@ impl Operation {
         self.cached |= self.cache == Cache::Bypass && !self.direct;
         match moved {
             Ok(0) => self.fail_with(match self.kind {
-                Kind::Read => io::ErrorKind::UnexpectedEof.into(),
-                Kind::Write => io::ErrorKind::WriteZero.into(),
+                OperationKind::Read => io::ErrorKind::UnexpectedEof.into(),
+                OperationKind::Write => io::ErrorKind::WriteZero.into(),
             }),
             Ok(count) => {
                 self.at += count;
@@ -184,8 +184,8 @@ impl Operation {
 
     fn fail_with(&mut self, error: io::Error) {
         let what = match self.kind {
-            Kind::Read => "read",
-            Kind::Write => "write",
+            OperationKind::Read => "read",
+            OperationKind::Write => "write",
         };
         self.outcome = Some(Err(self.file.failed(what, error)));
     }

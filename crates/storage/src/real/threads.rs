@@ -7,8 +7,8 @@ use spillway_base::lock::{Condvar, Mutex};
 use spillway_base::thread::JoinHandle;
 use spillway_base::{Result, thread};
 
+use super::carrier::Carrier;
 use super::operation::Operation;
-use super::real::Carrier;
 
 /// The most threads of one queue. More concurrent transfers make few devices faster, and a database
 /// has several queues.
@@ -39,14 +39,14 @@ pub(super) struct Threads<J> {
 }
 
 struct Shared<J> {
-    state: Mutex<State<J>>,
+    state: Mutex<ThreadsState<J>>,
     /// Signals a job, or the end.
     given: Condvar,
     /// Signals a finished job.
     finished: Condvar,
 }
 
-struct State<J> {
+struct ThreadsState<J> {
     waiting: VecDeque<J>,
     finished: VecDeque<J>,
     ends: bool,
@@ -55,7 +55,8 @@ struct State<J> {
 impl<J: Job> Threads<J> {
     /// Threads for this many concurrent jobs. Only the first is started now.
     pub(super) fn new(jobs: usize) -> Result<Threads<J>> {
-        let state = State { waiting: VecDeque::new(), finished: VecDeque::new(), ends: false };
+        let state =
+            ThreadsState { waiting: VecDeque::new(), finished: VecDeque::new(), ends: false };
         let shared =
             Shared { state: Mutex::new(state), given: Condvar::new(), finished: Condvar::new() };
         let (shared, threads_max) = (Arc::new(shared), jobs.min(THREADS_MAX));

@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
-use rustix::io::Errno;
 use spillway_base::{Error, ErrorKind, Result};
 
+use super::carrier::Carrier;
+use super::file::RealFile;
 use super::operation::Operation;
 use super::ring::Ring;
 use super::threads::Threads;
-use super::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check_write};
 use crate::File;
-use crate::real::RealFile;
+use crate::queue::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check_write};
 
 /// How a real disk's queue executes its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,41 +36,6 @@ impl Means {
             Means::Ring => *RING.get_or_init(|| Ring::new(1).is_ok()),
             Means::Threads => true,
         }
-    }
-}
-
-/// Executes operations beside the thread that submits them.
-pub(super) trait Carrier<O>: Send {
-    /// Prepares for an operation. If this fails, the operation is not begun.
-    fn prepare(&mut self, _operation: &O) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    /// Starts an operation without waiting for it.
-    fn begin(&mut self, operation: O);
-
-    /// Waits for an operation to finish. One must have been begun.
-    fn finished(&mut self) -> O;
-
-    /// A finished operation, if there is one now.
-    fn try_finished(&mut self) -> Option<O>;
-
-    /// As [`IoQueue::gather`].
-    fn gather(&mut self, _gathers: bool) {}
-
-    /// As [`IoQueue::submit`].
-    fn submit(&mut self) -> bool {
-        true
-    }
-
-    /// As [`IoQueue::keeps`].
-    fn keeps(&mut self) -> bool {
-        false
-    }
-
-    /// A descriptor that becomes readable when an operation finishes, if there is one.
-    fn descriptor(&self) -> Option<OwnedFd> {
-        None
     }
 }
 

@@ -10,13 +10,13 @@ use spillway_base::{Csn, Direction, KeyRange, Result, TableId};
 use super::{Layer, Overlay, PREFIX_BYTES, SPILL, row_key, row_prefix, row_value};
 
 /// A cursor over one layer's rows of one table.
-struct Source {
+struct LayerSource {
     cursor: Box<dyn Cursor>,
     /// Whether it stands on a row.
     there: bool,
 }
 
-impl Source {
+impl LayerSource {
     fn key(&self) -> &[u8] {
         &self.cursor.key()[PREFIX_BYTES..]
     }
@@ -26,7 +26,7 @@ impl Source {
 /// layer. It stands on a row, or past the last.
 pub(crate) struct LayerCursor {
     /// The newest first.
-    sources: Vec<Source>,
+    sources: Vec<LayerSource>,
     direction: Direction,
     /// The source with the current row.
     at: Option<usize>,
@@ -50,7 +50,7 @@ impl LayerCursor {
             let range = KeyRange::new(&start, end.as_deref());
             let mut cursor = engine.scan(SPILL, range, direction, snapshot, Access::Blocking)?;
             let there = cursor.next(Access::Blocking)?;
-            sources.push(Source { cursor, there });
+            sources.push(LayerSource { cursor, there });
         }
         let mut cursor = LayerCursor { sources, direction, at: None };
         cursor.choose();
@@ -110,7 +110,7 @@ impl LayerCursor {
 
 /// The source of the current row of a table with overlays.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum OverlayRowSource {
     Start,
     Table,
     Overlay(usize),
@@ -130,7 +130,7 @@ pub(crate) struct OverlayCursor {
     base_ended: bool,
     /// The newest first.
     overlays: Vec<(Arc<Overlay>, LayerCursor)>,
-    at: At,
+    at: OverlayRowSource,
     last: Vec<u8>,
     started: bool,
     probe: Vec<u8>,
@@ -163,7 +163,7 @@ impl OverlayCursor {
             base_ahead: false,
             base_ended: false,
             overlays,
-            at: At::Start,
+            at: OverlayRowSource::Start,
             last: Vec::new(),
             started: false,
             probe: Vec::new(),
@@ -202,21 +202,21 @@ impl OverlayCursor {
     /// Passes the current row.
     fn leave(&mut self) -> Result<()> {
         match self.at {
-            At::Start | At::End => {}
-            At::Table => {
+            OverlayRowSource::Start | OverlayRowSource::End => {}
+            OverlayRowSource::Table => {
                 self.last.clear();
                 self.last.extend_from_slice(self.base.key());
                 self.base_ahead = false;
                 self.started = true;
             }
-            At::Overlay(_) => {
+            OverlayRowSource::Overlay(_) => {
                 let last = std::mem::take(&mut self.last);
                 let passed = self.pass_overlays(&last);
                 self.last = last;
                 passed?;
             }
         }
-        self.at = At::Start;
+        self.at = OverlayRowSource::Start;
         Ok(())
     }
 
@@ -239,7 +239,8 @@ impl Cursor for OverlayCursor {
             }
             let over = self.first_overlay();
             let Some(index) = over else {
-                self.at = if self.base_ahead { At::Table } else { At::End };
+                self.at =
+                    if self.base_ahead { OverlayRowSource::Table } else { OverlayRowSource::End };
                 return Ok(self.base_ahead);
             };
             let (overlay, rows) = &self.overlays[index];
@@ -250,12 +251,12 @@ impl Cursor for OverlayCursor {
             };
             match order {
                 Ordering::Less => {
-                    self.at = At::Table;
+                    self.at = OverlayRowSource::Table;
                     return Ok(true);
                 }
                 Ordering::Equal if self.base.csn() > csn => {
                     self.pass_overlays(&key)?;
-                    self.at = At::Table;
+                    self.at = OverlayRowSource::Table;
                     return Ok(true);
                 }
                 Ordering::Equal => self.base_ahead = false,
@@ -272,7 +273,7 @@ impl Cursor for OverlayCursor {
             }
             self.last = key;
             self.started = true;
-            self.at = At::Overlay(index);
+            self.at = OverlayRowSource::Overlay(index);
             return Ok(true);
         }
     }
@@ -282,18 +283,18 @@ impl Cursor for OverlayCursor {
     }
 
     fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
-        if matches!(self.at, At::Table | At::Overlay(_)) {
+        if matches!(self.at, OverlayRowSource::Table | OverlayRowSource::Overlay(_)) {
             take(self.key(), self.value());
         }
     }
 
     fn key(&self) -> &[u8] {
-        if self.at == At::Table { self.base.key() } else { &self.last }
+        if self.at == OverlayRowSource::Table { self.base.key() } else { &self.last }
     }
 
     fn value(&self) -> &[u8] {
         match self.at {
-            At::Overlay(index) => {
+            OverlayRowSource::Overlay(index) => {
                 // It was decoded when the cursor moved to it.
                 self.overlays[index].1.value().ok().flatten().unwrap_or_default()
             }
@@ -303,7 +304,7 @@ impl Cursor for OverlayCursor {
 
     fn csn(&self) -> Csn {
         match self.at {
-            At::Overlay(index) => self.overlays[index].0.csn,
+            OverlayRowSource::Overlay(index) => self.overlays[index].0.csn,
             _ => {
                 let csn = self.base.csn();
                 let mut overlays = self.overlays.iter().map(|(overlay, _)| overlay);
@@ -314,7 +315,7 @@ impl Cursor for OverlayCursor {
 
     fn last_key(&self) -> Option<&[u8]> {
         match self.at {
-            At::Table => Some(self.base.key()),
+            OverlayRowSource::Table => Some(self.base.key()),
             _ => self.started.then_some(&self.last),
         }
     }

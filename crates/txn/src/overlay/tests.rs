@@ -7,8 +7,8 @@ use super::*;
 #[test]
 fn records_come_back_and_any_bytes_are_a_record_or_an_error() {
     let tables = [TableId(1), TableId(300)].into_iter().collect();
-    let record = Record { committed: true, layers: vec![Layer { number: 7, tables }] };
-    assert_eq!(Record::decode(&record.encode()).unwrap(), record);
+    let record = SpillRecord { committed: true, layers: vec![Layer { number: 7, tables }] };
+    assert_eq!(SpillRecord::decode(&record.encode()).unwrap(), record);
     let mut rng = Rng::new(1);
     for _ in 0..10_000 {
         let mut bytes = vec![0; rng.below(16) as usize];
@@ -16,9 +16,9 @@ fn records_come_back_and_any_bytes_are_a_record_or_an_error() {
         if let Some(first) = bytes.first_mut() {
             *first %= 3;
         }
-        let _ = Record::decode(&bytes);
+        let _ = SpillRecord::decode(&bytes);
     }
-    assert!(Record::decode(&[FORMAT + 1, 1]).is_err());
+    assert!(SpillRecord::decode(&[FORMAT + 1, 1]).is_err());
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! The versions of commits whose places in the log are not known yet.
+//!
+//! - **UNPLACED-1 (found).** The thread that learns the place of an installed commit finds all
+//!   versions of the commit, once, and no other commit's. No commit uses the slot in between.
+#![allow(unsafe_code)] // Addresses in the slots of a ring.
+
+use std::ptr::NonNull;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use spillway_base::Csn;
+#[cfg(not(loom))]
+use spillway_base::lock::Mutex;
+#[cfg(loom)]
+use spillway_base::modelled::Mutex;
+use spillway_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use spillway_reclaim::epochs::Pin;
+
+use crate::store::{Store, VersionRef};
+use crate::version::Version;
+
+pub(super) type Versions = SmallVec<[VersionRef; 4]>;
+
+/// Commits that may be on their way to the log at the same time, before the slower map has to take
+/// them.
+pub(super) const RING: usize = if cfg!(loom) {
+    4
+} else if cfg!(test) {
+    64
+} else {
+    1 << 14
+};
+/// Marks the address of a [`Several`].
+const SEVERAL: u64 = 1;
+
+/// The versions of a commit, if they are not one.
+struct Several {
+    csn: Csn,
+    versions: Versions,
+}
+
+/// The versions of commits whose places are not known.
+///
+/// CSNs are dense, and few commits are on their way to the log at a time: each has a slot in a
+/// ring, with the address of its version or of its versions. A commit whose slot is not free yet
+/// goes to a map.
+pub(super) struct UnplacedCommits {
+    ring: Box<[AtomicU64]>,
+    others: Mutex<FxHashMap<Csn, Versions>>,
+    /// How many are in the map.
+    beside: AtomicUsize,
+}
+
+impl UnplacedCommits {
+    pub(super) fn new() -> UnplacedCommits {
+        UnplacedCommits {
+            ring: (0..RING).map(|_| AtomicU64::new(0)).collect(),
+            others: Mutex::default(),
+            beside: AtomicUsize::new(0),
+        }
+    }
+
+    fn slot(&self, csn: Csn) -> &AtomicU64 {
+        &self.ring[csn.0 as usize % RING]
+    }
+
+    pub(super) fn put(&self, csn: Csn, versions: Versions) {
+        let word = match versions.as_slice() {
+            [] => return,
+            [one] => one.0.as_ptr().expose_provenance() as u64,
+            _ => {
+                let several = Box::into_raw(Box::new(Several { csn, versions }));
+                several.expose_provenance() as u64 | SEVERAL
+            }
+        };
+        let slot = self.slot(csn);
+        if slot.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            self.beside.fetch_add(1, Ordering::AcqRel);
+            // SAFETY: the word was made above, and nobody else has it.
+            let versions = unsafe { versions_in(word) };
+            self.others.lock().insert(csn, versions);
+        }
+    }
+
+    /// Takes the versions of a commit. Only one thread at a time takes any.
+    pub(super) fn take(&self, csn: Csn, pin: &Pin<'_>, store: &Store) -> Versions {
+        let slot = self.slot(csn);
+        let word = slot.load(Ordering::Acquire);
+        if word != 0 && csn_in(word, pin, store) == csn {
+            slot.store(0, Ordering::Release);
+            // SAFETY: it was taken out of its slot, from which only this thread takes.
+            return unsafe { versions_in(word) };
+        }
+        if self.beside.load(Ordering::Acquire) == 0 {
+            return Versions::new();
+        }
+        let taken = self.others.lock().remove(&csn);
+        if taken.is_some() {
+            self.beside.fetch_sub(1, Ordering::AcqRel);
+        }
+        taken.unwrap_or_default()
+    }
+
+    /// The commits. Nobody takes any meanwhile.
+    pub(super) fn csns(&self, pin: &Pin<'_>, store: &Store) -> Vec<Csn> {
+        let words = self.ring.iter().map(|slot| slot.load(Ordering::Acquire));
+        let mut csns: Vec<Csn> =
+            words.filter(|word| *word != 0).map(|word| csn_in(word, pin, store)).collect();
+        csns.extend(self.others.lock().keys());
+        csns
+    }
+
+    /// How many commits they are, about.
+    pub(super) fn len(&self) -> usize {
+        let filled = self.ring.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0);
+        filled.count() + self.beside.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for UnplacedCommits {
+    fn drop(&mut self) {
+        for slot in &self.ring {
+            let word = slot.load(Ordering::Acquire);
+            if word & SEVERAL != 0 {
+                // SAFETY: nobody else has it any more.
+                drop(unsafe { versions_in(word) });
+            }
+        }
+    }
+}
+
+/// The versions of a slot's word.
+///
+/// # Safety
+/// The word is of no slot any more, and is used no more.
+unsafe fn versions_in(word: u64) -> Versions {
+    if word & SEVERAL != 0 {
+        let several = std::ptr::with_exposed_provenance_mut::<Several>((word & !SEVERAL) as usize);
+        // SAFETY: `put` made it of a box, and this is the only use.
+        return unsafe { Box::from_raw(several) }.versions;
+    }
+    let version = std::ptr::with_exposed_provenance_mut::<Version>(word as usize);
+    SmallVec::from_iter(NonNull::new(version).map(VersionRef))
+}
+
+/// The commit of a word that is in its slot, where it stays meanwhile.
+fn csn_in(word: u64, pin: &Pin<'_>, store: &Store) -> Csn {
+    if word & SEVERAL != 0 {
+        let several = std::ptr::with_exposed_provenance::<Several>((word & !SEVERAL) as usize);
+        // SAFETY: it is in its slot, and so it was not freed.
+        return unsafe { &*several }.csn;
+    }
+    let version = std::ptr::with_exposed_provenance_mut::<Version>(word as usize);
+    NonNull::new(version).map_or(Csn::ZERO, |version| store.version(version, pin).csn())
+}

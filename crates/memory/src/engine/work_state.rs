@@ -1,0 +1,36 @@
+//! The state of the work in the background.
+
+use std::sync::Arc;
+
+use spillway_base::budget::GiveWay;
+use spillway_base::lock::{Condvar, Mutex, MutexGuard};
+use spillway_base::sync::atomic::AtomicBool;
+
+/// What the background thread shares with those who ask for work.
+#[derive(Default)]
+pub(super) struct Work {
+    pub(super) asked: Mutex<bool>,
+    pub(super) changed: Condvar,
+    /// Held by who works on the engine's files.
+    pub(super) running: Mutex<()>,
+    pub(super) closed: AtomicBool,
+    pub(super) settled: AtomicBool,
+    pub(super) giver: Mutex<Option<Arc<dyn GiveWay>>>,
+}
+
+impl Work {
+    /// Keeps what the budget asks for memory for as long as the engine is there.
+    pub(super) fn keep_giver(&self, giver: Arc<dyn GiveWay>) {
+        *self.giver.lock() = Some(giver);
+    }
+
+    /// Keeps others from working on the engine's files.
+    pub(super) fn lock_running(&self) -> MutexGuard<'_, ()> {
+        self.running.lock()
+    }
+
+    pub(super) fn ask(&self) {
+        *self.asked.lock() = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,116 @@
+//! The open parts of a database, and their end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use spillway_base::budget::Budget;
+use spillway_base::lock::{Condvar, Mutex, RwLock, RwLockReadGuard};
+use spillway_base::managed::{BackgroundThreads, ManagedEngine};
+use spillway_base::{Error, ErrorKind, Result, TableId, thread};
+use spillway_memory::MemoryEngine;
+use spillway_storage::{Disk, DiskLock};
+use spillway_tiered::TieredEngine;
+use spillway_txn::{RecoveryReport, TransactionManager};
+
+use crate::directory::Numbers;
+use crate::settings::Settings;
+
+/// What runs while a database is open.
+pub(crate) struct Running {
+    pub(crate) background: Vec<Box<dyn BackgroundThreads>>,
+    /// Threads that stop on request.
+    pub(crate) care: Vec<thread::JoinHandle<()>>,
+    /// Of the data folder, and of the log's where that is elsewhere.
+    pub(crate) locks: Vec<Box<dyn DiskLock>>,
+}
+
+/// Asks the threads of a database to stop.
+#[derive(Default)]
+pub(crate) struct Care {
+    pub(crate) stop: Mutex<bool>,
+    pub(crate) changed: Condvar,
+}
+
+/// What the clones of a database share.
+pub(crate) struct Inner {
+    pub(crate) manager: TransactionManager,
+    pub(crate) numbers: Numbers,
+    /// All engines. What only one of them has is asked of that one.
+    pub(crate) engines: Vec<Arc<dyn ManagedEngine>>,
+    pub(crate) tiered: TieredEngine,
+    pub(crate) memory: MemoryEngine,
+    pub(crate) budget: Budget,
+    pub(crate) settings: Settings,
+    pub(crate) recovered: RecoveryReport,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) path: PathBuf,
+    pub(crate) log_dir: PathBuf,
+    pub(crate) running: Mutex<Running>,
+    /// Whether it was closed. Held by those who work on the folder for a caller.
+    pub(crate) closed: RwLock<bool>,
+    pub(crate) care: Arc<Care>,
+}
+
+impl Inner {
+    /// The engine that keeps a table; none if the database lacks it.
+    pub(crate) fn engine(&self, table: TableId) -> Option<&Arc<dyn ManagedEngine>> {
+        self.engines.iter().find(|engine| Some(engine.kind()) == table.engine())
+    }
+
+    /// Keeps the folder for as long as a caller's work on it takes.
+    pub(crate) fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
+        let closed = self.closed.read();
+        if *closed {
+            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
+        }
+        Ok(closed)
+    }
+
+    /// Its own folders: of the database, of its log, and of its tiers.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let tiers = self.settings.tiers.iter().map(|tier| tier.dir.clone());
+        [self.path.clone(), self.log_dir.clone()].into_iter().chain(tiers).collect()
+    }
+
+    /// The size of a segment of its log.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.settings.log_segment_bytes
+    }
+
+    /// Fails once it is being closed: for work that keeps the folder for long.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        let closing = *self.care.stop.lock();
+        if closing {
+            Err(Error::new(ErrorKind::Closed, "the database is being closed"))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        let closed = self.manager.close();
+        *self.care.stop.lock() = true;
+        self.care.changed.notify_all();
+        let (background, care) = {
+            let mut running = self.running.lock();
+            (std::mem::take(&mut running.background), std::mem::take(&mut running.care))
+        };
+        // Those who wait for room in memory would else do the work of the threads that have gone.
+        self.engines.iter().for_each(|engine| engine.close());
+        drop(background);
+        for care in care {
+            // A panic in it has been reported by the panic hook.
+            let _ = care.join();
+        }
+        *self.closed.write() = true;
+        self.running.lock().locks.clear();
+        closed
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Every acknowledged commit is durable already; the log has the rest of the story.
+        let _ = self.close();
+    }
+}

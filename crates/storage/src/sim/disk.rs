@@ -1,0 +1,168 @@
+//! The handle of a simulated disk: what a test does to it, and asks of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use spillway_base::lock::Mutex;
+
+use super::hold::AfterWrite;
+use super::state::{Fault, SimState};
+
+/// An operation begins: under the deterministic scheduler it takes its time.
+pub(super) fn operation() {
+    #[cfg(debug_assertions)]
+    spillway_base::scheduler::operation();
+}
+
+/// The simulated disk. The page of [`crate::sim`] states what it does. A handle is of one process
+/// ([`SimDisk::process`]) or of whichever runs.
+#[derive(Clone)]
+pub struct SimDisk(pub(super) Arc<Mutex<SimState>>, Option<u64>);
+
+impl SimDisk {
+    /// An empty disk whose choices come from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> SimDisk {
+        SimDisk(Arc::new(Mutex::new(SimState::new(seed))), None)
+    }
+
+    /// The disk as the process that runs now has it. After a kill or a crash every operation of
+    /// this handle fails, also once the disk is there again: threads that the process leaves behind
+    /// in a simulation change nothing. Other handles are of whoever runs.
+    #[must_use]
+    pub fn process(&self) -> SimDisk {
+        SimDisk(self.0.clone(), Some(self.0.lock().life))
+    }
+
+    /// The life of the process that this handle is of.
+    pub(super) fn life(&self, state: &SimState) -> u64 {
+        self.1.unwrap_or(state.life)
+    }
+
+    /// A disk of its own, as this one would be if the process were killed now.
+    #[must_use]
+    pub fn fork(&self) -> SimDisk {
+        let mut state = self.0.lock().clone();
+        (state.hold, state.hold_reads, state.after_write) = (None, None, None);
+        state.bells.clear();
+        state.kill();
+        state.forget_flights();
+        SimDisk(Arc::new(Mutex::new(state)), None)
+    }
+
+    /// Ends the process: its handles are dead, and its locks free. What it wrote stays.
+    pub fn kill(&self) {
+        self.0.lock().kill();
+    }
+
+    /// The number of operations so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.0.lock().operations
+    }
+
+    /// Plans a fault for the operation of this number.
+    pub fn fail_operation(&self, number: u64, fault: Fault) {
+        self.0.lock().faults.insert(number, fault);
+    }
+
+    /// Forgets all planned faults, and lets syncs and reads succeed.
+    pub fn heal(&self) {
+        let mut state = self.0.lock();
+        state.faults.clear();
+        state.syncs_fail = false;
+        state.next_sync = None;
+        state.unreadable.clear();
+    }
+
+    /// Makes every read of what is opened by this name fail from now on.
+    pub fn fail_reads(&self, path: &Path) {
+        self.0.lock().unreadable.insert(path.to_owned());
+    }
+
+    /// Makes every sync fail from now on.
+    pub fn fail_syncs(&self) {
+        self.0.lock().syncs_fail = true;
+    }
+
+    /// Plans a fault for the next sync of a file, whichever file and whoever syncs it.
+    pub fn fail_next_sync(&self, fault: Fault) {
+        self.0.lock().next_sync = Some(fault);
+    }
+
+    /// Whether the system takes no reads from queues for now, as one that is short of memory: they
+    /// stay where they were given.
+    pub fn refuse_submissions(&self, refuses: bool) {
+        self.0.lock().refuses_submissions = refuses;
+    }
+
+    /// The most operations of queues that were in flight at once since the last call.
+    #[must_use]
+    pub fn take_in_flight_most(&self) -> usize {
+        std::mem::take(&mut self.0.lock().flights.most)
+    }
+
+    /// Has the device do only a part of this many of the reads that queues give back next which
+    /// gather: these keep the rest, to be handed over as anything they are given (IO-QUEUE-10).
+    pub fn part_reads(&self, count: usize) {
+        self.0.lock().partial_reads = count;
+    }
+
+    /// Runs `hook` once, right after the next write that succeeds to a file with this extension, on
+    /// the thread that wrote.
+    pub fn after_next_write(&self, extension: &'static str, hook: impl FnOnce() + Send + 'static) {
+        let hook = Arc::new(Mutex::new(Some(Box::new(hook) as Box<dyn FnOnce() + Send>)));
+        self.0.lock().after_write = Some(AfterWrite { extension, hook });
+    }
+
+    /// Sets, moves or lifts the capacity, in bytes.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.0.lock().capacity = bytes;
+    }
+
+    /// Space taken by all files, in bytes.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.0.lock().used()
+    }
+
+    /// Stops the machine now.
+    pub fn crash(&self) {
+        self.0.lock().crash();
+    }
+
+    /// Whether the machine stands still.
+    #[must_use]
+    pub fn is_crashed(&self) -> bool {
+        self.0.lock().crashed
+    }
+
+    /// Starts the machine again after a crash, with no faults planned.
+    pub fn restart(&self) {
+        self.0.lock().crashed = false;
+        self.heal();
+    }
+
+    /// Flips bits of a stored byte, in the cache and on the platter alike.
+    ///
+    /// # Panics
+    /// When the file is not there.
+    pub fn rot(&self, path: &Path, offset: u64, mask: u8) {
+        let mut state = self.0.lock();
+        let number = *state.names.get(path).expect("a file to rot");
+        if let Some(inode) = state.inodes.get_mut(&number) {
+            inode.rot(offset, mask);
+        }
+    }
+
+    /// All files, ascending by path, with their lengths.
+    #[must_use]
+    pub fn files(&self) -> Vec<(PathBuf, u64)> {
+        let state = self.0.lock();
+        state
+            .names
+            .iter()
+            .map(|(path, number)| (path.clone(), state.inodes[number].len()))
+            .collect()
+    }
+}

@@ -1,0 +1,9 @@
+//! Numbers of threads, which deal them to lanes and shards.
+
+/// A number for each thread, so that threads can be dealt over what there are several of.
+pub(super) fn thread_number() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}

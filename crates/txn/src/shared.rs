@@ -1,0 +1,390 @@
+//! What the transactions of a database share, and how a commit is admitted, installed and awaited.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use spillway_base::batch::WriteBatch;
+use spillway_base::budget::{Budget, Charge, Use};
+use spillway_base::clock::Clock;
+use spillway_base::engine::Debt;
+use spillway_base::lock::Mutex;
+use spillway_base::stall::{Cause, Tally};
+use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result, TableId};
+
+use crate::engines::Engines;
+use crate::locks::Locks;
+use crate::options::{Durability, Frees, TransactionOptions};
+use crate::overlay::{Folder, Overlays};
+use crate::pipeline::{self, Pipeline, RELAXED, Room, SAMPLE, SOON, Terms, Urgency};
+use crate::reserve::Reserve;
+use crate::serializable::Serializable;
+use crate::snapshots::Snapshots;
+use crate::throttle::{SLIGHT, Throttle};
+
+/// What all transactions of a database have in common.
+#[derive(Clone, Debug)]
+pub struct ManagerSettings {
+    /// When a commit is acknowledged, unless its transaction says otherwise.
+    pub durability: Durability,
+    /// How long a transaction waits for a lock, unless it says otherwise.
+    pub lock_wait: Duration,
+    /// Bytes of one transaction's writes that are kept in memory; what is more is spilled.
+    pub transaction_bytes_max: usize,
+    /// Bytes of log past which the engines are asked to write what it holds.
+    pub log_bytes_max: u64,
+    /// Whether writers are slowed where the engines are behind. It is there to be measured without.
+    pub throttle: bool,
+}
+
+/// Between two looks at whether a full disk has room again.
+const LOOK: Duration = Duration::from_millis(10);
+
+pub(crate) fn is_full<T>(outcome: &Result<T>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull)
+}
+
+/// Bytes that there is to be room for before a transaction locks its first row.
+const ROOM_BYTES: usize = 64 << 10;
+
+pub(crate) struct Shared {
+    pub(crate) settings: ManagerSettings,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) engines: Engines,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) locks: Locks,
+    pub(crate) serializable: Serializable,
+    /// Committed transactions whose spilled writes are still to be folded.
+    pub(crate) overlays: Overlays,
+    pub(crate) folder: Folder,
+    pub(crate) budget: Budget,
+    _queues: Charge,
+    pub(crate) clock: Clock,
+    pub(crate) throttle: Throttle,
+    pub(crate) reserve: Reserve,
+    /// Waits for a full disk to have room again.
+    pub(crate) disk_waits: Tally,
+    /// Waits for commits to be acknowledged, by threads that sleep until then.
+    pub(crate) commit_waits: Tally,
+    pub(crate) closed: AtomicBool,
+    /// Whether somebody takes into memory what engines have read beside statements.
+    pub(crate) overlaps_reads: AtomicBool,
+    /// Those who read the log beside its writers. Held while the log is cut, which it is only when
+    /// there are none.
+    pub(crate) log_holds: Mutex<usize>,
+}
+
+/// Memory that engines keep for a batch until it is installed.
+pub(crate) type EngineMemory = SmallVec<[Charge; EngineKind::COUNT]>;
+
+/// What a batch needs to be logged and installed.
+pub(crate) struct Admission<'l> {
+    pub(crate) room: Room<'l>,
+    pub(crate) memory: EngineMemory,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: ManagerSettings,
+        engines: Engines,
+        pipeline: Pipeline,
+        reserve: Reserve,
+        budget: Budget,
+        clock: Clock,
+    ) -> Shared {
+        let snapshots = pipeline.snapshots.clone();
+        Shared {
+            settings,
+            serializable: Serializable::new(snapshots.clone(), &budget),
+            snapshots,
+            engines,
+            _queues: budget.charge(Use::Transactions, pipeline.queue_bytes()),
+            pipeline,
+            locks: Locks::new(),
+            overlays: Overlays::new(),
+            folder: Folder::default(),
+            budget,
+            clock,
+            throttle: Throttle::default(),
+            reserve,
+            disk_waits: Tally::default(),
+            commit_waits: Tally::default(),
+            closed: AtomicBool::new(false),
+            overlaps_reads: AtomicBool::new(false),
+            log_holds: Mutex::new(0),
+        }
+    }
+
+    /// Whether look-ups may be left for a device.
+    pub(crate) fn overlaps_reads(&self) -> bool {
+        self.overlaps_reads.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(pipeline::closed());
+        }
+        Ok(())
+    }
+
+    /// Has what is ordered made durable where the engines are behind by more than this: they write,
+    /// and so make room, only of what is durable, and commits that nobody waits for are flushed
+    /// later. As long as there is room for more, only where an engine waits for it: while a lane
+    /// syncs, its queue fills up, and then writers stop.
+    fn make_room(&self, engines: EngineSet, debt: f64) -> Result<()> {
+        // Where no flusher gathers what is asked for, each commit that asked would be one sync.
+        let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
+        let behind = self.engines.in_set(engines).any(|engine| {
+            let flush = engine.debt().flush;
+            flush > debt
+                && (flush > SLIGHT || engine.awaits_durable() > self.snapshots.stable_csn())
+        });
+        if behind { self.hasten_flush() } else { Ok(()) }
+    }
+
+    /// Has what is ordered made durable soon; without flushers, at once.
+    fn hasten_flush(&self) -> Result<()> {
+        if !self.pipeline.has_unflushed() {
+            return Ok(());
+        }
+        if self.pipeline.flushers.are_running() {
+            self.flush_within(SOON);
+            return Ok(());
+        }
+        self.pipeline.flush()
+    }
+
+    /// Waits, for a bounded while, until there is room for commits to a table in its engine's
+    /// memory and in the log's queue. A transaction that is about to lock its first row calls it: a
+    /// later wait would make others wait for its rows. Commits that were let in at once may use the
+    /// room up, so a commit checks again.
+    pub(crate) fn await_room(&self, table: TableId) -> Result<()> {
+        let Some(kind) = table.engine() else { return Ok(()) };
+        self.pipeline.await_queue();
+        // Commits in the queue are not durable, and an engine cannot write their memory out.
+        let _ = self.make_room(EngineSet::one(kind), SLIGHT);
+        // The commit reports any other failure: rows can be locked, and read, all the same.
+        match self.engines.of_kind(kind).map(|engine| engine.admit(ROOM_BYTES)) {
+            Ok(Err(error)) if error.kind() == ErrorKind::MemoryFull => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work
+    /// in the background holds what is missing, or rows of commits that are not durable yet do.
+    pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
+        self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
+            // The next commit reports a failure of the log.
+            let _ = self.hasten_flush();
+            let mut charge = None;
+            let mut fits = || {
+                charge = self.budget.try_charge(Use::Transactions, bytes).ok();
+                charge.is_some()
+            };
+            self.engines.iter().any(|engine| engine.await_memory(&mut fits));
+            charge.ok_or(full)
+        })
+    }
+
+    /// Makes sure that a batch can be logged and installed. It waits only where memory, the log or
+    /// the disk have no room; what slows writers before that is [`Shared::slow_down`].
+    pub(crate) fn admit(
+        &self,
+        batch: &WriteBatch,
+        options: &TransactionOptions,
+    ) -> Result<Admission<'_>> {
+        let durability = options.durability.unwrap_or(self.settings.durability);
+        self.check_open()?;
+        if !self.reserve.is_full() {
+            let admitted = self.admit_at_once(batch, durability);
+            if !is_full(&admitted) {
+                return admitted;
+            }
+            self.reserve.met_full_disk();
+        }
+        self.admit_on_full_disk(batch, durability, options.frees.max(Frees::of(batch)))
+    }
+
+    /// Admits a batch on a disk that was found full: one that frees space by the reserve, and any
+    /// other once the reserve is whole (RESERVE-2).
+    fn admit_on_full_disk(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+        frees: Frees,
+    ) -> Result<Admission<'_>> {
+        loop {
+            let mut outcome = Err(self.reserve.refusal());
+            // What an engine is given to free space with is not taken back before it has.
+            let lends = self.reserve.has_hope(self.clock.now()) && self.engines_meet_full_disk();
+            if !lends && self.reserve.make_whole() {
+                outcome = self.admit_at_once(batch, durability);
+            }
+            if frees == Frees::Nothing {
+                if outcome.is_ok() {
+                    self.reserve.found_room();
+                }
+            } else {
+                if is_full(&outcome) {
+                    outcome = self.admit_by_reserve(batch, frees);
+                }
+                if outcome.is_ok() {
+                    self.reserve.hope(self.clock.now());
+                }
+            }
+            // Without threads in the background nobody would bring the space.
+            let waits =
+                self.pipeline.flushers.are_running() && self.reserve.has_hope(self.clock.now());
+            if !is_full(&outcome) || !waits {
+                return outcome;
+            }
+            self.seek_space();
+            self.disk_waits.during(Cause::Log, &self.clock, || self.clock.sleep(LOOK));
+            self.check_open()?;
+        }
+    }
+
+    /// Admits a batch that frees space: a refusal is answered with a part of the reserve. An engine
+    /// that cannot write its memory out takes the batch above its limit, by no more in all than the
+    /// reserve has (RESERVE-3).
+    fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Admission<'_>> {
+        let bytes = batch.as_bytes().len();
+        let room = loop {
+            let admitted = self.pipeline.admit(bytes);
+            if !is_full(&admitted) || !self.reserve.give(frees) {
+                break admitted?;
+            }
+        };
+        let mut memory = EngineMemory::new();
+        for engine in self.engines.in_set(batch.engines()) {
+            let bytes = batch.bytes_of(engine.kind());
+            let admitted = engine.admit(bytes);
+            if !is_full(&admitted) || !self.reserve.lend(frees, bytes) {
+                memory.extend(admitted?);
+            }
+        }
+        Ok(Admission { room, memory })
+    }
+
+    pub(crate) fn engines_meet_full_disk(&self) -> bool {
+        self.engines.iter().any(|engine| engine.meets_full_disk())
+    }
+
+    /// Has the background work free what commits on a full disk have let go of.
+    pub(crate) fn seek_space(&self) {
+        self.flush_within(Duration::ZERO);
+        let stable = self.snapshots.stable_csn();
+        for engine in self.engines.iter() {
+            engine.request_persist(stable);
+            engine.give_space();
+        }
+    }
+
+    fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Admission<'_>> {
+        // Most who asked for durability wait for it, and flush by that.
+        let engines = batch.engines();
+        self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
+        let room = self.pipeline.admit(batch.as_bytes().len())?;
+        let mut memory = EngineMemory::new();
+        for engine in self.engines.in_set(engines) {
+            memory.extend(engine.admit(batch.bytes_of(engine.kind()))?);
+        }
+        Ok(Admission { room, memory })
+    }
+
+    /// Waits for a commit to be acknowledged.
+    pub(crate) fn wait(&self, csn: Csn) -> Result<()> {
+        if let Some(outcome) = self.pipeline.known(csn) {
+            return outcome;
+        }
+        self.commit_waits.during(Cause::Commit, &self.clock, || self.pipeline.wait(csn))
+    }
+
+    /// The debt of the engine that is furthest behind.
+    pub(crate) fn debt(&self) -> Debt {
+        let debts = self.engines.iter().map(|engine| engine.debt());
+        debts.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default()
+    }
+
+    /// Makes a writer whose commit is installed, and that holds no lock, sleep as the debts of the
+    /// engines ask that it wrote to. `bytes` is what it wrote to each.
+    pub(crate) fn slow_down(&self, bytes: [usize; EngineKind::COUNT], durability: Durability) {
+        if !self.settings.throttle {
+            return;
+        }
+        // The commit, and what waits for it to be durable, need not sleep too.
+        let asleep = || {
+            self.flush_within(match durability {
+                Durability::Commit => Duration::ZERO,
+                Durability::Within(delay) => delay,
+                Durability::Relaxed => RELAXED,
+            });
+        };
+        for engine in self.engines.iter() {
+            let kind = engine.kind();
+            if bytes[kind.index()] > 0 {
+                let written = (kind, bytes[kind.index()]);
+                self.throttle.pass(&self.clock, written, || engine.debt(), asleep);
+            }
+        }
+    }
+
+    /// Orders and installs a commit. Its locks may go when this returns. It calls `numbered` with
+    /// the commit's CSN before anybody can see the commit.
+    pub(crate) fn commit(
+        &self,
+        admission: Admission<'_>,
+        batch: &WriteBatch,
+        terms: Terms<'_, impl Iterator<Item = TableId>>,
+        numbered: impl FnOnce(Csn),
+    ) -> Result<Csn> {
+        let drops = !terms.dropped.is_empty();
+        let Admission { room, memory } = admission;
+        let csn = self.pipeline.enqueue(room, batch, terms, numbered)?;
+        self.install(csn, batch);
+        drop(memory);
+        if drops {
+            // A writer that meets a full disk before the space is back waits for it.
+            self.reserve.hope(self.clock.now());
+        }
+        Ok(csn)
+    }
+
+    /// Installs a commit that was ordered.
+    pub(crate) fn install(&self, csn: Csn, batch: &WriteBatch) {
+        let guard = self.pipeline.guard("installing a commit");
+        let start = csn.0.is_multiple_of(SAMPLE).then(|| self.clock.now());
+        for engine in self.engines.in_set(batch.engines()) {
+            engine.install(csn, batch);
+        }
+        if let Some(start) = start {
+            let took = (self.clock.now() - start).as_nanos() as u64 * SAMPLE;
+            self.pipeline.counts.install_ns.fetch_add(took, Ordering::Relaxed);
+        }
+        drop(guard);
+        self.pipeline.installed(csn);
+    }
+
+    /// A snapshot number that covers every commit whose locks were given back before the call. Once
+    /// a panic has stopped the database, the newest that has no commit without its install.
+    pub(crate) fn newest(&self) -> Csn {
+        let ordered = self.pipeline.last_ordered();
+        if self.snapshots.installed.wait(ordered) {
+            ordered
+        } else {
+            self.snapshots.installed.prefix()
+        }
+    }
+
+    /// Asks that what is ordered now be flushed within `delay`, by the flusher threads.
+    pub(crate) fn flush_within(&self, delay: Duration) {
+        let urgency = match delay {
+            Duration::ZERO => Urgency::Now,
+            SOON => Urgency::Soon,
+            RELAXED => Urgency::Relaxed,
+            _ => Urgency::Timed,
+        };
+        self.pipeline.flush_by(urgency, || self.clock.now() + delay);
+    }
+}
