@@ -11,7 +11,7 @@ use spillway::{
 use spillway_base::clock::Clock;
 use spillway_base::engine::Metric;
 use spillway_base::range::successor;
-use spillway_storage::queue::Means;
+use spillway_storage::Means;
 
 use super::{CacheHits, Done, Pair, Pressure, Store, Stores, Traffic};
 
