@@ -13,7 +13,7 @@ struct Command {
 fn what_is_asked_for_often_is_found_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let tiny =
-        "test --memory-mib 16 --data-times 2 --warm 12000 --reads 12000 --skew 0,1.2 --rounds 1";
+        "test --memory-mib 16 --data-times 2 --warm 30000 --reads 30000 --skew 0,1.2 --rounds 1";
     let mut args = Command::parse_from(tiny.split(' ')).skew;
     args.common.dir = dir.path().to_owned();
     let report = args.measure(&[&SpillwayStores::default()]).unwrap();

@@ -441,7 +441,7 @@ pub(crate) fn update_row<V: Borrow<Value>>(
     }
     update_entries(txn, table, (old, new), old_pk, room)?;
     replace_entries(txn, table, Some(new), old_pk)?;
-    let mut bytes = room.row();
+    let mut bytes = room.other();
     stored_rows::write(table, new, &mut bytes);
     Ok(txn.put(table.rows(), new_pk, &bytes)?)
 }
