@@ -1,10 +1,10 @@
 //! Locks for models, under `parking_lot`'s interface: loom's, made so that `try_lock` meets them.
 //!
-//! loom switches threads before operations that it sees, and the end of a lock is none. A critical
-//! section without such an operation would be atomic to it, and a `try_lock` of another thread
-//! would never fail. So a holder touches a counter of the lock once it has the lock, and `try_lock`
-//! before it looks: loom then tries the look before, within and after the section. These accesses
-//! are relaxed and order nothing.
+//! loom switches threads only before an operation that it models, and releasing a lock is not one.
+//! A critical section without such an operation would be atomic to it, and a `try_lock` of another
+//! thread would never fail. So each thread increments a counter of the lock after it has acquired
+//! the lock, and `try_lock` increments it before it tries. loom then runs the attempt before,
+//! during and after the critical section. These accesses are relaxed and order nothing.
 //!
 //! Code that only ever waits for a lock needs no such counter: where a section shows nothing that
 //! is looked at without its lock, nobody can tell whether it was interrupted.

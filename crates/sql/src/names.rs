@@ -10,12 +10,13 @@
 //!   changes anything or waits: `ddl/name_check` reads columns, indexes and constraints;
 //!   `Session::have_definitions` and `Session::have_databases_alone` read databases
 //!   and tables.
-//! - **NAME-3 (old names).** A table or database that exists already can be used, renamed and
-//!   dropped whatever its name is. So a reference is checked only where it finds nothing: it then
-//!   answers the error of its name in place of "doesn't exist".
-//! - **NAME-4 (characters).** The text of a statement quotes no name with U+0000 (1064) or a
-//!   character above U+FFFF (1300). `parser/text` refuses both for every name, created or not.
-//!
+//! - **NAME-3 (old names).** A table or database that already exists can be used, renamed and
+//!   dropped whatever its name is. So a statement checks a referenced name only if no such object
+//!   exists. If the name breaks a rule, the statement reports that error instead of "doesn't
+//!   exist".
+//! - **NAME-4 (characters).** A statement whose text contains a quoted name with U+0000 fails with
+//!   1064, and one with a character above U+FFFF fails with 1300, whether it creates the name or
+//!   refers to it (`parser/text`).
 //! - **NAME-5 (shown).** No error's text has a control character in it: [`crate::printable`] writes
 //!   them out.
 //!

@@ -10,12 +10,13 @@
 //! - **Aggressive**, from [`AGGRESSIVE`] on (half-way between the first stage and the limit, as in
 //!   the study): it falls on to [`RATE_MIN`], and never below: writing does not stop.
 //!
-//! Debt is what was written and not yet flushed or compacted, so it grows while the rate is above
-//! what the background does and shrinks while it is below. As the rate falls with the debt, the two
-//! meet, whatever the device: at a debt where the rate is what flush and compaction do. The rate
-//! falls by a share for each step of debt, so that the same rule serves devices a thousandfold
-//! apart. The simpler design, a controller that measures the rate of the background and follows it,
-//! was rejected: it measures the past of a thing that moves in steps of a memtable.
+//! Debt is the data that was written and is not yet flushed or compacted. It grows while writers
+//! are faster than flushes and compactions, and shrinks while they are slower. The allowed rate of
+//! writes falls as the debt grows. So on any device the debt settles where the allowed rate equals
+//! the rate of flushes and compactions. The allowed rate falls exponentially with the debt, so one
+//! rule serves devices whose speeds differ by a factor of a thousand. A controller that measures
+//! the background's rate and follows it was rejected: the background advances a memtable at a time,
+//! so the measured rate is out of date.
 //!
 //! Sleeping is for what was written, not for each commit: commits owe time, and a writer that finds
 //! [`QUANTUM`] owed sleeps it off. The time owed is forgiven when the debt is gone. Writers sleep

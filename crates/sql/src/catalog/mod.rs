@@ -1,16 +1,21 @@
 //! What databases, tables and users there are.
 //!
-//! The catalog is kept in a table of its own, `sys.catalog`: one JSON document for each database
-//! (`d/NAME`), table (`t/DB/NAME`) and user (`u/NAME@HOST`, where `@` and `%` in the name are `%40`
-//! and `%25`). Sessions read an immutable snapshot in memory, which each change
-//! replaces whole. Beside them are numbers (u64, little-endian): that of the format ([`FORMAT`],
-//! `f`), the largest of a table (`n`) and of an account (`nu`), and for tables with an
-//! AUTO_INCREMENT column the bound that no number given reaches (`a/` and the table's number, u32,
-//! big-endian). Where indexes of a table are built (`ddl/online`), `b/` and the table's number has
-//! how far: a byte, 1 where they are to be dropped and else 0, and the key of the last row that has
-//! its entries, empty where none has. `m/`, the table's number and the key of a row, without a
-//! value, says that the row was given values of a unique index that is built which another row may
-//! have.
+//! The catalog is kept in a table of its own, `sys.catalog`. Sessions read an immutable snapshot of
+//! it in memory, which each change replaces whole. Numbers are u64, little-endian, except in keys.
+//!
+//! | key | value |
+//! |---|---|
+//! | `d/NAME`, `t/DB/NAME` | JSON document of a database, of a table |
+//! | `u/NAME@HOST` | JSON document of a user; `@` and `%` in the name are `%40` and `%25` |
+//! | `f` | the format's number ([`FORMAT`]) |
+//! | `n`, `nu` | the largest number of a table, of an account |
+//! | `a/` + table number (u32, big-endian) | upper bound of its AUTO_INCREMENT numbers so far |
+//! | `b/` + table number | progress of an index build (`ddl/online`), see below |
+//! | `m/` + table number + key of a row | empty, see below |
+//!
+//! The progress is one byte, 1 if the indexes are being dropped and else 0, and the key of the last
+//! row that has its entries; no key if no row has them. A key under `m/` says that the row received
+//! values of a unique index, while that was being built, which another row may also have.
 
 #[cfg(test)]
 mod change_tests;

@@ -1,10 +1,11 @@
 //! Reserves room in a log without a lock.
 //!
 //! `claimed` is the total room that is reserved and not yet used. `piece` is the largest contiguous
-//! free part of the log: the rest of the current segment, or one spare. `claimed` is at most
-//! `piece`, so frames fit in whatever way and order the rooms are joined to them. A frame that fits
-//! into the current segment takes as much from the rest as from the claims, and one that does not
-//! moves on to the spare that holds all of them.
+//! free part of the log: the free end of the current segment, or one spare segment. `claimed` is at
+//! most `piece`. So all reserved rooms fit, however appends combine them into frames and in
+//! whatever order. A frame that fits into the current segment reduces the free end and `claimed` by
+//! the same amount. A frame that does not fit starts the spare segment, which has room for all
+//! claims.
 //!
 //! A claim is added first and compared afterwards; an append stores the smaller piece before it
 //! removes its claim. Therefore a claim after the removal sees the smaller piece, and a claim

@@ -7,8 +7,8 @@
 //! # Guarantees
 //!
 //! - **BLOCK-CACHE-1 (safe reads).** What a reader reached with a pin stays in memory, unchanged,
-//!   until the pin is dropped, whatever is evicted or forgotten meanwhile. What it holds a
-//!   reference of stays until the reference is dropped.
+//!   until the pin is dropped, whatever is evicted or forgotten meanwhile. An entry to which a
+//!   reader holds a reference stays in memory until the reference is dropped.
 //! - **BLOCK-CACHE-2 (a hit takes no lock and no reference count).** A hit loads a pointer, and at
 //!   most sets a mark in the same word. A pin changes one word, which few other threads use, when
 //!   it begins and when it ends.
@@ -19,8 +19,9 @@
 //!   being inserted.
 //! - **BLOCK-CACHE-4 (makes room).** When other uses need memory (BUDGET-1, BUDGET-2), the cache
 //!   evicts as much as they need, above the floor. The memory is off the budget when the call
-//!   returns. The call waits a moment for readers of evicted entries. A reader that the system has
-//!   interrupted there may keep at most an eighth of the budget that is no longer charged.
+//!   returns. The call waits a moment for readers of evicted entries. If the system has preempted a
+//!   reader and it does not leave in time, up to an eighth of the budget is no longer charged
+//!   although that memory is not yet free.
 //! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. An evicted table
 //!   takes its blocks along. The table and blocks of an extent leave with its last handle, and
 //!   nothing is inserted for the extent afterwards.

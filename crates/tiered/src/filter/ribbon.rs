@@ -1,12 +1,12 @@
 //! A standard ribbon filter (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and
 //! Xor", 2021, sections 2 and 3).
 //!
-//! There are *slots*, a few more than keys, each with seven bits that are to be found. A key's hash
-//! gives 64 consecutive slots, a choice of some of them, and a value of seven bits: the chosen
-//! slots' bits, added without carry, are to be the value. That is an equation for each key, and
-//! since they are all narrow, a solution is found in hardly more than linear time. If there is
-//! none, hashes are mixed with another seed, and after some of these there are more slots. Any
-//! other key's equation holds with probability 1/128.
+//! There are *slots*, a few more than keys, each with seven bits that the builder has to find. A
+//! key's hash gives 64 consecutive slots, a choice of some of them, and a value of seven bits: the
+//! XOR of the chosen slots must equal the value. Each key thus gives one linear equation over a
+//! band of 64 slots, and a banded system is solved in nearly linear time. If it has no solution,
+//! the builder tries another seed of the hash. After several failed seeds it also adds slots. A key
+//! that was not inserted satisfies its equation with probability 1/128.
 //!
 //! Where there are at most 64 slots, each key may choose any of them.
 //!
