@@ -1,10 +1,10 @@
 //! Reads the log's commits while lanes append to it, and writes a log from such commits: for
 //! backups.
 //!
-//! A backup copies commits, not files. A copy of the files would have to stop every lane at the
-//! same commit; otherwise a frame of one lane would state that a commit was durable which the copy
-//! of another lane lacks. For the same reason the copy holds no generations and no notes, and a log
-//! made from it begins its own.
+//! A backup copies commits, not files. To copy files it would have to stop every lane at the same
+//! commit; otherwise a frame in the copy of one lane could state that a commit was durable which
+//! the copy of another lane lacks. For the same reason the copy contains no generations and no
+//! notes. A log made from the copy starts its own.
 
 use std::ops::Range;
 use std::path::Path;

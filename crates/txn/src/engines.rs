@@ -1,4 +1,4 @@
-//! The engines of a database, and how far their files have come.
+//! The engines of a database, and the CSNs up to which their files have all commits.
 
 use std::sync::Arc;
 

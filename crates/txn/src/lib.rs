@@ -3,7 +3,7 @@
 //! The modules, in the order in which a transaction passes through them:
 //!
 //! - `options`: the options of a transaction;
-//! - `transaction`: a transaction's snapshot, locks, writes and end;
+//! - `transaction`: a transaction's snapshot, locks and writes, its commit and its rollback;
 //! - `locks`, `serializable`: row locks, and the checks of SERIALIZABLE;
 //! - `spill`, `overlay`: writes of transactions that outgrow their share of memory;
 //! - `pipeline`, `record`: a commit's path to the log and the engines;
@@ -11,7 +11,7 @@
 //! - `recovery`: restores the state from the log; `copy`: reads the log's commits while lanes
 //!   append to it, and writes a log from such commits;
 //! - `shared`, `throttle`, `reserve`: state that all transactions share;
-//! - `manager`: starts transactions, and cares for the log.
+//! - `manager`: starts transactions, and maintains the log.
 
 mod copy;
 mod engines;

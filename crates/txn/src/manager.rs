@@ -1,4 +1,4 @@
-//! The transaction manager, which starts transactions and cares for what they leave behind.
+//! The transaction manager: starts transactions, and maintains the log and the spilled rows.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

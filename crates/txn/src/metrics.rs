@@ -1,4 +1,4 @@
-//! Figures of the transaction manager, for people and for monitoring.
+//! Metrics of the transaction manager.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

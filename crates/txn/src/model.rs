@@ -1,4 +1,5 @@
-//! An engine over a map in memory, that keeps every version: the oracle of the real ones.
+//! A model engine: a map in memory that keeps every version. Tests compare the real engines with
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

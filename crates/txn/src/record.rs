@@ -12,9 +12,9 @@
 //! batch       see `spillway_base::batch`      (commit)
 //! ```
 //!
-//! The manager writes a note before it cuts the log. It explains why the log begins later than the
-//! first commit. Each frame of commits begins with the stable CSN, so that recovery detects a log
-//! that lacks one of those commits as damaged.
+//! The manager writes a note before it cuts the log. The note explains why the log begins later
+//! than the first commit. Each frame of commits begins with the stable CSN, so that recovery
+//! reports a log as damaged if it lacks a commit up to that CSN.
 //!
 //! The commits of a lane are nearly in CSN order, but not strictly: a thread reserves its place in
 //! the lane before it takes its CSN.

@@ -1,4 +1,5 @@
-//! What the transactions of a database share, and how a commit is admitted, installed and awaited.
+//! The state that the transactions of a database share, and how they admit, install and await
+//! commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

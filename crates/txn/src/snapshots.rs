@@ -5,8 +5,8 @@
 //! A snapshot is a CSN at which a transaction reads. Flushes and compactions drop versions that no
 //! snapshot sees, so a snapshot must be registered before it is used (guarantee HORIZON-2 of
 //! [`spillway_base::engine::Horizon`]). A reader writes its CSN into its own slot and then loads
-//! the stable CSN again. If that has passed the CSN it wrote, the reader takes a newer one and
-//! repeats. A collector reads the stable CSN first, and the slots afterwards.
+//! the stable CSN again. If the stable CSN has passed the CSN that the reader wrote, the reader
+//! takes a newer CSN and repeats. A collector reads the stable CSN first, and the slots afterwards.
 //!
 //! This suffices because both have a sequentially consistent fence between their two steps, and one
 //! of any two such fences comes first. If the collector's comes first, the reader's second load
@@ -15,10 +15,10 @@
 //!
 //! # The low watermark
 //!
-//! An engine that asks at each update for the oldest live snapshot cannot look at every slot. The
-//! stable CSN is moved by one thread for many commits; each [`WATERMARK_COMMITS`] of its steps that
-//! thread looks at the slots and keeps the least number that it found (HORIZON-3). By HORIZON-2
-//! that number stays a bound for ever, so readers need not look at the slots.
+//! An engine that asks at each update for the oldest live snapshot cannot look at every slot. One
+//! thread advances the stable CSN for many commits. After every [`WATERMARK_COMMITS`] CSNs that
+//! thread looks at the slots and stores the least CSN that it found (HORIZON-3). By HORIZON-2 that
+//! CSN stays a lower bound for ever, so readers of the watermark need not look at the slots.
 //!
 //! The simpler design, a mutex around an ordered map of snapshots, was rejected: it would be the
 //! only lock on the path of every read.
@@ -26,7 +26,8 @@
 //! # Readers
 //!
 //! A transaction writes its number and the time beside its snapshot, so that an operator can find
-//! the one that holds versions back ([`Snapshots::readers`]). Collectors do not look at them.
+//! the transaction that prevents the collection of old versions ([`Snapshots::readers`]).
+//! Collectors do not read them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
 //! Backpressure: writers slow down before anything runs out (DESIGN, D8).
 //!
 //! After the 3D XPoint study, section V-A. That study found RocksDB's writers near a stop because
-//! each delayed write slept for a fixed while that had little to do with the rate it should come
-//! to. Here a debt stands for a *rate*, of all writers together, and a writer sleeps only for what
-//! it wrote at that rate:
+//! each delayed write slept for a fixed time, which had little to do with the target rate. Here the
+//! debt determines a *rate* for all writers together, and a writer sleeps only as long as its own
+//! bytes take at that rate:
 //!
-//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from more than any writer asks for to
-//!   [`RATE_MIDDLE`].
+//! - **Slight**, from a debt of [`SLIGHT`] on: the rate falls from a value that no writer reaches
+//!   to [`RATE_MIDDLE`].
 //! - **Aggressive**, from [`AGGRESSIVE`] on (half-way between the first stage and the limit, as in
-//!   the study): it falls on to [`RATE_MIN`], and never below: writing does not stop.
+//!   the study): the rate falls further to [`RATE_MIN`], and never below: writing does not stop.
 //!
 //! Debt is the data that was written and is not yet flushed or compacted. It grows while writers
 //! are faster than flushes and compactions, and shrinks while they are slower. The allowed rate of
@@ -18,9 +18,10 @@
 //! the background's rate and follows it was rejected: the background advances a memtable at a time,
 //! so the measured rate is out of date.
 //!
-//! Sleeping is for what was written, not for each commit: commits owe time, and a writer that finds
-//! [`QUANTUM`] owed sleeps it off. The time owed is forgiven when the debt is gone. Writers sleep
-//! after their commit, when their locks are given back, so that nobody waits for a row because its
+//! A writer sleeps for the bytes it wrote, not once for each commit. Each commit adds its time to a
+//! total that all writers to an engine owe. A writer that finds at least [`QUANTUM`] owed sleeps
+//! until the total is paid. The time owed is forgiven when the debt is gone. Writers sleep after
+//! their commit, when they have released their locks, so that nobody waits for a row because its
 //! holder sleeps. The engines' debt is the only input, and the compaction scheduler reads the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};

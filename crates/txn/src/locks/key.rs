@@ -1,4 +1,4 @@
-//! The keys that locks are on.
+//! Keys of row locks, and what a lock on a key is charged for.
 
 use std::hash::Hasher;
 

@@ -1,59 +1,61 @@
 //! Row locks.
 //!
-//! A lock is on a key of a table, whether the key has a value or not, shared or exclusive, and held
-//! to the end of its transaction. The waiters of a key form one queue, its line, and are served in
-//! order of arrival. An upgrade from shared to exclusive goes to the front, since no waiter behind
-//! it could be served first. Each waiter sleeps on its own condition variable. A release wakes
-//! exactly the waiters that it grants, after it has unlocked the lock table. The waiter at the
-//! front spins for a few microseconds before it sleeps.
+//! A transaction locks keys of tables, whether or not a key has a value. A lock is shared or
+//! exclusive, and the transaction holds it until it ends. The waiters of a key form one queue, its
+//! line, and are served in order of arrival. An upgrade from shared to exclusive goes to the front,
+//! since no waiter behind it could be served first. Each waiter sleeps on its own condition
+//! variable. A release wakes exactly the waiters that it grants, after it has unlocked the lock
+//! table. The waiter at the front spins for a few microseconds before it sleeps.
 //!
-//! Folding changes was tried and rejected: changes of one row as closures, queued beside its lock,
-//! which the lock's holder applies in one transaction. With 64 threads that wait for each commit to
-//! be durable, a change took 15.5 us of processor time instead of 17.4, because each thread still
-//! sleeps for its commit; with 3 threads that do not wait, 2.5 us instead of 0.9. There was rarely
-//! more than one change to fold: a commit is ordered, installed and unlocked in less than a
-//! microsecond.
+//! A rejected design combines changes of one row: threads queue their changes as closures beside
+//! the row's lock, and the holder of the lock applies them all in one transaction. With 64 threads
+//! that wait until each commit is durable, a change took 15.5 us of processor time instead of 17.4,
+//! because each thread still sleeps until its commit is durable. With 3 threads that do not wait,
+//! it took 2.5 us instead of 0.9. There was rarely more than one change to combine, because a
+//! commit is ordered, installed and unlocked in less than a microsecond.
 //!
 //! # The table
 //!
-//! An uncontended lock is the common case, and costs one visit to a shard when it is taken and one
-//! when it is released. A line with one holder is a value of 64 bytes in the shard's table,
-//! including a short key, and its holder is a number. The state through which other threads reach
-//! an owner is created when it first waits.
+//! An uncontended lock is the common case. It costs one visit to a shard when it is acquired and
+//! one when it is released. A line with one holder is a 64-byte entry of the shard's hash table,
+//! which contains a short key and the holder's number. The state through which other threads reach
+//! an owner is created when the owner first waits.
 //!
 //! The locks of a transaction that holds many are folded into range locks (see [`ranges`]).
 //!
 //! # Waits without a blocked thread
 //!
-//! A server has more clients than threads, and all clients of a hot row wait for it. An owner with
-//! a waker does not block its thread: it joins the line, and the request returns
-//! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait, or that keeps the
-//! time, calls the waker once the owner should retry. It calls the waker at least once for each of
-//! these events, with no lock of the table held, and may call it spuriously.
+//! A server has more clients than threads, and all clients that change a hot row wait for its lock.
+//! An owner with a waker does not block its thread: it joins the line, and the request returns
+//! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait, or that checks
+//! timeouts, calls the waker once the owner should retry. It calls the waker at least once for each
+//! of these events, with no lock of the table held, and may call it spuriously.
 //!
 //! # Deadlocks
 //!
-//! A transaction that must wait first searches for a cycle: from itself to the holders of the key
-//! it wants, from each of those to the holders of the key *that* one waits for, and so on. Edges
-//! lead to holders only, not to the waiters ahead, so a line of hundreds costs no more to check
-//! than a line of one. This misses no cycle: a waiter ahead is either served, and then is a holder,
-//! or waits for the same holders; and a served waiter that later waits for another key searches in
-//! turn.
+//! A transaction that must wait first searches the waits-for graph for a cycle: from itself to the
+//! holders of the key that it wants, from each holder to the holders of the key that this holder
+//! waits for, and so on. Edges lead to holders only, not to earlier waiters, so a search through a
+//! line of hundreds costs no more than through a line of one. The search misses no cycle. An
+//! earlier waiter either becomes a holder, or waits for the same holders. A waiter that becomes a
+//! holder and later waits for another key searches again.
 //!
-//! A waiter publishes its wait and searches under one mutex, the detector's. So waits come into
-//! existence one after another, and the wait that closes a cycle finds it. That waiter is the
-//! victim: it does not sleep yet, and the others keep their progress. Only requests that must wait
-//! take the mutex.
+//! A waiter publishes its wait and searches under one mutex, the detector's. So waits are published
+//! one after another, and the wait that closes a cycle finds the cycle. The transaction of that
+//! wait is the victim: it does not sleep yet, and the other transactions keep their progress. Only
+//! requests that must wait take the mutex.
 //!
-//! A search reads the edges one after another, while locks are released and waits end. It still
-//! finds every cycle, since a cycle stays until one of its members gives up. A cycle that it finds
-//! is real, unless one of its waits times out or is cancelled at that moment: a transaction that
-//! the search saw as a holder releases its lock only at its end, and thus not before the wait in
-//! which the search saw it afterwards has ended. A granted wait stays published until its thread
-//! has woken. The search recognizes it because its owner holds the key and does not wait for an
-//! upgrade.
+//! A search reads the edges one after another, while other threads release locks and end waits. It
+//! still finds every cycle, since a cycle lasts until one of its members gives up. A cycle that the
+//! search finds is real, unless one of its waits times out or is cancelled at that moment. For a
+//! transaction releases its locks only when it ends: if the search sees that it holds a lock, and
+//! then that it waits, it holds the lock as long as it waits.
 //!
-//! Lock order: the detector, then a shard, then an owner's own. No two shards are held at once.
+//! A granted wait stays published until its thread has woken. The search recognizes such a wait,
+//! because its owner holds the key and does not wait for an upgrade.
+//!
+//! Lock order: the detector's mutex, then a shard's, then an owner's. No thread holds the mutexes
+//! of two shards at once.
 
 mod key;
 mod line;

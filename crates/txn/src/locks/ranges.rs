@@ -1,53 +1,56 @@
 //! Range locks: the locks of a large transaction, folded.
 //!
 //! A row lock is a line of 64 bytes in a hash table. A statement that changes 20 million rows must
-//! not hold 20 million lines. Once an owner holds many, [`Locks::fold`] replaces them by range
-//! locks. A range lock covers every key between two bounds, whether its owner has asked for that
-//! key or not. A bulk statement visits keys in order, so its ranges contain few keys of others. A
-//! transaction that locks as many keys at random ends up with most of the table; that is the price
-//! of bounded memory, and the threshold is high enough that only bulk work pays it.
+//! not hold 20 million lines. Once an owner holds many row locks, [`Locks::fold`] replaces them by
+//! range locks. A range lock covers every key between two bounds, whether or not its owner
+//! requested the key. A bulk statement visits keys in order, so its ranges cover few keys that it
+//! did not visit. A transaction that locks as many keys at random ends up with most of the table.
+//! That is the price of bounded memory, and the threshold is so high that only bulk work pays it.
 //!
 //! # Shards
 //!
 //! Every shard keeps its own copy of each range beside its lines, under its own mutex, and decides
-//! for itself what the range covers. A key belongs to one shard, so a range need not come into
-//! force everywhere at once, and two owners that fold overlapping spans at the same time may divide
-//! them differently in each shard. One registry for all shards was rejected. It would put a shared
-//! counter on the path of every lock, and add a second lock order beside the shards'. Each rule
-//! below would also have to allow for the time between the announcement of a range and the visit of
-//! a shard.
+//! for itself what the range covers. A key belongs to one shard, so a range need not take effect in
+//! all shards at once, and two owners that fold overlapping spans at the same time may divide the
+//! overlap differently in each shard.
+//!
+//! One registry for all shards was rejected. It would put a shared counter on the path of every
+//! lock, and add its own lock to the lock order. Each rule below would also have to hold between
+//! the moment when a range enters the registry and the moment when its owner visits a shard.
 //!
 //! # Guarantees
 //!
-//! - **LOCK-1 (coverage).** A range covers the keys of one table from its start to before its end,
-//!   in one mode, except the keys that it leaves out. Folding replaces all row locks that the owner
-//!   has in its span, except those on keys that it leaves out, that others wait for, or that it
-//!   holds in a stronger mode. An owner has at most [`SPANS_PER_TABLE`] spans for each table and
-//!   mode and [`SPANS_MAX`] in all. A fold joins a new span with spans that it overlaps, and with a
-//!   neighbour if there is no place for one more. An owner holds the locks of a range to its end.
+//! - **LOCK-1 (coverage).** A range covers the keys of one table from its start (inclusive) to its
+//!   end (exclusive), in one mode, except the keys that it leaves out. A fold replaces all row
+//!   locks that the owner has in the span, except those on keys that the range leaves out, those
+//!   that others wait for, and those in a stronger mode. An owner has at most [`SPANS_PER_TABLE`]
+//!   spans for each table and mode and [`SPANS_MAX`] in all. A fold joins a new span with the spans
+//!   that it overlaps, and with an adjacent span if one more would exceed a limit. An owner holds a
+//!   range until its transaction ends.
 //! - **LOCK-2 (lines in a range).** A line on a key that a range covers has the range's owner among
 //!   its holders, in the range's mode or a stronger one. So a request for a key with a line need
-//!   not check ranges. A contended request for a covered key without a line creates one that the
-//!   owners of the ranges hold, and waits in it as behind any row lock: order of arrival,
-//!   deadlocks, timeouts and wakers are the line's. NOWAIT and SKIP LOCKED create no line.
+//!   not check ranges. If a request conflicts with ranges on a key without a line, it creates a
+//!   line whose holders are the owners of these ranges. It then waits there as for any row lock,
+//!   with the line's order of arrival, deadlock search, timeouts and wakers. NOWAIT and SKIP LOCKED
+//!   create no line.
 //! - **LOCK-3 (no overlap).** Within a shard, ranges of two owners overlap only if both are shared.
 //!   A fold takes the part of its span that conflicts with no other range. It leaves out each key
-//!   that another owner holds, or waits for, in conflict: the owner's row lock on it, if any, stays
-//!   a line.
+//!   that another owner holds, or waits for, in a conflicting mode. If the folding owner has a row
+//!   lock on such a key, that lock stays a line.
 //! - **LOCK-4 (removal).** A line is removed once it has no waiter and ranges cover all of its
 //!   holders in their modes: at a fold, and when another owner releases its lock or leaves the
 //!   line.
-//! - **LOCK-5 (own keys).** The owner gets a covered key without a line, with the outcome
-//!   [`super::Acquired::New`]: it may never have read that row, so its caller compares it with the
-//!   snapshot as for any new lock.
+//! - **LOCK-5 (own keys).** An owner that requests a key which its own range covers, and which has
+//!   no line, gets it with the outcome [`super::Acquired::New`]: it may never have read that row,
+//!   so its caller compares the row with the snapshot as for any new lock.
 //! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
 //!   It follows from LOCK-2 and LOCK-3.
-//! - **LOCK-7 (release).** The end of an owner removes its ranges from each shard, and releases
-//!   every line that it holds there, in one visit. It wakes the waiters that it grants after the
-//!   visit.
+//! - **LOCK-7 (release).** An owner that ends visits each shard once. There it removes its ranges,
+//!   and releases every line that it holds. It wakes the waiters that it grants after the visit.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
-//!   Its transaction charges them to the budget before each request, folds from a threshold on, and
-//!   refuses the request if neither makes room (`transaction::lock_memory`).
+//!   Its transaction charges these bytes to the budget before each request. From a threshold on it
+//!   folds. If neither the charge nor a fold makes room, it refuses the request
+//!   (`transaction::lock_memory`).
 
 use rustc_hash::FxHashMap;
 use spillway_base::TableId;

@@ -1,7 +1,6 @@
 //! One shard of the lock table: the lines of its keys, and the range locks that cover some of them.
 //!
-//! All of it is under the shard's mutex, so LOCK-2 to LOCK-4 hold before and after each method
-//! here.
+//! The shard's mutex guards all of it, so LOCK-2 to LOCK-4 hold before and after each method here.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;

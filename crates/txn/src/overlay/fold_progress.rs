@@ -1,4 +1,4 @@
-//! How far the folding of overlays has come.
+//! The progress of folding an overlay.
 
 use spillway_base::lock::Mutex;
 use spillway_base::{Csn, TableId};

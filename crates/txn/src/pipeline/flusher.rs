@@ -1,15 +1,15 @@
-//! Threads that flush commits without a waiting thread, one for each lane.
+//! Flusher threads, one for each lane. They flush commits that no thread waits for.
 //!
-//! A thread that leaves a commit without waiting for it requests a flush within some delay. Most
-//! requests repeat an earlier one: these load one atomic and read no clock. A flusher clears the
-//! request before it looks at the queue, so a thread that finds the request set has its commit in
-//! the queue that the flusher will look at.
+//! A thread that does not wait for its commit requests a flush within some delay. Most requests
+//! find an earlier request that is still set: they load one atomic and read no clock. A flusher
+//! clears the request before it looks at the queue, so a thread that finds the request set has its
+//! commit in the queue that the flusher will look at.
 //!
-//! A commit with a callback requests little: an idle thread may flush it first, and under load one
-//! always does. So a flusher with only such requests stands by ([`Urgency::Soon`]). After each
-//! delay it checks whether other threads have flushed the commits that were queued the last time,
-//! and flushes only if none has. While the queue is not empty the request stays set, and no thread
-//! has to wake the flusher.
+//! A commit with a callback is not urgent ([`Urgency::Soon`]): an idle thread may flush it first,
+//! and under load some thread always does. So a flusher with only such requests stands by. After
+//! each delay it checks whether other threads have flushed the commits that were queued at the last
+//! check, and flushes only if they have not. While the queue is not empty the request stays set,
+//! and no thread has to wake the flusher.
 
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 //!
 //! A commit to a table that another commit dropped first is refused: engines would skip its writes
 //! silently. So a commit that drops a table holds the gate. It waits until every commit that passed
-//! before has its CSN, and later commits wait for it. The gate costs other commits one load of a
-//! word that rarely changes, after they reserve their place: either the holder sees the place, or
-//! they see the gate.
+//! the gate before has its CSN, and later commits wait for it. The gate costs other commits one
+//! load of a word that rarely changes, after they reserve their place: either the holder sees the
+//! place, or the commit sees that the gate is held.
 
 use rustc_hash::FxHashSet;
 use spillway_base::lock::RwLock;

@@ -1,46 +1,49 @@
-//! The commit pipeline: lanes, the order over all of them, and what makes commits durable and
-//! visible (DESIGN, D1–D4, D6; X-Engine, sections 3.2.2 and 3.2.3; HiEngine, sections 4.2 and 5.2).
+//! The commit pipeline: the lanes, the order of commits over all lanes, and how commits become
+//! durable and visible (DESIGN, D1–D4, D6; X-Engine, sections 3.2.2 and 3.2.3; HiEngine, sections
+//! 4.2 and 5.2).
 //!
-//! A lane is a queue of commits with a log stream of its own. A thread's commits go to the lane
-//! that it was dealt, whole: no commit is in two lanes. A commit passes four stages:
+//! A lane is a queue of commits with its own log stream. Each thread is assigned to one lane, and a
+//! commit goes to its thread's lane as a whole: no commit is in two lanes. A commit passes four
+//! stages:
 //!
 //! 1. **Log buffering** ([`Pipeline::enqueue`]): the committing thread reserves a place in its
-//!    lane's queue, takes the next CSN, and copies its encoded batch into the place. No lock is
-//!    taken, and the order of places need not be that of CSNs.
-//! 2. **Installing**: the committing thread installs its own batch in the engines, then gives its
-//!    row locks back (D3). Any number of threads install at once.
-//! 3. **Log flushing** ([`Lane::flush`]): the first thread that needs durability drives a lane's
-//!    log, alone: it takes all queued commits, sums them up, writes and syncs them as one frame.
-//!    The queue fills meanwhile, so batches form by themselves under load and no wait is added when
-//!    idle: a lone writer's commit is one write-and-sync on its own thread. A thread that only
-//!    needs room in the queue writes its contents and syncs nothing ([`Lane::write`]).
-//! 4. **Commit**: when a flush or an install moves the stable CSN on, the commits below it are
+//!    lane's queue, takes the next CSN, and copies its encoded batch into the place. It takes no
+//!    lock, and places need not be in CSN order.
+//! 2. **Installing**: the committing thread installs its own batch in the engines, then releases
+//!    its row locks (D3). Any number of threads install at once.
+//! 3. **Log flushing** ([`Lane::flush`]): one thread at a time leads a lane, the first that needs
+//!    durability. It takes all queued commits, computes their checksum, and writes and syncs them
+//!    as one frame. The queue fills meanwhile, so under load batches form by themselves (group
+//!    commit). An idle lane adds no wait: a single writer's commit is one write-and-sync on its own
+//!    thread. A thread that only needs room in the queue writes its contents without a sync
+//!    ([`Lane::write`]).
+//! 4. **Commit**: when a flush or an install advances the stable CSN, the commits up to it are
 //!    acknowledged.
 //!
-//! The paper installs after flushing. That was rejected: with D2 a version that is installed early
-//! is not visible early, and row locks that wait for the device make a hot row as slow as the
-//! device.
+//! X-Engine installs after flushing. This was rejected: a commit would hold its row locks while it
+//! waits for the device, and a hot row would be as slow as the device. An early install makes no
+//! version visible early (D2).
 //!
-//! # How far everything is durable
+//! # The durable CSN
 //!
-//! No list says which CSN is in which lane. A place is reserved *before* the CSN is taken, so
-//! a thread that reads the CSN counter first, and the end of a lane's queue second, knows that
-//! every commit of the lane up to that CSN lies before that end. A flush reads both, writes up to
-//! the end, syncs, and may then say "durable through that CSN". Commits that were written without a
-//! sync count as queued. A lane with nothing in its queue is durable through the counter as it is.
-//! The least over the lanes holds for all.
+//! No list maps CSNs to lanes. A thread reserves its place *before* it takes its CSN. So if a flush
+//! reads the CSN counter first, and the end of a lane's queue second, every commit of the lane up
+//! to that CSN lies before that end. The flush reads both, writes up to the end, and syncs. The
+//! lane is then durable through that CSN. Commits that were written without a sync count as queued.
+//! A lane with an empty queue is durable through the current value of the counter. All lanes are
+//! durable through the least of their CSNs.
 //!
-//! The simpler design takes the CSN and the place under one lock for each lane. It is as quick with
-//! few threads; with many the lock is where they queue, for as long as a copy takes.
+//! The simpler design takes the CSN and the place under one lock for each lane. With few threads it
+//! is as fast. With many, threads queue for the lock, and each holds it for the time of a copy.
 //!
 //! # Which thread flushes
 //!
-//! A waiting thread leads the lanes that it waits for, unless another thread leads them. The thread
-//! that ends a turn wakes a sleeping thread that needs the next. Commits whose threads went on
-//! (tasks and calls) are flushed by [`Pipeline::try_flush`], for threads with nothing else to do,
-//! and by each lane's flusher thread, asked with the longest delay that will do. Of several lanes
-//! that nobody leads, the one that is furthest behind goes first, as the stable CSN is held back by
-//! it.
+//! A thread that waits for a commit leads the lanes that the commit needs, unless another thread
+//! leads them. A thread that ends its turn at a lane wakes a sleeping thread that needs the next
+//! turn. If no thread waits for a commit (tasks and callbacks), a thread with nothing else to do
+//! flushes it ([`Pipeline::try_flush`]), or else the lane's flusher thread does, within the longest
+//! acceptable delay. Of several lanes that no thread leads, the lane with the least durable CSN is
+//! flushed first, because it holds back the stable CSN.
 //!
 //! # Invariants
 //!
@@ -50,26 +53,30 @@
 //!   install).
 //! - After a failed flush of any lane the stable CSN never moves again, and every commit above it
 //!   resolves to the failure (D6).
-//! - A lane's turn is held by one thread, across the device write. Its end wakes a leader: a thread
-//!   that found it taken went to sleep on that promise, whatever the holder held it for.
-//! - The stable CSN is moved by whoever is the second of the two: a flush makes commits durable and
-//!   then looks at what is installed, an install does the reverse, and a fence between either's
-//!   store and look lets one of them see both. Two flushes of two lanes likewise.
-//! - A table's dropping commit is ordered while no other is: see [`gate`].
+//! - One thread at a time holds a lane's turn, also during the device write. When the turn ends,
+//!   its holder wakes a new leader: a thread that finds the turn taken goes to sleep and relies on
+//!   that, whatever the holder uses the turn for.
+//! - The stable CSN is advanced by a commit's flush or by its install, whichever is later. A flush
+//!   stores the durable CSN and then loads the installed CSN, and an install does the reverse. Each
+//!   has a fence between its store and its load, so at least one of them sees both stores. The same
+//!   holds for flushes of two lanes.
+//! - A commit that drops a table takes its CSN while no other commit does: see [`gate`].
 //!
 //! # Guarantees
 //!
 //! - **PIPE-1 (close).** Once [`Pipeline::close`] has returned without an error, no commit gets a
-//!   CSN, and every commit that has one is durable. `close` shuts the gate and then waits for every
-//!   place that was reserved before: its owner may have found the gate open and not have its CSN.
-//! - **PIPE-2 (turns).** Everybody who takes a lane's lock takes it as a [`Turn`], whatever for.
-//! - **PIPE-3 (cut).** A cut removes only segments that were covered when it looked, and it looks
-//!   before it writes the note. A commit may have its lane go on to another segment meanwhile; the
-//!   segment that it leaves waits for the next cut, which writes a note of its own.
-//! - **PIPE-4 (panic).** A thread that panics between the reservation of a place and the end of its
-//!   install, or with a turn, stops the database: [`Pipeline::health`] says why, every commit above
-//!   the stable CSN resolves to that, and nothing more is written to the log. Waits for installs
-//!   end. If the call that reports one commit panics, the other commits are reported all the same.
+//!   CSN, and every commit that has one is durable. `close` closes the gate and then waits for
+//!   every place that was reserved before: the owner of a place may have found the gate open and
+//!   not have its CSN yet.
+//! - **PIPE-2 (turns).** A thread takes a lane's lock only as a [`Turn`], for any purpose.
+//! - **PIPE-3 (cut).** A cut chooses the segments to remove before it writes the note, and removes
+//!   only segments that were covered then. A commit may meanwhile move its lane to another segment.
+//!   The segment that the lane leaves waits for the next cut, which writes its own note.
+//! - **PIPE-4 (panic).** If a thread panics between the reservation of a place and the end of its
+//!   install, or during a turn, the database stops: [`Pipeline::health`] returns the reason, every
+//!   commit above the stable CSN resolves to it, and nothing more is written to the log. Waits for
+//!   installs end. If the call that reports one commit panics, the other commits are still
+//!   reported.
 
 mod flusher;
 mod gate;

@@ -1,4 +1,4 @@
-//! The places of a lane's commits that the engines do not know yet (`places.rs` says who asks).
+//! The places of a lane's commits that have not been reported to the engines yet (see `places.rs`).
 
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::{Csn, EngineSet, LogPlace};

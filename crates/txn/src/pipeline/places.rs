@@ -1,22 +1,22 @@
-//! Tells engines that keep their rows in the log where their commits are there (LOG-READ-2 to
-//! LOG-READ-4 and LOG-READ-10 of [`spillway_base::log_place`]).
+//! Reports the places of commits in the log to the engines that keep their rows there (LOG-READ-2
+//! to LOG-READ-4 and LOG-READ-10 of [`spillway_base::log_place`]).
 //!
 //! The thread that writes a lane's log knows the place of a commit once it has appended the frame.
 //! The commit may not be stable then. So the writer adds the place to a queue of the lane. A thread
 //! that has flushed a lane, or whose install has moved the stable CSN, then takes the places up to
-//! the stable CSN out of the queues of *all* lanes, and tells the engines. One thread at a time
-//! does so. Only a cut and the care of the log wait for it.
+//! the stable CSN out of the queues of *all* lanes, and reports them to the engines. One thread at
+//! a time does so, the *teller*. Only a cut and log maintenance wait for it.
 //!
 //! # Why no place is missed
 //!
 //! A writer adds a commit's place to the queue before it stores that the lane is durable up to the
 //! commit. The stable CSN reaches the commit only after that store was read. A teller reads the
 //! stable CSN *before* it looks at the queues. So each commit up to the CSN that it read is in a
-//! queue, or an earlier teller has told it. A lane without commits holds nothing back.
+//! queue, or an earlier teller has reported it. A lane without commits delays no report.
 //!
-//! The rejected design is a dense ring from CSN to place. It must keep an entry until the row's
-//! version is evicted, for commits of all engines, and a reader would look it up for each version.
-//! Here an engine writes the place where it keeps the version.
+//! The rejected design is a dense ring that maps CSNs to places. An entry would have to stay until
+//! the row's version is evicted, also for commits of other engines, and a reader would have to look
+//! up the place of each version. Here an engine writes the place into the version itself.
 //!
 //! # Why no place comes late (LOG-READ-10)
 //!
@@ -32,15 +32,16 @@
 //! A teller that clears the flag sees the stable CSN of the thread that set it. Another round
 //! follows only if a flush or an install ended during the last one, so it has few commits.
 //!
-//! The rejected design leaves the rest to the next flush. An idle database has no next flush, and
-//! the rest of the versions cannot leave memory, even if memory is short.
+//! The rejected design leaves the remaining places to the next flush. An idle database has no next
+//! flush, so the remaining versions could not be evicted, even if memory is short.
 //!
 //! # Memory
 //!
-//! A queue holds the commits of its lane that are written and not yet stable, or stable and being
-//! told. The first wait for an install or for a flush of another lane. That has no fixed bound, and
-//! commits cannot wait for it here, so the queues are charged to the budget past its limit, if need
-//! be ([`spillway_base::budget::Use::Transactions`]), and give back what a burst has taken.
+//! A queue holds the commits of its lane that are written and not yet stable, or stable and not yet
+//! reported. A commit becomes stable only after other commits' installs and other lanes' flushes,
+//! so a queue has no fixed bound. Commits cannot wait for room here. So the queues are charged to
+//! the budget even past its limit ([`spillway_base::budget::Use::Transactions`]), and shrink after
+//! a burst.
 
 use std::sync::Arc;
 

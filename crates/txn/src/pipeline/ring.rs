@@ -1,11 +1,11 @@
 //! The queue of a lane: a lock-free ring of words. Any number of threads add commits, and one
 //! thread at a time removes them.
 //!
-//! A thread reserves a place by adding to `tail`. The place then belongs to the thread. It waits
-//! until the ring has wrapped around far enough, copies its commit in, and stores the entry's first
-//! word last. So threads serialize their commits in parallel, and only the order of the places is
-//! sequential. The taker goes from place to place, and waits at one that is reserved and not yet
-//! filled: its owner needs nothing but processor time.
+//! A thread reserves a place by adding to `tail`, and then owns it. The thread waits until the
+//! taker has emptied the place in the last round of the ring, copies its commit in, and stores the
+//! entry's first word last. So threads copy their commits in parallel, and only the order of the
+//! places is sequential. The taker goes from place to place, and waits at a place that is reserved
+//! and not yet filled: the owner needs nothing but processor time to fill it.
 //!
 //! ```text
 //! entry   word 0   state: 0 reserved; else kind (2 bits), engines (4 bits), and payload bytes
@@ -19,11 +19,12 @@
 //! - `head <= tail <= head` + the ring's size + the places that wait for room. Words from `head` on
 //!   belong to their entry's owner until its state is stored, then to the taker until it advances
 //!   `head`.
-//! - Outside entries every word is 0, so the word at which an entry will begin reads as reserved,
-//!   whatever was there one round ago: the taker leaves zeros behind.
+//! - Outside entries every word is 0, because the taker zeroes the words that it leaves. So the
+//!   first word of a future entry reads as reserved.
 //!
 //! The simpler design, a mutex around a vector, makes every commit of a lane contend for one lock
-//! for the time of a copy. A linked queue allocates for each commit, and frees on another thread.
+//! for the time of a copy. A linked queue allocates memory for each commit, and frees it on another
+//! thread.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::{Csn, EngineSet};

@@ -1,4 +1,4 @@
-//! Numbers of threads, which deal them to lanes and shards.
+//! Thread numbers, by which threads are assigned to lanes and shards.
 
 /// A number for each thread, so that threads can be dealt over what there are several of.
 pub(super) fn thread_number() -> usize {

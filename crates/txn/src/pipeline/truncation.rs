@@ -1,11 +1,11 @@
 //! Cuts the logs: decides which segments are still needed, and deletes the others.
 //!
 //! A segment is deleted once all of its commits are in the engines' own files. An engine that keeps
-//! its rows in the log may keep the segment instead (LOG-READ-4 of [`spillway_base::log_place`]):
-//! a cut first tells it the places of all stable commits, and then asks it. Before the cut, a note
-//! of how far these files go is made durable in the first lane. It tells a recovery that finds
-//! commits missing at the beginning of the logs that this is no damage. Space for the note is
-//! reserved before the log is full, because a full log could not be cut without it.
+//! its rows in the log may keep the segment instead (LOG-READ-4 of [`spillway_base::log_place`]): a
+//! cut first reports the places of all stable commits to it, and then asks it. Before the cut, a
+//! note becomes durable in the first lane. It states the CSN up to which these files have all
+//! commits, so that recovery does not report the commits that the cut removed as lost. Space for
+//! the note is reserved before the log is full, because a full log could not be cut without it.
 
 use spillway_base::{Csn, EngineKind, EngineSet, ErrorKind, Result};
 use spillway_storage::plog::LogSpan;

@@ -1,20 +1,22 @@
-//! Installing a window of commits, by all threads.
+//! Installs a window of commits with all threads.
 //!
-//! Where each key is written about once, a thread takes the next few commits that nobody has begun,
-//! as they stand in the log. That costs nothing but to read them again.
+//! If most keys are written once, a thread takes the next few commits that no thread has taken, in
+//! log order. The only cost is that it reads them again.
 //!
-//! Where some keys are written many times, the writes are dealt by their keys: each thread has a
-//! range of keys at a time, and puts its writes in order first. So two threads are never at one
-//! key, and the versions of a hot key come in the order of their CSNs, each to the front of its
-//! list. A thread that came with older versions than another one's would have to go past all of
-//! those, each time. And of what one key had in turn only the last is needed, since nobody reads
-//! before the opening is over, as long as the last is certain to be there whenever an older one is.
-//! So what is past the commits that were durable once is installed in full: an engine may write a
-//! part of it to its files, and the rest may be lost yet.
+//! If some keys are written many times, the writes are partitioned by key. A thread takes one range
+//! of keys at a time, and sorts its writes by key and CSN. So no two threads install the same key,
+//! and the versions of a hot key arrive in CSN order, each at the front of its version list.
+//! Otherwise a thread with older versions of the key would walk past all newer ones, once for each
+//! version.
 //!
-//! To deal the writes of every window takes a quarter longer where no key is hot, though the
-//! memtable is then filled in its own order. Shares as large as a window has threads, in the order
-//! of the log, make a hot key's installing quadratic.
+//! Nobody reads before the opening ends, so only the last version of each key is needed, provided
+//! that it is certain to survive whenever an older one does. Therefore only commits that are known
+//! to have been durable are reduced to the last version. Later commits are installed in full: an
+//! engine may write some of them to its files, and a crash may still lose the others.
+//!
+//! Two designs were rejected. Partitioning every window takes a quarter longer if no key is hot,
+//! although the memtable is then filled in key order. Dividing a window in log order into one share
+//! for each thread makes the install of a hot key quadratic.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicUsize};

@@ -1,5 +1,5 @@
-//! The memory that logs are read into: charged to the budget, and used again, as fresh memory costs
-//! a page fault for each of its pages.
+//! The buffers that logs are read into. They are charged to the budget, and reused, because new
+//! memory costs a page fault for each of its pages.
 
 use std::sync::Arc;
 

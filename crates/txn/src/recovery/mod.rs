@@ -1,26 +1,26 @@
-//! Opening: reading the logs back into the engines (DESIGN, D5).
+//! Opening: replays the logs into the engines (DESIGN, D5).
 //!
-//! Recovery reads the lanes beside each other, segment by segment, and puts their commits back into
-//! the one order of their CSNs. It installs what follows on without a gap, a window of commits at a
-//! time: within a window by all threads at once, which installing allows (E2), and windows one
-//! after another, so that the stable CSN moves on with them and the engines can write to their
-//! files, and make room, while the rest is still to be read.
+//! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
+//! commits. It installs the commits that follow the last installed one without a gap, one window
+//! after another. All threads install a window at once, which E2 allows. The stable CSN advances
+//! after each window, so the engines can flush, and free memory, while recovery still reads the
+//! rest.
 //!
-//! Recovery begins behind the newest commit that the files of *every* engine have. An engine whose
-//! files have more is given commits again that it has, and changes nothing for them (E3).
+//! Recovery begins after the newest commit that the files of *every* engine have. An engine whose
+//! files have more receives some commits again, and they change nothing there (E3).
 //!
-//! The first CSN that no lane has ends it: what comes after was acknowledged to nobody, by D2, and
-//! is discarded. A new log generation is begun in every lane, with the last commit as its fence: a
-//! record of an earlier generation beyond the fence was discarded by that opening, and is never
-//! read again. The fences of all lanes hold for each, since an opening that was cut short may have
-//! begun its generation in some of them only. Recovery makes the commits that it read
-//! durable in all lanes before the first generation begins.
+//! Recovery ends at the first CSN that no lane has. It discards later commits, which were
+//! acknowledged to nobody (D2). Then it starts a new log generation in every lane, with the last
+//! recovered commit as its fence: a record of an earlier generation beyond the fence was discarded
+//! by that opening, and is never read again. The fence of one lane holds for all lanes, since an
+//! interrupted opening may have started its generation in some lanes only. Recovery makes the
+//! commits that it read durable in all lanes before it starts the first generation.
 //!
-//! A gap is normal loss only past what is known to have been durable: each frame says what was
-//! stable when it was written, and each generation where it began. A log that ends before has lost
-//! something that was acknowledged, and is corruption. So is one that begins after the engines'
-//! persisted commits end; notes in the log, written before it was cut, say how far the engines had
-//! come.
+//! A gap is normal loss only above the largest CSN that is known to have been durable. Each frame
+//! states the stable CSN at its write, and each generation its fence. A log that ends below that
+//! CSN has lost acknowledged commits, and is corrupt. So is a log that begins after the engines'
+//! persisted commits end; notes, written before each cut of the log, state up to which CSN the
+//! engines' files have all commits.
 
 mod install;
 mod memory;

@@ -1,10 +1,10 @@
-//! Commits of all lanes, put back into the one order of their CSNs.
+//! Restores the CSN order of the commits of all lanes.
 //!
 //! A piece of a lane's log is a sorted run of CSNs. Together the runs have every commit up to some
-//! CSN, and that prefix is found without merging them: the CSNs up to a bound are gapless if there
-//! are as many commits as numbers, and a run counts its own by a binary search. A window is a range
-//! of each run, so that many threads install it, each from runs of its own. The merge of one commit
-//! after another that this replaces ran on one thread, for a third of an opening's time.
+//! CSN. That prefix is found without a merge: the CSNs up to a bound have no gap if the runs have
+//! as many commits as there are CSNs, and a binary search in each run counts its commits. A window
+//! is a slice of each run, so many threads can install it, each from other runs. A merge of single
+//! commits was rejected: it ran on one thread, for a third of an opening's time.
 
 use std::ops::Range;
 use std::path::Path;

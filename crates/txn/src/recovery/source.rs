@@ -1,7 +1,8 @@
-//! Where a replay's commits come from: a lane's log, read on the spot or ahead by a thread of its
-//! own.
+//! The source of a replay's commits: a lane's log, read on the calling thread or ahead by a thread
+//! of its own.
 //!
-//! A log is read in pieces, whose commits stay where they were read to until they are installed.
+//! A log is read in pieces. The commits of a piece stay in the buffer that they were read into
+//! until they are installed.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

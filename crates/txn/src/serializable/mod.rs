@@ -1,44 +1,46 @@
 //! Serializable snapshot isolation (Cahill, Röhm, Fekete, SIGMOD 2008; Ports, Grittner, VLDB 2012).
 //!
-//! Under snapshot isolation every anomaly contains a *pivot*: a transaction that read something a
-//! concurrent one overwrote (an outgoing rw-dependency), and that overwrote something another
-//! concurrent one had read (an incoming one). So the reads of SERIALIZABLE transactions are
-//! remembered, points and ranges, absent keys too. A dependency is noted whichever of read and
-//! write comes first, and a transaction with one of each kind may not commit. Some of the refused
-//! transactions would have been harmless; the caller runs them again.
+//! Under snapshot isolation every anomaly contains a *pivot*: a transaction that read something
+//! that a concurrent one overwrote (an outgoing rw-dependency), and that overwrote something that
+//! another concurrent one had read (an incoming one). So the reads of SERIALIZABLE transactions are
+//! remembered: keys, also absent ones, and ranges. A dependency is noted whether the read or the
+//! write comes first. A transaction with an incoming and an outgoing dependency may not commit.
+//! Some of the refused transactions would have been harmless; the caller runs them again.
 //!
 //! # Guarantees
 //!
 //! - **SSI-1 (outcomes are reads).** Everything that a client learns about rows is noted as a read
-//!   at the snapshot, found or not: values of gets and scans; whether a key existed for a locking
-//!   read, an insertion ([`ErrorKind::DuplicateKey`] or not, even one that a savepoint undoes), a
-//!   change or a deletion; the rows that a change or a deletion by range found. If the client
-//!   learned it from the newest version, the snapshot has that version, or the transaction is
-//!   refused.
+//!   at the snapshot, whether or not a row exists: values of gets and scans; whether a key existed
+//!   for a locking read, an insertion ([`ErrorKind::DuplicateKey`] or not, even one that a
+//!   savepoint undoes), a change or a deletion; the rows that a change or a deletion by range
+//!   found. If an outcome depends on a row's newest version, the snapshot has that version, or the
+//!   transaction is refused.
 //! - Not noted: a blind `put` or `delete`, which reveals nothing; whether a row is locked (NOWAIT,
 //!   SKIP LOCKED), which concerns no serial order; and that a row is newer than the snapshot
 //!   ([`ErrorKind::WriteConflict`]), after which the transaction must be run again.
 //! - **SSI-2 (memory).** Notes of reads and writes, transactions, and dependencies among them are
 //!   charged to the budget while they are kept. A transaction's notes are folded into one range for
-//!   each table once they are many, and when memory is short; then also those of other
-//!   transactions. A request that still finds no room fails with [`ErrorKind::LockTableFull`] and
+//!   each table once there are many, and when memory is short; then other transactions' notes are
+//!   folded too. A request that still finds no room fails with [`ErrorKind::LockTableFull`] and
 //!   neither reads nor writes. A scan has returned its rows by then, so its transaction is refused.
 //!
 //! # The range that a scan has read
 //!
 //! A scan has read from its beginning up to the last row that it returned, or the whole range once
-//! it has reported its end. The client has learned nothing about later rows, so what another
-//! transaction writes there is no phantom. Therefore a scan is noted when it ends
-//! ([`Serializable::read_range`]), and not when it begins: one that stops at its first row has read
-//! no more than that row. This is early enough. Earlier writers are remembered while the reader
-//! runs, and are found then; later writers find the range. If a dropped scan, which can return no
-//! error, finds a conflict, the reader's next step fails ([`Serializable::refuse`]).
+//! it has reported its end. The client has learned nothing about later rows, so another
+//! transaction's write there is no phantom. Therefore a scan is noted when it ends
+//! ([`Serializable::read_range`]), and not when it begins: a scan that stops at its first row has
+//! read no more than that row.
+//!
+//! This is early enough. Earlier writers are remembered while the reader runs, and the note finds
+//! them; later writers find the note. If a dropped scan, which can return no error, finds a
+//! conflict, the reader's next step fails ([`Serializable::refuse`]).
 //!
 //! Only SERIALIZABLE transactions are tracked, under one mutex; others pay nothing and are not
-//! seen. So serializability holds among transactions that request it. The reads of a transaction
-//! are kept after its commit until no concurrent transaction remains and none can begin: later
-//! snapshots are at the stable CSN or above, and a transaction announces itself before it takes its
-//! snapshot ([`Serializable::enter`]).
+//! seen. So serializability holds among the transactions that request it. The reads of a
+//! transaction are kept after its commit until no concurrent transaction remains and none can
+//! begin: later snapshots are at the stable CSN or above, and a transaction announces itself before
+//! it takes its snapshot ([`Serializable::enter`]).
 
 mod notes;
 

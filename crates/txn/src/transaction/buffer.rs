@@ -4,11 +4,10 @@
 //! that the commit will log. If no key was written twice, that batch is ready as it is. The same
 //! list serves to undo writes back to a savepoint.
 //!
-//! A lookup searches a few writes one by one. From [`INDEX_FROM`] on, the buffer also keeps an
-//! index by table and key, and the batch is rebuilt in its order, so that engines receive
-//! neighbouring keys together. The simpler design, that index from the first write on, was
-//! rejected: most transactions write one or two rows, and the index cost them more than their
-//! locks.
+//! A lookup searches a few writes one by one. From [`INDEX_FROM`] writes on, the buffer also keeps
+//! an index by table and key, and the batch is rebuilt in index order, so that engines receive
+//! neighbouring keys together. The simpler design, an index from the first write on, was rejected:
+//! most transactions write one or two rows, and the index cost them more than their locks.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //!
 //! A transaction charges for a lock before it requests it, in steps of [`super::CHARGE_STEP`]
 //! beyond a small free share. A transaction with many row locks first folds them into range locks.
-//! If neither makes room, the request fails with [`ErrorKind::LockTableFull`] and locks nothing.
-//! The locks that the transaction holds stay.
+//! If neither a fold nor a charge makes room, the request fails with [`ErrorKind::LockTableFull`]
+//! and locks nothing. The transaction keeps the locks that it holds.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! A transaction: its snapshot, locks and writes, and how it ends.
+//! A transaction: its snapshot, locks and writes, its commit and its rollback.
 //!
 //! # Snapshots (DESIGN, D12)
 //!
@@ -20,9 +20,9 @@
 //! [`ErrorKind::WriteConflict`].
 //!
 //! Uniqueness is checked in the newest state, whatever the snapshot: [`Transaction::insert`] checks
-//! one key, [`Transaction::scan_newest`] a range. Such a check, or a conflict, may leave a lock
-//! whose row is newer than the snapshot. When that key is locked again, it is compared with the
-//! snapshot again.
+//! one key, [`Transaction::scan_newest`] a range. Such a check, or a conflict, may leave the
+//! transaction with a lock on a row that is newer than its snapshot. When the transaction locks
+//! that key again, it compares the row with the snapshot again.
 
 mod buffer;
 mod commit;

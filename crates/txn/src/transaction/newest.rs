@@ -13,11 +13,11 @@
 //! - **NEWEST-3 (no needless waits).** Uncommitted writes of others are not read. A statement waits
 //!   for a row only if the row's last committed version matches the statement.
 //! - **NEWEST-4 (plain reads).** Under REPEATABLE READ plain reads stay at the transaction's
-//!   snapshot, and see the transaction's own writes in place of what the snapshot has. Neither a
-//!   change nor a locking read takes the snapshot. A caller that maintains keys which follow from
-//!   rows learns from [`Transaction::get_replaced`] what the snapshot has of a row that the
-//!   transaction changes. The caller overwrites those keys too, and writes those that the snapshot
-//!   does not have yet.
+//!   snapshot, and see the transaction's own writes in place of the snapshot's versions. Neither a
+//!   change nor a locking read takes the snapshot. If a caller maintains keys that are derived from
+//!   rows, [`Transaction::get_replaced`] returns it the snapshot's version of a row that the
+//!   transaction changes. The caller overwrites the keys derived from that version too, and writes
+//!   those that the snapshot does not have yet.
 //!
 //! The alternative, restarting the statement at a newer snapshot as CockroachDB does under READ
 //! COMMITTED, would show one state of all rows. It was rejected: a change of a large table beside

@@ -1,34 +1,35 @@
-//! Deleting the rows of a range, all or some.
+//! Deletes the rows of a range, all or some.
 //!
 //! - **RANGE-DELETE-1 (which rows).** A deletion takes the rows that a scan of the range shows:
 //!   those that the snapshot sees, and the transaction's own. If the transaction acts on the newest
 //!   versions, the scan is one of rows to lock (NEWEST-2), and a row counts in the version that it
 //!   has once it is locked; a row that another transaction has deleted by then does not count.
 //! - **RANGE-DELETE-2 (locks, conflicts).** Each deleted row is locked as [`Transaction::delete`]
-//!   does, and refused where that would be.
+//!   does. The deletion is refused if [`Transaction::delete`] of one of the rows would be.
 //! - **RANGE-DELETE-3 (others' rows).** Rows that others put into the range, and that the
 //!   transaction does not see, stay, whenever they were or will be committed.
 //! - **RANGE-DELETE-4 (own rows).** The transaction's earlier writes into the range are deleted;
 //!   its later ones stay.
-//! - **RANGE-DELETE-5 (later writers).** A transaction whose snapshot is older than the commit, and
-//!   that would write one of the rows, is refused as if each row had been deleted singly. So is one
-//!   that would write a key between them that had no row, if the rows were deleted as one range.
-//! - **RANGE-DELETE-6 (serializable).** It counts as a read of the range, and as a write of each
-//!   deleted row.
-//! - **RANGE-DELETE-7 (form).** At least [`AT_ONCE_FROM`] deleted rows in succession, with no kept
+//! - **RANGE-DELETE-5 (later writers).** A transaction whose snapshot is older than the commit is
+//!   refused if it would write one of the rows, as if each row had been deleted singly. If the rows
+//!   were deleted as one range, it is also refused if it would write a key between them that had no
+//!   row.
+//! - **RANGE-DELETE-6 (serializable).** The deletion counts as a read of the range, and as a write
+//!   of each deleted row.
+//! - **RANGE-DELETE-7 (form).** At least [`AT_ONCE_FROM`] consecutive deleted rows, with no kept
 //!   row between them, become one range operation of the batch, which covers everything that the
-//!   snapshot sees there. It begins behind the kept row before them, or where the range begins, and
-//!   ends at the next kept row, or where the range ends. If the range has no beginning or no end,
-//!   the operation begins at the first row or ends at the last one. Own rows, and rows newer than
-//!   the snapshot, are deleted singly beside it, as are shorter successions. After every
+//!   snapshot sees there. The operation begins behind the kept row before them, or where the range
+//!   begins, and ends at the next kept row, or where the range ends. If the range has no beginning
+//!   or no end, the operation begins at the first row or ends at the last one. Own rows, rows newer
+//!   than the snapshot, and shorter runs are deleted row by row. After every
 //!   [`RANGES_PER_DOUBLING`] such operations a transaction requires twice as many rows, and it has
-//!   at most [`RANGES_MAX`]. So the cost of installing and reading them does not grow with the
-//!   number of rows.
-//! - **RANGE-DELETE-8 (failure).** A deletion that fails leaves nothing of itself, nor of the
-//!   writes of `choose`; locks stay.
-//! - **RANGE-DELETE-9 (memory).** A deleted row is charged to the memory budget for its lock
-//!   (LOCK-8), and under SERIALIZABLE for the key that is remembered. If the budget has no room for
-//!   a row, the deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
+//!   at most [`RANGES_MAX`]. So the cost of installing and reading the operations does not grow
+//!   with the number of rows.
+//! - **RANGE-DELETE-8 (failure).** A deletion that fails undoes all of its own writes, and those of
+//!   `choose`; locks stay.
+//! - **RANGE-DELETE-9 (memory).** Each deleted row is charged to the memory budget: for its lock
+//!   (LOCK-8), and under SERIALIZABLE for the remembered key. If the budget has no room for a row,
+//!   the deletion fails with [`spillway_base::ErrorKind::LockTableFull`].
 //!
 //! RANGE-DELETE-3 and RANGE-DELETE-4 follow from how a range operation is installed: it hides
 //! versions up to the snapshot and no others ([`spillway_base::engine`], E10). It may be written

@@ -1,10 +1,10 @@
 //! Lookups of keys in the engines, which may return instead of waiting for a device (DESIGN, D11).
 //!
-//! A lookup that would wait for a device starts the read that it lacks, and returns
-//! [`ErrorKind::WouldBlock`]. The read's end calls the waker of the transaction's [`CancelHandle`].
-//! The caller then repeats the statement, and finds the block in memory. The cache may have evicted
-//! it again, or the next lookup may lack another block, so a caller that repeats too often should
-//! switch to blocking reads.
+//! A lookup that would wait for a device starts the device read, and returns
+//! [`ErrorKind::WouldBlock`]. When the read ends, the waker of the transaction's [`CancelHandle`]
+//! is called. The caller then repeats the statement, and finds the block in memory. The cache may
+//! have evicted the block again, or the next lookup may need another block, so a caller that
+//! repeats too often should switch to blocking reads.
 
 use std::task::Waker;
 use std::time::Duration;

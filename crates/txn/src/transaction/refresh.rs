@@ -6,8 +6,8 @@
 //! continues, as CockroachDB's transactions do (Taft et al., SIGMOD 2020, 3.4: read refreshes).
 //!
 //! - **REFRESH-1 (when).** If every key and range that the transaction has read at its snapshot is
-//!   the same in the newest state, [`Transaction::refresh`] makes that its snapshot. Otherwise it
-//!   leaves the snapshot as it is and returns `false`. An operation that would return
+//!   the same in the newest state, [`Transaction::refresh`] makes the newest state its snapshot.
+//!   Otherwise it keeps the old snapshot and returns `false`. An operation that would return
 //!   [`spillway_base::ErrorKind::WriteConflict`] first tries a refresh.
 //! - **REFRESH-2 (reads).** The reads are: every key that was looked up, whether it existed or not;
 //!   the part of a range that a scan has passed, and all of it once the scan has reported its end.

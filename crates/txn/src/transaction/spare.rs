@@ -1,8 +1,8 @@
 //! A transaction that has ended, reused for the next one of the same client.
 //!
-//! A session runs transactions one after another, and each refers to the same shared objects.
-//! Counting a reference writes to memory that all threads share. A spare transaction counts its
-//! references once, and the next transaction takes its place.
+//! A session runs transactions one after another, and each of them refers to the same shared
+//! objects. Incrementing a reference count writes to memory that all threads share. A spare
+//! transaction keeps its references, and the next transaction takes them over.
 
 use std::sync::Arc;
 
