@@ -1,7 +1,7 @@
 //! A write batch: everything one transaction writes, as the bytes the log stores.
 //!
-//! A transaction's worker encodes its batch once; the log copies it, recovery reads it back, and
-//! the engines install from it, all without another form in between.
+//! A transaction's worker encodes its batch once. The log copies these bytes, recovery reads them
+//! back, and the engines install from them, without another representation in between.
 //!
 //! # Format
 //! A batch is a sequence of operations, each:
@@ -19,12 +19,12 @@
 //! crc    u32      CRC32C from the kind through csn    (row put, row delete)
 //! ```
 //!
-//! Framing, length, CSN and checksum belong to the log record around it. A row record has a CSN and
-//! a checksum of its own, so that it can be read alone (LOG-READ-1 of [`crate::log_place`]). The
+//! The log record around a batch has its framing, length, CSN and checksum. A row record has its
+//! own CSN and checksum, so that it can be read alone (LOG-READ-1 of [`crate::log_place`]). The
 //! puts and deletes on tables of [`EngineKind::Memory`] are row records, and no others are.
 //!
-//! A batch is encoded before its commit has a CSN. Until then `csn` is 0, and `crc` covers what
-//! comes before `csn`. [`seal_rows`] writes the CSN and extends the checksum by it. No length
+//! A batch is encoded before its commit has a CSN. Until then `csn` is 0, and `crc` covers the
+//! bytes before `csn`. [`seal_rows`] writes the CSN and extends the checksum by it. No length
 //! changes.
 
 use crate::checksum::{crc32c, crc32c_append};

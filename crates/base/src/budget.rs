@@ -1,28 +1,29 @@
 //! The one memory budget (DESIGN, D7).
 //!
 //! Everything that grows with load holds a [`Charge`] against the one [`Budget`] that the user set.
-//! A charge is never refused silently: [`Budget::try_charge`] fails with [`ErrorKind::MemoryFull`],
-//! and [`Budget::charge`] is for memory that is already spent and must be seen (its owner then
-//! slows, flushes or evicts).
+//! [`Budget::try_charge`] fails with [`ErrorKind::MemoryFull`] if the budget has no room; no charge
+//! fails silently. [`Budget::charge`] always succeeds: it records memory that is already in use,
+//! and its owner then slows down, flushes or evicts.
 //!
 //! # Eviction on demand
 //!
-//! Memory that nobody else needs is worth most as a cache. A holder of memory that it can free,
-//! such as a cache, registers itself ([`Budget::gives_way`]). It may use all memory that is left.
-//! The budget asks it to free memory when others need some:
+//! Memory that nobody else needs is worth most as a cache. A component that can free memory on
+//! request, such as a cache, registers itself ([`Budget::gives_way`]). Such a holder may use all
+//! memory that is left. The budget asks it to free memory when others need some:
 //!
 //! - **BUDGET-1 (asked first).** [`Budget::try_charge`] fails only after all registered holders
-//!   were asked, and what they gave was not enough.
-//! - **BUDGET-2 (asked then, too).** A charge that is past the limit and is not refused asks them
-//!   before it returns.
+//!   were asked and freed too little.
+//! - **BUDGET-2 (asked then, too).** A charge that exceeds the limit and is not refused also asks
+//!   the holders before it returns.
 //! - **BUDGET-3 (not by itself).** A charge for [`Use::Caches`] or [`Use::FreePages`] asks no
-//!   holder. So a cache may charge an entry that it inserts while it holds its own locks.
-//! - **BUDGET-4 (no lock).** No lock of the budget is held while holders are asked. A charger may
-//!   hold any locks but those that [`GiveWay::give_way`] takes.
-//! - **BUDGET-5 (in turn).** Holders are asked one after another, by their [`Worth`], each only for
-//!   what is still missing. A holder that can free memory only once its readers have left pledges
-//!   that memory. The budget waits for pledges once they cover what is missing, or all holders were
-//!   asked. If a pledge is not kept, it asks the holders behind.
+//!   holder. So a cache may charge a new entry while it holds its own locks.
+//! - **BUDGET-4 (no lock).** The budget holds no lock of its own while it asks holders. A charger
+//!   may hold any locks except those that [`GiveWay::give_way`] takes.
+//! - **BUDGET-5 (in turn).** The budget asks holders one after another, in the order of their
+//!   [`Worth`], each only for the memory that is still missing. A holder that can free memory only
+//!   once its readers have left pledges that memory. The budget waits for pledges once they cover
+//!   the missing memory, or all holders were asked. If a pledge is not kept, it asks the remaining
+//!   holders.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};

@@ -1,5 +1,5 @@
-//! CRC32C, the checksum of every on-disk format (DESIGN, D10). The processor computes it where it
-//! can.
+//! CRC32C, the checksum of every on-disk format (DESIGN, D10), with the processor's CRC
+//! instructions where it has them.
 
 use crc_fast::{CrcAlgorithm, Digest};
 

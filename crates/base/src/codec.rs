@@ -1,7 +1,7 @@
 //! Little-endian integers, LEB128 varints and length-prefixed bytes.
 //!
-//! [`Reader`] is how every decoder of ours reads: it never panics, never trusts a length, and says
-//! at which offset the bytes stopped making sense.
+//! Every decoder of Spillway uses [`Reader`]: it never panics, never trusts a length, and reports
+//! the offset at which the bytes are invalid.
 
 use crate::{Error, ErrorKind, Result};
 

@@ -2,7 +2,7 @@
 //!
 //! An engine keeps tables: ordered key spaces of versions stamped with CSNs. It knows nothing of
 //! transactions, locks, lanes or the log; the transaction manager knows nothing of memtables or
-//! indirection arrays. Both are tested against this page: an engine without the transaction
+//! indirection arrays. Each is tested against this page alone: an engine without the transaction
 //! manager, and the transaction manager over a model engine.
 //!
 //! # What an engine guarantees
@@ -13,59 +13,61 @@
 //!   ones on the same key.
 //! - **E2 (any order).** Installs of different CSNs may run at the same time and in any order. The
 //!   caller reads at a snapshot only once every commit up to it is installed. [`Engine::newest`]
-//!   needs no snapshot: what is installed on its key is seen, and nobody may be installing there.
+//!   needs no snapshot: it returns the newest installed version of its key, and the caller ensures
+//!   that no install of that key runs at the same time.
 //! - **E3 (idempotence).** Installing a commit again, or one whose effects are already persistent,
-//!   changes nothing: no read at a CSN at or above the figure that the engine was opened with (E6)
-//!   finds anything else for it. Operations on a table that does not exist are skipped: at
-//!   recovery, the commit that dropped it may be persistent already.
+//!   changes nothing: reads at or above the persisted CSN with which the engine was opened (E6)
+//!   return the same as before. Operations on a table that does not exist are skipped: at recovery,
+//!   the commit that dropped it may be persistent already.
 //! - **E4 (reads).** A read at a snapshot sees, of each key, the newest version at or below it.
 //!   Reads never wait for writers. A snapshot's versions stay readable while [`Horizon`] reports it
 //!   live; a cursor's stay readable as long as the cursor.
-//! - **E5 (tables).** A table exists for snapshots from the CSN that created it up to, not
-//!   including, the one that dropped it. Its space comes back once no live snapshot or cursor can
-//!   see it.
+//! - **E5 (tables).** A table exists for snapshots from the CSN that created it (inclusive) to the
+//!   CSN that dropped it (exclusive). Its space is freed once no live snapshot or cursor can see
+//!   it.
 //! - **E6 (persistence).** Every commit at or below [`Engine::persisted`] would survive a crash
-//!   without the log. The figure never falls. An idle table does not hold it back. The engine's
-//!   files record a figure that may be lower until [`Engine::record_persisted`]. An engine opens
-//!   with the recorded figure. The opening of a database begins past the least of its engines'
-//!   figures, so that an engine is given commits at or below its own again (E3).
+//!   without the log. This CSN never falls, and an idle table does not hold it back. The engine's
+//!   files may record a lower CSN until [`Engine::record_persisted`], and an engine opens with the
+//!   recorded CSN. Recovery of a database begins after the least of its engines' CSNs, so an engine
+//!   may be given commits at or below its own again (E3).
 //! - **E7 (no early flush).** No version above the stable CSN is written to a data file.
-//! - **E8 (failure).** `install` does not fail: what it needs was granted by [`Engine::admit`]. A
-//!   background failure leaves everything installed readable from memory, stops `persisted` from
-//!   rising, and is reported by [`Engine::health`]. Stored bytes that fail their checksum are
-//!   reported to the read that met them as [`crate::ErrorKind::Corruption`], and only to it.
-//! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device; it
-//!   answers, or fails with [`crate::ErrorKind::WouldBlock`]. A read with [`Access::AtHand`] waits
-//!   for no device either, and may take what the system has in its memory, or ask the system for
-//!   that.
+//! - **E8 (failure).** `install` does not fail: [`Engine::admit`] has granted what it needs. A
+//!   background failure leaves all installed versions readable from memory, stops `persisted` from
+//!   rising, and is reported by [`Engine::health`]. If stored bytes fail their checksum, the read
+//!   that met them fails with [`crate::ErrorKind::Corruption`], and no other call does.
+//! - **E9 (no hidden wait).** A read with [`Access::MemoryOnly`] never touches a device: it returns
+//!   a result, or fails with [`crate::ErrorKind::WouldBlock`]. A read with [`Access::AtHand`] does
+//!   not wait for a device either, but may read from the system's page cache, or ask the system to
+//!   load a block into it.
 //! - **E10 (ranges).** [`Op::DeleteRange`] hides, from reads at its commit's CSN or above, all
 //!   versions of the keys in its range up to its `upto`, which is below that CSN, and no others.
 //!   [`Found::Deleted`] then names the commit, also for keys that never existed. The caller
-//!   installs such a commit only once everything that it hides is installed (E2 holds for
-//!   everything else).
-//! - **E11 (rewriting).** A flush or a compaction that takes up a table's values anyway may replace
-//!   them by what the table's [`Rewrite`] makes of them, from when the commit that it was given
-//!   with is stable. Reads at any snapshot, also older ones, find either form. Keys and CSNs stay,
-//!   and no value becomes longer, so that the work writes no more than it read. A crash forgets the
-//!   rewriter. It may also bring a rewritten value back in the form in which it was written, from
-//!   the log, if its commit is above what the files record as persistent (E6). A cache may keep a
+//!   installs such a commit only once all versions that it hides are installed (E2 holds for all
+//!   other commits).
+//! - **E11 (rewriting).** A flush or a compaction that rewrites a table's values anyway may pass
+//!   them through the table's [`Rewrite`], once the commit that the rewriter was given with is
+//!   stable. Reads at any snapshot, also older ones, return either form. Keys and CSNs stay, and no
+//!   value becomes longer, so a flush or compaction writes no more than it read. A crash forgets
+//!   the rewriter. It may also restore a rewritten value to its original form from the log, if the
+//!   value's commit is above the CSN that the files record as persistent (E6). A cache may keep a
 //!   form that was read before for as long as the version is the newest, until
 //!   [`Engine::forget_forms`].
-//! - **E12 (reads that go on).** A read that [`Engine::begin_read`] begins continues beside its
-//!   caller once it is submitted to a device. It may be kept back to be submitted with others, as
-//!   [`Engine::keeps_reads`] says. It then waits for the next [`Engine::submit_reads`] or
-//!   [`Engine::end_reads`], by anybody, and for one more if the first returns `false`. Once it is
-//!   done, with whatever result, the next call of [`Engine::end_reads`], by anybody, calls the
+//! - **E12 (reads that go on).** A read that [`Engine::begin_read`] begins runs asynchronously once
+//!   it is submitted to a device. If [`Engine::keeps_reads`] says so, it may be held back to be
+//!   submitted together with others. It then waits until any thread calls [`Engine::submit_reads`]
+//!   or [`Engine::end_reads`], and for one more call if the first returns `false`. After the read
+//!   has completed or failed, the next call of [`Engine::end_reads`], by any thread, calls the
 //!   waker; until then one of the descriptors that [`Engine::overlap_reads`] returned becomes
-//!   readable. The data is in memory then, for as long as it need not make room for others. A
-//!   failure is reported to nobody: the lookup that comes again with [`Access::Blocking`] meets it,
-//!   and no read begins again for what was found damaged or unreadable before that.
-//! - **E13 (recall).** What [`Engine::recall`] finds is what a read at that snapshot sees, whether
-//!   or not the snapshot is live, if the caller took its number, stable or installed, from the
-//!   [`Horizon`] since the engine was opened. It may always answer that it does not know.
+//!   readable. The data is then in memory, until other data evicts it. No call reports a failure of
+//!   the read: the repeated lookup with [`Access::Blocking`] meets it, and before that no read
+//!   begins again for data that was found damaged or unreadable.
+//! - **E13 (recall).** A result of [`Engine::recall`] is the same as that of a read at that
+//!   snapshot, whether or not the snapshot is live, if the caller took the CSN, stable or
+//!   installed, from the [`Horizon`] since the engine was opened. `recall` may always return that
+//!   it does not know.
 //!
-//! An engine that keeps its rows in the redo log wants the places of their records, and says which
-//! segments it keeps: [`crate::log_place`] has the guarantees (LOG-READ-1 to LOG-READ-9).
+//! An engine that keeps its rows in the redo log needs the places of their records, and reports
+//! which segments it keeps: [`crate::log_place`] has the guarantees (LOG-READ-1 to LOG-READ-10).
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,20 +1,20 @@
-//! What every other crate of Spillway stands on: identifiers, errors, codecs and checksums, the
-//! write batch, the contract between the transaction manager and a table engine, the memory
-//! budget, and the seams to the clock, to randomness, to threads and to atomics.
+//! The base of all other crates of Spillway: identifiers, errors, codecs and checksums, the write
+//! batch, the contract between the transaction manager and a table engine, the memory budget, and
+//! the interfaces to the clock, to randomness, to threads and to atomics.
 //!
-//! Modules, in the order data flows through them:
+//! Modules, in the order in which data flows through them:
 //!
-//! - [`ids`], [`range`]: names of things and half-open key ranges;
-//! - [`codec`], [`checksum`]: bytes in and out, never trusting a length;
-//! - [`batch`]: what one transaction writes, as bytes that go to the log;
-//! - [`log_place`]: where they are there, for an engine that reads its rows from the log;
-//! - [`engine`]: the contract a table engine keeps;
-//! - [`budget`]: the one memory budget; [`stall`]: waits for it and for other things, and their
-//!   causes;
-//! - [`prefetch`]: memory that will be needed soon;
-//! - [`sleepers`]: how a pool's threads sleep and are woken, here because its models are built
+//! - [`ids`], [`range`]: identifiers and half-open key ranges;
+//! - [`codec`], [`checksum`]: decoders that trust no length, and CRC32C;
+//! - [`batch`]: the writes of one transaction, as the bytes that the log stores;
+//! - [`log_place`]: places of rows in the log, for an engine that reads its rows there;
+//! - [`engine`]: the contract of a table engine;
+//! - [`budget`]: the one memory budget; [`stall`]: waits of writers, for memory and for other
+//!   things, and their causes;
+//! - [`prefetch`]: prefetches of memory;
+//! - [`sleepers`]: how a pool's threads sleep and are woken, here because its loom models are built
 //!   without the crates above;
-//! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the seams a simulation takes over;
+//! - [`clock`], [`rng`], [`thread`], [`lock`], [`sync`]: the interfaces that a simulation replaces;
 //!   in builds with debug assertions its deterministic scheduler, `scheduler`;
 //! - [`error`]: what went wrong and what the caller can do next.
 

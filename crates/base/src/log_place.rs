@@ -4,8 +4,8 @@
 //! memory, or the place of the version's record in the log (HiEngine, SIGMOD 2022, sections 4.1 to
 //! 4.4). The engine learns the place of each commit once the commit is durable. Before the log is
 //! cut, the engine says which segments it still needs. These leave the redo log and stay on the
-//! disk. So the engine may count a commit as persistent (E6 of [`crate::engine`]) whose rows it
-//! finds, after a crash, at places in segments that it keeps.
+//! disk. So a commit counts as persistent (E6 of [`crate::engine`]) if the engine finds its rows,
+//! after a crash, at places in segments that it keeps.
 //!
 //! # Guarantees
 //!
@@ -14,18 +14,18 @@
 //!   record's offset there ([`crate::batch::placed_ops`]). One read of its bytes is enough:
 //!   [`crate::batch::read_row_record`] verifies them, and returns the table, the key, the value and
 //!   the commit's CSN.
-//! - **LOG-READ-2 (each commit once).** An engine that wants places learns the place of every
-//!   commit with operations on its tables once in each opening of the database. A commit that the
-//!   opening reads back comes by [`crate::engine::Engine::replay`], with the place of each record,
-//!   or by [`crate::engine::Engine::place_commits`] right after its install. Any later commit comes
-//!   by `place_commits`, once it is installed and durable. Commits that recovery skips, because
-//!   every engine's files have them, do not come.
+//! - **LOG-READ-2 (each commit once).** In each opening of the database, an engine that wants
+//!   places learns the place of every commit with operations on its tables once. For a commit that
+//!   recovery replays, [`crate::engine::Engine::replay`] passes the place of each record, or
+//!   [`crate::engine::Engine::place_commits`] follows right after its install. For any later commit
+//!   `place_commits` is called once the commit is installed and durable. Commits that recovery
+//!   skips, because every engine's files have them, are not reported.
 //! - **LOG-READ-3 (through).** When `place_commits` is called with `through`, the engine has
-//!   learned the place of every commit up to that CSN which LOG-READ-2 owes it, and all of these
-//!   are stable. Calls come one after another. `through` does not fall, except that calls during
-//!   recovery pass [`crate::Csn::ZERO`].
+//!   learned the place of every commit up to that CSN which LOG-READ-2 requires, and all of these
+//!   commits are stable. Calls come one after another. `through` does not fall, except that calls
+//!   during recovery pass [`crate::Csn::ZERO`].
 //! - **LOG-READ-4 (before a cut).** A segment leaves the redo log only after every engine that
-//!   wants places, and has commits in it, was asked whether it keeps it
+//!   wants places, and has commits in the segment, was asked whether it keeps the segment
 //!   ([`crate::engine::Engine::keeps_segment`]). By then the engine has learned the places of all
 //!   of these commits. It may be asked again about the same segment, if the cut failed or a crash
 //!   undid it.
@@ -33,19 +33,19 @@
 //!   opened by its lane and number until the engine removes it. Segments leave the redo log in
 //!   order, so that no crash leaves a gap. A segment may also hold commits that an opening has
 //!   discarded, and rows of other engines: only places that the engine has learned count.
-//! - **LOG-READ-6 (released).** An engine that does not keep a segment begins no read of it again,
-//!   and uses nothing that a read in progress brings: the file may be overwritten at once.
+//! - **LOG-READ-6 (released).** Once an engine has not kept a segment, it begins no read there
+//!   again, and uses no result of a read in progress: the file may be overwritten at once.
 //! - **LOG-READ-7 (numbers).** A new segment has a larger number than every kept segment of its
 //!   lane, so that a place names one record as long as its segment is kept.
-//! - **LOG-READ-8 (damage).** Recovery does not read kept segments. One that is missing or damaged
-//!   is not a gap of the redo log: the read that needs it reports it.
+//! - **LOG-READ-8 (damage).** Recovery does not read kept segments. A missing or damaged kept
+//!   segment is not a gap of the redo log: the read that needs it reports it.
 //! - **LOG-READ-9 (beside the writer).** A place that the engine has learned can be read at once,
 //!   while the log's writer appends to the same segment.
 //! - **LOG-READ-10 (soon).** While no thread flushes the log or installs a commit, the engine has
-//!   learned the places of all stable commits that LOG-READ-2 owes it. That takes no later commit,
+//!   learned the places of all stable commits that LOG-READ-2 requires, without a later commit,
 //!   flush or cut.
 //!
-//! LOG-READ-6 binds the engine, and the others bind its callers.
+//! LOG-READ-6 is an obligation of the engine, the others of its callers.
 
 /// The place of a record, or of a batch, in the log. A segment of the usual size is far below 4
 /// GiB; one that was made for many very large transactions at once may be larger.

@@ -1,12 +1,11 @@
-//! What a database does with an engine besides transactions: background work, flushes, closing.
+//! The operations of a database on an engine besides transactions: background work, flushes,
+//! closing.
 //!
-//! [`crate::engine`] is what the transaction manager needs of an engine, and models of engines
-//! have no more. The database opens engines of types that it knows, and from then on handles all
-//! of them by this trait.
+//! The transaction manager uses only [`crate::engine`], and model engines implement only that. The
+//! database opens engines of concrete types, and afterwards handles all of them through this trait.
 //!
-//! - **MANAGED-1 (work).** [`ManagedEngine::run_background_job`] does on the calling thread
-//!   everything that background threads do, one piece at a call, so that a database without threads
-//!   keeps up.
+//! - **MANAGED-1 (work).** [`ManagedEngine::run_background_job`] does all work of the background
+//!   threads on the calling thread, one job at a call, so that a database without threads keeps up.
 //! - **MANAGED-2 (persist).** Once [`ManagedEngine::persist_all`] has returned, every commit that
 //!   was stable at the call is persistent ([`crate::engine`], E6).
 //! - **MANAGED-3 (close).** Once [`ManagedEngine::close`] has returned, no work on the engine's

@@ -1,4 +1,4 @@
-//! Locks for models, under `parking_lot`'s interface: loom's, made so that `try_lock` meets them.
+//! loom's locks under `parking_lot`'s interface, for models, with a `try_lock` that can fail.
 //!
 //! loom switches threads only before an operation that it models, and releasing a lock is not one.
 //! A critical section without such an operation would be atomic to it, and a `try_lock` of another
@@ -6,8 +6,8 @@
 //! the lock, and `try_lock` increments it before it tries. loom then runs the attempt before,
 //! during and after the critical section. These accesses are relaxed and order nothing.
 //!
-//! Code that only ever waits for a lock needs no such counter: where a section shows nothing that
-//! is looked at without its lock, nobody can tell whether it was interrupted.
+//! Code that only ever waits for a lock needs no such counter. If a critical section has no effect
+//! that a thread can see without the lock, no thread can tell whether its holder was preempted.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;

@@ -1,18 +1,18 @@
 //! Threads that sleep in a poller, and the bell that wakes one of them for work from elsewhere.
 //!
 //! Workers take work from a shared queue. A worker that finds none sleeps in a poller, such as an
-//! epoll instance, which wakes it for one event. Work that does not come as an event, because
-//! another thread queued it, wakes a sleeper by a bell: one more source of events in that poller.
-//! A ring costs a system call, so it is left out where nobody sleeps, and while an earlier ring has
-//! not been heard.
+//! epoll instance, which wakes it for one event. Another thread that queues work, which is no event
+//! of the poller, wakes a sleeper by a bell: one more source of events in that poller. A ring costs
+//! a system call, so it is left out if no worker sleeps, or if an earlier ring has not been heard
+//! yet.
 //!
 //! A ring that is left out wrongly leaves work in the queue until some later event, which may never
-//! come. So this module holds the order of the steps, and it is checked with loom.
+//! come. So this module fixes the order of the steps, and loom checks it.
 //!
 //! # Guarantees
 //!
-//! - **SLEEPERS-1.** Work that is queued before [`Sleepers::wake_one`] is found by a worker: by one
-//!   that is awake and looks at the queue before it sleeps, or by one that the bell wakes.
+//! - **SLEEPERS-1.** A worker finds the work that is queued before [`Sleepers::wake_one`]: either a
+//!   worker that is awake and looks at the queue before it sleeps, or one that the bell wakes.
 //! - **SLEEPERS-2.** A thread that takes events from the poller on behalf of others, and does no
 //!   work itself, leaves none of them unseen ([`Sleepers::relieve`]). A sleeper does not see an
 //!   event that another thread has taken, and the bell may be among these events.

@@ -1,11 +1,11 @@
 //! Stalls: waits of writers, their causes and their durations (DESIGN, D7, D8).
 //!
-//! A wait is counted twice. The part of the database that makes others wait has a [`Tally`], which
-//! counts for the whole database. The waiting thread has a [`Ledger`], if a caller wants one: it is
-//! [`attach`]ed to the thread for as long as a statement runs there, records every wait of that
-//! thread, and shows others meanwhile what the thread waits for.
+//! A wait is counted twice. The component that makes writers wait has a [`Tally`], which counts for
+//! the whole database. The waiting thread may have a [`Ledger`], which is [`attach`]ed to the
+//! thread while a statement runs there. It records every wait of the thread, and meanwhile shows
+//! other threads the cause of the current wait.
 //!
-//! Only a waiter pays: a commit that is not delayed reads no clock here.
+//! A commit that is not delayed reads no clock here.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

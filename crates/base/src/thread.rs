@@ -1,9 +1,9 @@
 //! Threads: named, started in one place (DESIGN, D9).
 //!
-//! A pool keeps about as many threads at work as there are processors. That goes wrong when its
-//! threads wait for each other, because the task that would release them may be queued behind them.
-//! So code that may wait for long does so within [`blocking`], and the thread's pool, if it has
-//! one, runs another thread meanwhile.
+//! A pool keeps about as many threads at work as there are processors. Threads that wait for each
+//! other can deadlock such a pool, because the task that would release them may be queued behind
+//! them. So code that may wait for long does so within [`blocking`], and the thread's pool, if it
+//! has one, runs another thread meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

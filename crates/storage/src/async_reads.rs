@@ -1,40 +1,41 @@
-//! Asynchronous reads: what lookups miss is read while their threads do something else.
+//! Asynchronous reads: the device reads the blocks and rows that lookups miss while their threads
+//! do other work.
 //!
 //! A thread that waits for a device has to be replaced by another thread and woken later. A lookup
-//! that learns instead that its block or row is being read costs no thread. As many reads are in
-//! flight as the device does at once, and the thread that learns of a finished read takes its bytes
-//! into memory ([`AsyncRead::take`]) and wakes the waiters.
+//! that returns at once, and says that its block or row is being read, costs no thread. The queues
+//! keep as many reads in flight as the device executes in parallel. The thread that finds a
+//! finished read passes its bytes on into memory ([`AsyncRead::take`]) and wakes the waiters.
 //!
 //! # Guarantees
-//! - **ASYNC-READ-1 (every waiter is woken).** A waiter of a read in flight is woken once the read
-//!   is over, whatever its result, by the next call of [`AsyncReads::end`]. The queues' descriptors
-//!   become readable then.
-//! - **ASYNC-READ-2 (one read for all).** At most one read of the same thing is in flight at a
-//!   time, and all lookups that need it wait for that one.
+//! - **ASYNC-READ-1 (every waiter is woken).** Once a read in flight has ended, with any result,
+//!   the next call of [`AsyncReads::end`] wakes its waiters. The queues' descriptors become
+//!   readable then.
+//! - **ASYNC-READ-2 (one read for all).** At most one read of the same block or row is in flight at
+//!   a time, and all lookups that need it wait for that read.
 //! - **ASYNC-READ-3 (no failure is lost, none is made up).** A read that failed, or found damage,
 //!   is not started again before a lookup has returned for it and learned that nothing is in
-//!   flight. That lookup reads it itself and meets the failure, if there still is one. So no lookup
-//!   returns for ever.
-//! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, charged to the
-//!   budget with their memory. With a full queue, a lookup learns that nothing is in flight.
+//!   flight. That lookup reads the block or row itself and meets the failure, if the failure still
+//!   exists. So no lookup is repeated for ever.
+//! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, and their memory
+//!   is charged to the budget. If the queue is full, a lookup learns that nothing is in flight.
 //! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything
-//!   that reads use. After [`AsyncReads::finish`] no read is in flight, and none begins.
-//! - **ASYNC-READ-6 (together).** A read that was begun may be kept, at most `GATHERED_MAX` for
-//!   each queue, until [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted
-//!   together. [`AsyncReads::keeps_some`] reports kept reads until the system has taken all of
-//!   them, also the rest of a read that its device did in part, and also after a panic.
-//! - **ASYNC-READ-7 (alone).** If nothing is in flight, and the caller's threads have nothing else
-//!   to do ([`thread::is_quiet`]), nothing is begun, if the queues were opened so: waiting for the
-//!   device is then quicker.
+//!   that the read uses. After [`AsyncReads::finish`] no read is in flight, and none begins.
+//! - **ASYNC-READ-6 (together).** A queue may hold back up to `GATHERED_MAX` reads until
+//!   [`AsyncReads::submit`] or [`AsyncReads::end`], so that several are submitted together.
+//!   [`AsyncReads::keeps_some`] reports reads that are held back until the system has accepted all
+//!   of them, including the rest of a read that its device did in part, and also after a panic.
+//! - **ASYNC-READ-7 (alone).** Queues can be opened so that no read begins while none is in flight
+//!   and the caller's threads have nothing else to do ([`thread::is_quiet`]): a lookup that waits
+//!   for the device itself is then faster.
 //!
-//! One system call submits several reads to a device, which is much of a read's cost in a virtual
-//! machine. A thread that begins reads does other ready work first and then submits them. Without
-//! other work it submits at once.
+//! One system call submits several reads to a device; in a virtual machine this call is a large
+//! part of a read's cost. So a thread that begins reads does other ready work first and then
+//! submits them. Without other work it submits at once.
 //!
 //! Reads go through the page cache, unless readers are set to bypass it. A lookup first asks the
-//! page cache ([`crate::File::read_now`]), and Linux begins to read what it does not have. Past the
-//! page cache the same bytes would then be read twice. Readers that bypass the page cache do not
-//! ask it.
+//! page cache ([`crate::File::read_now`]), and on a miss Linux begins to read the bytes into it. A
+//! read past the page cache would then read the same bytes twice. Readers that bypass the page
+//! cache do not ask it.
 
 use std::hash::{BuildHasher, Hash};
 use std::os::fd::OwnedFd;

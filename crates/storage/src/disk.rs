@@ -4,33 +4,34 @@
 //! real one. Both keep these guarantees, and promise no more:
 //!
 //! - **DISK-1.** Later reads return the bytes written to a file, whether synced or not, in this
-//!   process or in one started after it was killed. Only a crash of the machine or a failed sync
-//!   (DISK-5) loses them.
-//! - **DISK-2.** After [`File::sync`] returns, everything written to the file before the call, and
-//!   the length it needs, survives a crash. After [`File::write_and_sync`] so do the bytes of that
-//!   call, and no others. The file's name survives only after [`Disk::sync_dir`].
+//!   process or in one started after this process was killed. Only a crash of the machine or a
+//!   failed sync (DISK-5) loses them.
+//! - **DISK-2.** After [`File::sync`] returns, all bytes written to the file before the call, and
+//!   the length that they need, survive a crash. After [`File::write_and_sync`] the bytes of that
+//!   call survive, and no others need to. The file's name survives only after [`Disk::sync_dir`].
 //! - **DISK-3.** A write that was not synced may survive a crash in whole, in part, or not at all.
 //!   A part is any set of its 512-byte sectors; one sector is written whole or not at all.
-//! - **DISK-4.** Creations, renames and removals that were not followed by [`Disk::sync_dir`] may
-//!   be undone by a crash; those that survive are the earliest ones of their folder, whatever
-//!   survives in others. A rename, within a folder, survives whole or not at all.
+//! - **DISK-4.** A crash may undo creations, renames and removals that were not followed by
+//!   [`Disk::sync_dir`]. In each folder a prefix of them survives, independent of other folders. A
+//!   rename within a folder survives whole or not at all.
 //! - **DISK-5.** The call that meets a failure reports it, and no other call does: of several
 //!   threads that sync a file, only one learns that the writes of any of them are lost. After a
-//!   failed sync, nothing written since the last successful one is reliable. Until a crash, reads
-//!   return each page of it as written, or each of its sectors as written or as before; another
-//!   successful sync does not change that (DESIGN, D6). Only writing it again and syncing does.
-//! - **DISK-6.** A full disk is [`spillway_base::ErrorKind::DiskFull`]. Overwriting bytes that
-//!   [`File::allocate`] or an earlier write covered, and that [`File::punch`] has not released
-//!   since, never returns it.
+//!   failed sync, nothing written since the last successful sync is reliable. Until a crash, reads
+//!   return each page of these writes as written, or each sector of the page as written or as
+//!   before. Another successful sync does not change that (DESIGN, D6). Only writing the bytes
+//!   again and syncing does.
+//! - **DISK-6.** A write to a full disk fails with [`spillway_base::ErrorKind::DiskFull`].
+//!   Overwriting bytes that [`File::allocate`] or an earlier write covered, and that
+//!   [`File::punch`] has not released since, never does.
 //! - **DISK-7.** An open file stays readable and writable after its name is removed or given to
 //!   another file.
-//! - **DISK-8.** [`File::read_now`] waits for no device. It returns the bytes that
+//! - **DISK-8.** [`File::read_now`] does not wait for a device. It returns the bytes that
 //!   [`File::read_at`] would have returned. It reports no failure, and may at any time report that
 //!   the device is needed.
 //! - **DISK-9.** [`File::read_past`] returns the bytes that [`File::read_at`] would have returned,
-//!   and fails as that would have failed. It leaves the system's page cache unchanged, as far as
-//!   the file system can. A buffer with room for the bytes and two times [`crate::ALIGN`] keeps its
-//!   memory.
+//!   and fails if that would have failed. It leaves the system's page cache unchanged, if the file
+//!   system supports that. A buffer with room for the bytes and twice [`crate::ALIGN`] is not
+//!   reallocated.
 //!
 //! [`crate::queue`] states the guarantees of asynchronous reads and writes (IO-QUEUE-1 to
 //! IO-QUEUE-10).

@@ -1,6 +1,6 @@
-//! Atomics under the scheduler: each access is a scheduling point, before it.
+//! Atomics under the scheduler: a scheduling point precedes each access.
 //!
-//! Memory is sequentially consistent under the scheduler; weaker orders are loom's to check.
+//! Memory is sequentially consistent under the scheduler; loom checks weaker orders.
 
 pub use std::sync::atomic::Ordering;
 

@@ -1,10 +1,10 @@
 //! Locks and condition variables under the scheduler, with `parking_lot`'s interface. For a task,
-//! each call is a scheduling point, and so is the moment after a lock was taken: a section that has
-//! none of its own would be atomic to the others.
+//! each call is a scheduling point, and so is the moment after a lock is acquired: otherwise a
+//! critical section without a scheduling point would be atomic to the other tasks.
 //!
-//! A lock is `parking_lot`'s. A task only tries it, and waits for it by the scheduler; a thread
-//! that is no task waits as it would without the scheduler. Tasks and other threads share no lock
-//! during a history.
+//! Each lock contains one of `parking_lot`'s. A task only calls its `try_lock`, and waits in the
+//! scheduler if that fails; a thread that is no task blocks as without the scheduler. Tasks and
+//! other threads share no lock during a history.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,23 +1,26 @@
 //! A deterministic scheduler: runs the threads of a process one at a time, in an order that a seed
 //! fixes. It exists in builds with debug assertions only; [`crate::lock`], [`crate::sync`],
-//! [`crate::thread`] and [`crate::clock`] call it then. Threads that are no tasks of a history pass
-//! through it: a call of theirs costs a look at a thread-local.
+//! [`crate::thread`] and [`crate::clock`] call it then. For threads that are no tasks of a history
+//! these calls do nothing but check a thread-local.
 //!
-//! Tasks are threads of the system that hand a baton to each other: the task that has it runs, all
+//! Tasks are OS threads that hand a baton to each other: the task that has the baton runs, all
 //! others sleep. Coroutines would switch faster, but would share the thread-locals that the code
 //! under test relies on.
 //!
-//! - **SCHED-1 (one seed, one history).** Which task runs is a function of the seed and of what the
-//!   tasks did so far: of no clock, no address, and no choice of the system's.
-//! - **SCHED-2 (random priorities).** The runnable task of the highest priority runs. At scheduling
-//!   points a seeded choice of distance apart, the running task draws another priority (after
-//!   Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
-//!   ASPLOS 2010; the distance is itself redrawn, as no one fits all faults).
-//! - **SCHED-3 (time).** Time moves only when no task is runnable, to the earliest deadline of
-//!   those that sleep. A task that spins counts as one that sleeps for a microsecond. An event
-//!   that is to happen between other tasks' steps waits for a number of steps ([`wait_steps`]).
+//! - **SCHED-1 (one seed, one history).** The choice of the task to run is a function of the seed
+//!   and of the tasks' previous steps only. It depends on no clock, no address, and no choice of
+//!   the operating system.
+//! - **SCHED-2 (random priorities).** The runnable task of the highest priority runs. At some
+//!   scheduling points the running task draws a new priority; the distance between these points is
+//!   drawn from the seed (after Burckhardt et al., "A randomized scheduler with probabilistic
+//!   guarantees of finding bugs", ASPLOS 2010; the distance is redrawn, as no single distance fits
+//!   all faults).
+//! - **SCHED-3 (time).** Time advances only when no task is runnable, to the earliest deadline of a
+//!   sleeping task. A task that spins counts as one that sleeps for a microsecond. An event that is
+//!   to happen between other tasks' steps waits for a number of steps ([`wait_steps`]).
 //! - **SCHED-4 (no task waits for ever).** When every task waits and none has a deadline, the
-//!   history fails and names what each waits for. So it does past a number of steps or of seconds.
+//!   history fails and reports what each task waits for. A history that exceeds a number of steps
+//!   or of seconds fails likewise.
 //! - **SCHED-5 (panics).** A panic of any task fails the history.
 //!
 //! A failure ends the process, as most tasks could not be unwound: one process runs one history.

@@ -1,11 +1,11 @@
 //! A plog in segment files.
 //!
-//! Segments are made ahead, filled with zeros, so that a commit's write changes no metadata of the
-//! file system: neither a length nor an extent map has to reach the journal with it. Writing zeros
-//! is necessary, and allocating is not enough: an allocated extent is marked as written at its
-//! first write, which is metadata again. For the same reason, and because a full disk can then do
-//! no harm, the files of released segments become the next ones. [`Plog::prepare`] makes segments
-//! beside the writer; only a writer that ran out of room waits for one.
+//! Segments are created in advance and filled with zeros, so that a commit's write changes no
+//! metadata of the file system: neither a length nor an extent map has to reach the file system's
+//! journal with it. Allocation without zeros is not enough: the first write to an allocated extent
+//! marks it as written, which is again metadata. For the same reason, and so that a full disk can
+//! do no harm, files of released segments are reused for new ones. [`Plog::prepare`] makes segments
+//! beside the writer. The writer waits for a segment only if it has run out of room.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -2,12 +2,13 @@
 //! (LOG-READ-4 to LOG-READ-8 of [`spillway_base::log_place`]).
 //!
 //! A kept segment is the file of a cut segment under another name, `LL-NNNNNNNNNNNNNNNN.kept` in
-//! the log's folder. A cut renames the file; nobody copies it or writes to it. So a read in
-//! progress goes on (DISK-7), and a reader needs only the lane and the number to find the file.
+//! the log's folder. A cut renames the file and copies nothing, and no later write changes it. So a
+//! read in progress continues (DISK-7), and a reader needs only the lane and the number to find the
+//! file.
 //!
-//! A crash may undo a rename that was not synced (DISK-4). The segment is in the redo log again
-//! then, and the engine is asked again before the next cut. [`KeptSegments::open`] finds it in
-//! either case.
+//! A crash may undo a rename that was not synced (DISK-4). The segment is then in the redo log
+//! again, and the engine is asked again before the next cut. [`KeptSegments::open`] finds the
+//! segment in either case.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

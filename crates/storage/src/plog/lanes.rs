@@ -1,9 +1,9 @@
-//! The number of lanes from which a log's device gains.
+//! Measures how many lanes a log's device can use.
 //!
-//! A further lane helps only if its syncs run in parallel with those of the others. Some devices
+//! One more lane helps only if its syncs run in parallel with those of the others. Some devices
 //! sync the files of a disk one after another. Then a commit of one lane waits for the syncs of all
-//! lanes, since it is acknowledged when all commits before it are durable. No device reports which
-//! kind it is, so this measures it.
+//! lanes, since it is acknowledged when all commits before it are durable. No device reports
+//! whether it syncs in parallel, so this module measures it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! The persistent log.
 //!
 //! A plog is an append-only sequence of frames with one writer. Its interface is a trait because
-//! files of one machine are only one implementation: a replicated one maps frames to ledger entries
+//! files on one machine are only one implementation: a replicated log maps frames to ledger entries
 //! and segments to ledgers (DESIGN, D13).
 //!
 //! # Guarantees
 //!
-//! - **PLOG-1 (order).** Frames are read back in the order appended, each whole and unchanged.
+//! - **PLOG-1 (order).** Frames are read back in the order of their appends, each whole and
+//!   unchanged.
 //! - **PLOG-2 (durability).** Once [`Plog::sync`] or a durable [`Plog::append`] has returned, every
 //!   frame appended before is read back after any crash.
 //! - **PLOG-3 (torn tail).** After a crash, a prefix of the frames appended since the last
@@ -17,25 +18,25 @@
 //!   as [`spillway_base::ErrorKind::Corruption`] with file and offset, and never skipped, whenever
 //!   anything proves that it was durable: a later frame, a later segment that holds one, or a later
 //!   opening, which notes where it found the end. The same holds for a damaged header, and for a
-//!   missing segment between two others. The last durable frames of a log that was not opened since
-//!   have no such witness; damage there looks like a torn tail. No payload is taken for a frame,
-//!   whatever bytes it has.
+//!   missing segment between two others. For the last durable frames of a log that was not opened
+//!   since there is no such proof; damage there looks like a torn tail. Bytes of a payload are
+//!   never read as a frame.
 //! - **PLOG-5 (generations).** Each opening for writing starts a segment of a new, larger
 //!   generation. Frames that an earlier opening left after its readable end are never read again,
 //!   even if the machine stops during the opening.
 //! - **PLOG-6 (room).** An append uses room from [`Plog::reserve`], and never meets a full disk.
-//!   Rooms are independent of each other, and may be joined in any way. While there is no room,
-//!   `reserve` fails with [`spillway_base::ErrorKind::DiskFull`] and changes nothing; it succeeds
-//!   when space returns.
+//!   Reserved rooms are independent of each other, and an append may use any combination of them.
+//!   While there is no room, `reserve` fails with [`spillway_base::ErrorKind::DiskFull`] and
+//!   changes nothing; it succeeds when space returns.
 //! - **PLOG-7 (failure).** After a failed write or sync, for whatever reason, every later append
 //!   and sync fails with the same cause (DESIGN, D6). A failed sync is never retried.
 //!
 //! - **PLOG-8 (kept segments).** Released segments leave the log in order. A segment that is to be
-//!   kept leaves it unchanged, under another name, for [`KeptSegments`]. No crash brings a segment
-//!   back without those after it. New segments have larger numbers than all kept ones of their
-//!   lane.
+//!   kept leaves it unchanged, under another name, for [`KeptSegments`]. If a crash brings a
+//!   segment back, it also brings back all later ones. New segments have larger numbers than all
+//!   kept ones of their lane.
 //!
-//! The implementation in files is [`FilePlog`]; `segment` describes the bytes.
+//! The implementation in files is [`FilePlog`]; `segment` describes the format.
 
 mod file;
 mod kept;

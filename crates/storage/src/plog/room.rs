@@ -7,10 +7,11 @@
 //! the same amount. A frame that does not fit starts the spare segment, which has room for all
 //! claims.
 //!
-//! A claim is added first and compared afterwards; an append stores the smaller piece before it
-//! removes its claim. Therefore a claim after the removal sees the smaller piece, and a claim
-//! before it counts what the append uses. In both cases the claim is not compared with a piece
-//! larger than what is left once all other claims are used.
+//! A thread that reserves first adds its claim and then compares `claimed` with `piece`. An append
+//! stores the smaller piece before it removes its claim. Therefore a reservation after the removal
+//! sees the smaller piece, and one before it counts the bytes that the append uses. In both cases
+//! the reservation is not compared with a piece larger than the one that is left once all other
+//! claims are used.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 

@@ -30,12 +30,12 @@
 //!      zero up to a multiple of 8
 //! ```
 //!
-//! A frame whose head passes was written at this place by this generation: tag and crc cover both,
-//! so bytes left by an earlier use of the file do not pass. Nor does a payload, whatever its writer
-//! put into it, as no client knows the secret: the chance of a guess is one in 2^64. `durable` is
-//! what tells a torn tail from damage: a frame that cannot be read, below the `durable` of a later
-//! one, was readable once. So was one that is missing before the seal of a segment which the log
-//! went on from, and one before the end that a later generation found.
+//! A frame with a valid head was written at this place by this generation: tag and head CRC cover
+//! both, so bytes of an earlier use of the file do not pass. Nor does any payload, since no client
+//! knows the secret: the chance to guess it is one in 2^64. `durable` distinguishes a torn tail
+//! from damage: if a frame cannot be read, and lies below the `durable` of a later frame, it was
+//! readable once. The same holds for a frame that is missing before the seal of a segment which has
+//! a successor, and for one before the end that a later generation found.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

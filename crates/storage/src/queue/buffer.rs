@@ -1,13 +1,13 @@
-//! Memory for direct transfers of a device.
+//! Buffers for direct transfers to and from a device.
 //!
-//! Large buffers lie on large pages if the system has them. A transfer past the page cache reaches
-//! the device in pieces that are contiguous in memory. 2 MiB are one such piece on large pages,
-//! instead of 512. Measured on a virtual disk with reads and writes of 2 MiB, this raises reads
-//! from 0.9 to 3.0 GiB/s and writes from 2.0 to 4.3, for a quarter of the processor time.
+//! Large buffers use huge pages if the system has them. A transfer past the page cache reaches the
+//! device in physically contiguous pieces. 2 MiB are one piece on a huge page, and 512 pieces
+//! otherwise. On a virtual disk with reads and writes of 2 MiB, this raises reads from 0.9 to 3.0
+//! GiB/s and writes from 2.0 to 4.3, for a quarter of the processor time.
 //!
-//! Small buffers, such as for a block, come from the heap. Mapping one, clearing its pages and
-//! unmapping it, which stops all threads of the process, takes longer than reading the block, if
-//! many threads do so at once.
+//! Small buffers, such as for a block, come from the heap. Mapping a buffer, clearing its pages and
+//! unmapping it, which interrupts all threads of the process, takes longer than reading the block,
+//! if many threads do so at once.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;

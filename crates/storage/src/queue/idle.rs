@@ -1,4 +1,4 @@
-//! Queues that nobody uses now.
+//! A pool of unused queues.
 
 use spillway_base::lock::Mutex;
 

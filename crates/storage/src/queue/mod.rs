@@ -2,9 +2,9 @@
 //!
 //! A queue belongs to one thread at a time. The thread submits reads and writes of a disk's files,
 //! each with a buffer and a tag, and the queue returns them as they complete.
-//! [`crate::Disk::queue`] creates one: with `io_uring` if the system has it, otherwise with a few
-//! threads, and with a seeded scheduler on the simulated disk. All keep these guarantees, beside
-//! those of the disk (DISK-1 to DISK-9):
+//! [`crate::Disk::queue`] creates a queue: with `io_uring` if the system has it, otherwise with a
+//! few threads, and with a seeded scheduler on the simulated disk. All kinds give these guarantees,
+//! beside those of the disk (DISK-1 to DISK-9):
 //!
 //! - **IO-QUEUE-1.** [`IoQueue::wait`] returns every submitted operation once, in any order, with
 //!   its tag and its buffer.
@@ -12,53 +12,53 @@
 //!   their files. A write *is written*, in the sense of DISK-1 to DISK-3, when the queue has
 //!   returned it: writes returned before a [`crate::File::sync`] began survive a crash. Until then
 //!   any set of its sectors may have been written, and the file may be longer or not.
-//! - **IO-QUEUE-3.** An operation is whole or has failed. If the system does a part of it, the
-//!   queue continues to its end. A read beyond the end of its file fails.
+//! - **IO-QUEUE-3.** An operation completes in full or fails. If the system executes only a part of
+//!   it, the queue submits the rest. A read beyond the end of its file fails.
 //! - **IO-QUEUE-4.** A failure concerns one operation only. The queue returns its buffer too. The
-//!   contents of a failed read's buffer are unknown, and so is what a failed write has changed
-//!   within its range. A full disk is [`spillway_base::ErrorKind::DiskFull`], and DISK-6 holds.
-//! - **IO-QUEUE-5.** As many operations as the queue is deep may be in flight at once, and they do
+//!   contents of a failed read's buffer are undefined, and so are the bytes in the range of a
+//!   failed write. A full disk is [`spillway_base::ErrorKind::DiskFull`], and DISK-6 holds.
+//! - **IO-QUEUE-5.** As many operations as the queue's depth may be in flight at once, and they do
 //!   not wait for one another.
 //! - **IO-QUEUE-6.** A file stays open while an operation on it is in flight. Dropping a queue
-//!   waits for the operations in flight: afterwards each is done or has failed, without a report,
-//!   and no buffer is touched any more.
-//! - **IO-QUEUE-7.** Through a queue that bypasses the cache ([`Cache::Bypass`]), bytes are the
-//!   same as through one that does not, and as through the files themselves, once the writes are
-//!   returned; all may be used for one file.
-//! - **IO-QUEUE-8.** Once a process has ended, its queues do nothing any more by the time that
-//!   another process holds the folder ([`crate::Disk::lock`]); the disk makes the other process
-//!   wait for that. Of the writes in flight any set of sectors is written, as in IO-QUEUE-2. A lock
-//!   that is dropped before a queue that wrote into its folder becomes free when that queue is
-//!   dropped.
+//!   waits for the operations in flight: afterwards each has completed or failed, without a report,
+//!   and no buffer is accessed any more.
+//! - **IO-QUEUE-7.** A queue that bypasses the cache ([`Cache::Bypass`]), a queue that does not,
+//!   and the file itself return and store the same bytes, once the queue has returned its writes;
+//!   all three may be used for one file.
+//! - **IO-QUEUE-8.** Once another process holds the folder's lock ([`crate::Disk::lock`]), the
+//!   queues of a process that has ended execute no more operations; the disk makes the other
+//!   process wait for that. Of the writes in flight any set of sectors is written, as in
+//!   IO-QUEUE-2. If a process drops a lock before a queue that wrote into its folder, the lock
+//!   becomes free when that queue is dropped.
 //!
 //! - **IO-QUEUE-9.** [`IoQueue::try_wait`] does not block: it returns a completed operation, if it
-//!   knows of one. A caller that calls it until it returns none, whenever the queue's descriptor
-//!   ([`IoQueue::descriptor`]) has become readable and after each submission, receives all
-//!   operations.
+//!   knows of one. A caller receives all operations if it calls `try_wait` until that returns none,
+//!   after each submission and whenever the queue's descriptor ([`IoQueue::descriptor`]) becomes
+//!   readable.
 //! - **IO-QUEUE-10.** A queue that gathers ([`IoQueue::gather`]) may hold back submitted
-//!   operations, and the next steps of others, until [`IoQueue::submit`] or [`IoQueue::wait`]; its
-//!   caller must call one of them. Once `submit` has returned `true`, nothing is held back.
+//!   operations, and the remaining parts of others, until [`IoQueue::submit`] or [`IoQueue::wait`];
+//!   its caller must call one of them. Once `submit` has returned `true`, nothing is held back.
 //!
 //! The caller's part: files belong to the queue's disk; no operation is empty; a write begins at a
-//! multiple of [`ALIGN`], and its length is a multiple of it ([`AlignedBuffer::pad`]); nothing is
-//! submitted to a full queue. A violation panics. While a write is in flight, no other call uses
-//! its range; otherwise the bytes read or left there are unknown.
+//! multiple of [`ALIGN`], and its length is a multiple of [`ALIGN`] ([`AlignedBuffer::pad`]);
+//! nothing is submitted to a full queue. A violation panics. While a write is in flight, no other
+//! call accesses its range; otherwise the bytes that are read or stored there are undefined.
 //!
 //! # Past the page cache
 //!
-//! A compaction reads everything once. What it writes is read later, in part, through the
-//! database's own cache. In the page cache both would only evict the pages of others, and cost a
-//! copy. So [`Cache::Bypass`] transfers between the device and the buffer (`O_DIRECT`). Nothing
-//! else in the contract differs. A read may begin and end anywhere: it is widened to whole pages of
+//! A compaction reads everything once. Readers later read parts of its output, through the
+//! database's own cache. In the page cache input and output would only evict other pages, and cost
+//! a copy. So [`Cache::Bypass`] transfers between the device and the buffer (`O_DIRECT`). The rest
+//! of the contract is the same. A read may begin and end anywhere: it is widened to whole pages of
 //! the file, for which a buffer has room. A write still has to be synced, for the device's own
 //! cache and for the file system's metadata.
 //!
 //! The same file is also read and written through the page cache: by point reads, and by readahead
-//! into adjacent bytes. This relies on what Linux does. A direct read first writes back the dirty
-//! pages in its range. A direct write drops the cached pages of its range before it begins and
-//! again when it has ended. So a page with old bytes can appear only while a write to it is in
-//! flight, and is gone when the queue returns that write. This would not hold for a file that is
-//! mapped into memory, and none of ours is.
+//! into adjacent bytes. This relies on the behaviour of Linux. A direct read first writes back the
+//! dirty pages in its range. A direct write drops the cached pages of its range before it begins
+//! and again when it has ended. So a page with old bytes can appear only while a write to it is in
+//! flight, and is gone when the queue returns that write. This would not hold for a memory-mapped
+//! file, and Spillway maps none.
 //!
 //! If a file system refuses direct transfers, or one of them, they go through the page cache, and
 //! the queue asks the system to drop the pages afterwards. The system drops clean pages and begins
@@ -67,7 +67,7 @@
 //! # Overlapping reads, merge and writes
 //!
 //! The merge of a compaction waits only for input that has not arrived yet, or for room to write.
-//! Half of the depth here is for reads.
+//! In this example half of the queue's depth is for reads.
 //!
 //! ```
 //! # use std::collections::{BTreeMap, VecDeque};

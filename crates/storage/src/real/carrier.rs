@@ -1,4 +1,4 @@
-//! What executes the operations of a queue.
+//! The interface of an executor of a queue's operations.
 
 use std::os::fd::OwnedFd;
 

@@ -1,4 +1,4 @@
-//! How files are created, and what a failure of the system is to callers.
+//! Creation of files, and the mapping of system errors to error kinds.
 
 use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;

@@ -1,13 +1,14 @@
 //! Folders that this process has locked.
 //!
-//! A lock is the `flock` of a file in the folder, and lasts while anything has that file open: this
-//! process, or one of its rings (`ring.rs`). When a process is killed, the system continues the
-//! I/O that its rings have in flight, and closes a ring only when all of that is done. So a ring
-//! that writes into a folder has the folder's lock among its files, and the next holder of the lock
-//! meets no writes of the previous one (IO-QUEUE-8).
+//! A lock is the `flock` of a file in the folder. It lasts while any descriptor of that open file
+//! exists, in this process or in one of its rings (`ring.rs`). When a process is killed, the system
+//! continues the I/O that its rings have in flight, and closes a ring only when all of that is
+//! done. So a ring that writes into a folder has the folder's lock file among its registered files,
+//! and the next holder of the lock meets no writes of the previous one (IO-QUEUE-8).
 //!
-//! Therefore a process's lock may outlast it for a moment. The lock file names the process, and a
-//! process that finds a folder locked by one that has ended waits for the system.
+//! Therefore a lock may outlast its process for a moment. The lock file names the process. A
+//! process that finds a folder locked by a process that has ended waits until the system has
+//! released the lock.
 
 use std::collections::BTreeMap;
 use std::fs;

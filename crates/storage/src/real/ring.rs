@@ -1,13 +1,13 @@
 //! Operations that the system executes through `io_uring`.
 //!
-//! Each operation is submitted at once, so that it runs while the caller does something else. One
-//! system call for each is little beside the transfers of compactions, but not beside a read of a
-//! block. A queue that gathers submits several operations with one call, which notifies the device
-//! once.
+//! Each operation is submitted at once, so that it runs while the caller does something else. The
+//! cost of one system call for each operation is small compared with a compaction's transfers, but
+//! not compared with the read of a block. A queue that gathers submits several operations with one
+//! call, which notifies the device once.
 //!
-//! When a process is killed the system continues the I/O that its rings have in flight, and nothing
-//! waits for that. IO-QUEUE-8 holds because a ring has the locks of the folders that it writes into
-//! among its registered files: the system closes those after the last operation.
+//! When a process is killed, the system continues the I/O that its rings have in flight, and no
+//! process waits for it. IO-QUEUE-8 holds because a ring has the lock files of the folders that it
+//! writes into among its registered files: the system closes them after the last operation.
 #![allow(unsafe_code)] // A leaf: the system reads and writes memory that it was named.
 
 use std::fs;

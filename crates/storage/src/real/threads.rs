@@ -1,4 +1,4 @@
-//! Operations that a few threads execute, if the system has nothing better.
+//! Executes operations on a few threads, if the system has no `io_uring`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The handle of a simulated disk: what a test does to it, and asks of it.
+//! The handle of a simulated disk: a test injects faults and inspects the disk through it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The content of one simulated file: what is in the cache, what is on the platter, and which
-//! sectors differ.
+//! The content of one simulated file: its cached bytes, its bytes on the platter, and the sectors
+//! in which they differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

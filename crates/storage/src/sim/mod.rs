@@ -1,36 +1,36 @@
-//! A disk in memory that does to its files what a bad day does to real ones.
+//! A disk in memory that injects the faults of real disks.
 //!
 //! # The fault model
 //!
 //! - **Kill.** The process ends ([`SimDisk::kill`]). Its handles are dead and its locks are free;
-//!   what it wrote stays readable, synced or not (DISK-1).
-//! - **Crash.** The machine stops ([`SimDisk::crash`]). Of every file, the content at its last sync
-//!   is kept; of what was written since, each 512-byte sector is kept or lost by a seeded choice,
-//!   alone. Of a length grown since the last sync, all, none or a part is kept; a cut is kept or
+//!   its writes stay readable, synced or not (DISK-1).
+//! - **Crash.** The machine stops ([`SimDisk::crash`]). Each file keeps its content at its last
+//!   sync. Of later writes, a seeded choice keeps or loses each 512-byte sector independently. If
+//!   the file has grown since, all, none or a part of the growth is kept; a truncation is kept or
 //!   undone. Of the creations, renames and removals in a folder since its last sync, a seeded
-//!   choice keeps the earliest few, for each folder by itself (DISK-3, DISK-4). Handles opened
+//!   choice keeps the earliest few, for each folder independently (DISK-3, DISK-4). Handles opened
 //!   before are dead. Until [`SimDisk::restart`] every operation fails.
-//! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order
-//!   issued. Any number can be made to fail: with an I/O error before anything happened, with an
-//!   I/O error after half of a write, with a full disk, or with a crash. `write_and_sync` is two
-//!   operations, and makes durable only what it wrote.
+//! - **Failed operation.** Writes, syncs and changes of names are numbered from 1 in the order in
+//!   which they are issued. Any of them can be made to fail: with an I/O error before it has any
+//!   effect, with an I/O error after half of a write, with a full disk, or with a crash.
+//!   `write_and_sync` is two operations, and makes only its own bytes durable.
 //! - **Failed sync.** A seeded choice of the sectors reaches the platter. All of them count as
 //!   clean from then on: a later sync that succeeds does not bring the rest to the platter, as on
 //!   Linux. A seeded choice of their pages leaves the cache, and is read from the platter; the
-//!   others stay readable. Only the call whose sync met the failure reports it,
-//!   whichever thread wrote the lost bytes; later syncs of the file succeed (DISK-5).
+//!   others stay readable. Only the call whose sync met the failure reports it, even if other
+//!   threads wrote the lost bytes; later syncs of the file succeed (DISK-5).
 //! - **Full disk.** With a capacity set, growth past it fails with
 //!   [`ErrorKind::DiskFull`]; space that was allocated can always be overwritten.
-//! - **In flight.** An operation of a queue ([`crate::queue`]) happens at some time between its
-//!   submission and its return, by a seeded choice, whatever was submitted before it; it happens at
-//!   once, and is given back in any order. A write is numbered when it is submitted, and meets then
-//!   what was planned for its number: a crash stops the machine before this write and with all
-//!   others in flight. The queue reports a failure when it gives the write back, and a full disk is
-//!   met when the write happens. At a crash or a kill each write in flight has happened, has not,
-//!   or a seeded choice of its sectors has, with the length that they need; at a crash those are
-//!   then writes that were not synced. Their queues give them back with an error.
-//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
-//!   long as a test likes. None is served without its device (DISK-8).
+//! - **In flight.** An operation of a queue ([`crate::queue`]) takes effect atomically, at a seeded
+//!   time between its submission and its return, and independent of earlier submissions; the queue
+//!   returns operations in any order. A write is numbered at its submission, and meets then the
+//!   fault that is planned for its number: a crash stops the machine before this write, while all
+//!   others are in flight. The queue reports a failure when it returns the write, and a full disk
+//!   is met when the write takes effect. At a crash or a kill each write in flight has taken
+//!   effect, has not, or has for a seeded choice of its sectors, with the length that these need;
+//!   at a crash these are then writes that were not synced. Their queues return them with an error.
+//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take any
+//!   time. Such reads need the device, so `read_now` does not serve them (DISK-8).
 //!
 //! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
 //! failed sync, and a loss of space that was allocated without a sync.

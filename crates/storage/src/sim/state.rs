@@ -1,4 +1,4 @@
-//! The state of a simulated machine: its files, their names, and the faults that are planned.
+//! The state of a simulated machine: its files, their names, and the planned faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
