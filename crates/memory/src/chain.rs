@@ -1,13 +1,14 @@
-//! Chains of versions: where a commit's version goes, what a snapshot finds, and what nobody can
-//! read any more (HiEngine, sections 4.4 and 5.1).
+//! Version chains: where a commit's version is inserted, which version a snapshot finds, and which
+//! versions no snapshot can read any more (HiEngine, sections 4.4 and 5.1).
 //!
-//! - **CHAIN-1 (order).** A chain has one version of a commit, the newest commits first. Behind the
-//!   last version there may be a place: of the version that is older than all of those.
-//! - **CHAIN-2 (kept).** Of each row, the newest version stays, and so does the one that any live
-//!   snapshot finds. Of the others only those stay that are not placed yet.
+//! - **CHAIN-1 (order).** A chain has one version for each commit, the newest commits first. After
+//!   its last version it may end in a place: the log place of the version that is older than all of
+//!   those.
+//! - **CHAIN-2 (kept).** The newest version of each row stays, and so does every version that a
+//!   live snapshot finds. Of the other versions only those stay whose places are not known yet.
 //! - **CHAIN-3 (removed).** A row whose newest version is a deletion that every live snapshot sees
 //!   is removed: its entry becomes empty while it is locked, then its key leaves the index. A
-//!   thread that comes by an RID to an empty entry looks the key up again.
+//!   thread that an RID leads to an empty entry looks the key up again.
 
 use std::ptr::NonNull;
 

@@ -1,7 +1,7 @@
 //! Describes the engine: its tables, the log segments that have its rows, and its last checkpoint.
 //!
-//! [`crate::MemoryEngine::inspect`] describes an open engine, [`inspect_folder`] a folder that
-//! nobody has open. A folder has what its checkpoint says. Its damage is part of the answer.
+//! [`crate::MemoryEngine::inspect`] describes an open engine, [`inspect_folder`] a folder that no
+//! engine has open, from its checkpoint. The result includes damage in the folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;

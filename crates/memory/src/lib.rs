@@ -4,15 +4,15 @@
 //! Modules, the lowest first:
 //!
 //! - `rid`: record ids;
-//! - `slab`: memory of versions and of nodes of indexes, in pages of the budget;
+//! - `slab`: memory of versions and of index nodes, in pages that are charged to the budget;
 //! - `index`: ordered maps from keys to record ids;
 //! - `version`: versions of rows, and words that point to versions or to places in the log;
 //! - `rows`: indirection arrays;
-//! - `pins`: which snapshots may still read;
-//! - `segments`: the log's segments that rows lie in; `log_reads`: reads of records there;
+//! - `pins`: the snapshots that may still read;
+//! - `segments`: the log segments that contain rows; `log_reads`: reads of records there;
 //! - `table`: a table; `store`: versions and their readers; `chain`: the versions of a row;
 //! - `stream`, `manifest`: the files of checkpoints;
-//! - `inspect`: what is in an engine or in a closed folder;
+//! - `inspect`: the contents of an engine or of a closed folder;
 //! - `engine`: the engine.
 
 mod chain;

@@ -1,26 +1,24 @@
-//! Reads of rows' records in the log: by the thread that needs one, beside it, and of several at
-//! once.
+//! Reads of rows' records in the log: synchronous, asynchronous, and several in parallel.
 //!
-//! A record that was read beside its readers is held here. The get that comes again takes the value
-//! from here and puts the row back into memory as after any read of the log. So the thread that
-//! learns of a finished read looks no key up and takes no memory from rows. One lock guards the
-//! held records. Only readers of evicted rows take it, before the system call that they would make.
+//! This module holds the record of an asynchronous read. The repeated get takes the value from it
+//! and loads the row into memory, as after any read of the log. So the thread that finds a finished
+//! read looks up no key, and takes no memory from rows. One lock guards the held records. Only
+//! readers of evicted rows take it, before the system call that they would otherwise make.
 //!
 //! - **LOG-ROW-1 (no answer from other bytes).** A record that is read or held is verified, and
-//!   belongs to the table and the key that were asked for. Its segment was not released before its
+//!   belongs to the table and the key that were requested. Its segment was not released before its
 //!   bytes had been read (SEGMENT-4).
-//! - **LOG-ROW-2 (by place).** A held record answers reads of its place, and of no other. A place
-//!   names one record as long as the engine is open. So the record stays right whatever happens to
-//!   the row meanwhile. A reader that finds a newer version, or another place, does not use it.
+//! - **LOG-ROW-2 (by place).** A held record serves reads of its place, and of no other. A place
+//!   names one record as long as the engine is open, so the record stays correct whatever happens
+//!   to the row meanwhile. A reader that finds a newer version, or another place, does not use it.
 //! - **LOG-ROW-3 (held for its reader).** A held record stays until its row is in memory again, or
-//!   until the records that came after it take more than a [`HELD_SHARE`]th of the budget. It needs
-//!   no free memory beside that. So a statement whose read is over finds the row, unless so much
-//!   was read meanwhile, the row was moved by log compaction, or it came back and was evicted
-//!   again.
+//!   until later records take more than a [`HELD_SHARE`]th of the budget. Besides this share it
+//!   needs no free memory. So a statement whose read has completed finds the row, unless later
+//!   records pushed it out, log compaction moved the row, or the row was loaded and evicted again.
 //! - **LOG-ROW-4 (bounded).** Held records take a [`HELD_SHARE`]th of the budget at most, or one
-//!   record. They are charged to it.
-//! - **LOG-ROW-5 (failures).** A read beside its readers that fails holds nothing. The get that
-//!   comes again reads the record itself and meets the failure (ASYNC-READ-3 of
+//!   record. They are charged to the budget.
+//! - **LOG-ROW-5 (failures).** An asynchronous read that fails leaves no held record. The repeated
+//!   get reads the record itself and meets the failure (ASYNC-READ-3 of
 //!   [`spillway_storage::async_reads`]).
 
 use std::collections::BTreeMap;

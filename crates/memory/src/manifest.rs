@@ -1,6 +1,8 @@
-//! The manifest of a checkpoint: all files of it, in one file that is replaced as a whole.
+//! The manifest of a checkpoint: the list of all its files, in one file that is replaced as a
+//! whole.
 //!
-//! It is a stream of one number (see [`crate::stream`]), whose bytes are, little-endian:
+//! It is a stream (see [`crate::stream`]) whose file number is fixed, with these bytes,
+//! little-endian:
 //!
 //! ```text
 //! magic     8       "SPLWMEM1"

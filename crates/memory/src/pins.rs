@@ -1,14 +1,15 @@
-//! Which versions may still be read: the low watermark, and the snapshots that the engine itself
+//! The versions that may still be read: the low watermark, and the snapshots that the engine itself
 //! keeps readable.
 //!
 //! - **PINS-1.** [`Pins::watermark`] never falls, and no snapshot is live or comes to life below
 //!   it.
-//! - **PINS-2.** A snapshot that was live when [`Pins::pin`] was called for it is not passed by the
-//!   watermark until its unpinning, also once the [`Horizon`] reports it no more.
-//! - **PINS-3.** The watermark that [`Pins::hold`] answers stays until what holds it is dropped.
+//! - **PINS-2.** If a snapshot was live when [`Pins::pin`] was called for it, the watermark does
+//!   not pass it until it is unpinned, even if the [`Horizon`] no longer reports it.
+//! - **PINS-3.** The watermark that [`Pins::hold`] returns does not move until the returned pin is
+//!   dropped.
 //!
-//! The watermark is the least of the horizon's and the pinned snapshots. The horizon's is read
-//! first: a snapshot that is missing there was pinned before.
+//! The watermark is the least of the horizon's watermark and the pinned snapshots. The horizon's is
+//! read first: a snapshot that the horizon no longer reports was pinned before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

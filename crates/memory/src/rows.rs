@@ -1,13 +1,13 @@
-//! A table's indirection array: from slots to rows, in partitions (HiEngine, section 4.1).
+//! A table's indirection array: it maps slots to rows, in partitions (HiEngine, section 4.1).
 //!
 //! A partition has 2^20 entries of 8 bytes in reserved address space; the system gives memory to
 //! its pages when they are first written. Partitions are found through a directory of two levels.
 //!
-//! - **ROWS-1 (stable).** A slot that was taken is nobody else's until it is freed.
-//! - **ROWS-2 (locked).** One thread at a time has an entry's lock. Readers need none.
-//! - **ROWS-3 (dirty).** The page of an entry whose lock was released with a change is dirty from
-//!   before that release until a checkpoint takes the mark.
-//! - **ROWS-4 (charged).** Pages with slots that were ever taken are charged.
+//! - **ROWS-1 (stable).** A slot that was allocated is not allocated again until it is freed.
+//! - **ROWS-2 (locked).** One thread at a time holds an entry's lock. Readers take no lock.
+//! - **ROWS-3 (dirty).** If a thread changes an entry under its lock, the entry's page is dirty
+//!   from before the lock's release until a checkpoint takes the mark.
+//! - **ROWS-4 (charged).** Every page with a slot that was ever allocated is charged to the budget.
 
 #![allow(unsafe_code)] // A leaf: words in mapped memory.
 

@@ -1,15 +1,15 @@
-//! The segments that rows lie in, by the short handles that places name them with, and how much of
-//! each is alive.
+//! The log segments that contain rows: the short handles by which places name them, and their live
+//! bytes.
 //!
-//! - **SEGMENT-1 (live).** A segment's live bytes are those of the records that some version in
-//!   memory, or some entry of an array, names by its place.
+//! - **SEGMENT-1 (live).** A segment's live bytes are those of the records whose places are in a
+//!   version in memory or in an entry of an array.
 //! - **SEGMENT-2 (release).** A segment is released only once it has no live bytes and a checkpoint
-//!   that began after that is durable: no checkpoint that an opening may read names it.
+//!   that began after that is durable. So no checkpoint that an opening may read names it.
 //! - **SEGMENT-3 (no answer from other bytes).** A record that is read is verified, and belongs to
-//!   the table and the key that were asked for.
+//!   the table and the key that were requested.
 //! - **SEGMENT-4 (released under a read).** A read that was in progress when its segment was
-//!   released fails: the redo log may have overwritten the file. No row is there any more, so that
-//!   the next lookup finds the row elsewhere.
+//!   released fails: the redo log may have overwritten the file. The segment has no rows any more,
+//!   so the next lookup finds the row elsewhere.
 
 use std::sync::{Arc, OnceLock};
 

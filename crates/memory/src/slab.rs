@@ -1,15 +1,16 @@
-//! Memory for versions and for nodes of indexes: objects of many sizes in pages of the budget.
+//! Memory for versions and for nodes of indexes: objects of many sizes in pages that are charged to
+//! the budget.
 //!
 //! A page of [`PAGE_BYTES`] holds objects of one size. Pages belong to *shards*, so that threads
-//! rarely meet; a freed object returns to the shard of its page. A page without objects returns its
-//! memory to the system and its charge to the budget at once. Larger objects come from the global
-//! allocator and are charged one by one.
+//! rarely contend; a freed object returns to the shard of its page. A page without objects
+//! immediately returns its memory to the system and its charge to the budget. Larger objects come
+//! from the global allocator and are charged one by one.
 //!
-//! - **SLAB-1.** An object's memory is its owner's alone from `allocate` until `free`.
+//! - **SLAB-1.** From `allocate` until `free`, an object's memory belongs to its owner alone.
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
-//!   charged to the budget. No lock is held while the budget asks others to give way.
-//! - **SLAB-3 (pages come back).** Once all objects of a page are freed, its memory is the
-//!   system's.
+//!   charged to the budget. No lock is held while the budget asks its holders to free memory.
+//! - **SLAB-3 (pages come back).** Once all objects of a page are freed, the page's memory is
+//!   returned to the system.
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 

@@ -1,6 +1,6 @@
 //! Memory of versions, and the readers that keep it from being freed.
 //!
-//! - **STORE-1.** A version that a reader found while it was pinned is not freed before it unpins.
+//! - **STORE-1.** A version that a pinned reader found is not freed before the reader unpins.
 //! - **STORE-2.** A version whose place is not known is never retired: the engine still has to
 //!   write the place into it.
 

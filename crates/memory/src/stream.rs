@@ -7,8 +7,9 @@
 //!   8  payload
 //! ```
 //!
-//! The end block has no payload, and its index tells a file apart that lost a block. The file's
-//! number is in each checksum, so that no block of another file passes. Little-endian.
+//! The end block has no payload. Its checksum covers its index, so the file is rejected if it has
+//! lost a block. Each checksum covers the file's number, so a block of another file is rejected.
+//! All integers are little-endian.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,23 +1,23 @@
-//! Epoch-based reclamation: memory that was unlinked is released when its last reader has left.
+//! Epoch-based reclamation: an unlinked object is released when its last reader has left.
 //!
-//! A reader *pins*: it counts itself in a word, its *stripe*, that few other threads use. A thing
-//! that a writer unlinks waits in a [`Limbo`] until each stripe was seen without readers. A reader
-//! that pins after that observation cannot find the thing: both threads change the stripe's word,
-//! so the later one sees what the earlier one did before. A stripe has two counts, and new readers
-//! use one of them at a time. So the other count becomes zero even where readers come without a
-//! break.
+//! A reader *pins*: it increments a count in a word, its *stripe*, that few other threads use. An
+//! object that a writer unlinks waits in a [`Limbo`] until each stripe was seen without readers. A
+//! reader that pins after that observation cannot find the object: both threads change the stripe's
+//! word, so the later one sees the earlier one's preceding writes. A stripe has two counts, and new
+//! readers use one of them at a time. So the other count becomes zero even if readers arrive
+//! without a break.
 //!
 //! # Guarantees
 //!
-//! - **EPOCH-1.** A thing that a reader found after it pinned is not released before it unpins.
-//! - **EPOCH-2.** An unlinked thing is released after every reader of that time has unpinned,
+//! - **EPOCH-1.** An object that a reader found after it pinned is not released before it unpins.
+//! - **EPOCH-2.** An unlinked object is released after every reader of that time has unpinned,
 //!   however many readers come later.
 //!
-//! Each step changes a word instead of only reading one. So no fence is needed, which the thread
-//! sanitizer would not understand.
+//! Each step is a read-modify-write of a word instead of a load. So no fence is needed, which the
+//! thread sanitizer would not understand.
 //!
 //! Rejected: a slot for each thread, into which the thread stores an epoch before a fence. A fence
-//! costs as much as a change of a word, and threads would need to find their slots.
+//! costs as much as a read-modify-write, and threads would need to find their slots.
 
 use std::cell::Cell;
 

@@ -2,9 +2,9 @@
 //!
 //! Modules, the lowest first:
 //!
-//! - [`loom_tracker`]: accesses to memory behind raw pointers, reported to loom's models;
+//! - [`loom_tracker`]: reports accesses to memory behind raw pointers to loom's models;
 //! - [`pages`]: pools of pages that are charged to the memory budget;
-//! - [`epochs`]: memory that was unlinked is freed when its last reader has left.
+//! - [`epochs`]: epoch-based reclamation of unlinked memory.
 
 pub mod epochs;
 pub mod loom_tracker;

@@ -1,10 +1,10 @@
 //! Pools of pages of one size, apart from the allocator's heap.
 //!
-//! Memtables and cached blocks are nearly all of a database's memory. Any thread takes and returns
-//! them, in any order. A heap with an arena for each thread then holds more than twice of what is
-//! in use, because freed pieces of one thread lie between used pieces of another. Pages of one size
-//! leave no such holes: the next taker gets the page that was returned last, so the process has as
-//! much memory as the budget counts.
+//! Memtables and cached blocks are nearly all of a database's memory. Any thread allocates and
+//! frees them, in any order. A heap with an arena for each thread then holds more than twice the
+//! memory in use, because freed pieces of one thread lie between used pieces of another. Pages of
+//! one size do not fragment: the next allocation gets the page that was freed last, so the process
+//! has as much memory as the budget counts.
 //!
 //! A pool maps *regions* of 2 MiB and takes pages from the first region that has one, so that the
 //! last regions become empty. The pool unmaps an empty region, except for the spare bytes it may
@@ -13,16 +13,18 @@
 //!
 //! With pages of several sizes ([`PagePools`]), free pages of one size cannot serve another size. A
 //! cache whose blocks had become smaller had half of its memory in free pages of the larger size.
-//! So a pool that needs memory returns as much free memory of the other pools to the system, except
-//! for a small slack.
+//! So a pool that needs memory returns the same amount of the other pools' free memory to the
+//! system, except for a small slack.
 //!
-//! If memory is plenty (`LARGE_SHARE`), a region is one large page of the system. With small
-//! pages, nearly each cache line of a block that is read misses the processor's TLB. A region of
-//! which the system takes a part back stays in small pages, because the system would otherwise make
-//! it whole again with memory that the budget does not count.
+//! If a region is a small enough part of the budget (`LARGE_SHARE`), it is one huge page of the
+//! system. With small pages, nearly each cache line of a block that is read misses the processor's
+//! TLB. If the pool returns a part of a region to the system, the region stays in small pages,
+//! because the system would otherwise make it a huge page again, with memory that the budget does
+//! not count.
 //!
-//! Rejected: large pages for memtables. The system clears two megabytes during a put, and may move
-//! other memory to have them in one piece. A block that enters the cache was waited for anyway.
+//! Rejected: huge pages for memtables. The system clears two megabytes during a put, and may move
+//! other memory to obtain them in one piece. A thread has waited for a block that enters the cache
+//! anyway.
 #![allow(unsafe_code)] // A leaf: pages of mapped memory, and the bytes in them.
 
 use std::alloc::{Layout, handle_alloc_error};

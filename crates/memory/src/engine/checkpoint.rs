@@ -1,12 +1,12 @@
-//! Checkpoints without data (HiEngine, section 4.3): the pages of arrays that changed, and the
-//! indexes of tables that changed. They run beside reads and writes.
+//! Dataless checkpoints (HiEngine, section 4.3): they write the changed pages of indirection
+//! arrays, and the indexes of changed tables, but no rows. They run beside reads and writes.
 //!
-//! The checkpoint's CSN is pinned, so that what its snapshot sees stays (PINS-2): of each entry it
-//! writes the place of the version that the snapshot finds. A deletion is left out once all live
-//! snapshots see it; until then its place is written with a mark, since somebody may rely on it
-//! ([`spillway_base::engine`], E4). An entry with a newer version leaves its page dirty for the
-//! next checkpoint. An index may have keys that the snapshot does not see: their entries are empty
-//! there, and the opening leaves them out.
+//! The checkpoint's CSN is pinned, so the versions that its snapshot sees stay (PINS-2). For each
+//! entry the checkpoint writes the place of the version that the snapshot finds. It omits a
+//! deletion once all live snapshots see it. Until then it writes the deletion's place with a mark,
+//! since a read may depend on it ([`spillway_base::engine`], E4). An entry with a newer version
+//! leaves its page dirty for the next checkpoint. An index may have keys that the snapshot does not
+//! see. Their entries are empty in the checkpoint, and the opening omits these keys.
 
 use std::ops::Bound;
 use std::path::PathBuf;

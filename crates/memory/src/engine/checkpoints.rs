@@ -1,4 +1,4 @@
-//! The checkpoints of an engine: the last one, and whether another is asked for.
+//! The checkpoints of an engine: the last one, and whether another is requested.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Collection of versions that nobody can read any more (HiEngine, section 4.4).
+//! Garbage collection of versions that no snapshot can read any more (HiEngine, section 4.4).
 //!
-//! A thread that leaves an older version or a deletion in a chain queues the row. Commits look at a
-//! few queued rows now and then, and the background work looks at all.
+//! A thread that leaves an older version or a deletion in a chain queues the row. Commits check a
+//! few queued rows from time to time, and the background work checks all of them.
 
 use std::sync::Arc;
 

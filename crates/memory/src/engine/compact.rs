@@ -1,11 +1,11 @@
-//! Log compaction, its first form (HiEngine, section 4.4): copies the live records of kept segments
-//! with few of them into new files, so that the old ones can go (MEMORY-4).
+//! Log compaction, the first form of HiEngine, section 4.4: copies the live records of kept
+//! segments that have few into new files, so that the old segments can be released (MEMORY-4).
 //!
-//! It finds live records by the arrays: it goes over the entries and collects the places in the
-//! segments it has chosen. So it parses no log, and looks no key up. Then it reads the records in
-//! the order of their places, and writes them one behind the other. Once the new file is durable,
-//! each place is exchanged under its entry's lock, if it is still the same. The old segments are
-//! released after the next checkpoint (SEGMENT-2).
+//! Compaction finds live records through the indirection arrays: it scans their entries and
+//! collects the places in the segments that it has chosen. So it parses no log, and looks up no
+//! key. Then it reads the records in the order of their places, and writes them one after another.
+//! Once the new file is durable, it replaces each place under the entry's lock, unless the place
+//! has changed. The old segments are released after the next checkpoint (SEGMENT-2).
 //!
 //! ```text
 //! compacted segment: 0 magic "SPLWROW1", 8 number u64, then records (`base::batch`, row records)

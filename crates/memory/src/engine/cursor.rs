@@ -1,10 +1,11 @@
 //! Scans.
 //!
-//! A cursor collects some entries of the index at a time, and copies the rows that its snapshot
-//! sees. So it holds nothing of the engine between two steps but its snapshot (PINS-2). After a row
-//! was read from the log it looks at the index again, as its pin was gone meanwhile. A scan that
-//! may wait reads evicted rows among its entries at once ([`super::prefetch`]), twice as many each
-//! time, as it may end at any row. It then finds their records held, and keeps its pin.
+//! A cursor collects a few entries of the index at a time, and copies the rows that its snapshot
+//! sees. So between two steps it holds nothing in the engine but its snapshot (PINS-2). A read from
+//! the log releases the cursor's epoch pin, so the cursor then looks at the index again. A scan
+//! that may wait reads the evicted rows among its entries in parallel ([`super::prefetch`]). It
+//! doubles their number each time, because a scan may end at any row. It then finds their records
+//! held in memory, and keeps its pin.
 
 use std::ops::Bound;
 use std::ops::Range;

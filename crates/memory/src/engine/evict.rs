@@ -1,7 +1,8 @@
-//! Eviction: versions leave memory, and their entries hold their places (MEMORY-2).
+//! Eviction: versions leave memory, and their entries hold their log places instead (MEMORY-2).
 //!
-//! It goes round the pages of versions. Of a page it evicts the rows that were not read since its
-//! last visit; so memory comes back where rows that were written together are cold together.
+//! Eviction visits the pages of versions in a circle, as the CLOCK algorithm does. From a page it
+//! evicts the rows that were not read since its last visit. So pages become free where rows that
+//! were written together are cold together.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};

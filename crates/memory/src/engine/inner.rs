@@ -1,4 +1,4 @@
-//! The state of the engine, each part of which is in a file of its own.
+//! The state of the engine. Each part of it has a file of its own.
 
 use std::path::PathBuf;
 use std::sync::Arc;

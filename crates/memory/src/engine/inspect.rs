@@ -1,5 +1,5 @@
-//! Describes an open engine. It takes no lock that a commit, a checkpoint or a compaction holds for
-//! long, and reads no row.
+//! Describes an open engine. It reads no row, and takes no lock that a commit, a checkpoint or a
+//! compaction holds for long.
 
 use std::sync::Arc;
 

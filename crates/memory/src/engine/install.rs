@@ -1,4 +1,4 @@
-//! Installing commits, and learning where they are in the log.
+//! Installs commits, and records their places in the log.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -2,27 +2,28 @@
 //!
 //! A commit is installed as versions at the heads of their rows' chains. Once it is durable, the
 //! engine learns the places of its records ([`spillway_base::log_place`]). From then on a version
-//! may be evicted: its entry holds the place, and a read brings it back. A checkpoint writes the
-//! entries and the indexes, and no rows. After a crash, the checkpoint and the tail of the log give
-//! every row its place again.
+//! may be evicted: its entry holds the place, and a read loads the version again. A checkpoint
+//! writes the entries and the indexes, and no rows. After a crash, the checkpoint and the tail of
+//! the log restore the place of every row.
 //!
 //! The contract is [`spillway_base::engine`]'s. The engine's own guarantees:
 //!
 //! - **MEMORY-1 (row found).** Any key of an index leads to an entry that is not empty, or to a row
 //!   that is being removed: a thread that finds the entry empty looks the key up again (CHAIN-3).
 //! - **MEMORY-2 (evict).** A version leaves memory only if it is alone in its chain, stable and
-//!   placed. A snapshot that is older than its record finds no row.
-//! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot there
-//!   sees. That CSN is stable, and every commit up to it is placed.
-//! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice the bytes that
-//!   are alive in them, and a fixed rest. Those without rows are released after the next
-//!   checkpoint, and take at most a quarter of that until then. It comes without commits, too.
+//!   placed. A snapshot that is older than the evicted version's commit finds no row.
+//! - **MEMORY-3 (checkpoint).** A checkpoint at a CSN has exactly the state that a snapshot at this
+//!   CSN sees. The CSN is stable, and the places of all commits up to it are known.
+//! - **MEMORY-4 (space).** Kept segments are compacted until they take at most twice their live
+//!   bytes, plus a fixed amount. Segments without rows are released after the next checkpoint, and
+//!   take at most a quarter of that space until then. This checkpoint also runs if there are no
+//!   commits.
 //! - **MEMORY-5 (room).** The memory that a commit will take is charged from its admission on, so
-//!   that commits which are admitted beside each other fit together.
+//!   that commits which are admitted at the same time fit together.
 //! - **MEMORY-6 (reads beside statements).** A read of an evicted row that a statement begins (E12)
-//!   ends in a record that the statement's next get finds (LOG-ROW-3), or in a failure that it
-//!   meets (LOG-ROW-5), whatever becomes of the row meanwhile. A statement comes again more than
-//!   once for one row only if the row was moved or evicted again in between.
+//!   ends in a record that the statement's next get finds (LOG-ROW-3), or in a failure that this
+//!   get meets (LOG-ROW-5), whatever happens to the row meanwhile. A statement is repeated more
+//!   than once for one row only if the row was moved or evicted again in between.
 
 mod backup;
 mod checkpoint;

@@ -1,21 +1,20 @@
-//! Multi-gets: evicted rows of later keys are read while earlier keys are looked up.
+//! Multi-gets: the engine reads evicted rows of later keys while it looks up earlier keys.
 //!
-//! The index says where the record of an evicted row is, so that a key lacks one read at most. The
-//! keys behind the next get are looked up in the index, and their records are read side by side. A
-//! record that has arrived is held until its get takes it ([`crate::log_reads`]). The results come
-//! from ordinary gets: a record that could not be read, or that was pushed out again, is read by
-//! the get that needs it.
+//! The index has the place of an evicted row's record, so a key needs one read at most. The engine
+//! looks up the keys after the next get in the index, and reads their records in parallel. A record
+//! that has arrived is held until its get takes it ([`crate::log_reads`]). Ordinary gets return the
+//! results: if a record could not be read, or is no longer held, the get that needs it reads it.
 //!
 //! # Guarantees
-//! - **AHEAD-1 (the gets' results).** Results and errors of gets are as without reading ahead; gets
-//!   only wait less.
-//! - **AHEAD-2 (ahead).** When a get is next, the reads of the keys behind it are in flight or
-//!   over: of [`KEYS_AHEAD`] keys, or of as many as take half of what held records may take, or one
-//!   read. A quarter of that may have been used without being replaced.
-//! - **AHEAD-3 (alone).** A read that only one of the keys needs is left to its get.
+//! - **AHEAD-1 (the gets' results).** Gets return the same results and errors as without reading
+//!   ahead; they only wait less.
+//! - **AHEAD-2 (ahead).** Before each get, the reads of the keys after it are in flight or
+//!   complete: for [`KEYS_AHEAD`] keys, or for as many as fill half of the space for held records,
+//!   and for one key at least. Up to a quarter of these reads may be used before new ones begin.
+//! - **AHEAD-3 (alone).** If only one of the keys needs a read, its get does the read.
 //!
-//! A record that the system has in memory is held at once, and counts as no wait for a device. A
-//! scan reads the evicted rows before it in the same way (`cursor`).
+//! If the system has a record in its page cache, the record is held at once, and counts as no wait
+//! for a device. A scan reads the evicted rows ahead of it in the same way (`cursor`).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Opening: reads the last checkpoint. The log's tail comes by `replay` afterwards, in any order
-//! and from many threads (HiEngine, section 4.3). No row is read.
+//! Opening: reads the last checkpoint. Afterwards `replay` passes the log's tail, in any order and
+//! from many threads (HiEngine, section 4.3). No row is read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The versions of commits whose places in the log are not known yet.
 //!
 //! - **UNPLACED-1 (found).** The thread that learns the place of an installed commit finds all
-//!   versions of the commit, once, and no other commit's. No commit uses the slot in between.
+//!   versions of the commit, once, and no versions of other commits. Until then no other commit
+//!   uses the commit's slot.
 #![allow(unsafe_code)] // Addresses in the slots of a ring.
 
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! The background work, as the database handles it ([`spillway_base::managed`]).
+//! The engine's background work, behind the database's interface ([`spillway_base::managed`]).
 
 use std::ops::Bound;
 use std::sync::Arc;

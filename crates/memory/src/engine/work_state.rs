@@ -1,4 +1,4 @@
-//! The state of the work in the background.
+//! The state of the background work.
 
 use std::sync::Arc;
 

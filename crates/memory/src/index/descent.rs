@@ -1,4 +1,4 @@
-//! The way from the root to where a key is or belongs.
+//! Descents from the root to the slot that has a key, or where the key belongs.
 
 use super::entry::{Entry, Slot};
 use super::latch::{Conflict, Latch, Locked};

@@ -1,4 +1,4 @@
-//! What a slot of a node leads to, in one word: nothing, a RID, a leaf or a node.
+//! The content of a node's slot, in one word: nothing, an RID, a leaf or a node.
 //!
 //! ```text
 //! 0                    nothing

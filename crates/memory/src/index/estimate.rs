@@ -1,8 +1,8 @@
 //! Estimates of how many keys a range has.
 //!
-//! An estimate walks the two paths along which the range ends. It counts what hangs between the two
-//! paths: keys exactly, and nodes by the fan-outs on the way down from a few of them. It checks no
-//! versions, since a wrong answer only makes an estimate worse.
+//! An estimate walks the paths to the two bounds of the range. Of the children between these paths
+//! it counts keys exactly, and estimates nodes from the fan-outs along a few sampled descents. It
+//! checks no versions, since a wrong answer only makes an estimate worse.
 
 use std::ops::Bound;
 

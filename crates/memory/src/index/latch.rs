@@ -7,10 +7,12 @@
 //!   Acquire load, then the reader's later check fails. The load synchronizes with the store, the
 //!   store comes after the change of the latch, and the version never repeats.
 //!
-//! A thread waits for a lock only in [`Latch::read`], where it holds none. With a lock, it tries.
+//! A thread waits for a latch only in [`Latch::read`], where it holds no latch. A thread that holds
+//! one only tries to lock another.
 //!
 //! Leis et al. mark nodes that were replaced. Here a reader of a node's version checks the parent
-//! afterwards. A thread that replaces the node locks both, so either check of the reader fails.
+//! afterwards. A thread that replaces the node locks both, so the reader's check of the node or of
+//! the parent fails.
 
 use spillway_base::sync::atomic::{AtomicU64, Ordering};
 use spillway_base::sync::{hint, thread};

@@ -1,7 +1,7 @@
-//! The index of keys that come in order, built from the leaves up.
+//! Bulk load: builds the index from sorted keys, from the leaves up.
 //!
-//! The loader keeps the nodes on the path of the last key open. The next key shares some bytes with
-//! it. The nodes past these bytes get no more children, so they are built.
+//! The loader keeps the nodes on the path of the last key open. The next key shares a prefix with
+//! the last key. The open nodes beyond this prefix get no more children, so the loader builds them.
 
 use super::Index;
 use super::descent::common;

@@ -1,4 +1,4 @@
-//! The memory that nodes and leaves are in.
+//! Memory of nodes and leaves.
 #![allow(unsafe_code)] // A leaf: allocation.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

@@ -8,31 +8,33 @@
 //!
 //! # Guarantees
 //!
-//! - **INDEX-1 (map).** A key maps to one RID at most. `get`, `insert` and `remove` of a key take
-//!   effect at one moment between their call and their return.
+//! - **INDEX-1 (map).** A key maps to one RID at most. `get`, `insert` and `remove` of a key are
+//!   linearizable: each takes effect at one moment between its call and its return.
 //! - **INDEX-2 (scan).** `collect` returns each key at most once, in order. It returns every key
 //!   that is in the index during the whole call and lies between the bound it began from and the
-//!   last key it returned; or, if it returned fewer keys than it could, the other bound.
-//! - **INDEX-3 (keys).** A key is any bytes: also none, and also the beginning of another key. No
+//!   last key it returned. If it returned fewer keys than it could, this holds up to the other
+//!   bound.
+//! - **INDEX-3 (keys).** A key is any byte string: it may be empty, or a prefix of another key. No
 //!   step recurses on a key's length.
 //! - **INDEX-4 (memory).** A node or leaf that a pinned reader can reach is not freed before the
-//!   reader unpins. A slot becomes something else before its old node or leaf is retired.
+//!   reader unpins. A writer replaces the content of a slot before it retires the old node or leaf.
 //!
 //! # The tree
 //!
-//! A node has a prefix of any length, a slot for the key that ends behind the prefix, and up to
-//! 256 children by the next byte of their keys. It has at least two entries, so a path has no node
-//! that decides nothing. A leaf has the rest of its key, which no node on its path has, so the tree
-//! has each key complete: neither a miss nor a scan of keys looks at rows. A key without a rest
-//! needs no leaf: its RID, which is marked by its highest bit, is in the slot.
+//! A node has a prefix of any length, a slot for the key that ends behind the prefix, and up to 256
+//! children by the next byte of their keys. It has at least two entries, so every node on a path is
+//! a branch. A leaf has the rest of its key, the bytes that no node on its path has. So the tree
+//! has each key complete, and neither a failed lookup nor a scan of keys reads rows. A key without
+//! a rest needs no leaf: its RID, which is marked by its highest bit, is in the slot.
 //!
-//! Modules, the lowest first: `memory` (where nodes and leaves are), `latch` (versions and locks),
-//! `entry` (what a slot leads to), `node`, `descent` (the way to a key), `insert`, `remove`,
-//! `bounds` (ends of a scan), `scan`, `estimate`, `load` (the index of sorted keys).
+//! Modules, the lowest first: `memory` (memory of nodes and leaves), `latch` (versions and locks),
+//! `entry` (the content of a slot), `node`, `descent` (descents to a key), `insert`, `remove`,
+//! `bounds` (ends of a scan), `scan`, `estimate`, `load` (bulk load).
 //!
-//! Rejected: leaves with complete keys, which Leis et al. have. Rows would need them no more, but
-//! an index of 40-byte keys with common beginnings takes twice the memory. The price is that an
-//! insertion that splits a leaf, and a removal that merges a node, write the remaining leaf again.
+//! Rejected: leaves with complete keys, as in Leis et al. Rows would then need no copies of their
+//! keys, but an index of 40-byte keys with common prefixes takes twice the memory. The price of the
+//! chosen design is that an insertion that splits a leaf, and a removal that merges a node, rewrite
+//! the remaining leaf.
 #![allow(unsafe_code)] // Nodes are freed here.
 
 mod bounds;

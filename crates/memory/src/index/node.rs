@@ -1,13 +1,13 @@
-//! Nodes of the tree, of four kinds by how many children they have room for.
+//! Nodes of the tree. Their four kinds differ in the number of children that they have room for.
 //!
 //! The memory of a node begins with its prefix, padded at the front. The last byte of the prefix is
 //! right before the header, so shortening the prefix at its front changes only its length, and
 //! prefix bytes never change.
 //!
 //! All data of a node is atomic. Readers load with Acquire, and the holder of the lock stores with
-//! Release, so LATCH-1 applies. A reader may meet a half-done change. Then each slot that it sees
-//! still holds nothing or an entry that was in the index after the reader pinned, because a slot
-//! that is given up becomes empty before its entry is retired.
+//! Release, so LATCH-1 applies. A reader may see an incomplete change. Then each slot that it sees
+//! still holds nothing or an entry that was in the index after the reader pinned, because a writer
+//! empties a slot before it retires the slot's entry.
 #![allow(unsafe_code)] // A leaf: nodes of several kinds behind one pointer.
 
 use std::array;

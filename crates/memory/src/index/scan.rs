@@ -2,9 +2,9 @@
 //!
 //! A scan keeps the path from the root as a list of nodes with the versions it has read. When it
 //! returns to a node that has changed, it begins again behind the last key that it collected. An
-//! unchanged node still stands for the same beginnings of keys, since what is above it may be
-//! replaced, but then without changing them. So what the scan sees in the node is complete
-//! (INDEX-2).
+//! unchanged node still stands for the same key prefix: a writer may replace nodes above it, but
+//! not change the prefix that leads to it. So the entries that the scan sees in the node are
+//! complete (INDEX-2).
 
 use std::ops::Bound;
 

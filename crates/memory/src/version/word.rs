@@ -1,4 +1,4 @@
-//! The word of an indirection array's entry: what it points to (HiEngine, section 4.1).
+//! The word of an indirection array's entry: empty, a version or a place (HiEngine, section 4.1).
 //!
 //! ```text
 //! empty     0                                 no row
@@ -7,8 +7,9 @@
 //! locked    bit 1, with any of the three
 //! ```
 //!
-//! The lock bit orders those who change an entry: installs, collection, eviction, checkpoints and
-//! log compaction. Readers ignore it. A version's link to the next older one is such a word too.
+//! The lock bit serializes the changes of an entry: by installs, collection, eviction, checkpoints
+//! and log compaction. Readers ignore it. A version's link to the next older version is such a word
+//! too.
 
 use std::ptr::NonNull;
 
