@@ -1,5 +1,5 @@
-//! Locks: `parking_lot`'s, and in builds with debug assertions those of the deterministic scheduler
-//! around them.
+//! Locks: `parking_lot`'s, and in builds with debug assertions the deterministic scheduler's, which
+//! wrap them.
 
 #[cfg(not(debug_assertions))]
 pub use parking_lot::{

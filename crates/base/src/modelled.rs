@@ -1,10 +1,10 @@
 //! loom's locks under `parking_lot`'s interface, for models, with a `try_lock` that can fail.
 //!
 //! loom switches threads only before an operation that it models, and releasing a lock is not one.
-//! A critical section without such an operation would be atomic to it, and a `try_lock` of another
-//! thread would never fail. So each thread increments a counter of the lock after it has acquired
-//! the lock, and `try_lock` increments it before it tries. loom then runs the attempt before,
-//! during and after the critical section. These accesses are relaxed and order nothing.
+//! A critical section without such an operation would be atomic to loom, and a `try_lock` of
+//! another thread would never fail. So each thread increments a counter of the lock after it has
+//! acquired the lock, and `try_lock` increments it before it tries. loom then runs the attempt
+//! before, during and after the critical section. These accesses are relaxed and order nothing.
 //!
 //! Code that only ever waits for a lock needs no such counter. If a critical section has no effect
 //! that a thread can see without the lock, no thread can tell whether its holder was preempted.

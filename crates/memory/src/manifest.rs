@@ -1,8 +1,7 @@
 //! The manifest of a checkpoint: the list of all its files, in one file that is replaced as a
 //! whole.
 //!
-//! It is a stream (see [`crate::stream`]) whose file number is fixed, with these bytes,
-//! little-endian:
+//! It is a stream (see [`crate::stream`]) with the file number 0. Its bytes are, little-endian:
 //!
 //! ```text
 //! magic     8       "SPLWMEM1"

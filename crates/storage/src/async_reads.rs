@@ -12,10 +12,10 @@
 //!   readable then.
 //! - **ASYNC-READ-2 (one read for all).** At most one read of the same block or row is in flight at
 //!   a time, and all lookups that need it wait for that read.
-//! - **ASYNC-READ-3 (no failure is lost, none is made up).** A read that failed, or found damage,
-//!   is not started again before a lookup has returned for it and learned that nothing is in
-//!   flight. That lookup reads the block or row itself and meets the failure, if the failure still
-//!   exists. So no lookup is repeated for ever.
+//! - **ASYNC-READ-3 (no failure is lost, none is made up).** After a read has failed, or found
+//!   damage, no read of the same block or row begins before its lookup is repeated and learns that
+//!   nothing is in flight. That lookup reads the block or row itself and meets the failure, if the
+//!   failure still exists. So no lookup is repeated for ever.
 //! - **ASYNC-READ-4 (bounded).** Each queue has at most `DEPTH` reads in flight, and their memory
 //!   is charged to the budget. If the queue is full, a lookup learns that nothing is in flight.
 //! - **ASYNC-READ-5 (nothing leaks).** A read in flight keeps its [`AsyncRead`], and so everything

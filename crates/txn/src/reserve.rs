@@ -15,7 +15,7 @@
 //!   for such a commit, and as many as cover the bytes of the commits that an engine accepts
 //!   although it cannot flush its memory. The last quarter is for commits that drop tables: these
 //!   free space without writing much more.
-//! - **RESERVE-4 (made whole).** The first other commit after that makes the reserve whole again,
+//! - **RESERVE-4 (made whole).** The next commit that frees no space makes the reserve whole again,
 //!   as soon as the file system has the space.
 //! - **RESERVE-5 (hope).** Background work returns the space some time after the commit that frees
 //!   it. For [`HOPE`] after such a commit, and after an opening on a full disk, other commits wait

@@ -1,6 +1,6 @@
-//! Locks for code that loom checks: `parking_lot`'s in production, loom's behind the same interface
-//! otherwise, so that the checked code is the code that runs. Also backoff for waits without a
-//! lock.
+//! Locks for code that loom checks: `parking_lot`'s in production, and loom's behind the same
+//! interface in its models, so that the checked code is the code that runs. Also backoff for waits
+//! without a lock.
 
 use std::time::Duration;
 

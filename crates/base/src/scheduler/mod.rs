@@ -1,7 +1,7 @@
 //! A deterministic scheduler: runs the threads of a process one at a time, in an order that a seed
 //! fixes. It exists in builds with debug assertions only; [`crate::lock`], [`crate::sync`],
-//! [`crate::thread`] and [`crate::clock`] call it then. For threads that are no tasks of a history
-//! these calls do nothing but check a thread-local.
+//! [`crate::thread`] and [`crate::clock`] call it then. Threads that are no tasks of a history run
+//! as usual, and each call costs them a check of a thread-local.
 //!
 //! Tasks are OS threads that hand a baton to each other: the task that has the baton runs, all
 //! others sleep. Coroutines would switch faster, but would share the thread-locals that the code

@@ -24,8 +24,8 @@
 //!   4  crc          u32 of the payload
 //!   8  durable      u64 bytes of this segment that were durable when the frame was written
 //!  16  tag          u32 crc of bytes 0..4 of the secret, generation and sequence (each u64)
-//!  20  head crc     u32 of bytes 4..8 of the secret, generation, sequence, the frame's offset (each
-//!                   u64), and bytes 0..16
+//!  20  head crc     u32 of bytes 4..8 of the secret, generation, sequence, the frame's offset
+//!                   (each u64), and bytes 0..16
 //!  24  payload
 //!      zero up to a multiple of 8
 //! ```

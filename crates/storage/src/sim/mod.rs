@@ -29,8 +29,9 @@
 //!   is met when the write takes effect. At a crash or a kill each write in flight has taken
 //!   effect, has not, or has for a seeded choice of its sectors, with the length that these need;
 //!   at a crash these are then writes that were not synced. Their queues return them with an error.
-//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take any
-//!   time. Such reads need the device, so `read_now` does not serve them (DISK-8).
+//! - **Rot.** Any stored byte can be flipped; reads of a file can be made to fail, or to take as
+//!   long as a test chooses. Such reads need the device, so `read_now` does not serve them
+//!   (DISK-8).
 //!
 //! Not modelled: renames from one folder to another, misdirected writes, stale reads without a
 //! failed sync, and a loss of space that was allocated without a sync.

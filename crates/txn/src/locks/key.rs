@@ -1,4 +1,4 @@
-//! Keys of row locks, and what a lock on a key is charged for.
+//! Keys of row locks, and the memory that a lock on a key is charged for.
 
 use std::hash::Hasher;
 

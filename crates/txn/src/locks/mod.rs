@@ -21,12 +21,12 @@
 //! which contains a short key and the holder's number. The state through which other threads reach
 //! an owner is created when the owner first waits.
 //!
-//! The locks of a transaction that holds many are folded into range locks (see [`ranges`]).
+//! If a transaction holds many locks, they are folded into range locks (see [`ranges`]).
 //!
 //! # Waits without a blocked thread
 //!
-//! A server has more clients than threads, and all clients that change a hot row wait for its lock.
-//! An owner with a waker does not block its thread: it joins the line, and the request returns
+//! A server has more clients than threads, and all clients that lock a hot row wait for it. An
+//! owner with a waker does not block its thread: it joins the line, and the request returns
 //! [`ErrorKind::WouldBlock`]. The thread that grants or interrupts the wait, or that checks
 //! timeouts, calls the waker once the owner should retry. It calls the waker at least once for each
 //! of these events, with no lock of the table held, and may call it spuriously.

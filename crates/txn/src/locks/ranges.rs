@@ -45,8 +45,9 @@
 //!   so its caller compares the row with the snapshot as for any new lock.
 //! - **LOCK-6 (safety).** No two owners hold one key in conflicting modes, by lines or by ranges.
 //!   It follows from LOCK-2 and LOCK-3.
-//! - **LOCK-7 (release).** An owner that ends visits each shard once. There it removes its ranges,
-//!   and releases every line that it holds. It wakes the waiters that it grants after the visit.
+//! - **LOCK-7 (release).** An owner that ends visits each shard once. In one visit it removes its
+//!   ranges there, and releases every line that it holds there. After the visit it wakes the
+//!   waiters that it has granted.
 //! - **LOCK-8 (memory).** [`LockOwner::bytes`] counts an owner's lines, ranges and left-out keys.
 //!   Its transaction charges these bytes to the budget before each request. From a threshold on it
 //!   folds. If neither the charge nor a fold makes room, it refuses the request

@@ -53,9 +53,9 @@
 //!   install).
 //! - After a failed flush of any lane the stable CSN never moves again, and every commit above it
 //!   resolves to the failure (D6).
-//! - One thread at a time holds a lane's turn, also during the device write. When the turn ends,
-//!   its holder wakes a new leader: a thread that finds the turn taken goes to sleep and relies on
-//!   that, whatever the holder uses the turn for.
+//! - One thread at a time holds a lane's turn, also during the device write. At the end of a turn,
+//!   its holder wakes a thread that needs the next one. So a thread that finds the turn taken may
+//!   sleep, for whatever purpose the turn was taken.
 //! - The stable CSN is advanced by a commit's flush or by its install, whichever is later. A flush
 //!   stores the durable CSN and then loads the installed CSN, and an install does the reverse. Each
 //!   has a fence between its store and its load, so at least one of them sees both stores. The same

@@ -2,17 +2,17 @@
 //!
 //! Recovery reads the lanes in parallel, segment by segment, and restores the CSN order of their
 //! commits. It installs the commits that follow the last installed one without a gap, one window
-//! after another. All threads install a window at once, which E2 allows. The stable CSN advances
-//! after each window, so the engines can flush, and free memory, while recovery still reads the
-//! rest.
+//! after another. All threads install a window together, in any order, which E2 allows. The stable
+//! CSN advances after each window, so the engines can flush, and free memory, while recovery still
+//! reads the rest.
 //!
 //! Recovery begins after the newest commit that the files of *every* engine have. An engine whose
 //! files have more receives some commits again, and they change nothing there (E3).
 //!
-//! Recovery ends at the first CSN that no lane has. It discards later commits, which were
-//! acknowledged to nobody (D2). Then it starts a new log generation in every lane, with the last
-//! recovered commit as its fence: a record of an earlier generation beyond the fence was discarded
-//! by that opening, and is never read again. The fence of one lane holds for all lanes, since an
+//! Recovery ends at the first CSN that no lane has. It discards later commits, which were never
+//! acknowledged (D2). Then it starts a new log generation in every lane, with the last recovered
+//! commit as its fence: a record of an earlier generation beyond the fence was discarded by that
+//! opening, and is never read again. The fence of one lane holds for all lanes, since an
 //! interrupted opening may have started its generation in some lanes only. Recovery makes the
 //! commits that it read durable in all lanes before it starts the first generation.
 //!

@@ -7,9 +7,9 @@
 //! statement changes any number of rows.
 //!
 //! The commit of the transaction copies nothing. One small commit, with CSN N, writes a *record*
-//! which makes the spilled rows count. From N on they are an *overlay* of the tables that the
-//! transaction wrote to: a read of such a table at a snapshot of N or above reads the table, then
-//! the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows in
+//! which marks the spilled rows as committed. From N on they are an *overlay* of the tables that
+//! the transaction wrote to: a read of such a table at a snapshot of N or above reads the table,
+//! then the overlay, and takes the newer version. A rollback, or a crash before N, leaves rows in
 //! [`SPILL`] without such a record; they are deleted as one range.
 //!
 //! A background job *folds* an overlay into its tables. It reads the overlay's rows in key order

@@ -11,7 +11,7 @@
 //!
 //! The newest version of a locked row is installed, because its last writer installed it before it
 //! released the lock. So a change of rows by their keys never waits for the install of another row,
-//! unless that row's commit is ordered before its own.
+//! unless that row's commit has a smaller CSN than its own commit.
 //!
 //! # Locking reads
 //!
