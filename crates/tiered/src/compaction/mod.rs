@@ -12,8 +12,9 @@
 //!   live snapshot.
 //! - The rest is divided into small, independent [`MergeTask`]s.
 //!
-//! A block that spans blocks of other sources, without a key where they are, is split. Its parts
-//! are merged apart, and the other blocks pass (figure 8 of the paper is a test here).
+//! A block whose key range spans blocks of other sources, but that has no key among theirs, is
+//! split. Its parts are merged separately, and the other blocks pass unchanged (figure 8 of the
+//! paper is a test here).
 //!
 //! # What holds
 //! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,
@@ -21,13 +22,13 @@
 //!   rewrites it (E11).
 //! - **COMPACTION-2.** The outputs are disjoint slices in key order. All versions of a key are in
 //!   one of them.
-//! - **COMPACTION-3.** What passes was clean: merging it alone would have dropped nothing, except
-//!   for versions that range tombstones hide and that some live snapshot still sees. Nothing that
-//!   is not clean passes.
-//! - **COMPACTION-4.** Blocks and extents do not crumble. A small block is merged with a neighbour.
-//!   A slice that this work cut is at least an eighth of an extent. An extent of which less than
-//!   half is used is not re-linked.
-//! - **COMPACTION-5.** A task is bounded: at most 256 KiB and one block of each source more, except
+//! - **COMPACTION-3.** A slice or block passes only if it is clean: merging it alone would drop
+//!   nothing, except for versions that range tombstones hide and that some live snapshot still
+//!   sees.
+//! - **COMPACTION-4.** Blocks and extents do not become fragmented. A small block is merged with a
+//!   neighbour. A slice that a compaction cut is at least an eighth of an extent. An extent of
+//!   which less than half is used is not re-linked.
+//! - **COMPACTION-5.** A task is bounded: at most 256 KiB, plus one block of each source, except
 //!   for versions of one key.
 //! - **COMPACTION-6.** A flush to Level0 cuts its output at both ends of key ranges that
 //!   compactions avoid because of damage ([`SplitPoints`]), however small the parts are. So the
