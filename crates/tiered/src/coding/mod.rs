@@ -18,13 +18,13 @@
 //!   body carries a number that is derived from the bytes of its dictionary.
 //!
 //! # Format
-//! Little-endian. A body that is stored as it is has no further format. Other bodies are data
-//! blocks:
+//! Little-endian. Without a coding, the stored bytes are the body. The codings encode only bodies of
+//! data blocks:
 //!
 //! ```text
 //! 0  length  u32  bytes of the body
-//! 4  digits  varint: how many were taken out of its values, and then those (see `digits`)
 //! 4  digits  varint: number of digits taken out of the values, then the packed digits (see `digits`)
+//!    the body, packed (see `pack`):
 //!    LZ4: in one block of LZ4's block format
 //!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number
 //! ```

@@ -19,7 +19,6 @@
 //!   registered snapshot.
 //! - *Memtables*: no version is ever removed from a memtable. A view keeps all of its memtables and
 //!   levels for as long as a reader holds it.
-//!   of its memtables and levels for good.
 
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Result, TableId};

@@ -43,6 +43,7 @@
 //!   memtables and drops of whole slices already drop the versions that it hides from every live
 //!   snapshot. The log has the range durably, and an opening installs it again. On a full disk this
 //!   frees the space that the flush of the range needs.
+//!
 //! # Form
 //! A list stores its ranges as *fragments*, which do not overlap. Each fragment has the marks of
 //! all ranges over it, so one binary search finds everything about a key. A range has no identity

@@ -23,6 +23,7 @@
 //! - **SOURCE-6 (deletions by leaves).** If two consecutive keys of a memtable are no rows at the
 //!   snapshot, the source prefetches all keys behind the second in its leaf at once, instead of
 //!   waiting for each. Keys that are inserted meanwhile are no rows at the snapshot (E2).
+//!
 //! # Steps
 //!
 //! Most steps are *near*: to a value in the same block, or in the same memtable. Near steps cannot

@@ -31,6 +31,7 @@
 //! - **ROW-CACHE-7 (of little use, of little cost).** While the hit rate is very low, the cache
 //!   looks up and inserts only rows in a sample of the buckets, with proportionally less memory. A
 //!   lookup of any other row misses without reading memory that other threads write.
+//!
 //! # How ROW-CACHE-1 is kept
 //!
 //! Each bucket counts how often it was locked. A thread that inserts a row first notes the count,
