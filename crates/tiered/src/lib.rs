@@ -22,8 +22,8 @@
 //! - `memtable`: the newest versions; `ranges`: range tombstones; `manifest`: the durable list of
 //!   tables, extents and slices; `level`: the levels of slices;
 //! - `picker` chooses compactions, and `compaction` runs one;
-//! - `view`: what a read of a sub-table sees; `tombstone_skip`: deleted ranges that scans skip;
-//!   `source`, `cursor`: scans;
+//! - `view`: the memtables and levels that a read of a sub-table uses; `tombstone_skip`: deleted
+//!   ranges that scans skip; `source`, `cursor`: scans;
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!

@@ -52,6 +52,7 @@
 //!   back. Each client creates, alters, truncates and drops a table of its own, moves it between
 //!   the engines, and changes ranges of its rows. The table and its index have the content that the
 //!   acknowledged statements produced.
+//! - **SIMULATION-11 (backups).** The last backup of a life, taken beside clients, restores to the
 //!   state at its last commit. It has every commit that was acknowledged before it began.
 //!
 //! # Not simulated

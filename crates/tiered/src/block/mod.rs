@@ -23,9 +23,9 @@
 //!
 //! Entries are ordered by key, and the versions of one key from newest to oldest. A block is
 //! checked as a whole when it is read from a device: after that, every entry is known to lie inside
-//! the block and in order. The check also builds a list of the offsets of entries, in
-//! [`crate::block_search`], and stores it behind the body. With this list, a search, or a step in
-//! either direction, reads only the entries that it compares.
+//! the block and in order. The check also builds the search nodes ([`crate::block_search`]) behind
+//! the body, which have the offsets of the entries. With these nodes, a search, or a step in either
+//! direction, reads only the entries that it compares.
 
 mod body;
 mod builder;

@@ -1,7 +1,6 @@
-//! The compression ratios and speeds of the codings over blocks of realistic rows. `cargo test
-//! --release -p spillway-tiered coding::measure -- --nocapture` prints the table of
-//! `docs/benchmarks.md`. As an ordinary test, it is small, and checks that the ratios do not
-//! change.
+//! Measures the codings over blocks of realistic rows. `cargo test --release -p spillway-tiered
+//! coding::measure -- --nocapture` prints the table of `docs/benchmarks.md`. As an ordinary test,
+//! it is small, and checks that the ratios do not change.
 
 use std::time::Duration;
 

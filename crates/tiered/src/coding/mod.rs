@@ -18,8 +18,8 @@
 //!   body carries a number that is derived from the bytes of its dictionary.
 //!
 //! # Format
-//! Little-endian. Without a coding, the stored bytes are the body. The codings encode only bodies of
-//! data blocks:
+//! Little-endian. Without a coding, the stored bytes are the body. The codings encode only bodies
+//! of data blocks:
 //!
 //! ```text
 //! 0  length  u32  bytes of the body

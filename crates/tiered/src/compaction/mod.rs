@@ -1,13 +1,13 @@
 //! Flushes and compactions: the merge of sources into extents (X-Engine, section 3.3).
 //!
 //! A source is a list of slices, or a memtable turned into blocks, in key order. A merge decodes
-//! only what interleaves:
+//! only blocks whose keys interleave with those of other sources:
 //!
 //! - A slice whose keys all lie before the next key of every other source is *re-linked*: its level
 //!   changes, and the merge does not read it.
 //! - In a slice that other sources reach into, blocks that no other source reaches into pass
-//!   unchanged. Many such blocks in a row stay where they are, as a slice of their own. Few are
-//!   *carried*: the merge copies their bytes without decoding them.
+//!   unchanged. Many such blocks in a row stay where they are, as a slice of their own. A short
+//!   row of blocks is *carried*: the merge copies their bytes without decoding them.
 //! - A slice or block is dropped unread if range tombstones hide each of its versions from every
 //!   live snapshot.
 //! - The rest is divided into small, independent [`MergeTask`]s.
@@ -37,9 +37,9 @@
 //!
 //! # Parts
 //!
-//! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides what
-//! passes. `offload` is the contract for executors of tasks. `writer` puts the result into extents,
-//! and [`crate::bulk_io`] reads and writes beside the merge.
+//! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides which
+//! slices and blocks pass unchanged. `offload` is the contract for executors of tasks. `writer` puts
+//! the result into extents, and [`crate::bulk_io`] reads and writes beside the merge.
 
 mod input;
 mod offload;

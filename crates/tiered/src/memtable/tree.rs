@@ -20,8 +20,8 @@
 //!   never to the left: entries move only to the right, and a node is linked into the level above
 //!   after it is in the list of its own level. So the levels above are shortcuts, which may lack a
 //!   node for a while.
-//! - A reader takes no lock and never waits for a writer, even if that writer is preempted. It
-//!   retries at a node that is split while it reads.
+//! - A reader takes no lock and never waits for a writer, even if the writer is preempted in the
+//!   middle of a change. It retries at a node that is split while it reads.
 //! - A writer that adds a key locks one leaf while it writes a slot, and never holds the locks of
 //!   two nodes that other threads can reach. A writer that adds a version to an existing key takes
 //!   no lock.

@@ -37,8 +37,8 @@
 //! two checks must see the other thread's write. Without memory ordering, both checks may miss it.
 //!
 //! A fence in each insertion would suffice. But every insertion already passes the *gate* of its
-//! memtable: it changes the gate's words when it enters and when it leaves, and it checks for gaps
-//! before it leaves. So the scan changes the words of the gate, too, between the trial and its
+//! memtable: it changes a word of the gate when it enters and when it leaves, and it checks for
+//! gaps before it leaves. So the scan changes all words of the gate, too, between the trial and its
 //! second check, and must find each word without writers. The second check sees the value of every
 //! writer that left before that change. Every writer that enters after it sees the gap on trial. No
 //! writer is inside at that moment. The scan does not wait long: if a writer stays inside, the scan
