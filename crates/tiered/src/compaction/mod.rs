@@ -38,8 +38,8 @@
 //! # Parts
 //!
 //! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides which
-//! slices and blocks pass unchanged. `offload` is the contract for executors of tasks. `writer` puts
-//! the result into extents, and [`crate::bulk_io`] reads and writes beside the merge.
+//! slices and blocks pass unchanged. `offload` is the contract for executors of tasks. `writer`
+//! puts the result into extents, and [`crate::bulk_io`] reads and writes beside the merge.
 
 mod input;
 mod offload;
