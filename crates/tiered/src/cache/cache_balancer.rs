@@ -8,9 +8,9 @@
 //! So each side (rows, and blocks with tables) keeps the keys that it evicted last, its *ghosts*:
 //! those that a fixed amount more of memory would have kept (after ARC: Megiddo, Modha, "ARC: a
 //! self-tuning, low overhead replacement cache", 2003). The *ghost miss cost* of a side is the
-//! bytes that readers read from a device because the entry was a ghost. This is what the side would
-//! gain by a little more memory, and about what it would lose with a little less. So memory moves
-//! to the side with the higher ghost miss cost.
+//! bytes that readers read from a device because the entry that they need is a ghost. This is what
+//! the side would gain by a little more memory, and about what it would lose with a little less. So
+//! memory moves to the side with the higher ghost miss cost.
 //!
 //! # Guarantees
 //!
