@@ -1,6 +1,7 @@
 //! Writes a report as JSON, for programs. Keys appear as hexadecimal digits and in readable form.
 //!
-//! Slices are written one by one: as one value, those of 100,000 extents took 700 MiB of memory.
+//! Slices are written one by one: as a single JSON value, the slices of 100,000 extents took 700
+//! MiB of memory.
 
 use std::fmt::{self, Write};
 

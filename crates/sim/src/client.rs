@@ -1,4 +1,4 @@
-//! A client that reads results as lines of text.
+//! A client that collects results as lines of text.
 
 use spillway_sql::{Outcome, ResultColumn, ResultSink, Session, SqlError};
 use spillway_types::ValueRef;

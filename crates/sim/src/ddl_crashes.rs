@@ -1,6 +1,6 @@
-//! A table that is altered instantly and indexed online, with the disk crashed at operation after
-//! operation: each statement happened or not, an index that was being built is whole or gone, and
-//! nothing is left over.
+//! Alters a table instantly and indexes it online, and crashes the disk at one operation after
+//! another. After each crash, each statement is done or not done, an index under construction is
+//! whole or absent, and no extent is leaked.
 
 use spillway::{Database, Direction, Durability, KeyRange, TransactionOptions, successor};
 use spillway_sql::Session;

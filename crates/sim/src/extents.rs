@@ -1,4 +1,4 @@
-//! Whether space has exactly one owner: no extent is leaked, and none is lost.
+//! Checks that space has exactly one owner: no extent is leaked, and none is lost.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Simulation: the whole database, SQL included, over a disk that crashes.
 //!
-//! The library's own sweeps are with the library; here a client's statements go through a session,
-//! and what a client may rely on is checked after every crash.
+//! The library tests itself with crash sweeps of its own. Here the statements of a client go
+//! through a session, and after every crash the sweep checks the guarantees that the client relies
+//! on.
 
 #[cfg(any(test, debug_assertions))]
 mod client;

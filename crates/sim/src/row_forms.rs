@@ -1,4 +1,4 @@
-//! Rows in the form of an earlier version of their table, as a crash brings them back from the log.
+//! Tests rows that a crash recovers from the log in the form of an earlier version of their table.
 
 use spillway::Database;
 

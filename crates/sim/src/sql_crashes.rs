@@ -1,5 +1,5 @@
-//! Transfers between accounts in SQL, and between them a table that is altered, and rows that go by
-//! their range, with the disk crashed at operation after operation.
+//! Transfers between accounts in SQL, with the table altered and rows deleted by range between
+//! them, and the disk crashed at one operation after another.
 
 use spillway::{Durability, TransactionOptions};
 use spillway_base::rng::Rng;

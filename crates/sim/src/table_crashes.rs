@@ -1,6 +1,6 @@
-//! Tables that come, go, are emptied and change their names, with indexes that come and go, and the
-//! disk crashed at operation after operation: what there is then is what a model says of the
-//! statements that happened, and no extent is leaked or lost.
+//! Creates, drops, truncates and renames tables, creates and drops indexes, and crashes the disk at
+//! one operation after another. After each crash, the tables match a model of the statements that
+//! took effect, and no extent is leaked or lost.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
-//! The directory of tables: a table of its own, from names to numbers.
+//! The directory of tables: a table that maps names to numbers.
 //!
 //! A row maps a table's name to its number (u32, little-endian). One more row, with the empty name,
-//! has the largest number reserved.
+//! has the largest reserved number.
 
 use spillway_base::codec::Reader;
 use spillway_base::lock::Mutex;

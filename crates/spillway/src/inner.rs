@@ -1,4 +1,4 @@
-//! The open parts of a database, and their end.
+//! The open parts of a database, and their shutdown.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,17 +1,18 @@
 //! Charges the process's uncounted memory to its budget.
 //!
-//! Most memory is charged by its user, before it is taken. The rest cannot be counted: ends of the
-//! allocator's pages, pages that it has not returned yet, stacks, small allocations. The watch
-//! reads how much memory of the process is resident and charges the excess over the charges as
-//! [`Use::Other`]. So caches evict for it, and requests that would need more are refused.
+//! Most memory is charged by its user, before it is allocated. The rest cannot be counted: ends of
+//! the allocator's pages, pages that the allocator has not returned yet, stacks, small allocations.
+//! The watch reads the resident memory of the process, and charges the amount beyond all other
+//! charges as [`Use::Other`]. So caches evict for it, and requests that would need more are
+//! refused.
 //!
 //! - **WATCH-1 (fixed part).** Resident memory up to [`FIXED_BYTES`] past the charges is not
 //!   charged: code, stacks and small pieces take that much with any budget.
 //! - **WATCH-2 (free memory first).** While less than a quarter of the budget is left, the watch
-//!   first asks the allocator to return free memory, and charges the rest. It also does so when
-//!   others need memory ([`GiveWay`]) while it has a charge.
+//!   first asks the allocator to return free memory, and charges the rest. While the watch has a
+//!   charge, it does the same when other users need memory ([`GiveWay`]).
 //! - **WATCH-3 (no standstill).** The watch charges at most half of the budget. A process whose
-//!   uncharged memory grows past that still serves requests.
+//!   uncharged memory grows beyond that still serves requests.
 //!
 //! Rejected: counting in the allocator. Each allocation would touch a counter, and memory that the
 //! allocator holds free would not be counted.

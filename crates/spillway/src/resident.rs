@@ -1,4 +1,4 @@
-//! Memory of the process that is resident.
+//! Reads the resident memory of the process.
 
 use std::fs;
 

@@ -1,17 +1,18 @@
-//! The access pattern of a table, and the shape of its Level0 that follows (the 3D XPoint study,
-//! V-B).
+//! The access pattern of a table, and the shape of Level0 that the engine derives from it (the 3D
+//! XPoint study, V-B).
 //!
 //! A read visits each sub-level of Level0. A smaller memtable is flushed, and its memory freed,
 //! sooner. So a mostly read table has few, small sub-levels, and a mostly written table has smaller
 //! memtables.
 //!
 //! The number of sub-levels alone changes little. Filters let point reads skip most sub-levels, so
-//! only scans gain by fewer: 11 instead of 14 us of processor time for 20 rows. The bytes that are
-//! rewritten when Level0 is relieved depend on the bytes in it. Their limit depends on the levels
-//! below (`picker`), and the part of the limit that a table may use depends on its access pattern.
+//! only scans gain by fewer: 11 instead of 14 us of processor time for 20 rows. The bytes that a
+//! compaction of Level0 rewrites depend on the bytes in Level0. The limit of Level0's bytes depends
+//! on the levels below (`picker`), and the part of the limit that a table may use depends on its
+//! access pattern.
 //!
-//! Reads and writes are sampled: a thread counts for itself, and reports one in [`EACH`] to the
-//! table. So no cache line is shared by all reads, and few reads write one.
+//! Reads and writes are sampled: each thread counts its own operations, and reports one in [`EACH`]
+//! to the table. So most reads write no cache line that other threads share.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};

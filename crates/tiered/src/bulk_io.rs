@@ -1,11 +1,12 @@
-//! Reads and writes beside the merge of a flush or compaction (X-Engine, section 3.3.2,
+//! Reads and writes that overlap with the merge of a flush or compaction (X-Engine, section 3.3.2,
 //! "Asynchronous I/O").
 //!
-//! Bytes travel between the device and buffers of this work, past the page cache: a compaction
-//! reads everything once, and would only evict the pages of others.
+//! The reads and writes bypass the page cache and use buffers of the flush or compaction. A
+//! compaction reads everything once, and would only evict other pages from the page cache.
 //!
-//! Without overlap (`TieredSettings::overlapped_compactions`), the work makes the same reads and
-//! writes when it needs them, and waits for each, so that a benchmark can compare the two.
+//! Without overlap (`TieredSettings::overlapped_compactions`), a flush or compaction makes the same
+//! reads and writes when it needs them, and waits for each, so that a benchmark can compare the two
+//! modes.
 
 use std::cell::RefCell;
 use std::rc::Rc;

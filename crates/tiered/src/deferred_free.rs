@@ -1,21 +1,21 @@
-//! Deferred frees: memory that became unreachable, and that is too much for its last reader to free
-//! (X-Engine, section 3.1.3).
+//! Deferred frees: background threads free unreachable memory that is too much for its last reader
+//! to free (X-Engine, section 3.1.3).
 //!
-//! DEFERRED-FREE-1. *Readers free little.* The last owner of a view's levels frees about
-//! [`FREED_AT_ONCE`] of their nodes and slices and leaves the others here, because everything in
-//! the view may have been replaced while it held it. It frees memtables whole: a memtable is a few
-//! dozen pieces of memory.
+//! DEFERRED-FREE-1. *Readers free little.* The last owner of a view's levels may own everything in
+//! the view alone, because all of it may have been replaced since. So it frees about
+//! [`FREED_AT_ONCE`] of the nodes and slices and leaves the others to this module. It frees
+//! memtables whole: a memtable is a few dozen pieces of memory.
 //!
 //! DEFERRED-FREE-2. *The rest is freed soon.* Each background thread frees about [`FREED_A_LOOK`]
 //! parts before each job, and does not sleep while it finds any. A sleeping thread checks again
 //! within a second, and on a full disk whenever it tries to write.
 //!
-//! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* A part that another owner
-//! shares stays, and its last owner frees it.
+//! DEFERRED-FREE-3. *Nothing that is read is freed, and nothing leaks.* If a part still has another
+//! owner, it stays, and its last owner frees it.
 //!
-//! DEFERRED-FREE-4. *Begin and end.* Parts are left here only while there is an engine that will
-//! free them. They are freed when the engine closes or its background threads end because of a
-//! failure. Earlier and later, the last owner frees everything itself.
+//! DEFERRED-FREE-4. *Begin and end.* Owners defer frees only while an engine runs that frees the
+//! deferred parts. Deferred parts are freed when the engine closes or its background threads end
+//! because of a failure. At all other times, the last owner frees everything itself.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,10 @@
-//! The records of extents and slices that are kept outside of extents: enough to find or rule out a
-//! key, and to plan compactions.
+//! The records of extents and slices that are stored outside of extents: enough to find or rule out
+//! a key, and to plan compactions.
 //!
-//! An extent is bytes that never change. What a level is made of are *slices*: consecutive blocks
-//! of an extent. A compaction that needs to change the middle of an extent leaves its two ends
-//! where they are, as two slices, and an extent is gone once no slice of it is left. Slices are cut
-//! only between keys, so that the bounds and counts of each are exact.
+//! An extent is a sequence of bytes that never changes. A level consists of *slices*: consecutive
+//! blocks of an extent. A compaction that has to change the middle of an extent leaves the two ends
+//! in place, as two slices. An extent is freed when it has no slice left. Slices are cut only
+//! between keys, so that the bounds and counts of each are exact.
 
 use std::ops::Range;
 

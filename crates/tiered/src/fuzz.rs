@@ -1,5 +1,5 @@
-//! Entries for fuzzing: each takes any bytes, gives them to a decoder behind a checksum that is
-//! right, and checks what must hold of whatever comes out.
+//! Entry points for fuzzing: each takes any bytes, passes them to a decoder with a valid checksum,
+//! and checks the invariants of the decoded result.
 
 use spillway_base::budget::Budget;
 use spillway_base::checksum::crc32c;

@@ -2,9 +2,9 @@
 //!
 //! A [`Run`] is a sorted sequence of slices that do not overlap. Level0 is a list of runs, its
 //! *sub-levels*, newest first. Level1 and Level2 are one run each. A [`Levels`] never changes: an
-//! edit makes a new one that shares what the edit did not touch, so a reader keeps its own for as
+//! edit makes a new one that shares the unchanged parts, so a reader can keep the old one for as
 //! long as it needs it (X-Engine, section 3.1.3). A run is a tree, and an edit copies the paths to
-//! what changes (`tree`).
+//! the changed slices (`tree`).
 
 mod heads;
 mod inherited_reads;

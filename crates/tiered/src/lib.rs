@@ -1,7 +1,7 @@
 //! The tiered engine: an LSM-tree of 2 MB extents after X-Engine (DESIGN, D7–D10).
 //!
-//! The modules are three groups, each of which imports only itself and those above it.
-//! `crates/xtask/layers.txt` states the order, and `cargo xtask tidy` checks it.
+//! The modules form three groups. A group imports only its own modules and those of the groups
+//! above it. `crates/xtask/layers.txt` states the order, and `cargo xtask tidy` checks it.
 //!
 //! The format on disk:
 //!
@@ -13,8 +13,8 @@
 //!
 //! The caches:
 //!
-//! - `cache`: blocks, indexes and filters in memory, and single rows; `table_visibility`: what a
-//!   lookup of a cached row knows of its table;
+//! - `cache`: blocks, indexes and filters in memory, and single rows; `table_visibility`: the
+//!   properties of a table that a lookup of a cached row needs;
 //! - `extent`: an extent's index, filters and blocks, read through the caches.
 //!
 //! The LSM-tree:
@@ -22,8 +22,8 @@
 //! - `memtable`: the newest versions; `ranges`: range tombstones; `manifest`: the durable list of
 //!   tables, extents and slices; `level`: the levels of slices;
 //! - `picker` chooses compactions, and `compaction` runs one;
-//! - `view`: what a read of a sub-table sees; `tombstone_skip`: deleted ranges that scans skip;
-//!   `source`, `cursor`: scans;
+//! - `view`: the memtables and levels that a read of a sub-table uses; `tombstone_skip`: deleted
+//!   ranges that scans skip; `source`, `cursor`: scans;
 //! - `subtable`: a part of a table's keys; `table`: a table;
 //! - `engine`: the contract of [`spillway_base::engine`], and the background work.
 //!

@@ -1,7 +1,7 @@
 //! A table: its sub-tables, and the CSNs between which it exists.
 //!
-//! A split or a join of sub-tables replaces the list of them whole. A reader that found a sub-table
-//! before it was closed reads what it held then, which is all that a snapshot of that time needs. A
+//! A split or join replaces the list of sub-tables as a whole. A reader that found a sub-table
+//! before it was closed reads its content of that time, which is all that its snapshot needs. A
 //! writer that finds a closed sub-table looks the key's sub-table up again.
 
 use std::ops::Deref;

@@ -1,16 +1,16 @@
-//! What a lookup of a cached row needs to know of its table: the CSNs between which the table
+//! The properties of a table that a lookup of a cached row needs: the CSNs between which the table
 //! exists, and the tag of its rows.
 //!
-//! These are a few words apart from the table, and each thread keeps those of the tables that it
-//! reads. So a hit in the row cache does not load the list of tables, which costs two changes of
-//! memory. A dropped table is freed when nothing needs it, however many sleeping threads have read
-//! it.
+//! These properties are a small object apart from the table, and each thread caches the objects of
+//! the tables that it reads. So a hit in the row cache does not load the list of tables, which
+//! costs two writes to shared memory. A dropped table is freed when nothing needs it, however many
+//! sleeping threads have read it.
 //!
-//! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`], as
-//!   long as anybody holds it, and no other table ever has the same. All changes of it go through
-//!   its methods.
+//! - **TABLE-VISIBILITY-1 (one).** A table of an engine has exactly one [`TableVisibility`] as long
+//!   as any thread holds it, and no two tables ever have the same. All changes of it go through its
+//!   methods.
 //! - **TABLE-VISIBILITY-2 (dropped).** A reader at or above the CSN that drops the table finds it
-//!   dropped, also in a copy that its thread kept from before.
+//!   dropped, also if its thread cached the object before the drop.
 
 use std::cell::RefCell;
 use std::sync::Arc;

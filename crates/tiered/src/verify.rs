@@ -1,5 +1,5 @@
-//! Verification of a folder that nobody has open: every checksum, every order, every count, and
-//! that every slot has one owner.
+//! Verifies a folder that no database has open: all checksums, orders and counts, and that every
+//! slot has one owner.
 
 use std::path::Path;
 use std::sync::Arc;

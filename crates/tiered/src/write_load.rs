@@ -2,13 +2,13 @@
 //! sub-tables by it (`engine/partition`).
 //!
 //! # Guarantees
-//! - **WRITE-LOAD-1.** The halves of a split share the write load of the whole, each the part that
-//!   was written to its keys. A join has the sum. So sub-tables that were split because of their
-//!   load are not joined again before the load has decayed. Write loads are in memory alone, and an
-//!   opening finds none: nothing counts as cold before a half-life has been flushed since the
-//!   opening.
-//! - **WRITE-LOAD-2.** A middle key is one on both sides of which writes are likely to continue, as
-//!   far as the past tells. Appended rows lie beyond all earlier rows, and have no middle key.
+//! - **WRITE-LOAD-1.** A split divides the write load between its halves, in proportion to the
+//!   writes to the keys of each. A join adds the loads. So sub-tables that were split because of
+//!   their load are not joined again before the load has decayed. Write loads are only in memory,
+//!   and an opening starts without them: nothing counts as cold before a half-life has been flushed
+//!   since the opening.
+//! - **WRITE-LOAD-2.** A middle key is a key with writes on both sides that are likely to continue,
+//!   as far as past writes show. Appended rows lie beyond all earlier rows, and have no middle key.
 
 use std::collections::VecDeque;
 

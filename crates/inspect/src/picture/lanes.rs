@@ -1,4 +1,4 @@
-//! The levels of a table: a lane for each, and beside it the device space that it takes.
+//! Draws the levels of a table: a lane for each, and beside it the device space that it takes.
 
 use spillway::{DeviceClass, LevelSpace, SliceInspection, TableInspection};
 

@@ -1,4 +1,4 @@
-//! Clients: random transactions, and what each of them saw.
+//! Clients: random transactions, and the results that each of them saw.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The judge: a model of every state in the order of commits.
+//! The oracle: a model of every state in the order of commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

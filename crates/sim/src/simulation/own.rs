@@ -1,6 +1,6 @@
-//! Tables of one client each, which alone changes them: by DDL, and by statements of many rows. The
-//! acknowledged statements fix the content of such a table, but for a statement that was under way
-//! when its life ended, which is done or not done (SIMULATION-10).
+//! Tables that a single client changes, by DDL and by statements of many rows. The acknowledged
+//! statements determine the content of such a table, except for a statement that was running when
+//! its life ended, which is done or not done (SIMULATION-10).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Runs histories: one in this process, or thousands in processes of their own, and makes one that
-//! fails smaller.
+//! Runs histories: one in this process, or thousands in child processes, and shrinks a failing one.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;

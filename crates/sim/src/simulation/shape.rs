@@ -1,4 +1,4 @@
-//! What a history is made of: drawn from its seed, and overridden from the command line.
+//! The parameters of a history: drawn from its seed, and overridden from the command line.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! SQL sessions: clients that move amounts between accounts, and note each transfer in a ledger.
 //!
-//! What accounts hold follows from the ledger alone, so a look at both tells of anything that was
-//! done by halves, and the ledger of anything that was lost (SIMULATION-10).
+//! The ledger alone determines the balances of the accounts. So a check of both finds a transfer
+//! that was done by halves, and a check of the ledger finds a transfer that was lost
+//! (SIMULATION-10).
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

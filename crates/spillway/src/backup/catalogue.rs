@@ -1,7 +1,7 @@
 //! A backup's catalogue: its metadata, without the bytes of extents and log.
 //!
-//! `SWBK`, version (2 bytes), then, little-endian, and at the end the CRC32C of all before (4
-//! bytes):
+//! The file begins with `SWBK` and the version (2 bytes), and ends with the CRC32C of the preceding
+//! bytes (4 bytes). Between these, little-endian:
 //!
 //! ```text
 //! number u64, identity of the database 16, milliseconds of the wall clock u64
@@ -9,9 +9,9 @@
 //! through u64      commits up to here are in the backup
 //! log              bytes u64, CRC32C u32, commits u64
 //! segment bytes    u64, of the database's log
-//! new              extents u64, bytes u64: what this backup copied, its log aside
-//! version          length u32, text: what wrote it
-//! manifest         length u64, bytes: the tiered engine's, of these extents, with the CRC32C of each
+//! new              extents u64, bytes u64: extents that this backup copied, without its log
+//! version          length u32, text: the version of Spillway that wrote the backup
+//! manifest         length u64, bytes: the tiered engine's manifest of these extents, with the CRC32C of each
 //! memory files     count u32, then of each: u8 1 of the log's folder, 0 of the memory engine's; name
 //!                  (length varint, text); bytes u64; CRC32C u32
 //! ```

@@ -1,31 +1,34 @@
 //! Backups of a running database, kept in a folder that holds many of them.
 //!
-//! A backup is the files of the tiered engine as they are at one moment, and the log from there on.
-//! Restored, it is opened like a database after a crash. Extents never change and no two have one
-//! number, so a folder of backups, a
-//! [`Repository`], holds each only once, and a later backup copies what is new.
+//! A backup consists of the files of the tiered engine as they are at one moment, and the log from
+//! that moment on. A restored backup is opened like a database after a crash. Extents never change,
+//! and each has a unique number. So a folder of backups, a [`Repository`], stores each extent once,
+//! and a later backup copies only new extents.
 //!
 //! # Guarantees
 //!
-//! - **BACKUP-1 (a prefix).** A restored database has exactly the commits up to one, without a gap:
-//!   [`Backup::through`], which is no earlier than any commit that was acknowledged before the
-//!   backup began.
-//! - **BACKUP-2 (beside everything).** Nobody waits for a backup, and it waits for nobody. The log
-//!   is not cut while the backup reads it, and the space of extents that it has to copy is not
-//!   freed until it ends.
-//! - **BACKUP-3 (increments).** An extent that the repository has of the same database, with the
-//!   same checksum, is not copied again.
-//! - **BACKUP-4 (all or nothing).** A backup exists once its catalogue does, which is written after
-//!   everything that it needs is durable. A backup that ends early, by a crash or a full disk,
-//!   leaves the others whole. The next backup or removal deletes its remains.
-//! - **BACKUP-5 (checked).** Each frame's checksum is verified when it is copied, and again, with
-//!   that of the file, when it is verified or restored. Damage is named, and never passed on.
-//! - **BACKUP-6 (removal).** Removing a backup deletes what no other needs, and nothing else.
-//! - **BACKUP-7 (another database).** A restored database is a database of its own: its backups and
-//!   those of its origin share nothing, since both number their new extents alike.
+//! - **BACKUP-1 (a prefix).** A restored database has exactly the commits up to
+//!   [`Backup::through`], without a gap. This includes every commit that was acknowledged before
+//!   the backup began.
+//! - **BACKUP-2 (beside everything).** No other operation waits for a backup, and a backup waits
+//!   for none. The log is not cut while the backup reads it, and the space of extents that it has
+//!   to copy is not freed until it ends.
+//! - **BACKUP-3 (increments).** If the repository has an extent of the same database with the same
+//!   checksum, a backup does not copy it again.
+//! - **BACKUP-4 (all or nothing).** A backup exists once its catalogue does, and the catalogue is
+//!   written after everything that it needs is durable. A backup that ends early, by a crash or a
+//!   full disk, leaves the other backups whole. The next backup or removal deletes its remains.
+//! - **BACKUP-5 (checked).** The checksum of each frame is verified when the frame is copied, and
+//!   again, together with the checksum of the file, when the backup is verified or restored. Damage
+//!   is reported with its place, and damaged data is never passed on.
+//! - **BACKUP-6 (removal).** Removing a backup deletes the files that no other backup needs, and
+//!   nothing else.
+//! - **BACKUP-7 (another database).** A restored database is a database of its own: its backups
+//!   share no extents with those of its origin, since both databases give the same numbers to new
+//!   extents.
 //! - **BACKUP-8 (no half restored).** A folder whose restore did not finish does not open.
 //! - **BACKUP-9 (apart).** A folder of backups is none of the database's own folders, and neither
-//!   is within the other.
+//!   is inside the other.
 //!
 //! # Files
 //!
@@ -34,16 +37,16 @@
 //!
 //! ```text
 //! NNNNNN.backup         the catalogue of a backup (see `catalogue`)
-//! NNNNNN.log            its commits past what is in extents: frames of
-//!                       lane u32, length u32, records (see `spillway_txn`'s `record`), CRC32C of all before u32
-//! extents/DB-ID.extent  an extent's bytes, by the database's identity and its number, in hexadecimal
+//! NNNNNN.log            the commits of the backup that are not in extents yet: frames of
+//!                       lane u32, length u32, records (see `spillway_txn`'s `record`), CRC32C of the preceding bytes u32
+//! extents/DB-ID.extent  an extent's bytes; DB is the database's identity and ID the extent's number, in hexadecimal
 //! ```
 //!
 //! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,
-//! 16 bytes, CRC32C), and is made with its first backup. A folder copied by other means has the
-//! same identity. If that is then used as a second database, or in place of the first, the file
-//! must be removed from it: a repository refuses a backup if it has an extent of the same number
-//! with another checksum.
+//! 16 bytes, CRC32C), and is created by its first backup. A copy of the folder made by other means
+//! has the same identity. If the copy is used as a second database, or replaces the first, remove
+//! `backup-identity` from it. Otherwise a repository refuses a backup if it has an extent of the
+//! same number with another checksum.
 
 mod catalogue;
 mod create;

@@ -1,8 +1,8 @@
 //! Restores a backup.
 //!
-//! The folder first records that it has a log, and the log is made valid last. So a folder whose
-//! restore was cut short does not open (see `log_home`). The log itself also records how far it
-//! must reach.
+//! A restore first records in the folder that the database has a log, and makes the log valid last.
+//! So a folder whose restore was cut short does not open (see `log_home`). The log itself also
+//! records how far it must reach.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Only the log has the newest commits. If an opening looked for the log in the wrong folder, or
 //! found an older copy or another database's log there, it would silently lose acknowledged
-//! commits. Data folder and log folder therefore identify each other by a number:
+//! commits. So the data folder and the log folder identify each other by a number:
 //!
 //! - **LOG-HOME-1.** A database opens only with the log folder with which it was last opened, or
 //!   with that folder moved.
@@ -26,8 +26,8 @@
 //! `log-owner` in the log folder: `SWLO`, version (2 bytes), the number (16 bytes), CRC32C of the
 //! preceding bytes (4 bytes).
 //!
-//! Each is written to a temporary file, synced, and renamed. An opening with a moved log writes a
-//! new number into both, into `log-home` first.
+//! Each file is written under a temporary name, synced, and renamed. An opening with a moved log
+//! writes a new number into both files, into `log-home` first.
 
 #[cfg(test)]
 mod tests;

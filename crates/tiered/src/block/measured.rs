@@ -1,5 +1,5 @@
-//! Blocks by themselves, to be measured: built of rows, coded, opened, searched and walked by what
-//! extents and scans do it with.
+//! Blocks outside of extents, for benchmarks: builds blocks from rows, encodes, opens, searches and
+//! iterates over them, with the code that extents and scans use.
 
 use std::sync::Arc;
 

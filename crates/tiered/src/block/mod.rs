@@ -1,4 +1,4 @@
-//! Data blocks: sorted versions, about 16 KB of them, or half of that in Level0 and Level1.
+//! Data blocks: about 16 KB of sorted versions, or half of that in Level0 and Level1.
 //!
 //! # Format
 //! Little-endian; varints are LEB128.
@@ -17,13 +17,15 @@
 //!            bytes of a CSN (u8)
 //! ```
 //!
-//! The checksum covers which frame it is, so that one that was written or read in another's place
-//! is damage. A block that is carried to another extent is checked first, and then sealed again.
+//! The checksum covers the identity of the frame (table, extent and offset), so a frame that was
+//! written to, or read from, another frame's place counts as damage. A compaction that carries a
+//! block to another extent verifies its checksum first, and then computes a new one.
 //!
-//! Entries are in order of key, and of one key the newest first. A block is checked whole when it
-//! is read from a device: afterwards every entry is known to lie inside and in order. Where entries
-//! begin is noted then, in [`crate::block_search`] behind the body, by which a search or a step in
-//! either direction touches only the entries it compares.
+//! Entries are ordered by key, and the versions of one key from newest to oldest. A block is
+//! checked as a whole when it is read from a device: after that, every entry is known to lie inside
+//! the block and in order. The check also builds the search nodes ([`crate::block_search`]) behind
+//! the body, which have the offsets of the entries. With these nodes, a search, or a step in either
+//! direction, reads only the entries that it compares.
 
 mod body;
 mod builder;

@@ -1,5 +1,5 @@
-//! Comparing all heads of a node at once: with AVX-512, AVX2, or NEON, where the processor has
-//! them, or one by one.
+//! Compares all heads of a node at once with AVX-512, AVX2 or NEON, or one by one if the processor
+//! has none of them.
 #![allow(unsafe_code)] // A leaf: the processor's vectors, where it is known to have them.
 
 /// Heads of a node of the root.

@@ -2,31 +2,33 @@
 //! in-memory reads, "Cache-friendly Block Coding" and "SIMD Instructions Accelerate Long Key
 //! Comparison").
 //!
-//! A binary search touches a place and a key for each halving: some fourteen cache lines in a block
-//! of a hundred rows, each known only after the one before has arrived. Here the compared data lies
-//! together. All keys begin with the same *prefix*. The four bytes behind it are a key's *head*, a
-//! number. A *leaf* has eight consecutive keys: their heads, and a word for each key with its
-//! place, together one cache line. The *root* has the first head of each leaf, in nodes of sixteen,
-//! one line each. A block of the usual size has a few root nodes, and the search compares all of
-//! them, because that needs no line to arrive before the next is requested. If there are more than
-//! eight, the first head of each stands above them. One comparison searches all heads of a node.
-//! Keys are compared only where heads are equal.
+//! A binary search loads an offset and a key for each halving: some fourteen cache lines in a block
+//! of a hundred rows, and each load depends on the one before. Here the compared data lies
+//! together. All keys begin with the same *prefix*. The next four bytes of a key, as a number, are
+//! its *head*. A *leaf* is one cache line for eight consecutive keys: their heads, and a word with
+//! the offset of each key. The *root* has the first head of each leaf, in nodes of sixteen heads,
+//! one cache line each.
 //!
-//! The nodes are built when a block enters memory, where its keys are read anyway to be checked,
-//! and are not stored. So blocks on disk stay small, and blocks of each version have nodes. The
-//! blog stores them; then nodes over the keys of a block could not be carried, cut or coded with
-//! the block without being rebuilt. In memory the nodes take eight bytes for each key, half of
-//! which a binary search needs as well, and half a byte for the root.
+//! A block of the usual size has a few root nodes, and the search compares all of them, because
+//! these loads do not depend on each other. If there are more than eight root nodes, nodes above
+//! them have the first head of each. One comparison searches all heads of a node. The search
+//! compares keys only where heads are equal.
+//!
+//! The nodes are built when a block enters memory, because the check of the block reads all keys
+//! then. They are not stored. So blocks on disk stay small, and blocks of every format version have
+//! nodes. The blog stores the nodes; but then a compaction could not carry, cut or encode a block
+//! without rebuilding its nodes. In memory the nodes take eight bytes for each key, half of which a
+//! binary search needs as well, and half a byte for the root.
 //!
 //! # Guarantees
-//! - **BLOCK-SEARCH-1.** [`Nodes::seek`] answers how many keys are below the given key, for any
+//! - **BLOCK-SEARCH-1.** [`Nodes::seek`] returns the number of keys below the given key, for any
 //!   key.
-//! - **BLOCK-SEARCH-2.** All [`Way`]s give the same answer.
-//! - **BLOCK-SEARCH-3.** Nodes take [`bytes_of`] their number of keys, wherever they lie, and move
-//!   with their bytes.
-//! - **BLOCK-SEARCH-4.** The caller of [`Nodes::seek_told`] learns a leaf, or none. With a leaf,
-//!   the leaf's first key is below the given key, and no key behind the leaf is. With none, no key
-//!   is below, or all are.
+//! - **BLOCK-SEARCH-2.** All [`Way`]s return the same result.
+//! - **BLOCK-SEARCH-3.** Nodes over a number of keys take [`bytes_of`] that number. They hold no
+//!   addresses, so they can be moved as bytes.
+//! - **BLOCK-SEARCH-4.** [`Nodes::seek_told`] passes a leaf, or none, to its caller. If it passes a
+//!   leaf, the leaf's first key is below the given key, and no key behind the leaf is. If it passes
+//!   none, no key is below the given key, or all keys are.
 
 mod lanes;
 #[cfg(all(test, not(loom)))]

@@ -1,40 +1,42 @@
-//! The division of cache memory between single rows and blocks, by what one byte more would save.
+//! The division of cache memory between single rows and blocks, by the device reads that the next
+//! byte of each would save.
 //!
-//! What a cached row saves depends on the workload. If few rows are read, among many in their
-//! blocks, a byte of rows saves more reads than a byte of blocks. For scans it saves none. Neither
-//! can be known beforehand, and both change.
+//! The reads that a cached row saves depend on the workload. If a workload reads few of the rows of
+//! each block, a byte of rows saves more reads than a byte of blocks. For scans, cached rows save
+//! none. The workload is not known in advance, and it changes.
 //!
-//! So each side remembers what it evicted last, as much as a fixed part more of memory would have
-//! kept: its *ghosts* (after ARC: Megiddo, Modha, "ARC: a self-tuning, low overhead replacement
-//! cache", 2003). A *ghost miss cost* is the bytes that a reader reads from a device because the
-//! entry became a ghost. Memory moves to the side with the higher ghost miss cost: it is what the
-//! side would gain by the next bytes, and about what it would lose with its last bytes.
+//! So each side (rows, and blocks with tables) keeps the keys that it evicted last, its *ghosts*:
+//! those that a fixed amount more of memory would have kept (after ARC: Megiddo, Modha, "ARC: a
+//! self-tuning, low overhead replacement cache", 2003). The *ghost miss cost* of a side is the
+//! bytes that readers read from a device because the entry that they need is a ghost. This is what
+//! the side would gain by a little more memory, and about what it would lose with a little less. So
+//! memory moves to the side with the higher ghost miss cost.
 //!
 //! # Guarantees
 //!
-//! - **BALANCER-1 (to where it is worth more).** The share of rows rises while their ghost miss
-//!   cost is higher than that of blocks and tables, and falls while it is lower. Both costs are
-//!   bytes that were read: a row whose block was in memory costs nothing.
-//! - **BALANCER-2 (steady).** Nothing moves while both costs are about equal, nor before much has
-//!   been read since the last move. Steps are small, and grow only while they all go to the same
-//!   side.
+//! - **BALANCER-1 (to where it is worth more).** The share of rows rises while the ghost miss cost
+//!   of rows is higher than that of blocks and tables, and falls while it is lower. Both costs are
+//!   bytes that were read from a device: a miss of a row whose block was in memory costs nothing.
+//! - **BALANCER-2 (steady).** The share does not change while both costs are about equal, nor
+//!   before much has been read since the last change. Steps are small, and grow only while they all
+//!   go in the same direction.
 //! - **BALANCER-3 (bounds).** The share stays between [`SHARE_LEAST`] and [`SHARE_MOST`].
-//! - **BALANCER-4 (within the budget).** A move changes only limits. Rows past the limit leave,
-//!   some with each block that is read, and blocks take their memory. Blocks give way to rows as
-//!   rows enter (ROW-CACHE-6, BLOCK-CACHE-3). Memory that no cache uses is left to rows past their
-//!   share, up to the maximum (BALANCER-3), until blocks need it: while all blocks are in memory,
-//!   nothing is read that would move the share.
-//! - **BALANCER-5 (hits cost nothing).** Hits are not counted. Evictions and misses are, those of
-//!   rows in a sample of the buckets.
+//! - **BALANCER-4 (within the budget).** The balancer changes only limits. After a limit of rows
+//!   falls, each block that is read evicts some rows and takes their memory. After it rises, rows
+//!   that enter evict blocks (ROW-CACHE-6, BLOCK-CACHE-3). Rows may keep memory that no cache uses
+//!   beyond their share, up to the maximum (BALANCER-3), until blocks need it: while all blocks are
+//!   in memory, no reads occur that would change the share.
+//! - **BALANCER-5 (hits cost nothing).** The balancer counts no hits. It counts evictions and
+//!   misses; for rows, only in a sample of the buckets.
 //! - **BALANCER-6 (rests).** While the row cache considers only a sample of the rows (ROW-CACHE-7),
-//!   nothing moves, and the sample has its part of the initial share. So whether the sample finds
-//!   rows does not depend on an earlier share.
+//!   the share does not change, and the sample has its part of the initial share. So the hit rate
+//!   of the sample does not depend on an earlier share.
 //!
-//! Rejected: hill climbing, as in Caffeine, which moves the share and compares the bytes that are
-//! read. These bytes change from compaction to compaction by more than one step changes them.
+//! Rejected: hill climbing, as in Caffeine, which changes the share and compares the bytes that are
+//! read. From one compaction to the next, these bytes change by more than one step changes them.
 //! Rejected: a simulation of other shares with samples of the keys ("miniature simulations"). The
 //! worth of a cached row depends on whether its block is in memory, and a sample of rows does not
-//! know of blocks that others share.
+//! show which blocks other rows keep in memory.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

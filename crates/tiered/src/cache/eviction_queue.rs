@@ -1,15 +1,16 @@
-//! The choice of what to evict: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues
-//! are all you need for cache eviction", 2023), and a clock over tables.
+//! The eviction policy: S3-FIFO over blocks (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all
+//! you need for cache eviction", 2023), and a clock over tables.
 //!
-//! A block enters the *small* queue, a tenth of the capacity. A block that is used again there
-//! moves to the *main* queue. Any other block leaves, and the queue remembers its key for a while:
-//! a block that comes back soon enters the main queue directly. So a scan passes through the tenth,
-//! and the rest is not disturbed. At the end of the main queue, a block that was used moves back to
-//! the front, once for each mark, and any other block leaves.
+//! A block enters the *small* queue, which has a tenth of the capacity. If a block is used again
+//! while it is in the small queue, it moves to the *main* queue. Otherwise it is evicted, and the
+//! policy keeps its key for a while: a block whose key is still kept enters the main queue
+//! directly. So a scan passes only through the small queue and does not disturb the main queue. At
+//! the end of the main queue, a block that was used moves back to the front, once for each mark,
+//! and any other block is evicted.
 //!
-//! Tables form a clock of their own. When something has to leave, the hands of both advance in
-//! proportion: a queue whose entries save more bytes of reading for each byte of memory advances
-//! slower.
+//! Tables form a clock of their own. To evict something, the policy advances the hands of the queue
+//! of blocks and of the clock in proportion: the hand whose entries save more bytes of reading for
+//! each byte of memory advances slower.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The ghosts of blocks and tables: keys that were evicted lately, as many as a fixed part more of
-//! memory would have kept (`super::cache_balancer`).
+//! The ghosts of blocks and tables: keys that were evicted lately, as many as a fixed amount more
+//! of memory would have kept (`super::cache_balancer`).
 
 use std::collections::VecDeque;
 

@@ -6,22 +6,22 @@
 //!
 //! # Guarantees
 //!
-//! - **BLOCK-CACHE-1 (safe reads).** What a reader reached with a pin stays in memory, unchanged,
-//!   until the pin is dropped, whatever is evicted or forgotten meanwhile. An entry to which a
-//!   reader holds a reference stays in memory until the reference is dropped.
+//! - **BLOCK-CACHE-1 (safe reads).** An entry that a reader reached with a pin stays in memory,
+//!   unchanged, until the pin is dropped, also if the cache evicts it meanwhile. An entry to which
+//!   a reader holds a reference stays in memory until the reference is dropped.
 //! - **BLOCK-CACHE-2 (a hit takes no lock and no reference count).** A hit loads a pointer, and at
 //!   most sets a mark in the same word. A pin changes one word, which few other threads use, when
 //!   it begins and when it ends.
-//! - **BLOCK-CACHE-3 (one capacity).** Tables and blocks share what the budget leaves: its limit,
-//!   less a headroom, less all other uses, except for the memory that evicted blocks were in
-//!   ([`spillway_base::budget::Use::FreePages`]), which serves the next blocks. The capacity is at
-//!   least the floor and at most the ceiling of the settings. The cache exceeds it only by what is
-//!   being inserted.
-//! - **BLOCK-CACHE-4 (makes room).** When other uses need memory (BUDGET-1, BUDGET-2), the cache
-//!   evicts as much as they need, above the floor. The memory is off the budget when the call
-//!   returns. The call waits a moment for readers of evicted entries. If the system has preempted a
-//!   reader and it does not leave in time, up to an eighth of the budget is no longer charged
-//!   although that memory is not yet free.
+//! - **BLOCK-CACHE-3 (one capacity).** Tables and blocks share one capacity: the limit of the
+//!   budget, less a headroom, less all other charges. Memory of evicted blocks
+//!   ([`spillway_base::budget::Use::FreePages`]) is not among these charges, because the next
+//!   blocks reuse it. The capacity is at least the floor and at most the ceiling of the settings.
+//!   The cache exceeds it only by entries that are being inserted.
+//! - **BLOCK-CACHE-4 (makes room).** When other users of the budget need memory (BUDGET-1,
+//!   BUDGET-2), the cache evicts as much as they need, above the floor. The budget no longer
+//!   charges the memory when the call returns. The call waits a moment for readers of evicted
+//!   entries. If the system has preempted a reader and it does not leave in time, up to an eighth
+//!   of the budget is no longer charged although that memory is not yet free.
 //! - **BLOCK-CACHE-5 (no orphans).** A block is in memory only while its table is. An evicted table
 //!   takes its blocks along. The table and blocks of an extent leave with its last handle, and
 //!   nothing is inserted for the extent afterwards.
@@ -29,8 +29,9 @@
 //!   hold more than their share.
 //! - **BLOCK-CACHE-7 (charged until freed).** Cached entries, and evicted entries that a reader may
 //!   still see, are charged to the budget, except for BLOCK-CACHE-4.
-//! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts is neither a
-//!   hit nor a miss, replaces nothing, and is held within the same capacity (BLOCK-CACHE-3).
+//! - **BLOCK-CACHE-8 (written tables).** A table that a flush or compaction inserts counts neither
+//!   as a hit nor as a miss. Its insertion evicts nothing, and the capacity includes it
+//!   (BLOCK-CACHE-3).
 //!
 //! # Parts
 //!
@@ -39,16 +40,17 @@
 //! - [`eviction_queue`]: which entry is evicted next; [`ghost_list`]: entries that were evicted
 //!   lately;
 //! - [`block_cache`]: the cache of blocks and tables; [`rows`]: the cache of rows;
-//! - [`cache_balancer`]: the division of memory between the two.
+//! - [`cache_balancer`]: the division of memory between blocks and rows.
 //!
-//! One lock protects the block cache. A miss, an eviction and the end of an extent take it. A miss
-//! reads a device and decodes a block, so a moment with the lock matters little. One order over all
-//! blocks also evicts better than many orders over parts of them.
+//! One lock protects the block cache. A miss, an eviction and the drop of an extent's last handle
+//! take it. A miss reads a device and decodes a block, so the short time under the lock matters
+//! little. One eviction order over all blocks also evicts better than one order for each of several
+//! shards.
 //!
 //! Rejected: reference counts instead of epochs. Each reader of a hot block would move the count's
-//! cache line to its core. Rejected: a hash map from blocks to memory. A lookup takes a hash, a
-//! lock, two counts and several cache lines for each block, and made gets in memory 1.33 times
-//! slower (`docs/decisions/031-block-cache.md`).
+//! cache line to its core. Rejected: a hash map from block numbers to cached blocks. Each lookup of
+//! a block takes a hash, a lock, two counts and several cache lines, and made gets in memory 1.33
+//! times slower (`docs/decisions/031-block-cache.md`).
 
 mod block_cache;
 mod cache_balancer;

@@ -1,4 +1,4 @@
-//! The cache with nothing in it, to be asked what it would have had.
+//! The cache over numbered blocks without contents, to replay a trace of reads and measure hits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The parts of a block's body that codings parse too (`block`, "Format").
+//! The parts of a block's body that the codings also parse (`block`, "Format").
 
 use spillway_base::Csn;
 

@@ -1,8 +1,10 @@
-//! Dictionaries: what the blocks of a table have in common, so that each need not say it again.
+//! Dictionaries: byte sequences that the blocks of a table have in common, so that no block has to
+//! store them again.
 //!
-//! A block of 16 KB is too small to learn much from itself. A dictionary is trained on blocks of
-//! its table, and belongs to it; a block that was coded with one names it by a number, and it stays
-//! for as long as an extent may have such a block ([`super::Names`]).
+//! A block of 16 KB is too small for a compressor to find most repetitions. A dictionary is trained
+//! on blocks of one table, and belongs to this table. A block that was encoded with a dictionary
+//! stores its number. A dictionary stays for as long as an extent may have such a block
+//! ([`super::Names`]).
 
 use std::num::NonZeroU32;
 

@@ -1,14 +1,14 @@
-//! Digits: long numbers that are written out take ten bits for three digits, and not eight for
-//! each.
+//! Digits: packs long runs of decimal digits, at ten bits for three digits instead of eight bits
+//! for each.
 //!
-//! Telephone numbers, numbers of orders and the like are random digits to a compressor: there is
-//! nothing to match, and codes of whole bits waste some of each. Nineteen digits fit into eight
-//! bytes, which is within one in a hundred of the least there can be. They stand beside what is
-//! compressed, for nothing could be made of them any more.
+//! Telephone numbers, order numbers and the like are random digits to a compressor: there is
+//! nothing to match, and codes of whole bits waste a part of a bit for each digit. Nineteen digits
+//! fit into eight bytes, which is within 1 % of the entropy. Packed digits are stored outside of
+//! the compressed bytes, because they cannot be compressed further.
 //!
 //! # Format
-//! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number, the last of
-//! them what is left.
+//! Each eight bytes (`u64`, little-endian) are the next nineteen digits as a number; the last eight
+//! bytes are the remaining digits.
 
 use spillway_base::{Error, Result};
 

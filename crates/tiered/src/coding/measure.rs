@@ -1,6 +1,6 @@
-//! What codings make of blocks of rows as they are in practice. `cargo test --release -p
-//! spillway-tiered coding::measure -- --nocapture` prints the table of `docs/benchmarks.md`;
-//! otherwise it is small, and sees that the ratios stay what they are.
+//! Measures the codings over blocks of realistic rows. `cargo test --release -p spillway-tiered
+//! coding::measure -- --nocapture` prints the table of `docs/benchmarks.md`. As an ordinary test,
+//! it is small, and checks that the ratios do not change.
 
 use std::time::Duration;
 

@@ -1,28 +1,29 @@
-//! Codings of blocks: what a block's body becomes on a device, and back.
+//! Codings: how a block's body is encoded on a device.
 //!
-//! Hot data is stored as it is, or by LZ4, which is read back about as fast as memory is copied;
-//! cold data by zstd, with a dictionary trained on blocks of its table (X-Engine's slides, "Storage
-//! cost"). Every block says itself how it is coded, so blocks of one extent may differ, and are
-//! carried from one to another as they are.
+//! Hot data is stored as it is, or compressed with LZ4, which decompresses about as fast as memory
+//! is copied. Cold data is compressed with zstd, with a dictionary trained on blocks of its table
+//! (X-Engine's slides, "Storage cost"). Every block states its own coding. So blocks of one extent
+//! may differ, and a compaction can carry a block to another extent as it is.
 //!
 //! # Guarantees
-//! - **CODING-1.** What [`Encoder::encode`] made is decoded to the same bytes, given the dictionary
-//!   that it was made with.
-//! - **CODING-2.** Any bytes, with any coding and any dictionary, are decoded to something or are
-//!   [`spillway_base::ErrorKind::Corruption`]. Memory is asked for only once [`Coded::open`] has
-//!   found the length that the bytes claim to be within the bound of its caller, and nothing is
-//!   written past it.
-//! - **CODING-3.** A coded body is smaller than the body by at least a sixteenth of it; a body that
-//!   cannot be made so is stored.
-//! - **CODING-4.** A body decoded with another dictionary than its own is `Corruption`: it carries
-//!   a number that comes from the bytes of its dictionary.
+//! - **CODING-1.** The output of [`Encoder::encode`], decoded with the dictionary that it was
+//!   encoded with, equals the input.
+//! - **CODING-2.** Decoding any bytes, with any coding and any dictionary, returns some bytes or
+//!   [`spillway_base::ErrorKind::Corruption`]. The decoder allocates memory only after
+//!   [`Coded::open`] has checked that the claimed length is within the caller's bound, and never
+//!   writes past that length.
+//! - **CODING-3.** An encoded body is smaller than the body by at least a sixteenth of the body. A
+//!   body that does not shrink as much is stored as it is.
+//! - **CODING-4.** Decoding a body with another dictionary than its own returns `Corruption`: the
+//!   body carries a number that is derived from the bytes of its dictionary.
 //!
 //! # Format
-//! Little-endian. A stored body is the body. Others are data blocks:
+//! Little-endian. Without a coding, the stored bytes are the body. The codings encode only bodies
+//! of data blocks:
 //!
 //! ```text
 //! 0  length  u32  bytes of the body
-//! 4  digits  varint: how many were taken out of its values, and then those (see `digits`)
+//! 4  digits  varint: number of digits taken out of the values, then the packed digits (see `digits`)
 //!    the body, packed (see `pack`):
 //!    LZ4: in one block of LZ4's block format
 //!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number

@@ -1,19 +1,19 @@
-//! Which dictionaries blocks name: what an extent says of itself, so that a dictionary which none
-//! names can go.
+//! The dictionaries that the blocks of an extent name. Each extent records them, so that a
+//! dictionary that no extent names can be removed.
 //!
 //! # Guarantees
 //!
-//! - **DICTIONARY-1.** What an extent says that it names has the dictionary of each of its blocks,
-//!   those that were carried into it undecoded included, and may have more.
-//! - **DICTIONARY-2.** A manifest that tells of an extent which names a dictionary tells of that
-//!   dictionary, too, at every record's end: one that goes, goes with the writing of a whole
-//!   manifest, which is in force or is not. A compaction that codes by one which went meanwhile
-//!   records it again.
-//! - **DICTIONARY-3.** A table's newest dictionary stays, named or not, so that none of its numbers
-//!   is used twice.
-//! - **DICTIONARY-4.** A dictionary that went from the manifest stays in memory until the database
-//!   is closed: who still reads extents that were replaced has it. A backup has those of its
-//!   moment.
+//! - **DICTIONARY-1.** The record of an extent names the dictionary of each of its blocks,
+//!   including blocks that were carried into it undecoded. It may name more.
+//! - **DICTIONARY-2.** After every record of a manifest, the manifest has each dictionary that one
+//!   of its extents names. Only the rewrite of a whole manifest removes a dictionary, and a rewrite
+//!   is in force or is not. A compaction that encodes with a dictionary that was removed meanwhile
+//!   records the dictionary again.
+//! - **DICTIONARY-3.** A table's newest dictionary stays, named or not, so that no dictionary
+//!   number is used twice.
+//! - **DICTIONARY-4.** A dictionary that was removed from the manifest stays in memory until the
+//!   database is closed, because a reader may still use extents that were replaced. A backup has
+//!   the dictionaries of the moment at which it was taken.
 
 use spillway_base::codec::{Reader, put_varint};
 use spillway_base::{Error, Result};

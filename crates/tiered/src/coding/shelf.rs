@@ -1,4 +1,4 @@
-//! Where dictionaries are while they are in use: those of each table, by their numbers.
+//! The dictionaries in memory: those of each table, by number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

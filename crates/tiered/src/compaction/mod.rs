@@ -1,19 +1,20 @@
 //! Flushes and compactions: the merge of sources into extents (X-Engine, section 3.3).
 //!
 //! A source is a list of slices, or a memtable turned into blocks, in key order. A merge decodes
-//! only what interleaves:
+//! only blocks whose keys interleave with those of other sources:
 //!
 //! - A slice whose keys all lie before the next key of every other source is *re-linked*: its level
 //!   changes, and the merge does not read it.
 //! - In a slice that other sources reach into, blocks that no other source reaches into pass
-//!   unchanged. Many such blocks in a row stay where they are, as a slice of their own. Few are
-//!   *carried*: the merge copies their bytes without decoding them.
+//!   unchanged. Many such blocks in a row stay where they are, as a slice of their own. A short
+//!   row of blocks is *carried*: the merge copies their bytes without decoding them.
 //! - A slice or block is dropped unread if range tombstones hide each of its versions from every
 //!   live snapshot.
 //! - The rest is divided into small, independent [`MergeTask`]s.
 //!
-//! A block that spans blocks of other sources, without a key where they are, is split. Its parts
-//! are merged apart, and the other blocks pass (figure 8 of the paper is a test here).
+//! A block whose key range spans blocks of other sources, but that has no key among theirs, is
+//! split. Its parts are merged separately, and the other blocks pass unchanged (figure 8 of the
+//! paper is a test here).
 //!
 //! # What holds
 //! - **COMPACTION-1.** Every version of the sources that [`DropRule`] keeps is in the outputs once,
@@ -21,13 +22,13 @@
 //!   rewrites it (E11).
 //! - **COMPACTION-2.** The outputs are disjoint slices in key order. All versions of a key are in
 //!   one of them.
-//! - **COMPACTION-3.** What passes was clean: merging it alone would have dropped nothing, except
-//!   for versions that range tombstones hide and that some live snapshot still sees. Nothing that
-//!   is not clean passes.
-//! - **COMPACTION-4.** Blocks and extents do not crumble. A small block is merged with a neighbour.
-//!   A slice that this work cut is at least an eighth of an extent. An extent of which less than
-//!   half is used is not re-linked.
-//! - **COMPACTION-5.** A task is bounded: at most 256 KiB and one block of each source more, except
+//! - **COMPACTION-3.** A slice or block passes only if it is clean: merging it alone would drop
+//!   nothing, except for versions that range tombstones hide and that some live snapshot still
+//!   sees.
+//! - **COMPACTION-4.** Blocks and extents do not become fragmented. A small block is merged with a
+//!   neighbour. A slice that a compaction cut is at least an eighth of an extent. An extent of
+//!   which less than half is used is not re-linked.
+//! - **COMPACTION-5.** A task is bounded: at most 256 KiB, plus one block of each source, except
 //!   for versions of one key.
 //! - **COMPACTION-6.** A flush to Level0 cuts its output at both ends of key ranges that
 //!   compactions avoid because of damage ([`SplitPoints`]), however small the parts are. So the
@@ -36,9 +37,9 @@
 //!
 //! # Parts
 //!
-//! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides what
-//! passes. `offload` is the contract for executors of tasks. `writer` puts the result into extents,
-//! and [`crate::bulk_io`] reads and writes beside the merge.
+//! `input` gives a source block by block, and `reader` reads its blocks. `plan` decides which
+//! slices and blocks pass unchanged. `offload` is the contract for executors of tasks. `writer`
+//! puts the result into extents, and [`crate::bulk_io`] reads and writes beside the merge.
 
 mod input;
 mod offload;

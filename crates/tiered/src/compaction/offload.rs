@@ -1,19 +1,20 @@
-//! The contract for executors of merge tasks: a processor here, or an accelerator (X-Engine,
-//! section 3.3.2, "FPGA offloading").
+//! The contract for executors of merge tasks: the local CPU, or an accelerator (X-Engine, section
+//! 3.3.2, "FPGA offloading").
 //!
 //! A [`MergeTask`] is a few hundred kilobytes of blocks and everything else that the merge needs:
-//! which entries of which blocks, and which versions to drop. Tasks do not depend on each other, or
-//! on tables, extents or files, so they may run anywhere, in any order and number. The results are
-//! blocks as [`crate::block`] describes them.
+//! which entries of which blocks to merge, and which versions to drop. Tasks do not depend on each
+//! other, or on tables, extents or files, so they may run anywhere, in any order and number. The
+//! results are blocks in the format of [`crate::block`].
 //!
-//! - **OFFLOAD-1.** The result is a function of the task: its bytes equal those that [`Cpu`] makes
-//!   of it.
+//! - **OFFLOAD-1.** The result is a function of the task: its bytes equal the bytes of [`Cpu`]'s
+//!   result.
 //! - **OFFLOAD-2.** The results come back in the order of the tasks.
 //! - **OFFLOAD-3.** An accelerator that fails returns an error and has no other effect. [`Cpu`]
 //!   then does the work.
 //!
-//! [`Checked`] runs two executors and compares their results, byte by byte. If one refuses several
-//! tasks together, it gets them again one by one, which shows the tasks that it does not do.
+//! [`Checked`] runs two executors and compares their results, byte by byte. If an executor refuses
+//! several tasks together, [`Checked`] gives it the tasks again one by one, to find the tasks that
+//! it does not support.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,9 +1,10 @@
-//! Reading the blocks of a slice that is taken apart, stretch by stretch.
+//! Reads the blocks of a slice that a compaction takes apart, in stretches of consecutive blocks.
 //!
-//! The decoder of blocks and the carrier of blocks share what was read. Where a slice changes here
-//! and there, both go through it together, the carrier somewhat behind. So the last two stretches
-//! are kept. Stretches are short at first, because often no more is needed, and grow while the
-//! requested blocks lie close behind the last read.
+//! The decoder and the carrier of blocks share the stretches that were read. Where decoded and
+//! carried blocks alternate, both go through the slice together, and the carrier follows somewhat
+//! behind the decoder. So the reader keeps the last two stretches. Stretches are short at first,
+//! because often no more is needed, and grow while the requested blocks lie close behind the last
+//! read.
 
 use std::cell::RefCell;
 use std::ops::Range;

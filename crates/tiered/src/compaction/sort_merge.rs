@@ -1,5 +1,5 @@
-//! Another way to merge than [`Cpu`](super::Cpu)'s, to compare that with: everything is sorted, and
-//! of each version it is asked who sees it.
+//! A second implementation of the merge, to check [`Cpu`](super::Cpu) against: it sorts all
+//! entries, and decides for each version which snapshots see it.
 
 use spillway_base::{Csn, Result};
 

@@ -1,4 +1,4 @@
-//! Where what is flushed is cut.
+//! Split points: the keys before which a flush cuts its output.
 
 /// Keys before which a slice ends. All versions of a key lie on one side of each.
 #[derive(Clone, Default, Debug)]

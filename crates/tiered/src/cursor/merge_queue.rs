@@ -1,24 +1,24 @@
 //! The merge queue: the sources of a scan, in the order of their next keys.
 //!
-//! When the first source has a new key, it moves back past the sources whose keys come before it.
-//! The lowest level has most rows of a table, so the first source mostly passes no other. A source
-//! with few rows passes all others, which are few. The queue compares the prefixes of keys
-//! ([`super::key_prefixes`]), which lie together, and whole keys only where prefixes are equal. A
-//! source with the same key as the one before it in the queue is marked, so no step searches for
-//! equal keys.
+//! When the first source reaches a new key, it moves back past the sources whose keys come before
+//! that key. The lowest level has most rows of a table, so the first source mostly passes no other.
+//! A source with few rows passes all others, and there are few of them. The queue compares the
+//! prefixes of keys ([`super::key_prefixes`]), which lie together in memory, and whole keys only
+//! where prefixes are equal. A source with the same key as the source before it in the queue is
+//! marked, so no step searches for equal keys.
 //!
 //! Rejected: a tree of losers (Knuth, The Art of Computer Programming 3, 5.4.1). Each step compares
-//! as often as the tree has levels, also where the first source stays first. The tree has to search
+//! once for each level of the tree, even if the first source stays first. The tree has to search
 //! for the second source, and does not know ahead of a step whether the first stays. A row of a
-//! scan over all levels took 1,086 instructions with it, 989 with prefixes instead of keys, and 708
-//! with the queue (callgrind, `scripts/bench-scan-instructions`). The queue would be slower for
-//! very many sources that take turns; a sub-table has a handful.
+//! scan over all levels took 1,086 instructions with the tree, 989 with prefixes instead of keys in
+//! the tree, and 708 with the queue (callgrind, `scripts/bench-scan-instructions`). The queue would
+//! be slower for many sources that alternate; a sub-table has a handful.
 //!
 //! # Guarantees
-//! - **MERGE-QUEUE-1.** No source beats [`MergeQueue::first`].
+//! - **MERGE-QUEUE-1.** No source comes before [`MergeQueue::first`].
 //! - **MERGE-QUEUE-2.** If [`MergeQueue::tied`] is `None`, no other source has the first's key.
-//! - **MERGE-QUEUE-3.** Only the first source beats [`MergeQueue::second`]: until the first has
-//!   passed that one's key, it stays first.
+//! - **MERGE-QUEUE-3.** Only the first source comes before [`MergeQueue::second`]: until the first
+//!   source has passed the key of the second, it stays first.
 
 use std::cell::Cell;
 use std::mem;

@@ -1,17 +1,17 @@
 //! A cursor over a table: a merge of its sources.
 //!
-//! The next row is that of the source with the next key. Of equal keys, the newest version hides
-//! the others. The sources are in a merge queue ([`mod@merge_queue`]) by their next keys. Most
-//! comparisons use only the first bytes behind a common prefix ([`key_prefixes`]). A step moves the
-//! first source, which stays first or moves back past some others. A source enters the queue before
-//! it has read a block, by what it knows of its first row, and reads the block when it becomes
-//! first. So a scan that ends earlier does not read that block.
+//! The next row comes from the source with the next key. If several sources have this key, the
+//! newest version hides the others. A merge queue ([`mod@merge_queue`]) orders the sources by their
+//! next keys. Most comparisons use only the first bytes behind a common prefix ([`key_prefixes`]).
+//! A step advances the first source, which stays first or moves back past some others. A source
+//! enters the queue with a bound of its first key, before it has read a block, and reads the block
+//! only when it becomes first. So a scan that ends earlier does not read that block.
 //!
-//! Most steps are *near* steps of all sources that have to move, from a value to a value. They
-//! cannot fail and skip no row, so the cursor keeps nothing for them.
+//! Most steps are *near* steps: every source that has to advance goes from a value to a value. Near
+//! steps cannot fail and skip no row, so the cursor saves no state for them.
 //!
-//! The cursor hands out several rows at once where the first source has them together, before the
-//! next key of every other source. Such a batch costs one step.
+//! If the first source has several rows together before the next key of every other source, the
+//! cursor returns these rows at once. Such a batch costs one step.
 //!
 //! The cursor allocates and copies nothing for a row, except for [`Cursor::last_key`]: where a step
 //! may fail or skip hidden rows, the cursor keeps the key on which it stood. Keys and values are

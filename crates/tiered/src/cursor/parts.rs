@@ -1,4 +1,4 @@
-//! Scans one after another.
+//! A cursor over several sub-tables: the scan of each, one after another.
 
 use spillway_base::engine::{Access, Cursor};
 use spillway_base::{Csn, Result};

@@ -1,16 +1,16 @@
-//! Cache warming: the tables (block index and filters) of what flushes and compactions write enter
-//! the cache when they are written, so that readers do not read them from the device.
+//! Cache warming: the tables (block index and filters) of the extents that flushes and compactions
+//! write enter the cache when they are written, so that readers do not read them from the device.
 //!
 //! - **CACHE-WARMING-1 (a flush).** The table of an extent that a flush writes is in the cache
 //!   before readers see the extent, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8).
 //! - **CACHE-WARMING-2 (a compaction).** The table of an extent that a compaction writes enters the
-//!   cache, as far as that has room (BLOCK-CACHE-3, BLOCK-CACHE-8), if the cache holds the table of
-//!   an input with keys of the same range.
+//!   cache, as far as the cache has room (BLOCK-CACHE-3, BLOCK-CACHE-8), if the cache holds the
+//!   table of an input with keys of the same range.
 //! - **CACHE-WARMING-3 (no reads).** Cache warming reads nothing from a device.
 //!
-//! Rejected: blocks of an output enter the cache if the blocks they replace were used (X-Engine,
-//! section 3.1.4). In a mixed workload of 64 MiB cache, hits were 65.13 % with it and 65.49 %
-//! without (`docs/decisions/031-block-cache.md`).
+//! Rejected: inserting the blocks of an output if the blocks that they replace were used (X-Engine,
+//! section 3.1.4). In a mixed workload with a cache of 64 MiB, the hit rate was 65.13 % with it and
+//! 65.49 % without (`docs/decisions/031-block-cache.md`).
 
 use std::sync::Arc;
 

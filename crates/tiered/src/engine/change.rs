@@ -1,4 +1,4 @@
-//! What an edit of levels means for extents and for the manifest.
+//! Derives the manifest edits of a change of levels, and the extents that no slice uses after it.
 
 use std::sync::Arc;
 

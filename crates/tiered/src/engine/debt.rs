@@ -1,8 +1,9 @@
-//! The debt of the background work: the one figure by which writers are slowed (DESIGN, D8).
+//! The debt of the background work: the figure that determines how much writers are slowed (DESIGN,
+//! D8).
 //!
-//! Every commit reads the debt, so reading it takes no lock. Memtables keep their part in one
-//! counter, and the parts of the levels are stored whenever levels change. A reader may see parts
-//! of two moments, each of which was true.
+//! Every commit reads the debt, so reading it takes no lock. One counter has the part of the
+//! memtables, and the parts of the levels are stored whenever levels change. A reader may see parts
+//! of two different moments, each of which was correct at its moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

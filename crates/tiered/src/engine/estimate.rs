@@ -1,11 +1,12 @@
-//! How many keys a range has, about: what a planner chooses ways to rows by. No device is read for
-//! it.
+//! Estimates the number of keys in a range, for a planner that chooses an access path. An estimate
+//! reads no device.
 //!
-//! Slices inside the range count whole. For a slice at its ends, the places of the ends among the
-//! extent's blocks give the part inside, if the extent's index is in memory. Within a block or a
-//! slice, the part follows by interpolation over the eight bytes behind the common prefix of its
-//! first and last key, as numbers. A fixed guess would take a range of a hundred keys for half of
-//! an extent, and a planner every row for the cheaper way.
+//! A slice inside the range counts whole. A slice at an end of the range counts in part: if the
+//! extent's index is in memory, the estimate locates the end of the range among the extent's
+//! blocks. Within a block, or a slice whose index is not in memory, it interpolates over the eight
+//! bytes behind the common prefix of the first and last key, as numbers. With a fixed guess
+//! instead, a range of a hundred keys would count as half of an extent, and a planner would prefer
+//! a full scan.
 
 use spillway_base::KeyRange;
 use spillway_base::engine::RangeEstimate;

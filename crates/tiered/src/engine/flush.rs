@@ -1,8 +1,8 @@
 //! Flushes: memtables become extents (X-Engine, section 3.3.1).
 //!
-//! A flush is quick: it writes a memtable in order as a sub-level of Level0, without a merge. If
-//! nothing is behind, and little of Level1 has keys among those of the memtable, the flush merges
-//! with Level1 directly.
+//! A flush is quick: it writes a memtable in order as a sub-level of Level0, without a merge. If no
+//! background work is waiting, and Level1 has few keys among those of the memtable, the flush
+//! merges with Level1 directly.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

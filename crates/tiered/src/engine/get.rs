@@ -1,24 +1,24 @@
-//! Gets: a look at the cached rows, and one at the memtables and levels where that finds nothing.
+//! Gets: a lookup in the row cache, and, if it misses, in the memtables and levels.
 //!
-//! # For who has told nobody of a snapshot (E13)
+//! # Reads at an unregistered snapshot (E13)
 //!
-//! A reader of a single row takes a CSN at which all commits are installed, without registering it,
-//! and looks the row up. A flush or a compaction that does not know of the CSN may drop versions
-//! that it sees meanwhile. The answer is still right:
+//! A reader of a single row takes a CSN at which all commits are installed, without registering it
+//! as a snapshot, and looks the row up. A flush or compaction does not know of this CSN, and may
+//! drop versions that the reader sees. The result is still correct:
 //!
-//! - *Of the cached rows*, since the cache has the newest version of a row that is installed
-//!   (ROW-CACHE-1, ROW-CACHE-2). If that is at or below the number, no version between the two is
-//!   installed, or will be; so it is what the number sees. If it is above, the cache answers
-//!   nothing. What else may hide a row began an era before its commit could be seen (ROW-CACHE-3),
-//!   and the era is looked at after the number was taken.
+//! - *Row cache*: the cache has the newest installed version of a row (ROW-CACHE-1, ROW-CACHE-2).
+//!   If this version is at or below the reader's CSN, no version between the two is installed, or
+//!   ever will be, so the reader sees this version. If it is above, the lookup misses. A range
+//!   tombstone that hides the row began an era before its commit became visible (ROW-CACHE-3), and
+//!   the lookup checks the era after the reader took its CSN.
 //! - *Levels*: no version that was ever in them has a CSN above
 //!   [`crate::level::Levels::newest_from`]. For a read there or above, only the newest versions
 //!   matter, and those are never dropped, except for tombstones that hide nothing. That CSN was
 //!   stable when it was flushed, so a reader's CSN is below it only if a flush ended since the
 //!   reader took its CSN. In that case the lookup returns `None`, and the caller retries with a
 //!   registered snapshot.
-//! - *Of the memtables*, since nothing is taken out of them; and a view, once it was taken, has all
-//!   of its memtables and levels for good.
+//! - *Memtables*: no version is ever removed from a memtable. A view keeps all of its memtables and
+//!   levels for as long as a reader holds it.
 
 use spillway_base::engine::{Access, Found};
 use spillway_base::{Csn, Result, TableId};

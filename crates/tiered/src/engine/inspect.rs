@@ -1,4 +1,4 @@
-//! What an engine tells of its tables, and what they take of the devices.
+//! Reports the contents of an engine's tables, and the device space that they take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The engine as the database handles it.
+//! The tiered engine as a [`ManagedEngine`], the interface that the database uses.
 
 use spillway_base::managed::{BackgroundThreads, ManagedEngine, TableSize};
 use spillway_base::{Result, TableId};

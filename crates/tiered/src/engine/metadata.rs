@@ -1,7 +1,8 @@
-//! Folders with the metadata of much data and without the data, to measure the cost of metadata.
+//! Builds folders that have the metadata of much data but not the data, to measure the cost of
+//! metadata.
 //!
 //! The usual code writes and opens the manifest, and data files are sparse. Keys, sizes and levels
-//! are those of a database with random writes; blocks cannot be read.
+//! are those of a database with random writes. Blocks cannot be read.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,16 +2,17 @@
 //!
 //! # Locks
 //!
-//! Reads and installs take no lock: the map of tables and each table's view are swapped whole.
-//! `manifest` is held while edits are recorded and published, but not while a fresh manifest is
-//! written. `tables_changing` is held while the map of tables is replaced. The lock order is
-//! `working`, `manifest`, `tables_changing`, a table's own lock. Locks around a figure come last.
+//! Reads and installs take no lock: a change replaces the map of tables, or a table's view, as a
+//! whole. The engine holds `manifest` while it records and publishes edits, but not while it writes
+//! a fresh manifest. It holds `tables_changing` while it replaces the map of tables. The lock order
+//! is `working`, `manifest`, `tables_changing`, a table's own lock. Locks that protect a single
+//! figure come last.
 //!
 //! # Memory
 //!
-//! The engine seals a memtable when it is full, or when all memtables together pass half of their
-//! share; then it seals the largest first. [`TieredEngine::admit`] waits for a flush when the share
-//! is used up, and refuses when no flush helps.
+//! The engine seals a memtable when it is full. When all memtables together pass half of their
+//! share of the budget, it seals the largest first. When the share is used up,
+//! [`TieredEngine::admit`] waits for a flush, and refuses if no flush helps.
 
 mod cache_warming;
 mod change;

@@ -1,8 +1,9 @@
 //! Moves of extents between devices.
 //!
-//! A move copies an extent under its number into slots on another device, and then its record names
-//! those slots. Its slices and cached blocks stay as they are. Readers continue in the old slots,
-//! which the last such reader returns.
+//! A move copies an extent, under the same number, into slots on another device, and then records
+//! the new slots for the extent. Slices and cached blocks of the extent stay as they are. Readers
+//! that began before the move continue in the old slots, and the last such reader returns these
+//! slots.
 //!
 //! - **EXTENT-MOVE-1.** A move changes nothing that can be read, at any snapshot.
 //! - **EXTENT-MOVE-2.** After a crash at any moment the extent is in one place, whole, and all

@@ -1,19 +1,20 @@
 //! The pace of compactions, and of returning free space to the file system (DESIGN, D8).
 //!
-//! A compaction at full speed takes a core and the device for a second or more, and concurrent
-//! reads and commits feel it. So a compaction rests after each extent, for longer the less is
-//! behind. It takes the debt, which also slows writers, as the measure: compactions stop resting
-//! well before writers are slowed. Between the two limits the debt settles where compactions do as
-//! much as writers add, so the work is spread over time. Rejected: a limit in bytes per second,
-//! because it would have to be set for each device and each load.
+//! A compaction at full speed takes a core and the device for a second or more, and slows
+//! concurrent reads and commits. So a compaction pauses after each extent; the pause is longer the
+//! lower the debt is. Writers are slowed by the same debt, but compactions stop pausing well before
+//! writers are slowed. Between these two limits the debt settles where compactions do as much as
+//! writers add, so the work is spread over time. Rejected: a limit in bytes per second, because it
+//! would have to be set for each device and each load.
 //!
-//! A compaction syncs its output every few extents. If a device receives hundreds of megabytes at
-//! the end of a compaction, a commit's few kilobytes wait behind them.
+//! A compaction syncs its output every few extents. If it wrote hundreds of megabytes to the device
+//! only at its end, a commit's few kilobytes would wait behind them.
 //!
-//! The space of free slots goes back in small pieces ([`Trickle`]). A file system that takes space
-//! back locks the file: readers of it wait, and the operation itself waits for I/O on the file. On
-//! ext4 it took 0.5 ms for 2 MiB, 2 to 4 ms beside a compaction, and 119 to 299 ms for the output
-//! of a compaction in one piece, which then dominated the slowest hundredth of gets.
+//! The engine returns the space of free slots to the file system in small pieces ([`Trickle`]). A
+//! file system that deallocates space locks the file: readers of the file wait, and the
+//! deallocation itself waits for I/O on the file. On ext4 it took 0.5 ms for 2 MiB, 2 to 4 ms
+//! during a compaction, and 119 to 299 ms for the output of a compaction in one piece, which then
+//! dominated the slowest 1 % of gets.
 
 use std::time::Duration;
 

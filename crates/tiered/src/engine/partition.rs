@@ -1,15 +1,16 @@
 //! The number of sub-tables of a table, and their borders (X-Engine, section 2).
 //!
 //! Sub-tables are flushed and compacted in parallel, and a change of one copies only its own list
-//! of slices. So the engine splits a sub-table that has grown, and one that is written more than
-//! all others, at the middle of its writes, until there is work for all cores. It joins neighbours
-//! that have become small and cold, because each costs a memtable. Heat counts from the opening, so
-//! nothing counts as cold before a half-life has been flushed since then.
+//! of slices. So the engine splits a sub-table that has grown, or that receives more writes than
+//! all others, at the middle of its writes, until there are enough sub-tables for all cores. It
+//! joins neighbours that have become small and cold, because each sub-table costs a memtable. The
+//! write load is counted from the opening, so nothing counts as cold until a half-life of bytes has
+//! been flushed.
 //!
-//! A split moves no data. The halves share out the slices. A slice that spans the key is cut
-//! ([`super::slice_split`]), and only its block with the key is written anew. Both halves keep the
-//! memtables, and each flushes its own keys of them. Reads and writes go on beside the split: a
-//! writer that comes too late for the old memtable finds the new ones.
+//! A split moves no data. It distributes the slices over the two halves. A slice that spans the
+//! split key is cut ([`super::slice_split`]), and only its block with the key is rewritten. Both
+//! halves keep the memtables, and each flushes its own keys of them. Reads and writes continue
+//! during the split: a writer that finds the old memtable closed retries with the new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Extents that were written and are not recorded yet.
+//! Extents that were written and that the manifest does not record yet.
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
-//! The engine's files as they are at one moment, kept while they are copied, and an engine's folder
-//! made of such a copy.
+//! A pin keeps the engine's files as they were at one moment while a backup copies them. This
+//! module also builds an engine's folder from such a copy.
 //!
-//! A pin is the manifest's state with a handle of each of its extents. A picture of the state, and
-//! the views that have the extents, are taken under the manifest's lock. Extents never change, so
-//! the copy may take any time: compactions go on beside it, and the space that they leave behind is
-//! freed with the pin. Memory is not pinned; the log has it, from [`Pin::persisted`] on.
+//! A pin holds the manifest's state, and a handle of each of its extents. It takes the state, and
+//! the views that hold the extents, under the manifest's lock. Extents never change, so the copy
+//! may take any time: compactions continue meanwhile, and the space of extents that they replace is
+//! freed when the pin is dropped. A pin does not include memtables; the log has their commits, from
+//! [`Pin::persisted`] on.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,24 +1,24 @@
 //! Multi-gets: the blocks of later keys are read while earlier keys are looked up.
 //!
-//! A get finds its blocks one after the other: an extent's table names the block that may have the
-//! key, and an older level is read if a newer one lacks the key. The keys of a multi-get go this
-//! way side by side. What a key lacks is read, and then what it lacks next, without waiting for
-//! other keys. Reads run as far ahead of the next get as memory allows, so the device works while
-//! keys are looked up, and the processor while the device reads. The results come from ordinary
-//! gets. A block that could not be read, or that a small cache has evicted again, is read by the
-//! get that needs it.
+//! A single get reads its blocks one after the other: the table of an extent gives the block that
+//! may have the key, and a get reads an older level only if no newer level has the key. A multi-get
+//! does this for several keys in parallel. It reads the first missing block of each key, and then
+//! the next one, without waiting for other keys. Reads run as far ahead of the next get as memory
+//! allows, so device and processor work at the same time. The results come from ordinary gets. If a
+//! block could not be read ahead, or if a small cache has evicted it again, the get that needs it
+//! reads it.
 //!
 //! # Guarantees
-//! - **PREFETCH-1 (the gets' results).** Results and errors of gets are as without reading ahead;
-//!   gets only wait less.
-//! - **PREFETCH-2 (ahead).** When a get is next, the reads of the keys behind it are in flight, as
-//!   far as [`KEYS_AHEAD`] and memory (`extent/readahead`, READAHEAD-4) allow. A quarter of that
-//!   may have finished without being replaced.
-//! - **PREFETCH-3 (alone).** A read that only one of the keys needs is left to its get.
+//! - **PREFETCH-1 (the gets' results).** Results and errors of gets are the same as without reading
+//!   ahead; gets only wait less.
+//! - **PREFETCH-2 (ahead).** When a get is next, the reads for the keys behind it are in flight, as
+//!   far as [`KEYS_AHEAD`] and memory (`extent/readahead`, READAHEAD-4) allow. Up to a quarter of
+//!   these reads may have finished without new reads in their place.
+//! - **PREFETCH-3 (alone).** If only one of the keys needs a read, its get makes this read itself.
 //!
-//! A block in the system's page cache needs no read beside others, and a get may read a part of a
-//! block there. So keys whose gets need no device are left out. The check that finds this out is
-//! not a get: it is not counted, and offers no row to the row cache.
+//! A block in the system's page cache gains nothing by a parallel read, and a get may read only a
+//! part of such a block. So the multi-get does not read ahead for keys whose gets need no device.
+//! The check for this does not count as a get, and offers no row to the row cache.
 
 use std::sync::Arc;
 

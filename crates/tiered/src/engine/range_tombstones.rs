@@ -1,5 +1,5 @@
-//! Range tombstones of the levels: which of them stay (RANGE-TOMBSTONE-4 of [`crate::ranges`]), and
-//! which slices they drop unread.
+//! The range tombstones of the levels: which of them a compaction keeps (RANGE-TOMBSTONE-4 of
+//! [`crate::ranges`]), and which slices it drops unread because of them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Data reuse of compactions: how much of their input they did not rewrite.
+//! Data reuse of compactions: the part of their input that they did not rewrite.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,8 @@
-//! From a range to a cursor over it: one for each sub-table, each over its sources.
+//! Opens a scan of a range: a cursor for each sub-table, over the sources of the sub-table.
 //!
-//! Opening one is most of what a scan of few rows costs. So what the sources need is sought once
-//! and handed on, they are made in the place where the cursor has them, and short keys are copied
-//! to where they are needed.
+//! Opening a cursor is most of the cost of a scan of few rows. So the engine looks up the shared
+//! inputs of the sources once, constructs the sources in place inside the cursor, and copies short
+//! keys inline.
 
 use std::sync::Arc;
 

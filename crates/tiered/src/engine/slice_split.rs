@@ -4,10 +4,10 @@
 //! cuts its output beside damage (COMPACTION-6 of [`crate::compaction`]). The engine cuts slices
 //! that were there when the damage was found, in this module.
 //!
-//! - **SLICE-SPLIT-1.** The parts of a slice are at its place and hold what it held, and none has
-//!   keys on both sides of the cut. Only blocks that have keys on both sides are written anew.
-//! - **SLICE-SPLIT-2.** Once no other work holds a sub-table, no readable slice reaches from its
-//!   damaged keys to other keys.
+//! - **SLICE-SPLIT-1.** The parts of a slice are at its level and hold its versions, and no part
+//!   has keys on both sides of the cut. Only blocks that have keys on both sides are rewritten.
+//! - **SLICE-SPLIT-2.** Once no other work holds a sub-table, no readable slice of it has both
+//!   damaged keys and other keys in its range.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! When the engine stores its recent statistics ([`StatsSnapshot`]) for later inspection of its
-//! folder: at closing, and from time to time by background threads, in case the process is killed.
-//! Nothing depends on them, so a failure to store them is ignored.
+//! When the engine stores its recent statistics ([`StatsSnapshot`]) for a later inspection of its
+//! folder: when it closes, and periodically by background threads, in case the process is killed.
+//! No other part of the engine uses them, so a failure to store them is ignored.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

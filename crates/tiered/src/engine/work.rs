@@ -1,7 +1,7 @@
-//! The background work: recording and reaping tables, flushes and compactions.
+//! The background work: recording new tables, removing dropped ones, flushes and compactions.
 //!
 //! Each piece of work ends in one manifest edit, and readers see its result after that edit is
-//! durable. A crash before the edit leaves slots that nothing refers to. The next opening finds
+//! durable. A crash before the edit leaves slots to which no record refers. The next opening finds
 //! them free.
 
 use std::ops::Range;

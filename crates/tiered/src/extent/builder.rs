@@ -1,4 +1,4 @@
-//! Putting blocks together into extents.
+//! Builds extents from blocks.
 
 use spillway_base::TableId;
 use spillway_base::checksum::crc32c;

@@ -1,5 +1,4 @@
-//! An extent's bytes checked apart from any file of data: on their way into a backup, and out of
-//! it.
+//! Checks an extent's bytes outside of a data file, when a backup copies or restores them.
 
 use spillway_base::checksum::crc32c;
 use spillway_base::{Error, Result, TableId};

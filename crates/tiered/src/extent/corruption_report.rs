@@ -1,5 +1,5 @@
-//! Reports of damaged extents. They name the keys of the slices that use the extent, because index,
-//! filters and footer know no keys.
+//! Reports of damaged extents. A report names the keys of the slices that use the extent, because a
+//! damaged index, filter or footer does not tell which keys it covers.
 
 use std::fmt;
 use std::sync::Arc;

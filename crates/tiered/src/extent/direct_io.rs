@@ -1,9 +1,9 @@
-//! Direct reads: past the system's page cache, into a buffer of the reading thread.
+//! Direct reads: they bypass the system's page cache, and read into a buffer of the reading thread.
 //!
-//! The page cache would hold data files a second time, in coded form and in whole pages. A read
-//! through it makes the system find pages, insert them and evict others, and copies the bytes. With
-//! a direct read, the device writes into the reader's memory, and the reader decodes the block from
-//! there.
+//! The page cache would hold data files a second time, in encoded form and in whole pages. A
+//! buffered read makes the system find pages, insert them and evict others, and copies the bytes.
+//! With a direct read, the device writes into the reader's memory, and the reader decodes the block
+//! from there.
 
 use std::cell::Cell;
 use std::ops::Deref;

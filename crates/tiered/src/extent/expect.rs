@@ -1,4 +1,4 @@
-//! What the processor is asked for of an extent's blocks before it is needed.
+//! Prefetches the cache lines of an extent's blocks that a read needs next.
 
 use spillway_base::prefetch::{self, LINE_BYTES};
 

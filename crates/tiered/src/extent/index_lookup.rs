@@ -1,13 +1,13 @@
 //! The index lookup: from a key to the block that may hold it, and to that block's filter.
 //!
-//! A get of an absent key waits for memory in sequence: search nodes over the last keys of the
-//! extent's blocks give the block, and then the place of its filter must be known. So the word
-//! beside a key's prefix, in the cache line where the search ends, is the beginning of the filter.
-//! The lookup does not read the list of other block properties.
+//! A get of an absent key loads memory in sequence: the search nodes over the last keys of the
+//! extent's blocks give the block, and the lookup then needs the place of this block's filter. So
+//! the offset of the filter stands beside the key's prefix, in the cache line where the search
+//! ends. The lookup does not read the list of other block properties.
 //!
-//! The lookup does not wait for that line before it requests the filter either. Each leaf knows
-//! where the filters of its eight blocks are. If these are few cache lines, as for long rows, the
-//! lookup prefetches all of them as soon as the root has given the leaf.
+//! The lookup also requests the filter before that line has arrived. Each leaf has the range of the
+//! filters of its eight blocks. If these filters take few cache lines, as for long rows, the lookup
+//! prefetches all of them as soon as the root has given the leaf.
 
 use std::ops::Range;
 

@@ -2,8 +2,8 @@
 //! (X-Engine, section 3.1.1).
 //!
 //! # Format
-//! An extent begins at a slot of a data file and takes as many slots as it needs: one, but for a
-//! version that is larger by itself. Frames are those of [`crate::block`].
+//! An extent begins at a slot of a data file and takes as many slots as it needs: one, unless a
+//! single version is larger than a slot. Frames have the format of [`crate::block`].
 //!
 //! ```text
 //! data blocks   frames, in key order
@@ -24,10 +24,10 @@
 //!   60  checksum   u32  CRC32C of bytes 0..60
 //! ```
 //!
-//! The properties of each block, and its filter, belong to the block, so that a compaction can
-//! carry it into another extent without decoding it. Between the keys of two neighbouring blocks
-//! there may be keys in other extents: an extent holds what one compaction wrote, and slices that
-//! it left in place may lie between.
+//! Each block has its own properties and its own filter, so that a compaction can carry it into
+//! another extent without decoding it. Other extents may have keys between two neighbouring blocks
+//! of an extent: an extent holds the blocks that one compaction wrote, and the compaction may have
+//! left slices in place between them.
 
 mod async_reads;
 mod builder;

@@ -1,39 +1,40 @@
-//! Partial reads: a get that misses reads the needed part of a data block.
+//! Partial reads: a get that misses the cache reads only the needed part of a data block.
 //!
-//! A get needs one row of a block. If the block is not cached, and would only evict another that is
-//! as likely to be read, most of the read's cost is the rest of the block: copying, checking and
-//! preparing sixteen kilobytes, and an eviction. So when a block is read and found whole for the
-//! second time, the table notes what a partial read needs the next time: where each part begins,
-//! which keys it has, and a checksum of its bytes. (Noting this at the first read, for all blocks
-//! of an extent at once, wasted memory on blocks that are read once: with data of 32 times the
-//! memory it took half of what blocks had, and 15 % more was read.)
+//! A get needs one row of a block. If the block is not cached, and would only evict another block
+//! that is as likely to be read, most of the read's cost is the rest of the block: copying,
+//! checking and preparing sixteen kilobytes, and an eviction. So when a block is read and verified
+//! for the second time, the table stores what a later partial read needs: the offset of each part,
+//! its key range, and a checksum of its bytes. (Storing this at the first read, for all blocks of
+//! an extent at once, wasted memory on blocks that are read once: with 32 times as much data as
+//! memory, it took half of the memory for blocks, and 15 % more was read.)
 //!
 //! # Guarantees
 //!
-//! - **PARTIAL-READ-1 (checked).** A part's answer comes from bytes that equal the block's when the
-//!   block was checked whole: parts are noted of nothing else, and a part that does not match its
-//!   checksum gives no answer.
-//! - **PARTIAL-READ-2 (the same answer).** A part gives the answer of its block, or none; then the
-//!   block is read. It answers that a key has no version only if it has keys on both sides of it.
+//! - **PARTIAL-READ-1 (checked).** A part gives a result only if its bytes equal those that the
+//!   block had when it was verified as a whole: the notes of parts come from verified blocks only,
+//!   and a part that does not match its checksum gives no result.
+//! - **PARTIAL-READ-2 (the same answer).** A part gives the result of its block, or none; then the
+//!   whole block is read. A part shows that a key has no version only if it has keys on both sides
+//!   of this key.
 //! - **PARTIAL-READ-3 (room).** While memory is not used up, blocks enter the cache whole, as
 //!   without partial reads.
-//! - **PARTIAL-READ-4 (hot blocks enter).** A block that is read again soon, within as many misses
-//!   as a fixed part of the number of cached blocks, is read whole and kept. So the blocks of a
-//!   small working set all enter the cache. An attempt that read nothing, because it would have
-//!   waited for a device, does not count.
+//! - **PARTIAL-READ-4 (hot blocks enter).** A block that is read again soon is read whole and
+//!   cached; soon means within as many misses as a fixed part of the number of cached blocks. So
+//!   the blocks of a small working set all enter the cache. An attempt that read nothing, because
+//!   it would have waited for a device, does not count.
 //! - **PARTIAL-READ-5 (charged).** The notes on an extent's blocks are part of its table in the
-//!   cache, are charged with it, and leave with it. For a block that gets have read once, only the
-//!   time of that read is noted.
+//!   cache, are charged with the table, and are evicted with it. For a block that gets have read
+//!   once, the table notes only the time of that read.
 //!
-//! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a part counts as
-//! its whole block. If it counted as the fewer bytes that are read, blocks that enter again would
-//! outweigh the rows of many more gets.
+//! When the cache balancer weighs rows against blocks (`cache::cache_balancer`), a partial read
+//! counts as a read of the whole block. If it counted as the smaller number of bytes that are read,
+//! blocks that enter again would outweigh the rows of many more gets.
 //!
-//! Rejected: storing all this in extents. It would save the first read of each block, which waits
-//! for its device if the data was not read before, and takes as much memory. Rejected: smaller
-//! blocks, whose keys, counts and filters take several times the memory of this. Rejected: mapping
-//! files into memory. A read would then wait for a device unnoticed, and a device error would kill
-//! the process.
+//! Rejected: storing the notes in extents. This would save only the first whole read of each block,
+//! which waits for the device if the data was not read before, and takes as much memory. Rejected:
+//! smaller blocks, whose keys, counts and filters take several times the memory of the notes.
+//! Rejected: mapping files into memory. A read would then wait for a device unnoticed, and a device
+//! error would kill the process.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

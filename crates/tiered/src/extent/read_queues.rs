@@ -1,4 +1,4 @@
-//! The queues of the disk by which readers of extents read ahead, or several blocks at once.
+//! The disk's I/O queues, with which readers of extents read ahead, or read several blocks at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

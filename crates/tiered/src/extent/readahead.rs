@@ -1,26 +1,27 @@
-//! Readahead: blocks that are read before a scan needs them, and blocks that many gets miss, read
-//! at once.
+//! Readahead: reads blocks before a scan needs them, and reads the blocks that several gets miss at
+//! once.
 //!
-//! A scan that has passed a few blocks, and finds its blocks in no cache, has the next ones read
-//! while it goes through those it has: by a queue of the disk ([`spillway_storage::queue`]), past
-//! the page cache, consecutive blocks in one piece. A finished block waits here until the scan
-//! needs it, and enters the cache only then, as any block that a reader missed.
+//! When a scan has passed a few blocks and has found none in a cache, readahead reads the next
+//! blocks while the scan processes the current ones. It uses an I/O queue of the disk
+//! ([`spillway_storage::queue`]), bypasses the page cache, and reads consecutive blocks in one
+//! piece. A block that was read ahead waits here until the scan needs it, and enters the cache only
+//! then, like any block that a reader missed.
 //!
 //! # Guarantees
-//! - **READAHEAD-1 (the same blocks).** A block that is taken from here equals what reading it at
-//!   that moment would give: it is checked as any block, and its extent, which is held meanwhile,
-//!   does not change.
+//! - **READAHEAD-1 (the same blocks).** A block that was read ahead equals what a read at the
+//!   moment of its use would return: it is checked like any block, and readahead holds its extent,
+//!   which does not change.
 //! - **READAHEAD-2 (no failure is lost, none is made up).** A block that could not be read ahead,
-//!   or that is damaged, is not available here: its reader reads it itself and meets the failure.
-//!   No reader gets a failure of a block that it did not need.
-//! - **READAHEAD-3 (no hidden wait).** Only a reader that may wait for a device (E9) begins reads
-//!   and waits for them. A scan that stops waits for nothing: its queue is laid aside with its
-//!   reads in flight, and the next user of the queue lets them end. A reader of several gets that
-//!   stops because of a failure waits for its reads.
+//!   or that is damaged, is not available here: its reader reads it itself and gets the failure. No
+//!   reader gets a failure of a block that it did not need.
+//! - **READAHEAD-3 (no hidden wait).** Only a reader that may wait for a device (E9) starts reads
+//!   and waits for them. A scan that stops does not wait: its queue goes back to a pool with its
+//!   reads in flight, and the next user of the queue waits until they end. A reader of several gets
+//!   that stops because of a failure waits for its reads.
 //! - **READAHEAD-4 (bounded).** A scan has at most [`WINDOW_BYTES`] in flight or waiting, or a
-//!   [`MEMORY_SHARE`]th of the budget where that is less, and one piece more. A reader of several
-//!   gets has at most that part of the budget in flight, or one read. All of this memory is charged
-//!   to the budget.
+//!   [`MEMORY_SHARE`]th of the budget if that is less, plus one piece. A reader of several gets has
+//!   at most that part of the budget in flight, or one read. All of this memory is charged to the
+//!   budget.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The part of an extent that the cache holds to read the others.
+//! The part of an extent that the cache holds so that reads can locate the other parts.
 
 use std::ops::Range;
 

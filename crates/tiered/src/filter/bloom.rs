@@ -1,8 +1,8 @@
 //! A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, hash- and
 //! space-efficient Bloom filters", 2007): all bits of a key lie in one 64-byte line.
 //!
-//! The bytes are the lines, one after another; each line is eight little-endian words, and a key
-//! sets six of its 512 bits. Ten bits a key give about 1 % of false positives.
+//! The filter is a sequence of lines. Each line is eight little-endian words, and a key sets six of
+//! its 512 bits. With ten bits for each key, the false-positive rate is about 1 %.
 
 const BITS_PER_KEY: usize = 10;
 const LINE_BYTES: usize = 64;

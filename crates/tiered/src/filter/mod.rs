@@ -1,23 +1,24 @@
-//! Filters over the distinct keys of a block: whether a key may be there, and where the next one
-//! may be.
+//! Filters over the distinct keys of a block: whether the block may have a key, and where its next
+//! key may be.
 //!
 //! # Guarantees
 //!
-//! - **FILTER-1 (no key is missed).** Of a key that the filter was built of it says yes.
-//! - **FILTER-2 (few others pass).** Of other keys it says yes of 1 in 128, whatever the keys are:
-//!   hashes alone decide.
-//! - **FILTER-3 (it can always be built).** Of any hashes, also equal ones, in time and memory in
-//!   proportion to their number.
+//! - **FILTER-1 (no key is missed).** There are no false negatives: a lookup returns `true` for
+//!   each key that the filter was built from.
+//! - **FILTER-2 (few others pass).** The false-positive rate is 1/128, whatever the keys are: the
+//!   filter depends only on hashes.
+//! - **FILTER-3 (it can always be built).** A filter can be built from any hashes, also equal ones,
+//!   in time and memory in proportion to their number.
 //! - **FILTER-4 (the same bytes for the same keys).** A filter is a function of the hashes, or of
 //!   the keys, in their order.
-//! - **FILTER-5 (any bytes can be asked).** Bytes that are no filter answer something, and bytes of
-//!   a kind that is not known say yes.
-//! - **FILTER-6 (no key is passed).** Between a place and what a range filter answers for it, in
-//!   either direction, the block has no key.
+//! - **FILTER-5 (any bytes can be asked).** A lookup in bytes that are not a filter returns some
+//!   result. In a filter of an unknown kind, it returns `true` for every key.
+//! - **FILTER-6 (no key is passed).** Between the position of a seek in a range filter and the
+//!   position that the seek returns, in either direction, the block has no key.
 //!
 //! # Format
 //!
-//! A byte, and what it says:
+//! The first byte gives the kind of the filter:
 //!
 //! ```text
 //! 0          a Bloom filter of lines of 64 bytes (see `bloom`)
@@ -26,29 +27,33 @@
 //! 129..=255  not given yet
 //! ```
 //!
-//! Checksums are the extent's.
+//! The checksum of the extent's filter frame covers the filters.
 //!
 //! # Why a ribbon, and why one for each block
 //!
 //! A ribbon (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and Xor", 2021)
-//! takes 7.3 bits for each of a block's 520 keys, and of 30 keys 9.6; the Bloom filter took 10.9
-//! and 17.3, as its lines are whole. It takes longer to build, 45 ns a key where that took 5, and
-//! to ask, 18 ns where that took 6 to 12. `spillway-bench filters` measures both.
+//! takes 7.3 bits for each key of a block of 520 keys, and 9.6 for 30 keys. The Bloom filter took
+//! 10.9 and 17.3, because it consists of whole lines. The ribbon takes longer to build, 45 ns for
+//! each key instead of 5, and a lookup takes 18 ns instead of 6 to 12. `spillway-bench filters`
+//! measures both.
 //!
-//! Each block has its own, so that a compaction can carry it into another extent without decoding
-//! it. That costs no memory: the fewer keys a ribbon is of, the nearer it comes to the least there
-//! can be, and one over the 60,000 keys of an extent is larger by 1 % than those of its blocks
-//! of 520. Rejected for the same reason: a binary fuse filter (Graf, Lemire, 2022), which of 520
-//! keys needs 1.43 places a key (its authors' rule for three places a key; with four 1.42), of
-//! eight bits each: 11.4 bits, and 9.0 only of millions of keys. And a filter over an extent,
-//! whatever its kind, would have to be made anew of keys that nobody decodes.
+//! Each block has its own filter, so that a compaction can carry the block into another extent
+//! without decoding it. Separate filters cost no memory: the fewer keys a ribbon has, the closer it
+//! comes to the lower bound, and one ribbon over the 60,000 keys of an extent is 1 % larger than
+//! those of its blocks of 520 keys. A filter over an extent, of any kind, would have to be rebuilt
+//! from keys that no compaction decodes.
+//!
+//! Rejected: a binary fuse filter (Graf, Lemire, 2022). For 520 keys it needs 1.43 slots of eight
+//! bits for each key (by its authors' rule for three slots a key; 1.42 with four). These are 11.4
+//! bits, and 9.0 only for millions of keys.
 //!
 //! # Scans
 //!
-//! A scan uses the range filters of Level0 and Level1. Runs there have few of a table's rows, and
-//! most have none of those that a short scan returns. Level2 has none: nearly each scan finds rows
-//! there, and a byte for each key is more than point reads of it can spare. A block that is carried
-//! there without being decoded loses its range filter (`ExtentBuilder`).
+//! A scan uses the range filters of Level0 and Level1. Runs of these levels have few of a table's
+//! rows, and most runs have none of the rows that a short scan returns. Level2 has no range
+//! filters: nearly each scan finds rows there, and point reads need the memory of a byte for each
+//! key more. A block that is carried to Level2 without being decoded loses its range filter
+//! (`ExtentBuilder`).
 //!
 //! Rejected: prefixes beside the keys in the point filters, for scans of all keys with one prefix.
 //! The engine would need to know where a key's prefix ends. Each prefix takes as much as a key

@@ -1,16 +1,18 @@
-//! Range filters: where in a block's span its keys are, for scans that have not read the block.
+//! Range filters: where a block has keys within its key range, for scans that have not read the
+//! block.
 //!
-//! The span from a block's first key to its last is divided into *cells* of equal width, by the
-//! number that the eight bytes behind the common prefix make. A bit for each cell says whether a
-//! key is in it: eight cells for each key, a byte. A scan that enters the span learns the next cell
-//! with a key, and need not read the block until it has come there. Of a sub-level with a hundredth
-//! of a table's rows, about one scan of twenty rows in four has to.
+//! The range from a block's first key to its last is divided into *cells* of equal width, by the
+//! eight bytes behind the common prefix as a number. One bit for each cell says whether the cell
+//! has a key. There are eight cells for each key, so a key costs a byte. A scan that enters the
+//! range gets the next cell with a key, and does not read the block before it reaches that cell. If
+//! a sub-level has a hundredth of a table's rows, about one scan of twenty rows in four has to read
+//! its block.
 //!
-//! Published range filters (SuRF, Rosetta, bloomRF) answer whether a range of known ends has a key.
-//! A scan with a limit does not know its end; what it needs is the next place where there may be
-//! something, which a bitmap in the order of the keys tells in a step. It is worth the most where
-//! keys are spread evenly: where they crowd in few cells, it says of those that they must be read,
-//! as without it.
+//! Published range filters (SuRF, Rosetta, bloomRF) return whether a range with two known ends has
+//! a key. A scan with a limit does not know its end. It needs the next position that may have a
+//! key, and a bitmap in key order gives this in one step. A range filter saves most where keys are
+//! spread evenly. Where many keys share few cells, a scan that reaches such a cell reads the block,
+//! as without a filter.
 
 /// Cells for each key.
 const CELLS_PER_KEY: usize = 8;

@@ -1,25 +1,24 @@
 //! A standard ribbon filter (Dillinger, Walzer, "Ribbon filter: practically smaller than Bloom and
 //! Xor", 2021, sections 2 and 3).
 //!
-//! There are *slots*, a few more than keys, each with seven bits that the builder has to find. A
+//! There are slightly more *slots* than keys, each with seven bits that the builder has to find. A
 //! key's hash gives 64 consecutive slots, a choice of some of them, and a value of seven bits: the
 //! XOR of the chosen slots must equal the value. Each key thus gives one linear equation over a
-//! band of 64 slots, and a banded system is solved in nearly linear time. If it has no solution,
-//! the builder tries another seed of the hash. After several failed seeds it also adds slots. A key
-//! that was not inserted satisfies its equation with probability 1/128.
+//! band of 64 slots, and a banded system is solved in nearly linear time. If the system has no
+//! solution, the builder tries another seed of the hash. After several failed seeds it also adds
+//! slots. A key that was not inserted satisfies its equation with probability 1/128.
 //!
-//! Where there are at most 64 slots, each key may choose any of them.
+//! If there are at most 64 slots, each key may choose any of them.
 //!
-//! # Format
-//! Slots are a multiple of eight. Their bits are *columns*, seven of them, each a bit of every
-//! slot.
+//! # Format The number of slots is a multiple of eight. Their bits are stored as seven *columns*,
+//! each with one bit of every slot.
 //!
 //! ```text
-//! for each 64 slots    seven little-endian words, one a column: bit `i` is of slot `i` of these
-//! for those left       seven times as many bytes as hold a bit of each
+//! for each 64 slots    seven little-endian words, one for each column: bit `i` belongs to slot `i` of these
+//! remaining slots      seven byte strings, one for each column, with one bit for each slot
 //! ```
 //!
-//! So what a key asks for is together: at most 112 bytes.
+//! So the bytes that a lookup of a key reads lie together: at most 112 bytes.
 
 /// Bits of a value.
 const COLUMNS: usize = 7;

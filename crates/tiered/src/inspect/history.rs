@@ -1,4 +1,4 @@
-//! The newest compactions, kept for who wants to look at them.
+//! The latest compactions, kept for inspection.
 
 use std::collections::VecDeque;
 use std::time::Duration;

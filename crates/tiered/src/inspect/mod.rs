@@ -1,9 +1,8 @@
-//! What there is in a database, to be looked at: levels, slices, memtables, compactions, and what
-//! they take of the devices.
+//! The contents of a database, for inspection: levels, slices, memtables, compactions, and the
+//! device space that they take.
 //!
-//! All of it is made from records, with no data read. A running engine gives it by
-//! `TieredEngine::inspect`, of one moment for each sub-table; a folder that nobody has open by
-//! [`Offline`].
+//! An inspection uses only records, and reads no data. `TieredEngine::inspect` inspects a running
+//! engine, each sub-table at one moment. [`Offline`] inspects a folder that no database has open.
 
 mod history;
 mod offline;

@@ -1,4 +1,4 @@
-//! A folder that nobody has open.
+//! Inspects a folder that no database has open.
 
 use std::collections::BTreeMap;
 use std::path::Path;

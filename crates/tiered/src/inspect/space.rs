@@ -1,13 +1,13 @@
-//! What tables take of the devices, and what for.
+//! The device space of tables, by use.
 //!
-//! All of it is counted from records in memory, and exact for what is in extents, but for one
-//! figure: how much of the payload are newest versions. A slice's versions are taken to be of one
-//! size for that, and what a higher level replaces in a lower one is not known before they are
-//! merged.
+//! All figures are counted from records in memory. They are exact for data in extents, except for
+//! one: how much of the payload is newest versions. For this figure, all versions of a slice count
+//! with the same size. The versions of a lower level that versions of a higher level replace are
+//! unknown until they are merged.
 //!
-//! Slots, dead blocks and ends of slots belong to extents, and slices of one extent may be in
-//! several levels and sub-tables. Each slice is given its share of them, by the bytes of its
-//! blocks, so that the sums over all levels are those of the extents.
+//! Slots, dead blocks and unused ends of slots belong to extents, and slices of one extent may be
+//! in several levels and sub-tables. Each slice gets a share of them in proportion to the bytes of
+//! its blocks, so that the sums over all levels equal those of the extents.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,13 @@
-//! What the memory of an engine knows of the recent past, put down in a file: how often extents
-//! were read, and the newest compactions. It is there for who looks at a folder that nobody has
-//! open, and for nothing else: no engine goes by it.
+//! The recent statistics of an engine, stored in a file: how often extents were read, and the
+//! latest compactions. Only an inspection of a folder that no database has open uses the file; no
+//! engine reads it.
 //!
-//! An engine writes the file when it closes, and from time to time (`engine/stats_snapshot`), under
+//! An engine writes the file when it closes, and periodically (`engine/stats_snapshot`), under
 //! another name, and renames it without a sync: a failed sync would be reported to this writer,
-//! which ignores it, and not to the one whose edit or extent was lost (DISK-5 of `storage::disk`).
-//! A crash leaves the file from before, this one, or bytes that fail the checksum. A missing, torn
-//! or damaged file, and one of another version, all count as no statistics.
+//! which ignores it, and not to the writer whose edit or extent was lost (DISK-5 of
+//! `storage::disk`). A crash leaves the previous file, the new one, or bytes that fail the
+//! checksum. A missing, torn or damaged file, and a file of another version, all count as no
+//! statistics.
 //!
 //! # Format
 //! Integers are little-endian. `stats_snapshot` in the data folder:
@@ -16,23 +17,23 @@
 //! | 4 | `SWRC` |
 //! | 2 | version: 1 |
 //! | 8 | when it was written, in nanoseconds since the Unix epoch |
-//! | 8 | the number that the next new extent was to have: of this one and later ones nothing is known |
-//! | 8 | extents that were read lately, for each of which follow, by number: |
+//! | 8 | the number of the next new extent at that time: nothing is known of it and later ones |
+//! | 8 | number of extents that were read lately, for each of which follow, by number: |
 //! | 8 | its number |
 //! | 8 | the counts of its regions at that time, a byte each, 63 at most, one of them at least 1 (`temperature`) |
-//! | 2 | compactions, for each of which follow, the newest last: |
+//! | 2 | number of compactions, for each of which follow, the newest last: |
 //! | 8 | its number |
 //! | 4 | its table |
 //! | 1 | its kind: 0 deletion, 1 intra-Level0, 2 minor, 3 major, 4 self-major, 5 full, 6 recode |
-//! | 1 | the level of its outcome: 0, 1 or 2 |
-//! | 8 each | slices that went in, and bytes of their blocks; extents written, and their bytes; slices that stayed, and bytes of their blocks; blocks that were carried, and their bytes; blocks that merges made, and their bytes |
+//! | 1 | the level of its output: 0, 1 or 2 |
+//! | 8 each | input slices, and bytes of their blocks; extents written, and their bytes; slices that stayed, and bytes of their blocks; blocks that were carried, and their bytes; blocks that merges made, and their bytes |
 //! | 8 | when it ended, in nanoseconds since the Unix epoch |
 //! | 8 | how long it took, in nanoseconds |
 //! | 4 + n | the first key of its inputs |
 //! | 4 + n | the last one |
 //! | 4 | CRC32C of all before |
 //!
-//! All counts add up to what is there, to the byte, or else the file is damaged.
+//! The counts must account for every byte; otherwise the file is damaged.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The first bytes of keys that stand in order, as numbers beside each other.
+//! The heads of sorted keys: the first bytes behind a common prefix, as an array of numbers.
 
 /// Bytes of a prefix that heads are behind, at the most.
 const PREFIX_BYTES: usize = 24;

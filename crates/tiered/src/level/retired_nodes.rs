@@ -1,4 +1,4 @@
-//! Nodes of levels that no view holds any more.
+//! Frees nodes of levels that no view uses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Slices of a run that are neighbours, looked at in the order of their keys.
+//! Neighbouring slices of a run, in key order.
 
 use std::ops::Range;
 use std::sync::Arc;

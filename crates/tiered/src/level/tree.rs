@@ -3,22 +3,23 @@
 //! SLICE-TREE-1. *The run.* The slices from left to right are in key order and share no keys. An
 //! edit that would break this is refused.
 //!
-//! SLICE-TREE-2. *Snapshots stay.* An edit changes no node, so a holder of an older tree reads what
-//! it always had.
+//! SLICE-TREE-2. *Snapshots stay.* An edit changes no node, so the content of an older tree does
+//! not change for its holder.
 //!
 //! SLICE-TREE-3. *Only paths are copied.* A node whose keys an edit does not touch is in the tree
-//! before and after the edit, except for a neighbour that a node is merged with (SLICE-TREE-4). An
-//! edit of one place copies at most [`ENTRIES_MAX`] pointers and key prefixes for each of a few
-//! nodes on each level of the path, whatever the number of slices.
+//! before and after the edit, except for a neighbour that is merged with a changed node
+//! (SLICE-TREE-4). An edit at one position copies, on each level of the path, at most
+//! [`ENTRIES_MAX`] pointers and key prefixes for each of a few nodes, whatever the number of
+//! slices.
 //!
 //! SLICE-TREE-4. *Balance.* All leaves have the same depth. A node has at most [`ENTRIES_MAX`]
-//! entries, and a node with neighbours has at least a quarter of that. So the depth is the
-//! logarithm of the number of slices.
+//! entries, and a node with neighbours has at least a quarter of that. So the depth is logarithmic
+//! in the number of slices.
 //!
 //! X-Engine's metadata index copies paths in the same way (section 3.1.3). A search in a flat list
 //! was as fast, but an edit copied, and later dropped, a counted pointer for each slice: some ten
-//! milliseconds for half a million. A list of lists would still copy about a thousand pointers,
-//! each to a node that is in no processor cache.
+//! milliseconds for half a million slices. A two-level list would still copy about a thousand
+//! pointers, each to a node that is in no processor cache.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

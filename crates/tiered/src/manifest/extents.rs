@@ -1,16 +1,18 @@
-//! The extents of a table, as a tree of which a picture costs nothing.
+//! The extents of a table, as a copy-on-write tree that is cloned at no cost.
 //!
-//! EXTENT-MAP-1. *Order.* Extents are found, and come, by their numbers.
-//! EXTENT-MAP-2. *Pictures stay.* A clone is one pointer, whatever the number of extents, and keeps
-//! what it had: a change copies the nodes on the
-//!     path to it that some clone has, too, and writes in place to those that none has.
-//! EXTENT-MAP-3. *Size.* A node has at most [`ENTRIES_MAX`] entries; of two neighbours whose
-//! entries would fit in three quarters of a node, the one
-//!     that a removal was in is put together with the other.
+//! EXTENT-MAP-1. *Order.* Lookups are by extent number, and iteration is in the order of these
+//! numbers.
 //!
-//! A flat map would be cloned by an entry for each extent: a rewrite of the manifest and a pin take
-//! a picture while edits wait. Numbers of extents ascend, so a node that is full is left full, and
-//! the next begins with what is new.
+//! EXTENT-MAP-2. *Clones stay.* A clone copies one pointer, whatever the number of extents, and
+//! later changes do not affect it: a change copies the nodes on its path that a clone shares, and
+//! updates the others in place.
+//!
+//! EXTENT-MAP-3. *Size.* A node has at most [`ENTRIES_MAX`] entries. If the entries of a node after
+//! a removal and of its neighbour would fit in three quarters of a node, the two nodes are merged.
+//!
+//! A clone of a flat map would copy an entry for each extent, and edits wait while a rewrite of the
+//! manifest or a pin clones it. Extent numbers ascend, so a full node stays full, and the next node
+//! begins with the new extent.
 
 #[cfg(all(test, not(loom)))]
 mod tests;

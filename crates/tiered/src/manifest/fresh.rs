@@ -1,4 +1,4 @@
-//! A manifest's file that is written and not in force yet.
+//! A manifest file that is written and not yet in force.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

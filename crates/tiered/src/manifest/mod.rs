@@ -2,7 +2,7 @@
 //!
 //! A file `MANIFEST-NNNNNN` holds checksummed edits. The file `CURRENT` holds the number of the
 //! manifest in force. When a manifest has grown past its limit, and at every opening, the engine
-//! writes a fresh one from the state alone and switches `CURRENT` by a rename.
+//! writes a fresh manifest from the state alone and switches `CURRENT` by a rename.
 //!
 //! # Guarantees
 //!
@@ -11,18 +11,18 @@
 //! - **MANIFEST-2 (failure).** On a full disk none of a call's edits is recorded, and a later call
 //!   may succeed. After any other failure it is unknown whether the edits survive a restart, and
 //!   every later call fails.
-//! - **MANIFEST-3 (no waiting).** An edit does not wait for a rewrite beside it, except while the
-//!   rewrite copies a picture of the state and while it switches `CURRENT`, which takes a few syncs
-//!   whatever the number of extents.
+//! - **MANIFEST-3 (no waiting).** An edit does not wait for a concurrent rewrite, except while the
+//!   rewrite clones the state and while it switches `CURRENT`, which takes a few syncs whatever the
+//!   number of extents.
 //! - **MANIFEST-4 (rewrite).** At every moment of a rewrite, the file that a crash leaves in force
 //!   has all edits that were recorded until then.
 //! - **MANIFEST-5 (a failed rewrite).** On a full disk the file in force stays, edits go on, and
 //!   another rewrite begins once the file has grown by half. After any other failure MANIFEST-2
 //!   holds, and no recorded edit is lost.
-//! - **MANIFEST-6 (opening).** What an opening has read survives any crash, because the opening
-//!   writes a fresh file. The bytes it read may be in the system's cache alone: their writer was
-//!   killed before a sync, or a sync failed. The system counts such bytes as clean, so only writing
-//!   them again brings them to the device.
+//! - **MANIFEST-6 (opening).** The state that an opening has read survives any crash, because the
+//!   opening writes it to a fresh file. The bytes that it read may be only in the system's cache:
+//!   their writer was killed before a sync, or a sync failed. The system counts such bytes as
+//!   clean, so only rewriting them brings them to the device.
 
 mod edit;
 mod extents;

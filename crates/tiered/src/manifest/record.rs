@@ -20,13 +20,13 @@
 //! ```
 //!
 //! # Torn tail or damage
-//! A record that changes something is written and synced, then a *seal*, a record without edits, is
-//! written after it and synced; only then does anyone act on the edits. So:
+//! The manifest writes and syncs a record with edits, and then writes and syncs a *seal*, a record
+//! without edits. Only then does the engine act on the edits. So:
 //!
-//! - a bad record with a valid one anywhere after it was once durable: it is damage, reported with
-//!   file and offset, and nothing after it is believed;
+//! - a bad record with a valid one anywhere after it was once durable: it is damage, the opening
+//!   reports it with file and offset, and uses nothing after it;
 //! - a bad record with nothing valid after it was never acted upon: it is the torn tail of an
-//!   append that a crash cut short, and is forgotten.
+//!   append that a crash cut short, and is discarded.
 
 use spillway_base::checksum::{crc32c, crc32c_append};
 use spillway_base::codec::Reader;

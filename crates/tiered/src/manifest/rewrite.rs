@@ -1,29 +1,30 @@
-//! A fresh manifest, written beside edits.
+//! Rewrites the manifest into a fresh file while edits continue.
 //!
-//! The goal: nobody who records something waits longer because a manifest is written whole, however
-//! long it is (MANIFEST-3), and no moment of it is one at which a crash could lose an edit
-//! (MANIFEST-4).
+//! The goal: no edit waits longer because of a rewrite, however long the manifest is (MANIFEST-3),
+//! and a crash at any moment of a rewrite loses no edit (MANIFEST-4).
 //!
-//! 1. While the manifest is locked a picture of its state is taken, which is a pointer for each
-//!    table ([`super::extents`]). From then on edits go into the file in force as ever, and their
-//!    bytes are kept, too.
-//! 2. With nothing locked the picture is written to a new file, in pieces that are synced one by
-//!    one: the sync of an edit may wait for what else of the file system is dirty, and so waits for
-//!    a piece at the most. The pointer to it is written beside `CURRENT`.
-//! 3. The edits that were kept meanwhile are appended, without a lock while they are many, so that
-//!    few are left at the end.
-//! 4. While the manifest is locked, the rest is appended and synced, `CURRENT` is switched by a
-//!    rename, and the folder synced. Edits go on in the new file. The old one is removed with
-//!    nothing locked.
+//! 1. Under the manifest's lock, the rewrite clones the state, which copies one pointer for each
+//!    table ([`super::extents`]). From then on, edits still go into the file in force, and their
+//!    bytes are also kept in memory.
+//! 2. Without the lock, the rewrite writes the cloned state to a new file, in pieces with a sync
+//!    after each. The sync of a concurrent edit may have to wait for other dirty data of the file
+//!    system, and so waits for one piece at most. The rewrite writes the new `CURRENT` under a
+//!    temporary name beside the old one.
+//! 3. The rewrite appends the edits that were kept meanwhile, without the lock while there are
+//!    many, so that few remain.
+//! 4. Under the lock, the rewrite appends and syncs the remaining edits, switches `CURRENT` by a
+//!    rename, and syncs the folder. Later edits go into the new file. The rewrite removes the old
+//!    file after it has released the lock.
 //!
-//! Until the rename the file in force has every edit; at the rename both have. So a crash at any
-//! operation finds one file with all that was acknowledged, and failures before the rename change
-//! nothing.
+//! Until the rename, the file in force has every edit. At the rename both files have every edit. So
+//! a crash at any operation leaves one file in force with all acknowledged edits, and a failure
+//! before the rename changes nothing.
 //!
-//! Rejected: to write edits into both files from the beginning, which needs two more syncs for
-//! each; to make the picture of the old file's bytes, read again, which costs the memory of a
-//! second state; to write the state in parts with the manifest locked for each, which needs no tree
-//! that copies paths, but has every edit ask which part of it has been told.
+//! Rejected: writing edits into both files from the beginning, which needs two more syncs for each
+//! edit. Rejected: building the state by reading the old file again, which costs the memory of a
+//! second state. Rejected: writing the state in parts, with the lock held for each part. It needs
+//! no copy-on-write tree, but every edit must then check which part of the state it changes was
+//! already written.
 
 use std::mem;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Memory for one memtable, given out by bumping a counter and given back all at once.
+//! The arena of a memtable: a bump allocator whose memory is freed all at once.
 #![allow(unsafe_code)] // A leaf: raw memory for keys, versions and nodes, which are never moved or freed alone.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

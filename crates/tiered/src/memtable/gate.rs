@@ -1,8 +1,9 @@
-//! The gate of a memtable: lets installs in while it is active, and tells when the last one has
-//! left once it is not.
+//! The gate of a memtable: it admits insertions while the memtable is active, and after it is
+//! sealed, shows when the last insertion has left.
 //!
-//! Every insertion passes it, so threads count themselves in different lines of the cache, with
-//! what else each insertion changes: a line that all write to would go from core to core each time.
+//! Every insertion passes the gate. So each thread counts itself in one of several cache lines,
+//! together with the other counters that an insertion changes. One line for all threads would move
+//! from core to core at each insertion.
 
 use std::cell::Cell;
 

@@ -7,19 +7,19 @@
 //! versions: 9 → 4      7          8 → 8' → 2        newest nearest
 //! ```
 //!
-//! A hot key grows its own list and nothing else: its many versions are not met on the way to its
-//! neighbours, as they would be where every version is an entry of the index.
+//! A hot key only makes its own list longer. If every version were an entry of the index, searches
+//! for its neighbours would pass its many versions.
 //!
 //! # Invariants
 //!
-//! - Keys and versions are written in full before a pointer to them is published with Release,
+//! - A key or version is written in full before a pointer to it is published with Release. It is
 //!   never moved, and never freed before the arena. Readers follow pointers that they loaded with
 //!   Acquire.
 //! - A version list is ordered by CSN, descending; of equal CSNs, the one pushed last stands first.
-//!   Nothing is ever unlinked, so a compare-and-swap on a link is all that a push needs.
+//!   No version is ever unlinked, so a push needs only a compare-and-swap on a link.
 //!
-//! A key and its first version are one piece of memory: most keys have one version, and both are
-//! then in one or two lines of the cache.
+//! A key and its first version are one allocation: most keys have one version, and both then lie in
+//! one or two cache lines.
 #![allow(unsafe_code)] // A leaf: keys and versions live in an arena, behind atomic pointers.
 
 use std::mem::offset_of;

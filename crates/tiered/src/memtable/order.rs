@@ -1,4 +1,4 @@
-//! The order of a node's slots, in one word.
+//! The order of a node's slots, packed into one word.
 
 /// Slots of a node. Few in models, so that nodes fill up early.
 #[cfg(not(loom))]

@@ -1,36 +1,38 @@
-//! An ordered index of keys that any number of threads add to and read at once: a B-link tree
-//! (Lehman and Yao, "Efficient locking for concurrent operations on B-trees") of nodes that are
-//! read without a lock.
+//! An ordered index of keys for any number of concurrent writers and readers: a B-link tree (Lehman
+//! and Yao, "Efficient locking for concurrent operations on B-trees") of nodes that are read
+//! without a lock.
 //!
 //! ```text
 //! level 1            [ · f │ · m ]──────────────▶ …
 //!                      ▼      ▼
-//! level 0   [a c d]──▶[f g]──▶[m n q]──▶[s t]──▶ …     s: not known above yet, found from m by going right
+//! level 0   [a c d]──▶[f g]──▶[m n q]──▶[s t]──▶ …     s: not in level 1 yet, found from m by going right
 //! ```
 //!
-//! A memtable spends its time in waiting for memory. A skiplist of a million keys visits some
-//! twenty nodes to find a place, each a line of the cache of its own and most of them far away; the
-//! tree visits six or seven, all but the last of which stay in the cache, and a node's lines are
-//! fetched at once.
+//! A memtable spends most of its time waiting for memory. In a skiplist of a million keys, a search
+//! visits some twenty nodes, each in a cache line of its own, and most of them are not in the
+//! cache. In the tree, a search visits six or seven nodes. All but the last stay in the cache, and
+//! the lines of a node are fetched in parallel.
 //!
 //! # Invariants
 //!
 //! - Every level is a list of nodes from left to right, each with the keys from its `low` up to the
-//!   next one's. A key is at the node to which the descent leads, or to the right of it, never to
-//!   the left: entries move right only, and a node is linked into the level above after it is in
-//!   the list of its own. So the levels above are shortcuts, which may miss a node for a while.
-//! - A reader takes no lock and never waits for a writer, whatever that one is in the middle of. It
-//!   looks again at a node that is split under its eyes.
-//! - A writer that adds a key locks one leaf while it writes a slot, and holds no two locks of
-//!   nodes that others know. One that adds a version to a key that is there locks nothing.
-//! - A leaf but the leftmost has a key, at its `low` or past it. So what is before a key is left of
-//!   the leaf that the search for it leads to, if no key there is before it: it is then looked for
-//!   before that leaf's `low`.
-//! - Nothing is freed before the tree.
+//!   next node's `low`. A key is in the node to which the descent leads, or to the right of it,
+//!   never to the left: entries move only to the right, and a node is linked into the level above
+//!   after it is in the list of its own level. So the levels above are shortcuts, which may lack a
+//!   node for a while.
+//! - A reader takes no lock and never waits for a writer, even if the writer is preempted in the
+//!   middle of a change. It retries at a node that is split while it reads.
+//! - A writer that adds a key locks one leaf while it writes a slot, and never holds the locks of
+//!   two nodes that other threads can reach. A writer that adds a version to an existing key takes
+//!   no lock.
+//! - Every leaf but the leftmost has a key, at its `low` or past it. So if the leaf of a key has no
+//!   smaller key, the predecessor is in a leaf to its left, and the search for it continues before
+//!   the leaf's `low`.
+//! - No node is freed before the tree.
 //!
-//! Optimistic lock coupling over wide sorted nodes (Leis and others) has fewer levels. But its
-//! readers wait for a writer that lost its core in the middle of moving entries; here a slot is
-//! written aside and published by one store.
+//! Rejected: optimistic lock coupling over wide sorted nodes (Leis and others), which needs fewer
+//! levels. Its readers wait for a writer that was preempted while it moves entries. Here a writer
+//! prepares a slot and publishes it by one store.
 #![allow(unsafe_code)] // A leaf: nodes and keys live in arenas, behind atomic pointers.
 
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! Ranges of keys that compactions keep away from.
+//! Conflicts: key ranges that compactions must not touch.
 
 use spillway_base::range;
 

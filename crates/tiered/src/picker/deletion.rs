@@ -1,4 +1,5 @@
-//! Down with what was deleted.
+//! Deletion compactions: they move tombstones down until the versions that the tombstones hide are
+//! gone.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Fills of which only the sizes are kept: what the picks come to, in bytes written for each byte
-//! that came.
+//! Simulates fills with sizes only, without data, to measure the write amplification of the picks.
 
 use std::sync::Arc;
 

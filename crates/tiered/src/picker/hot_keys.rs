@@ -1,4 +1,4 @@
-//! What stays in Level1 because it is hot (X-Engine, appendix C).
+//! The hot slices and parts of slices that stay in Level1 (X-Engine, appendix C).
 
 use std::ops::Range;
 use std::sync::Arc;

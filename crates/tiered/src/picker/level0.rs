@@ -1,4 +1,4 @@
-//! Out of Level0, and within it.
+//! Compactions out of Level0 (minor) and within it (intra-Level0).
 
 use std::collections::BTreeSet;
 use std::ops::Range;

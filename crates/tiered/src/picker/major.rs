@@ -1,4 +1,4 @@
-//! Out of Level1, and within Level2.
+//! Compactions out of Level1 (major) and within Level2 (self-major).
 
 use std::ops::Range;
 use std::sync::Arc;

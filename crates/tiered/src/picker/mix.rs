@@ -1,5 +1,5 @@
-//! The mix of figure 20 of the X-Engine paper, of which only the keys are kept: what the picks come
-//! to in bytes, without a clock or a disk, and so the same each time.
+//! Simulates the mix of figure 20 of the X-Engine paper with keys only: it measures the bytes that
+//! the picks write, without a clock or a disk, so the result is deterministic.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -8,24 +8,26 @@
 //!   target level that overlaps the hull of the other inputs.
 //! - **PICKER-3.** Every pick makes progress: it holds at least one slice of the level it relieves.
 //!
-//! - **PICKER-4.** No pick holds anything from a range in [`Conflicts`]: damaged keys, or keys that
+//! - **PICKER-4.** No pick holds a slice from a range in [`Conflicts`]: damaged keys, or keys that
 //!   another compaction holds.
 //!
 //! # Kinds (X-Engine, section 3.3.3)
 //! - *Deletion*: slices of which a quarter of the versions are tombstones go down until the
-//!   versions that the tombstones hide are gone. Where range tombstones are many, a deletion
+//!   versions that the tombstones hide are gone. If there are many range tombstones, a deletion
 //!   compaction rewrites slices without the versions that they hide.
-//! - *Intra-Level0*: neighbouring sub-levels merge into one while Level0 holds too little to be
-//!   worth taking down, because a read visits each sub-level. The picker takes the neighbours that
-//!   cost least for the number of memtables that the freed room takes: small ones, and many.
-//! - *Minor*: Level0 goes down once it holds a share of what is below it. The picker takes the keys
-//!   where Level0 holds the most for what it meets below. They go into Level1, or together with
-//!   Level1's part straight into Level2 where that is cheap.
-//! - *Major*: Level1 goes down into Level2 once it is large. Moving a byte down costs about
+//! - *Intra-Level0*: while Level0 holds too little to be compacted into lower levels, neighbouring
+//!   sub-levels merge into one, because a read visits each sub-level. The picker takes the
+//!   neighbours with the lowest cost for the number of memtables that the freed room takes: small
+//!   sub-levels, and many.
+//! - *Minor*: Level0 is compacted once its bytes reach a share of those of the lower levels. The
+//!   picker takes the key range in which Level0 has the most bytes for each overlapping byte below.
+//!   The outputs go into Level1, or, where that is cheap, together with the overlapping part of
+//!   Level1 straight into Level2.
+//! - *Major*: Level1 is compacted into Level2 once it is large. Moving a byte down costs about
 //!   `|L1|/|L0|` bytes of rewriting at the first step and `|L2|/|L1|` at the second. Their sum is
-//!   least where both are equal, so Level1's target is the geometric mean of Level2 and of what
-//!   Level0 holds when it is relieved. Where that target, or Level0's share, would exceed the
-//!   allowed space for each byte of Level2, both are smaller, because most of what they hold is
+//!   smallest if both are equal, so Level1's target is the geometric mean of Level2 and of the
+//!   bytes that Level0 holds when it is relieved. If that target, or Level0's share, would exceed
+//!   the allowed space for each byte of Level2, both are smaller, because most of their bytes are
 //!   newer versions of rows in Level2.
 //! - *Self-major*: within Level2, extents that are mostly dead, and versions that no snapshot sees,
 //!   merge into fewer extents once wasted space exceeds a ceiling.
@@ -34,7 +36,7 @@
 //! - **PICKER-5.** Among choices of about the same cost, the coldest goes down.
 //! - **PICKER-6.** Hot slices and hot parts of slices stay in Level1, up to a share of its target.
 //!   None stays while Level1 is so far over its target that writers would soon be slowed, and none
-//!   where a read of Level2 costs no more. So there is always something to take down.
+//!   if a read of Level2 costs no more. So there is always a slice to take down.
 //!
 //! Compactions that relieve writers come first. The other kinds follow in the order of a setting,
 //! and by urgency within each kind.

@@ -1,16 +1,16 @@
-//! The choice of extents to move to devices of other classes, as a pure function of their places,
-//! their temperatures, and the free space of each class.
+//! Chooses extents to move to devices of other classes, as a pure function of the extents' places
+//! and temperatures and the free space of each class.
 //!
 //! # What a pick must keep
 //! - **MOVE-PICK-1.** Extents on a device that is to be emptied go first.
 //! - **MOVE-PICK-2.** An extent goes to the class of its level. A hot extent of the slowest class
-//!   goes to the next faster class, and one of the hottest to the class after that.
-//! - **MOVE-PICK-3.** Nothing moves to a class without free space, or with hardly any: the rest is
-//!   for new extents.
+//!   goes to the next faster class, and one of the hottest extents to the class after that.
+//! - **MOVE-PICK-3.** No extent moves to a class with little or no free space: the remaining space
+//!   is for new extents.
 //! - **MOVE-PICK-4.** A moved extent stays until it is much warmer or cooler, so nothing moves back
 //!   and forth.
-//! - **MOVE-PICK-5.** If there is no space for an extent that is much hotter than one that is in a
-//!   class because of its temperature, the cooler one moves down.
+//! - **MOVE-PICK-5.** If a class has no space for a hot extent, and holds a much cooler one because
+//!   of its temperature, the cooler extent moves down.
 
 use crate::space::{DeviceClass, Room};
 use crate::temperature::{COLD, HOT, HOTTEST, Temperature};

@@ -1,15 +1,16 @@
-//! Recompression: what came down to Level2 by being re-linked is compressed as it was above.
+//! Recompression: rewrites slices that were re-linked to Level2, because they still have the coding
+//! of the level above.
 //!
-//! A compaction leaves alone what it need not change, also if it goes to a level that compresses
-//! more. That saves writes while there is much to write. Afterwards, a recode compaction puts
-//! neighbours together into fewer extents (X-Engine's slides, "Storage cost": cold records only).
-//! Hot slices stay as they are, because each read of them would pay for the bytes.
+//! A compaction leaves unchanged slices alone, even if it moves them to a level with stronger
+//! compression. That saves writes under load. Later, a recode compaction merges neighbouring slices
+//! into fewer extents (X-Engine's slides, "Storage cost": cold records only). Hot slices stay as
+//! they are, because each read of them would pay for the decompression.
 //!
-//! Data above Level2 is recompressed, too, once its sub-table has *come to rest*: it was not
-//! written to for a while. Otherwise a table that is small against the memory would never be
-//! compressed, because nothing drives its rows down. To bring them down would rewrite what they
-//! meet in Level2, perhaps for a few rows. So it is done only if they are a good part of the
-//! sub-table, and where they are.
+//! Data above Level2 is recompressed, too, once its sub-table has *come to rest*: it has not been
+//! written to for a while. Otherwise a table that is small in relation to memory would never be
+//! compressed, because no new writes drive its rows down. Compacting these rows into Level2 would
+//! rewrite the overlapping slices there, perhaps for a few rows. So a recode compaction compresses
+//! them in their level, and only if they are a large enough part of the sub-table.
 
 use super::{Kind, Pick};
 use crate::coding::Coding;

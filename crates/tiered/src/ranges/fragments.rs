@@ -1,4 +1,4 @@
-//! Fragments of two lists, brought together.
+//! Merges the fragments of two lists.
 
 use std::sync::Arc;
 

@@ -2,18 +2,17 @@
 //!
 //! A range tombstone over the keys in `[start, end)` says that a commit, the `csn` of its *mark*,
 //! deleted every version up to `upto`, the snapshot at which its transaction read the range.
-//! Versions that others installed after that snapshot, and that the transaction did not see, are
-//! above `upto` and stay.
+//! Versions that other transactions installed after that snapshot are above `upto` and stay.
 //!
 //! Whether a version is hidden depends on its CSN alone, not on its place. So range tombstones need
-//! not lie in extents among the versions that they hide. A memtable has those of its commits. A
-//! flush hands them to the levels of the sub-table, which have one list for all slices, and the
-//! manifest records the sum of it. Re-linked slices and carried blocks are not touched for range
-//! tombstones.
+//! not lie in extents among the versions that they hide. A memtable has the range tombstones of its
+//! commits. A flush hands them to the levels of the sub-table, which have one list for all slices,
+//! and the manifest records this list. Compactions do not rewrite re-linked slices and carried
+//! blocks for range tombstones.
 //!
-//! Rejected: fragments in each extent, as other engines have them. A fragment would have to be cut
-//! and copied with every slice. An empty slice would have to stand for what lies between extents. A
-//! read would have to open extents that hold none of its keys.
+//! Rejected: fragments in each extent, as in other engines. A compaction would have to cut and copy
+//! a fragment with every slice. Key ranges between extents would need empty slices. A read would
+//! have to open extents that hold none of its keys.
 //!
 //! # What holds
 //! - **RANGE-TOMBSTONE-1 (reads).** For a key and a snapshot, a version is hidden if some range
@@ -24,31 +23,32 @@
 //! - **RANGE-TOMBSTONE-2 (own commit).** `upto < csn`, so a range hides nothing of its own commit
 //!   or of a later one, in whatever order they are installed.
 //! - **RANGE-TOMBSTONE-3 (not before its range).** When a range is installed, every version that it
-//!   hides is installed. So it hides nothing that is installed later, also after its flush.
+//!   hides is already installed. So it hides no version that is installed later, also after its
+//!   flush.
 //! - **RANGE-TOMBSTONE-4 (kept while it hides).** A range leaves the levels' list, for some of its
-//!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left: the
-//!   rule of any tombstone.
-//! - **RANGE-TOMBSTONE-5 (dropped).** A flush or compaction drops a version for a range as it would
-//!   for a newer version of the key with the range's CSN. Of a range that every live snapshot sees,
-//!   it lets no slice and no block with hidden versions pass. It does not read slices and blocks
-//!   that have only hidden versions.
+//!   keys, once every live snapshot sees it and no version up to `upto` of these keys is left. This
+//!   is the rule of any tombstone.
+//! - **RANGE-TOMBSTONE-5 (dropped).** A flush or compaction drops a version because of a range if
+//!   it would drop it because of a newer version of the key with the range's CSN. If every live
+//!   snapshot sees the range, no slice and no block with hidden versions passes unchanged. Slices
+//!   and blocks that have only hidden versions are dropped unread.
 //! - **RANGE-TOMBSTONE-6 (persistence).** The edit that records the flush of a range's memtable
 //!   records the range.
-//! - **RANGE-TOMBSTONE-7 (no cost without ranges).** A read then checks one flag of each memtable
-//!   and one length.
-//! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit's ranges are installed by one union for
-//!   each run of them in its batch. The cost is bounded: a memtable whose ranges take more than
+//! - **RANGE-TOMBSTONE-7 (no cost without ranges).** If there are no ranges, a read checks only one
+//!   flag of each memtable and one length.
+//! - **RANGE-TOMBSTONE-8 (bounded in memtables).** A commit installs each run of consecutive ranges
+//!   in its batch by one union. The cost is bounded: a memtable whose ranges take more than
 //!   [`crate::memtable::RANGES_BYTES_MAX`] is sealed.
-//! - **RANGE-TOMBSTONE-9 (before its flush).** Flushes of older memtables and drops of whole slices
-//!   also drop versions that a range hides from every live snapshot while the range is in memory
-//!   alone. The log has the range durably, and an opening installs it anew. On a full disk this
+//! - **RANGE-TOMBSTONE-9 (before its flush).** While a range is only in memory, flushes of older
+//!   memtables and drops of whole slices already drop the versions that it hides from every live
+//!   snapshot. The log has the range durably, and an opening installs it again. On a full disk this
 //!   frees the space that the flush of the range needs.
 //!
 //! # Form
-//! A list keeps its ranges as *fragments*, which do not overlap. Each fragment has the marks of all
-//! ranges over it, so one binary search finds everything about a key. A mark over some keys is in a
-//! list or is not, and a range has no other identity. So lists are united and subtracted like sets,
-//! and cut anywhere.
+//! A list stores its ranges as *fragments*, which do not overlap. Each fragment has the marks of
+//! all ranges over it, so one binary search finds everything about a key. A range has no identity
+//! except its mark over its keys. So lists are united and subtracted like sets, and may be cut
+//! anywhere.
 
 mod fragments;
 #[cfg(all(test, not(loom)))]

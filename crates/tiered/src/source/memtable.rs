@@ -1,4 +1,4 @@
-//! Rows of a memtable.
+//! A scan's source over a memtable.
 
 use std::sync::Arc;
 

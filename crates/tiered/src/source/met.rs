@@ -1,4 +1,4 @@
-//! What sources have done on this thread: tests ask it whether they have come to what they are for.
+//! Counts the code paths that sources took on this thread: tests check that they cover them.
 
 use std::cell::Cell;
 

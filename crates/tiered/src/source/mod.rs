@@ -1,33 +1,33 @@
 //! The sources of a scan: a memtable or a run of extents, each seen at one snapshot.
 //!
-//! A source gives the newest version at or below the snapshot of each key in its range, tombstones
-//! included, in key order of one direction. After [`spillway_base::ErrorKind::WouldBlock`] a step
-//! can be repeated: until a step succeeds, the source keeps its position.
+//! A source gives, for each key in its range, the newest version at or below the snapshot,
+//! tombstones included, in key order of one direction. After
+//! [`spillway_base::ErrorKind::WouldBlock`] a step can be repeated: until a step succeeds, the
+//! source keeps its position.
 //!
 //! # Guarantees
 //! - **SOURCE-1 (late reads).** [`Source::approach`] reads no block. In a run it checks the index
 //!   and the block's range filter, if there is one.
-//! - **SOURCE-2 (no row is skipped).** A source that has approached and stands on no row has no row
-//!   before its key, in its direction. If it has no row inside the bounds, it says so, or its next
-//!   step finds out.
-//! - **SOURCE-3 (a row comes after what may hide it).** Where that key is also the key of another
-//!   source's row, the source counts as newer.
+//! - **SOURCE-2 (no row is skipped).** A source that has approached and is not at a row has no row
+//!   before its current key, in its direction. If it has no row inside the bounds, it says so, or
+//!   its next step finds out.
+//! - **SOURCE-3 (a row comes after what may hide it).** If another source has a row with this key,
+//!   the source that is not at a row counts as newer.
 //! - **SOURCE-4 (batches).** [`Source::extend`] passes only values, each of which a step would have
 //!   reached, all inside the bounds and before the given key. It ends on the last one, and
 //!   [`Source::rows`] gives all of them until the next step. If a batch gains nothing, the source
 //!   stays on one row.
 //! - **SOURCE-5 (bounded steps).** A step skips few keys that are no rows at the snapshot. So a
-//!   scan of one row does not wait for keys that others added since, and a long scan can be stopped
-//!   between steps.
-//! - **SOURCE-6 (deletions by leaves).** When two consecutive keys of a memtable are no rows at the
-//!   snapshot, the source requests the memory of all keys behind the second in its leaf at once,
-//!   instead of waiting for each. Keys that are inserted meanwhile are no rows at the snapshot
-//!   (E2).
+//!   scan of one row does not wait for keys that other transactions added since, and a long scan
+//!   can be stopped between steps.
+//! - **SOURCE-6 (deletions by leaves).** If two consecutive keys of a memtable are no rows at the
+//!   snapshot, the source prefetches all keys behind the second in its leaf at once, instead of
+//!   waiting for each. Keys that are inserted meanwhile are no rows at the snapshot (E2).
 //!
 //! # Steps
 //!
-//! Most steps are *near*: to a value in the same block, or in the same memtable. They cannot fail,
-//! and they are cheap. Other steps handle block borders, tombstones and the end.
+//! Most steps are *near*: to a value in the same block, or in the same memtable. Near steps cannot
+//! fail, and are cheap. Other steps handle block borders, tombstones and the end.
 
 mod memtable;
 #[cfg(test)]

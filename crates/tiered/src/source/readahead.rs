@@ -1,15 +1,16 @@
 //! When the source of a run reads ahead, and how far.
 //!
-//! It does so backward, and forward past the system's page cache. Through that the system does it
-//! already: it sees ascending reads of a file, and reads on by itself for less processor time than
-//! a queue takes (`bench scan --cold`, 1.5 M rows of 224 bytes with 48 MiB, a busy machine: forward
-//! 0.5 to 1.0 times as fast with a queue). Past it, of 2 M rows of 516 bytes with 128 MiB, a scan
-//! is 6 to 7 times as fast with a queue, in either direction.
+//! A source reads ahead in backward scans, and in forward scans that bypass the system's page
+//! cache. In forward scans through the page cache, the system detects ascending reads of a file and
+//! reads ahead itself, for less processor time than a queue takes (`bench scan --cold`, 1.5 M rows
+//! of 224 bytes with 48 MiB, a busy machine: forward 0.5 to 1.0 times as fast with a queue).
+//! Without the page cache, with 2 M rows of 516 bytes and 128 MiB, a scan is 6 to 7 times as fast
+//! with a queue, in either direction.
 //!
-//! It begins once two blocks in a row, behind the one that the scan sought, were in no cache: most
-//! scans end before, and what they would not come to is not read. From then on there is always
-//! something under way, in pieces that grow. It ends when blocks in a row are found in memory:
-//! whoever has read them lately may have read on.
+//! Readahead begins once two consecutive blocks behind the first block of the scan were in no
+//! cache: most scans end earlier, and so cause no unneeded reads. From then on a read is always in
+//! flight, and the pieces grow. Readahead ends when several consecutive blocks are found in memory,
+//! because another reader of these blocks may have read the following ones too.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Rows of a run of slices.
+//! A scan's source over a run of slices.
 //!
-//! Within a block a source knows from where to where its rows go, so that keys are not compared
-//! with the range one by one; and whether each key there has one version, which the snapshot sees:
-//! then a step is to the next entry, in either direction.
+//! Within a block, a source knows the first and last entry inside its range, so it does not compare
+//! each key with the range. It also knows whether each key there has one version that the snapshot
+//! sees. Then a step goes to the next entry, in either direction.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! A data file, which many threads write to and sync at once.
+//! A data file, with concurrent writes and syncs by many threads.
 
 use std::sync::Arc;
 

@@ -1,14 +1,15 @@
-//! Which folders a database's data files are in, and that no other folder is taken for one of them.
+//! The folders that hold a database's data files, and protection against the use of any other
+//! folder in their place.
 //!
-//! Without tiers, data files are in the data folder, and nothing is written of that. With them, the
-//! data folder has a record of the others, and each of those says whose it is:
+//! Without tiers, data files are in the data folder, and no record of folders exists. With tiers,
+//! the data folder has a record of the other folders, and each of them records its owner:
 //!
-//! - **SPACE-1.** A database is opened only with every folder that it has data files in, each at
-//!   the place where it was, or at the one that the settings give. Otherwise the opening says which
-//!   is missing, what setting names it, and changes nothing.
-//! - **SPACE-2.** A folder belongs to one database, and no file of another's is touched.
-//! - **SPACE-3.** A folder that the settings do not name any more is used until nothing is in it,
-//!   and takes nothing new.
+//! - **SPACE-1.** A database opens only with every folder that has data files of it, each at its
+//!   recorded path, or at the path that the settings give. Otherwise the opening fails, names the
+//!   missing folder and the setting for it, and changes nothing.
+//! - **SPACE-2.** A folder belongs to one database, and no file of another database is touched.
+//! - **SPACE-3.** A folder that the settings no longer name is used until it is empty, and receives
+//!   no new extents.
 //!
 //! # Files
 //! Integers are little-endian. `tiers` in the data folder:
@@ -18,16 +19,16 @@
 //! | 4 | `SWTR` |
 //! | 2 | version: 1 |
 //! | 16 | the database's number |
-//! | 2 | the largest number that any folder was ever given |
-//! | 2 | folders, for each of which follow: |
-//! | 2 | its number, never used twice: a folder that was left still bears the number that it had |
+//! | 2 | the largest folder number ever assigned |
+//! | 2 | number of folders, for each of which follow: |
+//! | 2 | its number, never reused: a folder that is no longer used still bears its number |
 //! | 1 | its class: 0 fast, 1 ssd, 2 hdd |
 //! | 4 + n | its path, in UTF-8 |
-//! | 4 | CRC32C of all before |
+//! | 4 | CRC32C of the preceding bytes |
 //!
-//! `tier-owner` in each of them: `SWTO`, version (2 bytes), the database's number (16 bytes), the
-//! folder's number (2 bytes), CRC32C of all before (4 bytes). Each file is written beside its
-//! place, synced, and renamed.
+//! `tier-owner` in each of the other folders: `SWTO`, version (2 bytes), the database's number (16
+//! bytes), the folder's number (2 bytes), CRC32C of the preceding bytes (4 bytes). Each file is
+//! written under a temporary name, synced, and renamed.
 
 use std::path::{Path, PathBuf};
 

@@ -5,18 +5,19 @@
 //!
 //! Files are called `NNNNNN.data`. They grow by steps of allocated slots, and shrink when their
 //! last slots become free. The set of used slots is not stored: an opening derives it from the
-//! manifest. The last handle of an extent returns its slots, which is after the edit that removed
-//! the extent is durable and the last reader is done.
+//! manifest. When the last handle of an extent is dropped, its slots become free. At that time the
+//! edit that removed the extent is durable, and the last reader is done.
 //!
-//! - **SPACE-4.** A slot that is handed out has its space: writing it does not meet a full disk.
+//! - **SPACE-4.** The space of a slot that is handed out is allocated: a write to it does not meet
+//!   a full disk.
 //! - **SPACE-5.** Only a few free slots keep their space ([`SpaceManager::give_back`]). The space
 //!   of the others goes back to the file system, wherever in a file they are, and is allocated
 //!   again before they are used.
-//! - **SPACE-6.** The space of free slots is not recorded. An opening relies on none, and returns
-//!   what an earlier process has left.
-//! - **SPACE-7.** The caller that returns space says how much at once, because the file system
-//!   locks a file meanwhile, and its readers wait. The end of a file can be cut off once its slots
-//!   have no space left, which takes no time.
+//! - **SPACE-6.** The manager does not record whether free slots have space. An opening assumes
+//!   that none has, and returns the space that an earlier process has left.
+//! - **SPACE-7.** The caller that returns space determines how much at once, because the file
+//!   system locks a file meanwhile, and readers of the file wait. The end of a file can be cut off
+//!   once its slots have no space left, which takes no time.
 
 mod class;
 mod file;

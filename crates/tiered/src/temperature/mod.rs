@@ -5,18 +5,18 @@
 //! word with the number of the epoch in which they were last changed. An *epoch* is an amount of
 //! work, not of time: it ends when a fixed number of reads has been counted for each extent. So a
 //! temperature compares an extent with the others, whatever the load, and an idle database forgets
-//! nothing. Written bytes end an epoch, too; otherwise a table that is only written would stay as
-//! warm as it was.
+//! nothing. Written bytes end an epoch, too; otherwise the temperatures of a table that is only
+//! written would never decay.
 //!
 //! # What holds
-//! - **TEMPERATURE-1.** A read takes no lock for its count, and one read in 208 changes shared
-//!   memory by a read-modify-write. Twelve of thirteen only count down a number of their thread.
-//! - **TEMPERATURE-2.** Each epoch halves a count; counts that are not used are halved when they
-//!   are used again. An extent that is read as often as the average has a temperature from [`MEAN`]
-//!   up to twice that, or a little less.
-//! - **TEMPERATURE-3.** A temperature belongs to blocks: a slice has that of its blocks' regions,
-//!   as if a whole extent were read so often. Moving an extent or re-linking a slice changes
-//!   nothing.
+//! - **TEMPERATURE-1.** A read takes no lock for its count, and only one read in 208 changes shared
+//!   memory by a read-modify-write. Twelve of thirteen reads only decrement a thread-local counter.
+//! - **TEMPERATURE-2.** Each epoch halves a count; a count that is not used is halved when it is
+//!   next used. An extent that is read as often as the average has a temperature from [`MEAN`] up
+//!   to twice that, or a little less.
+//! - **TEMPERATURE-3.** A temperature belongs to blocks: the temperature of a slice is that of its
+//!   blocks' regions, as if a whole extent were read as often. Moving an extent or re-linking a
+//!   slice changes no temperature.
 //! - **TEMPERATURE-4.** The output of a compaction inherits the temperature of the input that it
 //!   replaces, by key. The output of a flush begins cold.
 //! - **TEMPERATURE-5.** Temperatures only influence choices among correct actions: two threads may

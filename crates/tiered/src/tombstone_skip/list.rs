@@ -1,4 +1,4 @@
-//! The gaps of a sub-table, in the order of their keys, and those on trial.
+//! The gaps of a sub-table, active and on trial, in key order.
 
 use std::sync::Arc;
 

@@ -1,57 +1,58 @@
 //! Gaps: key ranges without rows, which scans skip.
 //!
-//! A table that is used as a queue collects tombstones at its head. They stay until a compaction
-//! may drop them, and those in memtables until a flush. A consumer that polls the head for its
-//! first row would walk over all of them each time. So a scan that did this once records a gap, and
-//! later scans skip it. A sub-table has a few gaps: each is a range, and the snapshot at which it
-//! had no row.
+//! A table that is used as a queue collects tombstones at its head. A compaction drops them only
+//! once no snapshot needs them, and tombstones in memtables stay until a flush. Each time a
+//! consumer polls the head for its first row, its scan would walk over all of them. So a scan that
+//! has done this once records a gap, and later scans skip it. A sub-table has a few gaps: each is a
+//! key range, and a snapshot at which the range had no row.
 //!
 //! # Guarantees
 //!
-//! - **TOMBSTONE-SKIP-1 (truth).** At a snapshot from an active gap's CSN on, at which somebody
-//!   reads by the rules of E2, no key in the gap has a value. A scan at such a snapshot that comes
-//!   to the gap, or begins in it, continues behind it and gives the same rows. Older snapshots
-//!   never skip.
+//! - **TOMBSTONE-SKIP-1 (truth).** At any snapshot that E2 allows to be read, and that is at or
+//!   above an active gap's CSN, no key in the gap has a value. A scan at such a snapshot that
+//!   reaches the gap, or begins in it, continues behind it and gives the same rows. A scan at an
+//!   older snapshot never skips the gap.
 //! - **TOMBSTONE-SKIP-2 (insertions).** When the installation of a value returns, no gap covers its
-//!   key, and no gap that was on trial then ever will.
-//! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock. An insertion takes one only for a value
-//!   inside a gap; where there is no gap, it loads one word. Deletions do nothing.
+//!   key, and no gap that was on trial at that time ever will.
+//! - **TOMBSTONE-SKIP-3 (cost).** Scans take no lock. An insertion takes a lock only for a value
+//!   inside a gap; if the sub-table has no gap, it loads one word. Deletions do nothing.
 //! - **TOMBSTONE-SKIP-4 (bounds).** A sub-table has at most [`GAPS_MAX`] gaps with
-//!   [`GAPS_BYTES_MAX`] of keys, and of each gap up to [`EARLIER_MAX`] earlier states. The gaps
+//!   [`GAPS_BYTES_MAX`] of keys, and for each gap up to [`EARLIER_MAX`] earlier states. The gaps
 //!   that save the least are evicted.
-//! - **TOMBSTONE-SKIP-5 (older snapshots).** For snapshots that may not skip a grown gap, the gap
-//!   stays what it was before, within TOMBSTONE-SKIP-4.
+//! - **TOMBSTONE-SKIP-5 (older snapshots).** A scan at a snapshot that is too old for a grown gap
+//!   can still skip the gap as it was before it grew, within TOMBSTONE-SKIP-4.
 //!
 //! # Why it holds
 //!
 //! *Later commits.* A scan at snapshot S walked a range and saw no row. All commits up to S were
-//! installed before the scan began (E2), so nothing that is installed later changes what S sees. A
-//! later snapshot sees something in the range only if a value with a CSN above S is there. So a gap
-//! at S is true as long as no such value is installed. Tombstones of keys and of ranges, flushes
-//! and compactions change nothing. The scan walks over what a range tombstone hides from S as over
-//! a tombstone. CSNs of commits come in any order; a gap's CSN is only compared with snapshots.
+//! installed before the scan began (E2), so no later installation changes the rows that S sees. A
+//! later snapshot sees a row in the range only if a value with a CSN above S is there. So a gap at
+//! S is true as long as no such value is installed. Tombstones of keys and of ranges, flushes and
+//! compactions do not affect it. The scan treats rows that a range tombstone hides from S like
+//! tombstones. CSNs of commits come in any order; a gap's CSN is only compared with snapshots.
 //!
 //! *The race.* A value may be installed while a scan records the gap. The writer puts the value
 //! into a memtable and then checks the gaps over its key. The scan puts the gap *on trial*, where
-//! no scan uses it, and then checks the memtables again for any value above S. One of the two must
-//! see the other, which depends on memory order: without more, either check may come too early. A
-//! fence in each insertion would do. But an insertion is inside the *gate* of its memtable anyway:
-//! it changes the gate's word when it enters and when it leaves, and it checks for gaps before it
-//! leaves. So the scan changes the words of the gate, too, between the trial and its second check,
-//! and each must be seen without writers. The second check sees the value of a writer that left
-//! before that change. A writer that enters after it sees the gap on trial. No writer is in
-//! between. The scan does not wait long: if a writer stays inside, the scan withdraws the gap, and
-//! a later scan tries again.
+//! no scan uses it, and then checks the memtables again for any value above S. At least one of the
+//! two checks must see the other thread's write. Without memory ordering, both checks may miss it.
+//!
+//! A fence in each insertion would suffice. But every insertion already passes the *gate* of its
+//! memtable: it changes a word of the gate when it enters and when it leaves, and it checks for
+//! gaps before it leaves. So the scan changes all words of the gate, too, between the trial and its
+//! second check, and must find each word without writers. The second check sees the value of every
+//! writer that left before that change. Every writer that enters after it sees the gap on trial. No
+//! writer is inside at that moment. The scan does not wait long: if a writer stays inside, the scan
+//! withdraws the gap, and a later scan tries again.
 //!
 //! *Which memtables.* The scan loads the view and passes the gate of the active memtable under the
 //! lock that protects the replacement of views (with a try-lock, so scans do not wait). An
-//! insertion into a memtable that became active later found it in a view that was stored under that
-//! lock later, so it sees the gap. The gates of immutable memtables must be empty, which they soon
-//! are. This also covers insertions through a sub-table that was split or joined, whose gaps are
-//! others. So every insertion above S is in the view, or sees the gap. A value in the view is in a
-//! memtable, which the second check reads, or was flushed since. In the latter case the CSNs of its
-//! slice are above S, and the scan withdraws the gap. (No present or future snapshot sees a value
-//! that a compaction dropped, HORIZON-2.)
+//! insertion into a memtable that became active later found this memtable in a view that was stored
+//! under the same lock later, so it sees the gap. The gates of immutable memtables must be empty,
+//! which they soon are. The same holds for insertions through a sub-table that was split or joined,
+//! which has other gaps. So every insertion above S is in the view, or sees the gap. A value in the
+//! view is in a memtable, which the second check reads, or was flushed since. In the latter case
+//! its slice has CSNs above S, and the scan withdraws the gap. (No present or future snapshot sees
+//! a value that a compaction dropped, HORIZON-2.)
 //!
 //! *From trial to active.* Trials and gaps are in one list, which is changed under a lock. An
 //! insertion that finds its key in a trial removes the trial, and the scan then cannot activate it.
@@ -60,19 +61,19 @@
 //! snapshot that sees the value was taken later and finds the list without the gap
 //! (TOMBSTONE-SKIP-2, TOMBSTONE-SKIP-1).
 //!
-//! *Gaps within gaps.* Where the walk skipped active gaps, the second check skips them, too, by the
-//! list after the gate was passed: a value in such a gap would have cut it before its writer left.
-//! So a consumer that polls a queue pays only for what was deleted since the last poll: its gap
-//! grows at the end and takes in what it touches. The walk and the second check read memtables a
-//! leaf at a time ([`crate::source`], SOURCE-6). Waiting for the memory of each key, which another
-//! core wrote, took most of a poll's time.
+//! *Gaps within gaps.* Where the scan skipped active gaps, the second check skips them, too. It
+//! uses the list as it is after the scan has passed the gate: a value in such a gap would have cut
+//! it before its writer left. So a consumer that polls a queue walks only over the rows that were
+//! deleted since the last poll: its gap grows at the end and absorbs the gaps that it touches. The
+//! scan and the second check read memtables a leaf at a time ([`crate::source`], SOURCE-6).
+//! Otherwise the cache misses on keys that another core wrote took most of a poll's time.
 //!
-//! *Earlier states.* Several consumers poll a queue, and one of them may have taken its snapshot
-//! just before that of a gap which another recorded. It skips the earlier state of the gap. Each
-//! earlier state is a gap of its own with its own CSN, true for the same reasons, inside the grown
-//! gap and cut together with it. Their ages, in commits, are about powers of a number. So young
-//! snapshots, which are the most, walk over little, and old ones over a part. A scan at an old
-//! snapshot adds what it found.
+//! *Earlier states.* Several consumers poll a queue. A consumer may have taken its snapshot just
+//! before the CSN of a gap that another consumer recorded. Its scan skips the earlier state of the
+//! gap. Each earlier state is a gap with its own CSN, true for the same reasons, inside the grown
+//! gap and cut together with it. The ages of the states, in commits, grow about exponentially. So
+//! scans at young snapshots, which are the most frequent, walk over little, and scans at old ones
+//! over a part. A scan at an old snapshot adds the gap that it found.
 //!
 //! *Splits, joins, recovery.* New sub-tables begin without gaps, and gaps are never stored. A scan
 //! that still reads a replaced sub-table has a snapshot whose commits all went to that sub-table,
@@ -84,9 +85,9 @@
 //! the gap and seeks once. An insertion before the first key that the scan walked over shortens the
 //! gap to that key, so repeated insertions at the lower end meet it once.
 //!
-//! Rejected: counting tombstones for each block, and skipping blocks that hold nothing else. A scan
-//! would still have to pass what is below them. Tombstones in memtables, where a young queue has
-//! all of them, are in no block.
+//! Rejected: counting tombstones for each block, and skipping blocks that hold only tombstones. A
+//! scan would still have to pass the rows below that they hide. Tombstones in memtables, where a
+//! young queue has all of them, are in no block.
 
 mod list;
 mod publish;

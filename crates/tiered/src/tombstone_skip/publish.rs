@@ -1,4 +1,4 @@
-//! How a gap becomes known: put up on trial, looked over once more, made active.
+//! Publishes a gap: puts it on trial, checks the memtables again, and activates it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What a scan has passed since its last row.
+//! The stretch of keys without a row that a scan has passed since its last row.
 
 use std::mem;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! How a key is looked for in a slice: by way of the index and the filters, in blocks that are in
-//! memory, or in what has to be fetched.
+//! Looks a key up in a slice: checks the index and the filters, then reads blocks from the cache,
+//! and fetches the parts that are missing.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The admission filter: keys that were missed lately. A row is worth its memory only if it is read
-//! again.
+//! The admission filter: keys that were missed lately. The row cache admits a row at its second
+//! miss, because a row is worth its memory only if it is read again.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 

@@ -1,5 +1,5 @@
-//! A bucket of the row cache: a line of the processor's cache, with a lock that counts and the way
-//! to a few rows.
+//! A bucket of the row cache: one cache line with a lock, which counts how often it was taken, and
+//! pointers to a few rows.
 #![allow(unsafe_code)] // The one place that pairs pointers to rows with the readers that are waited for.
 
 use std::ptr::NonNull;

@@ -1,5 +1,5 @@
 //! The ghosts of rows: rows that were evicted lately, in a sample of the buckets, as many as a
-//! fixed part more of memory would have kept (`super::super::cache_balancer`).
+//! fixed amount more of memory would have kept (`super::super::cache_balancer`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

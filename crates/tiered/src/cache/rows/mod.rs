@@ -1,44 +1,49 @@
 //! The row cache: the newest versions of rows that are read often, by the hash of their keys
 //! (X-Engine, section 3.1.2).
 //!
-//! A point read asks the row cache first. A hit costs the cache line of a bucket and the row
-//! itself, wherever in memtables and levels the row is. A block holds the neighbours of a hot row,
-//! which are mostly cold. So with little memory, rows hold more of what is read than blocks do.
+//! A point read first checks the row cache. A hit loads the cache line of a bucket and the row
+//! itself, at whatever level the row is stored. A block also holds the neighbours of a hot row,
+//! which are mostly cold. So if memory is small, cached rows serve more reads for each byte than
+//! cached blocks do.
 //!
 //! # Guarantees
 //!
-//! - **ROW-CACHE-1 (newest).** A row in the cache is the newest installed version of its key, or
-//!   was when a commit began that is being installed now. So a snapshot at or above its CSN sees
-//!   this version. A snapshot below it reads elsewhere.
-//! - **ROW-CACHE-2 (replaced by commit).** When a commit is installed, the rows it wrote that were
-//!   in the cache have their new values there. Rows that it deleted, or made too large, have left.
-//!   Flushes and compactions change no newest version, and nothing here.
-//! - **ROW-CACHE-3 (eras).** A change that hides rows without a version of each (a range tombstone)
-//!   begins an *era* of its table: no row of an earlier era is found once the commit can be seen.
-//! - **ROW-CACHE-4 (readers).** A hit takes no lock and no reference count. What it reads stays in
-//!   memory until the reader is done (EPOCH-1).
-//! - **ROW-CACHE-5 (admission).** A row enters when its key is missed a second time while few other
-//!   keys were. Scans, and reads of each key once, evict nothing.
+//! - **ROW-CACHE-1 (newest).** A cached row is the newest installed version of its key, or was when
+//!   a commit began that is being installed now. So a snapshot at or above the row's CSN sees this
+//!   version. A snapshot below it does not use the row cache.
+//! - **ROW-CACHE-2 (replaced by commit).** Once a commit is installed, each row that it wrote and
+//!   that was cached has its new value in the cache. Rows that it deleted, or made too large, are
+//!   no longer cached. Flushes and compactions change no newest version, and do not change the row
+//!   cache.
+//! - **ROW-CACHE-3 (eras).** A change that hides rows without writing a version of each (a range
+//!   tombstone) begins an *era* of its table: once the commit is visible, no lookup finds a row of
+//!   an earlier era.
+//! - **ROW-CACHE-4 (readers).** A hit takes no lock and no reference count. A row that a reader
+//!   found stays in memory until the reader is done (EPOCH-1).
+//! - **ROW-CACHE-5 (admission).** A row enters when its key is missed a second time with few misses
+//!   of other keys in between. Scans, and reads of each key once, evict nothing.
 //! - **ROW-CACHE-6 (charged).** Rows, and evicted rows that a reader may still see, are charged to
-//!   the budget. They have at most their share of what it leaves to caches
-//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-6). Where no cache uses the memory they may
-//!   have more, up to the maximum share. Rows past the share are evicted first, used or not. Rows
-//!   and blocks make room together (BUDGET-1, BUDGET-2).
-//! - **ROW-CACHE-7 (of little use, of little cost).** While hardly any lookup finds its row, only
-//!   rows in a sample of the buckets are looked up and inserted, with proportionally less memory.
-//!   Lookups of other rows miss without reading memory that any thread writes.
+//!   the budget. Rows have at most their share of the memory that the budget leaves to caches
+//!   (`super::cache_balancer`, BALANCER-1 to BALANCER-6). They may exceed it, up to the maximum
+//!   share, with memory that no cache uses. Rows beyond the share are evicted first, used or not.
+//!   When other users of the budget need memory, rows and blocks are evicted together (BUDGET-1,
+//!   BUDGET-2).
+//! - **ROW-CACHE-7 (of little use, of little cost).** While the hit rate is very low, the cache
+//!   looks up and inserts only rows in a sample of the buckets, with proportionally less memory. A
+//!   lookup of any other row misses without reading memory that other threads write.
 //!
 //! # How ROW-CACHE-1 is kept
 //!
 //! Each bucket counts how often it was locked. A thread that inserts a row first notes the count,
 //! then finds the newest version, and inserts it only if the count is still the same. A commit
-//! first installs its versions, then locks the bucket of each of its keys and replaces what is
-//! there. So there are three cases. The commit locks before the thread noted the count: the thread
-//! finds the commit's version. The commit locks after the row was inserted: it replaces the row. It
-//! locks between the two: the row is not inserted.
+//! first installs its versions, then locks the bucket of each of its keys and replaces the cached
+//! row. So there are three cases. If the commit locks before the thread notes the count, the thread
+//! finds the commit's version. If the commit locks after the insertion, it replaces the row. If the
+//! commit locks in between, the thread does not insert the row.
 //!
-//! Rejected: replacing rows when a memtable is flushed, as the paper does. The cache could then be
-//! asked only after all memtables, and a flush would have to block insertions for its whole length.
+//! Rejected: replacing rows when a memtable is flushed, as the paper does. A lookup could then use
+//! the cache only after all memtables, and a flush would have to block insertions for its whole
+//! length.
 
 mod admission_filter;
 mod bucket;

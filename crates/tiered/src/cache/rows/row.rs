@@ -1,5 +1,4 @@
-//! A cached row: what it is, its key and its value in one piece of memory, so that a hit looks at
-//! one place.
+//! A cached row: header, key and value in one allocation, so that a hit reads contiguous memory.
 #![allow(unsafe_code)] // A leaf: bytes behind a header, reached by a thin pointer.
 
 use std::marker::PhantomData;

@@ -1,14 +1,14 @@
 //! Whether lookups in the row cache pay (ROW-CACHE-7).
 //!
 //! A lookup that misses costs one or two cache lines, and a row that enters and is not read again
-//! costs more. If the rows that are read are too many, and equally often read, a row cache only
-//! costs. So the cache counts how many lookups find their row. While hardly any do, it considers
-//! only rows in a *sample* of the buckets. The sample's part of the memory is as large as its part
-//! of the buckets, so its hit rate is what all rows would have, and tells when to consider all rows
-//! again.
+//! costs more. If a workload reads too many rows with equal frequency, a row cache only costs. So
+//! the cache measures its hit rate. While it is very low, the cache considers only rows in a
+//! *sample* of the buckets. The sample has the same fraction of the memory as of the buckets. So
+//! the hit rate of the sample is the hit rate that all rows would have, and shows when to consider
+//! all rows again.
 //!
 //! Rejected: occasional lookups of any row. A row enters after two misses, so hardly any such
-//! lookup would find something, whatever is read.
+//! lookup would find its row, whatever the workload.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

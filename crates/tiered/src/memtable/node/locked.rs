@@ -1,4 +1,4 @@
-//! Changing a node, with its lock held.
+//! Changes to a node under its lock.
 #![allow(unsafe_code)] // As the node itself.
 
 use std::cmp::Ordering as Compare;

@@ -1,24 +1,26 @@
 //! A node of the tree: up to fifteen entries in key order, read without a lock.
 //!
-//! An entry of a leaf is a key; an entry of a node above is a child, which stands for the least key
-//! below it. A slot holds the entry and its *head*: the eight bytes of its key past the node's
-//! *prefix*, with which every key in the node begins. Most comparisons end in comparing two heads,
-//! without touching a key.
+//! An entry of a leaf is a key. An entry of an inner node is a child, which stands for the smallest
+//! key below it. A slot holds the entry and its *head*: the eight bytes of its key past the node's
+//! *prefix*, with which every key in the node begins. Most comparisons compare only two heads, and
+//! do not load a key.
 //!
 //! # Invariants
 //!
-//! - One word, the [`Order`], says which slots are taken and in which order. An insertion writes a
-//!   free slot and then publishes the order (Release), both under the node's lock: a reader that
-//!   loads the order (Acquire) sees every slot it names, and no insertion disturbs it.
-//! - A split takes slots out of the order, and a later insertion may give them to another entry
-//!   under the eyes of a slow reader. Such a reader looks again: the latch counts splits, and goes
-//!   up before the lock is given back, so before a freed slot is written. What a reader sees of a
-//!   slot that changes is of no use, but harmless: entries and heads are atomics, and every entry
-//!   that was ever in a slot stays good memory of the same kind.
-//! - The prefix changes only while no slot is taken. A reader that reads it with an order without
-//!   slots does not use it, and a reader with an older order has to retry, as above.
-//! - `low`, `level` and `first` never change. `next` is set before entries leave by the right, so
-//!   that whoever misses them here finds them there.
+//! - One word, the [`Order`], gives the occupied slots and their order. An insertion writes a free
+//!   slot and then publishes the order (Release), both under the node's lock. A reader that loads
+//!   the order (Acquire) sees every slot that the order names, and no insertion changes these
+//!   slots.
+//! - A split removes slots from the order, and a later insertion may reuse them while a slow reader
+//!   still reads them. Such a reader retries: the latch counts splits, and the split increments the
+//!   count before it releases the lock, so before a freed slot is written. The slow reader discards
+//!   a value from a changing slot, and reading it is harmless: entries and heads are atomics, and
+//!   every entry that was ever in a slot remains valid memory of the same type.
+//! - The prefix changes only while no slot is occupied. A reader that loads the prefix together
+//!   with an order without slots does not use it, and a reader with an older order has to retry, as
+//!   above.
+//! - `low`, `level` and `first` never change. A split sets `next` before it moves entries to the
+//!   right, so that a reader that does not find them here finds them there.
 #![allow(unsafe_code)] // A leaf: nodes live in an arena, behind atomic pointers.
 
 mod locked;
