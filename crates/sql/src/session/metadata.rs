@@ -7,7 +7,7 @@
 //!
 //! A statement takes its locks in one order, the database's first. While a session waits for an
 //! exclusive lock, newcomers queue behind it; otherwise it might wait forever. A session that
-//! already uses the table does not queue, also for another shared mode.
+//! already shares the table does not queue behind such a waiter when it needs another shared mode.
 //!
 //! Every statement takes shared locks, so a lock counts its users in several stripes, and each
 //! session uses one stripe: two sessions rarely write the same cache line. A user first counts
