@@ -10,10 +10,10 @@
 //! - **ADMISSION-1 (authenticated connections alone count).** `max_connections` bounds the
 //!   authenticated connections; `root` may have one more. An unauthenticated connection never takes
 //!   one of these places. A login past the limit gets error 1040.
-//! - **ADMISSION-2 (the newest gets in).** At most `max_connections` connections, and at least
-//!   [`UNAUTHENTICATED_MIN`], are unauthenticated at once. One more is admitted, too: to make room,
-//!   the server closes the oldest unauthenticated connection of the source that has the most of
-//!   them.
+//! - **ADMISSION-2 (the newest gets in).** At most `max_connections` connections, or
+//!   [`UNAUTHENTICATED_MIN`] if that is more, are unauthenticated at once. One more is admitted,
+//!   too: to make room, the server closes the oldest unauthenticated connection of the source that
+//!   has the most of them.
 //! - **ADMISSION-3 (bounded).** A connection that ADMISSION-2 closes keeps its socket until a
 //!   worker has released it. At most as many connections as ADMISSION-2 allows are in that state; a
 //!   newcomer beyond that gets error 1040.

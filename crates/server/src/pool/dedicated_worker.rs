@@ -34,11 +34,12 @@
 //! - **DEDICATED-WORKER-4.** Before a dedicated worker does anything that is known to take long, it
 //!   counts as running again; after that it leaves its client.
 //!
-//! **Rejected.** A dedicated thread for each client, always: a worker with nothing else to do
-//! writes waiting commits together, and a hot row passes from one client to the next without a
+//! **Rejected.** A dedicated worker for each client, always: a shared worker with nothing else to
+//! do writes waiting commits together, and passes a hot row from one client to the next without a
 //! wake-up ([`super`]). An epoll instance for each worker, with some of the clients: the worker is
-//! on the core of some of these clients at best. To try both and keep the faster: the trials
-//! scatter clients that have come together, and on a busy machine chance decides.
+//! on the core of some of these clients at best. To try both placements and keep the faster: the
+//! trials separate clients and workers that share a core, and on a busy machine the comparison is
+//! random.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -10,18 +10,18 @@
 //! - **COVERING-INDEX-1.** An entry that a statement reads belongs to a row that exists at the
 //!   statement's snapshot and has these values, and each such row has exactly one entry. The
 //!   transaction that changes a row also writes and deletes the row's entries, so a snapshot sees
-//!   both changes or neither. The same holds for what the transaction itself reads, before its
-//!   commit and after a rollback to a savepoint. For an index that was built while its table was
-//!   written, `ddl/online` guarantees the same (ONLINE-BUILD-2, ONLINE-BUILD-3), and statements
-//!   with a snapshot from before the build's end are refused (ONLINE-BUILD-7).
+//!   both changes or neither. So does the transaction itself, before its commit and after a
+//!   rollback to a savepoint. For an index that was built online, `ddl/online` guarantees the same
+//!   (ONLINE-BUILD-2, ONLINE-BUILD-3), and snapshots from before the build's end cannot read it
+//!   (ONLINE-BUILD-7).
 //! - **COVERING-INDEX-2.** A query takes a column from an entry only if the entry encodes the
 //!   column's exact value ([`key::is_exact`]). The value is the one that the row has under the
 //!   table's present definition. A change of the definition that would give an entry another
 //!   meaning rebuilds the index (`ddl/instant`).
 //! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
-//! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds the range of the index that
-//!   it read to the transaction's read set, and no rows. A transaction that inserts or deletes a
-//!   row with an entry in that range, or changes a column of the index, writes an entry there. A
+//! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds the index range that it
+//!   read, but no rows, to the transaction's read set. A transaction that inserts or deletes a row
+//!   with an entry in that range, or changes a column of the index, writes an entry there. A
 //!   transaction that changes only other columns of the row writes nothing that was read.
 //! - **COVERING-INDEX-5.** A query returns the same rows with and without index-only reads. Without
 //!   ORDER BY, their order may differ.

@@ -3,8 +3,8 @@
 //!
 //! Many changes of a table's columns do not rewrite its rows. Each row records the schema version
 //! under which it was written (`types::row`), and the table's definition keeps the [`Layout`] of
-//! every version that rows may still have. When a session loads the catalog, it builds for each
-//! version a map to the present columns; a reader uses this map for every row of the version.
+//! every version that rows may still have. When the catalog is loaded, each version gets a map to
+//! the present columns; a reader uses this map for every row of the version.
 //!
 //! # Guarantees
 //!
@@ -23,11 +23,10 @@
 //!   it.
 //! - **STORED-ROW-7.** A compaction that merges a row of an earlier version anyway rewrites the row
 //!   in the newest version, if that does not make it longer ([`Newest`]). It does so only once the
-//!   change of the table is durable and no reader uses an earlier definition; a change of the table
-//!   has the table exclusively, so no such reader is left. A block that a compaction carries
-//!   without decoding keeps its rows as they are, so the definition keeps their layouts. A pass
-//!   over the table rewrites those rows, too: OPTIMIZE TABLE runs it, and so does a thread when
-//!   rows have many versions (`session/refreshing`).
+//!   change of the table is durable; then no reader uses an earlier definition, because the change
+//!   held the table exclusively. Rows in blocks that a compaction carries keep their version, and
+//!   the definition keeps its layout. OPTIMIZE TABLE rewrites those rows, too, and so does a thread
+//!   when rows have many versions (`session/refreshing`).
 //!
 //! Rejected: rows without a version. Such rows keep the positions of dropped columns, and each
 //! column has a fixed position. No layouts are needed, but where columns are added and dropped

@@ -43,7 +43,7 @@
 //!   and reads the newest state. The check of step 3 finds earlier duplicates: its snapshot is
 //!   later than that step's exclusive moment.
 //! - **ONLINE-BUILD-7.** Only statements whose snapshot includes the commit of step 4 read through
-//!   the index, and so see all entries. Other statements fail with 1412.
+//!   the index, and so see all entries. Other statements use another access, or fail with 1412.
 //! - **ONLINE-BUILD-8.** A build is always finished, or removed together with its key spaces. It is
 //!   removed if its statement is killed or fails, for example because of a duplicate. The next
 //!   opening of the database resumes a build that a crash or a shutdown cut off. Neither removal

@@ -3,9 +3,10 @@
 //! A row is stored at its primary key in the table's key space. Each index has an entry for the
 //! row. The entry's key is the index's columns and then the primary key; its value is empty.
 //!
-//! A writer changes an entry only while it holds the row's lock, after it has compared the row with
-//! its snapshot. So the entry itself is not compared with the snapshot. An entry that was written
-//! after the snapshot, for example by the build of an index (`ddl/online`), causes no conflict.
+//! An entry depends only on its row. A writer changes an entry only while it holds the row's lock,
+//! and after it has compared the row with its snapshot. So the entry itself is not compared with
+//! the snapshot. An entry that was written after the snapshot, for example by the build of an index
+//! (`ddl/online`), causes no conflict.
 //!
 //! # Uniqueness
 //!

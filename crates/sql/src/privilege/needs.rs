@@ -1,9 +1,9 @@
 //! The privileges that a statement needs, collected where its names are resolved.
 //!
 //! The binder resolves every table name once, to a table of the catalog, and checks there whether
-//! the user may use the table ([`Needs::ask`]). Rejected: a separate check that reads the syntax
-//! tree, which is simpler. Such a check resolves aliases, common table expressions and quoted names
-//! a second time, and if the two resolutions differ, a statement does what its user may not do.
+//! the user may use the table ([`Needs::ask`]). A separate check on the syntax tree would be
+//! simpler, and was rejected. It would resolve aliases, common table expressions and quoted names a
+//! second time, and if the two resolutions differed, a statement would do what its user may not do.
 //!
 //! # Guarantees
 //!

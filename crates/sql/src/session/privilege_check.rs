@@ -3,11 +3,10 @@
 //!
 //! The binder collects the needs of statements about rows (`needs`). Statements that define tables
 //! name the tables by path, without aliases; this module collects their needs before the statement
-//! does anything. The statement then acts on the same paths: `tables::path` makes the path for the
-//! check and for the change from the same name and the same current database, so both resolutions
-//! agree. Rights are held on databases, and a database cannot be renamed, so a table cannot leave
-//! the checked right between the check and the change. Expressions of DEFAULT and CHECK are bound,
-//! so the binder collects their needs as for any expression.
+//! does anything. `parser::path` makes the paths for this check and for the change itself, from the
+//! same name and the same current database, so both resolutions agree. Rights are held on
+//! databases, and a database cannot be renamed, so a table cannot leave the checked right between
+//! the check and the change. The binder also collects the needs of DEFAULT and CHECK expressions.
 
 use std::borrow::Cow;
 

@@ -18,10 +18,10 @@
 //! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
 //!   transaction (`ddl/pass`, TABLE-PASS-3), and so does a waiter for an exclusive lock and
 //!   everybody behind it. The pass holds the table's shared lock for one transaction at a time,
-//!   until that transaction is installed. It does not hold the lock while it sleeps because writers
-//!   are slowed, or while it waits for the log. While it waits in a lock queue for a row, it holds
-//!   the shared lock as long as the row's holder holds the row. The pass does not prevent a
-//!   conflict (1213) of a transaction that took its snapshot before (`ddl/refresh`).
+//!   until that transaction is installed, but not while it sleeps because writers are slowed, or
+//!   waits for the log. While it waits in a lock queue for a row, it holds the shared lock as long
+//!   as another holds the row. The pass does not prevent a conflict (1213) of a transaction that
+//!   took its snapshot before (`ddl/refresh`).
 //! - **REWRITE-THREAD-3.** One thread runs the passes over all tables in turns, so that no pass
 //!   waits for the end of another pass, however many rows that has. The next opening restarts
 //!   passes that were cut off.

@@ -2,13 +2,14 @@
 //!
 //! If an aggregate's argument names only columns of outer queries, the aggregate belongs to the
 //! innermost of these queries. That query groups its rows and evaluates the aggregate over them,
-//! and the subquery reads the value as an outer column. Levels are MySQL's: the outermost query has
-//! level
-//! 0. The query at the argument's level may not have aggregates in the clause that contains the
-//!    subquery, for example in WHERE. Then the aggregate belongs to the nearest query between that
-//!    level and the subquery that may have it, or else to the subquery itself. Error 1111 refuses
-//!    an aggregate that no query may have, and an aggregate inside the argument of another
-//!    aggregate of the same level or of a level further out.
+//! and the subquery reads the value as an outer column. Levels are numbered as in MySQL, from 0 for
+//! the outermost query.
+//!
+//! Some clauses, such as WHERE, may not have aggregates. If the subquery is in such a clause of the
+//! query at the argument's level, the aggregate belongs to the nearest query between that level and
+//! the subquery that may have it, or else to the subquery itself. Error 1111 refuses an aggregate
+//! that no query may have, and an aggregate inside the argument of another aggregate of the same
+//! level or of a level further out.
 
 use spillway_types::Collation;
 use sqlparser::ast;
