@@ -6,10 +6,10 @@
 //! - **NAME-1 (creation).** No statement creates or renames to a database, table, column or index
 //!   whose name is empty, ends with white space or has more than [`NAME_MAX`] characters.
 //!   Characters are counted, not bytes.
-//! - **NAME-2 (at once).** A statement with such a name fails before it takes a metadata lock,
-//!   changes anything or waits: `ddl/name_check` reads columns, indexes and constraints;
-//!   `Session::have_definitions` and `Session::have_databases_alone` read databases
-//!   and tables.
+//! - **NAME-2 (at once).** A statement that breaks NAME-1 fails before it takes a metadata lock,
+//!   changes anything or waits. `ddl/name_check` checks the names of columns, indexes and
+//!   constraints; `Session::have_definitions` and `Session::have_databases_alone` check the names
+//!   of tables and databases.
 //! - **NAME-3 (old names).** A table or database that already exists can be used, renamed and
 //!   dropped whatever its name is. So a statement checks a referenced name only if no such object
 //!   exists. If the name breaks a rule, the statement reports that error instead of "doesn't

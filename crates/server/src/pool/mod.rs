@@ -25,8 +25,8 @@
 //!
 //! **Responses are sent together** if their statements are brief ([`response_batch`]), because most
 //! of a brief statement's cost is the system call that sends its response. A statement that may
-//! take long says so before ([`spillway_base::thread::long_ahead`]), and so does a brief one that
-//! meets more rows than expected.
+//! take long reports so beforehand ([`spillway_base::thread::long_ahead`]). A brief statement that
+//! meets more rows than expected reports so, too.
 //!
 //! **Row locks** do not hold a worker. A statement that finds its row locked is suspended
 //! ([`spillway_sql::Session::set_waker`]). The thread that releases the row puts the suspended

@@ -18,9 +18,9 @@
 //!   gave before are looked up first ([`Lookups::rest`]).
 //! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
 //!   looked up once, and its key is not copied.
-//! - **BATCHED-LOOKUP-4 (bounded).** A batch has at most as many keys as rows may be read at once:
-//!   64, or fewer if 64 blocks are more than a hundred-and-twenty-eighth of the memory. If a query
-//!   wants no more rows, at most [`GROWTH`] times as many rows were read as the query took.
+//! - **BATCHED-LOOKUP-4 (bounded).** The largest batch has 64 keys, or fewer if 64 blocks are more
+//!   than a hundred-and-twenty-eighth of the memory. If a query stops early, at most [`GROWTH`]
+//!   times as many rows were read as the query took.
 //!
 //! Statements that lock or change rows use batches, too. They lock a row once they know that they
 //! want it; the blocks for the read under this lock are in memory by then. Batches cause no

@@ -6,8 +6,9 @@
 //! a block. The log has this transaction before the one that uses the number, so no crash keeps the
 //! use and loses the bound, and no statement waits for the bound to become durable.
 //!
-//! A clean shutdown returns the rest of a block. A crash skips the rest: as many numbers as the
-//! table has given since the opening, but at least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
+//! A clean shutdown returns the rest of a block. A crash skips the rest. The size of a block is the
+//! count of numbers that the table has given since the opening, but at least [`BLOCK_MIN`] and at
+//! most [`BLOCK_MAX`].
 
 use std::collections::HashMap;
 

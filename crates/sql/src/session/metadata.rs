@@ -11,8 +11,9 @@
 //!
 //! Every statement takes shared locks, so a lock counts its users in several stripes, and each
 //! session uses one stripe: two sessions rarely write the same cache line. A user first counts
-//! itself, and then checks whether the table is closed. A session that closes the table first marks
-//! it as closed, and then reads the counts. So at least one of the two sees the other.
+//! itself, and then checks whether the table is closed. A closing session first marks the table as
+//! closed, and then reads the counts. So either the user sees the mark, or the closing session sees
+//! the user.
 
 mod table_use;
 
