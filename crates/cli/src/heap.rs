@@ -1,8 +1,8 @@
 //! The allocator of the `spillway` process: jemalloc, which returns freed pages to the system.
 //!
 //! glibc keeps an arena for each thread and returns only the end of its heap, so a process keeps
-//! the memory of its largest statements. The library leaves the choice of an allocator to its
-//! process; only this binary makes one.
+//! the memory of its largest statements. The library leaves the choice of an allocator to the
+//! process that uses it; only this binary chooses one.
 #![allow(unsafe_code)] // The allocator's settings are a symbol that it looks for.
 
 use std::ffi::{c_char, c_int};

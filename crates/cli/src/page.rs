@@ -1,6 +1,6 @@
-//! Fetches pages of a running server over HTTP: one request and one answer for each connection.
+//! Fetches pages of a running server over HTTP: one request and one response for each connection.
 //!
-//! Libraries for this bring TLS, redirects, proxies and pools, none of which it needs.
+//! HTTP libraries bring TLS, redirects, proxies and connection pools, none of which is needed here.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

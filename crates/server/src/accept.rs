@@ -1,4 +1,4 @@
-//! What follows when a client cannot be accepted.
+//! Handles clients that cannot be accepted.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;

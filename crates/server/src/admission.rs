@@ -1,24 +1,25 @@
-//! Admits clients: decides which connections have a place, and how many of each kind.
+//! Admits clients: decides how many connections of each kind there may be.
 //!
 //! A connection is *unauthenticated* from its accept until its login succeeds. Anyone who reaches
-//! the port can open such connections and then say nothing, so they must not use up the places of
-//! clients that have a password. Limiting each address alone would not do: several addresses
-//! together would still fill every place, and all clients behind one proxy share an address.
+//! the port can open such connections and then send nothing, so they must not use up the places of
+//! clients that have a password. A limit for each address alone is not enough: several addresses
+//! together could still fill every place, and all clients behind one proxy share an address.
 //!
 //! # Guarantees
 //!
 //! - **ADMISSION-1 (authenticated connections alone count).** `max_connections` bounds the
 //!   authenticated connections; `root` may have one more. An unauthenticated connection never takes
 //!   one of these places. A login past the limit gets error 1040.
-//! - **ADMISSION-2 (the newest gets in).** At most `max_connections` connections, and at least
-//!   [`UNAUTHENTICATED_MIN`], are unauthenticated at once. One more is admitted, and the oldest
-//!   unauthenticated connection of the source with the most of them is closed.
-//! - **ADMISSION-3 (bounded).** A closed connection stays open until a worker has released it. At
-//!   most as many connections as ADMISSION-2 allows are in that state; a newcomer beyond that gets
-//!   error 1040.
-//! - **ADMISSION-4 (the admin socket).** Connections over the admin socket are counted apart. They
-//!   neither take places of other connections nor lose theirs to them. At most [`ADMIN_MAX`] are
-//!   authenticated, and at most [`UNAUTHENTICATED_MIN`] are not.
+//! - **ADMISSION-2 (the newest gets in).** At most `max_connections` connections, or
+//!   [`UNAUTHENTICATED_MIN`] if that is more, are unauthenticated at once. One more is admitted,
+//!   too: to make room, the server closes the oldest unauthenticated connection of the source that
+//!   has the most of them.
+//! - **ADMISSION-3 (bounded).** A connection that ADMISSION-2 closes keeps its socket until a
+//!   worker has released it. At most as many connections as ADMISSION-2 allows are in that state; a
+//!   newcomer beyond that gets error 1040.
+//! - **ADMISSION-4 (the admin socket).** Connections over the admin socket are counted separately.
+//!   They neither take places of other connections nor lose their own to them. At most
+//!   [`ADMIN_MAX`] are authenticated, and at most [`UNAUTHENTICATED_MIN`] are not.
 //! - **ADMISSION-5 (released).** A place is free again however its connection ends, including by a
 //!   panic.
 

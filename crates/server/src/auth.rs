@@ -1,8 +1,8 @@
-//! The handshake's packets, and the check that an answer proves knowledge of the password.
+//! The handshake's packets, and the check that a client's answer proves knowledge of the password.
 //!
-//! The default plugin is `mysql_native_password`: every client library still in use has it, on any
-//! transport. It keeps the hash of the password's hash, which is enough to check each answer. The
-//! exchange of `caching_sha2_password` is in [`crate::caching`].
+//! The default plugin is `mysql_native_password`: every client library still in use supports it, on
+//! any transport. The server stores the hash of the password's hash, which is enough to check each
+//! answer. The exchange of `caching_sha2_password` is in [`crate::caching`].
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;

@@ -1,18 +1,19 @@
 //! Sends responses to several clients with one system call.
 //!
-//! A send to a local client costs the system about 4 us. A fifth of that is the call itself and the
-//! work at its end, such as scheduling the thread that it woke. A worker that runs one brief
-//! statement after the other need not pay that for each ([`crate::pool`]): it submits several
-//! responses together, through an `io_uring` of its own.
+//! A send to a local client takes about 4 us in the kernel. A fifth of that is the call itself and
+//! the work at its end, such as scheduling the thread that it woke. A worker that runs one brief
+//! statement after the other ([`crate::pool`]) need not pay this fifth for each: it submits several
+//! responses together, through its own `io_uring`.
 //!
 //! # Guarantees
 //!
-//! - **BATCHED-SEND-1.** Sending waits for no client: each gets as many bytes as it takes at once.
-//! - **BATCHED-SEND-2.** When [`BatchedSend::send`] returns, the system no longer uses any memory
-//!   that it was given.
+//! - **BATCHED-SEND-1.** A send waits for no client: each client gets as many bytes as its socket
+//!   accepts at once.
+//! - **BATCHED-SEND-2.** When [`BatchedSend::send`] returns, the kernel no longer uses any memory
+//!   that was passed to it.
 //! - **BATCHED-SEND-3.** The result for each client is what `send` would have returned.
-//! - **BATCHED-SEND-4.** If the system has no rings, has no more, or refuses a submission, each
-//!   response is sent by a call of its own.
+//! - **BATCHED-SEND-4.** If the kernel does not support rings, has no free ring, or refuses a
+//!   submission, each response is sent with a separate call.
 #![allow(unsafe_code)] // A leaf: the system reads memory that it was named.
 
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,18 +1,20 @@
 //! The exchange of `caching_sha2_password`.
 //!
-//! The stored hash of a password cannot check a client's fast answer: that needs
-//! SHA256(SHA256(password)). The server keeps this hash in memory from the first login on in which
-//! it saw the password itself.
+//! The stored hash of a password is not enough to check a client's fast answer: that needs
+//! SHA256(SHA256(password)). The server keeps this hash in memory after the first login in which it
+//! received the password itself.
 //!
 //! # Guarantees
 //!
-//! - **CACHING-1 (the password itself).** It is asked for where the fast answer cannot be checked
-//!   or is wrong, and comes in TLS, over a Unix socket, or encrypted by a public key of this
-//!   process; a password in clear over an open network is refused, whatever it is.
-//! - **CACHING-2 (the fast answer).** It is taken only for the password that is stored now: a
-//!   changed password, a dropped account and one made in its place need the password itself again.
-//! - **CACHING-3 (strangers).** A name without an account is asked the same, takes as long, and
-//!   fails.
+//! - **CACHING-1 (the password itself).** The server asks for the password itself if it cannot
+//!   check the fast answer or the fast answer is wrong. The client sends the password in TLS, over
+//!   a Unix socket, or encrypted with a public key of this process. A password in clear text over
+//!   an open network is refused, whether or not it is right.
+//! - **CACHING-2 (the fast answer).** A fast answer is accepted only for the password that is
+//!   stored now. After a change of the password, or if the account was dropped and created again,
+//!   the server asks for the password itself.
+//! - **CACHING-3 (strangers).** For a name without an account, the exchange is the same and takes
+//!   as long, and the login fails.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -2,15 +2,16 @@
 //!
 //! - **GUARD-1 (a growing delay).** After [`FREE`] failures in a row of one account from one
 //!   source, each further attempt waits before its password is checked: 100 ms, and twice as long
-//!   after each failure, up to [`DELAY_MAX`]. One success ends that. Attempts at once wait one
-//!   after another. A source is an address of an entrance: the public or the admin socket.
+//!   after each failure, up to [`DELAY_MAX`]. A successful login resets the delay. Simultaneous
+//!   attempts wait one after another. A source is a client's address together with the socket,
+//!   public or admin.
 //! - **GUARD-2 (bounded).** At most [`WAITING_MAX`] attempts of one account from one source wait;
-//!   others are refused as if their password were wrong. At most [`KEPT_MAX`] accounts are
-//!   remembered; the one that was tried least lately is forgotten first.
+//!   further attempts are refused as if their password were wrong. At most [`KEPT_MAX`] pairs of
+//!   account and source are remembered; the pair with the oldest attempt is forgotten first.
 //!
-//! The delay does not depend on whether the account exists. It belongs to the account together with
-//! the source, so that nobody can keep the account's own users out from elsewhere, and no client of
-//! the public socket can keep administrators out of theirs.
+//! The delay does not depend on whether the account exists. It applies to an account and a source
+//! together. So nobody can keep the account's own users at other addresses out, and no client of
+//! the public socket can keep administrators out of the admin socket.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,15 +1,15 @@
-//! A small HTTP server: one request without a body, one answer, and the end of the connection.
+//! A small HTTP server: each connection has one request without a body and one response.
 //!
 //! Clients are unknown and not trusted. One thread serves all of them and waits for none. A client
-//! has one of [`PLACES`] places, [`REQUEST_MAX`] bytes for its request, one deadline for that, and
-//! one for each [`PIECE`] of its answer, so a client that sends slowly or does not read costs the
-//! others nothing. If every place is taken, the oldest client makes way, except one whose page is
-//! being made. Libraries for this read requests of any length, wait for clients without end, or
-//! bring a runtime.
+//! has one of [`PLACES`] places, [`REQUEST_MAX`] bytes for its request, a deadline for the request,
+//! and a deadline for each [`PIECE`] of the response. So a client that sends slowly or does not
+//! read costs the others nothing. If every place is taken, the server closes the oldest connection,
+//! except one whose page is being made. HTTP libraries are no alternative: they read requests of
+//! any length, wait for clients without limit, or bring a runtime.
 //!
-//! A page that takes long is made on a thread of its own, one at a time, so the others are answered
-//! meanwhile. It is sent in pieces as it is made, and few pieces wait for the client (`outlet`).
-//! The whole page is never in memory.
+//! A page that takes long is made on a separate thread, one at a time, so the server answers other
+//! clients meanwhile. The page is sent in pieces as it is made, and few pieces wait for the client
+//! (`outlet`), so the whole page is never in memory.
 
 mod outlet;
 

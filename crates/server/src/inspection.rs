@@ -1,13 +1,15 @@
-//! Serves what is stored in a server over HTTP, for clients on its own machine.
+//! Serves the contents of a server's storage over HTTP, for clients on its own machine.
 //!
-//! Bounds of slices are keys, keys are data, and the page has no passwords. So it answers no client
-//! from another machine, and no browser that was led here by a name that somebody else has given
-//! this machine. SQL, which knows the user's rights, shows the same everywhere.
+//! The page shows bounds of slices. These are keys, and so they are data, but the page asks for no
+//! password. So the server refuses clients on other machines. It also refuses a browser that was
+//! directed here by a foreign host name which resolves to this machine. SQL checks the user's
+//! rights, and shows the same to clients everywhere.
 //!
-//! The page is made from records in memory, of one moment for each sub-table, and from the lengths
-//! of a checkpoint's files. It delays no statement, and, as it has a thread of its own, no other
-//! page. Its memory is charged to the budget before it is taken (D7): a copy of the records, and a
-//! few pieces of output at a time. If the budget has no room, the page is refused.
+//! The page is made from records in memory, which are consistent within each sub-table, and from
+//! the lengths of a checkpoint's files. It delays no statement and, because it has its own thread,
+//! no other page. Its memory, a copy of the records and a few pieces of output at a time, is
+//! charged to the budget before it is allocated (D7). If the budget has no room, the page is
+//! refused.
 
 use std::net::IpAddr;
 

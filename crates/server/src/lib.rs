@@ -2,7 +2,7 @@
 //!
 //! Modules in the order in which a client passes them:
 //!
-//! - `listener`: listening and graceful shutdown; `accept`: what follows when a client cannot be
+//! - `listener`: listening and graceful shutdown; `accept`: handling of clients that cannot be
 //!   accepted; `admission`: how many connections there may be; `server`: counters and settings that
 //!   connections share;
 //! - `transport`: a client's bytes, plain or through TLS (`tls`); `packet`: packets, each response
@@ -14,12 +14,12 @@
 //!   prepared statements;
 //! - `results`, `columns`, `rows`: answers, written from borrowed values; `codec`: numbers and
 //!   bytes;
-//! - `metrics`: counters, and `inspection`: what is stored, over `http`;
+//! - `metrics`: counters, and `inspection`: contents of the storage, over `http`;
 //! - `loopback`: a client within the process, for measurements without the system's network.
 //!
-//! A client costs memory and no thread. A few workers serve every client that has sent something,
-//! run each statement to its end, and wait neither for clients nor for commits. `pool` explains how
-//! and why.
+//! A client costs memory but no thread. A few workers serve all clients that have sent something.
+//! They run each statement to its end, and wait neither for clients nor for commits. `pool`
+//! explains how and why.
 
 mod accept;
 mod admission;

@@ -1,17 +1,17 @@
-//! A client within the process: its bytes come from memory and go there, with no socket and no
-//! thread between.
+//! A client within the process: its bytes come from memory and go to memory, without a socket or
+//! another thread.
 //!
-//! It runs what a worker runs for a client, from the bytes of a packet to those of the answer, and
-//! nothing else: the cost of a statement without the system's calls. The benchmark of the statement
-//! path uses it.
+//! It runs the same code as a worker does for a client, from the bytes of a packet to the bytes of
+//! the response. So the benchmark of the statement path uses it to measure a statement without
+//! system calls.
 //!
 //! # Guarantees
 //!
-//! - **LOOPBACK-1.** The answer is what a client over a Unix socket would be sent, byte for byte.
-//! - **LOOPBACK-2.** When [`Loopback::command`] returns, the command is answered to its end: its
-//!   commit is acknowledged, its lock waits are over.
-//! - **LOOPBACK-3.** Between commands the connection allocates no memory of its own that it did not
-//!   have before.
+//! - **LOOPBACK-1.** The response is the same, byte for byte, as a client over a Unix socket would
+//!   get.
+//! - **LOOPBACK-2.** When [`Loopback::command`] returns, the command is complete: its commit is
+//!   acknowledged, and its lock waits are over.
+//! - **LOOPBACK-3.** Between commands, the connection itself allocates no additional memory.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! in the next packet, so a payload of exactly that length, or a multiple of it, ends with an empty
 //! packet.
 //!
-//! A short command is read with one system call. Buffers grow, and are charged, only as bytes
-//! arrive, whatever length a client announces. A response is gathered and written with one call; a
-//! long one is sent in pieces while it is made.
+//! A short command is read with one system call. Buffers grow, and are charged to the budget, only
+//! as bytes arrive, whatever length a client announces. A response is collected and written with
+//! one call; a long response is sent in pieces while it is made.
 
 use std::io;
 

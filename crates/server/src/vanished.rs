@@ -1,10 +1,11 @@
-//! Ends statements whose clients have gone.
+//! Ends statements whose clients have disconnected.
 //!
-//! A worker that runs a statement does not read its client's socket, and neither does anything
-//! while a statement waits without a worker. So the thread that accepts clients checks now and then
-//! the statements that have run since its last check, and ends the connections whose clients have
-//! gone. That frees their locks, slots and memory. A statement that ends sooner is not checked; a
-//! client may send one and disconnect without waiting for the answer.
+//! While a worker runs a statement, it does not read its client's socket, and while a suspended
+//! statement waits, no thread reads it. So the thread that accepts clients periodically checks the
+//! statements that were already running at its previous check, and ends the connections whose
+//! clients have disconnected. That frees their locks, slots and memory. A statement that ends
+//! before the next check is not checked, so a client may send such a statement and disconnect
+//! without waiting for the response.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! SQL over Spillway, in MySQL's dialect.
 //!
-//! Modules, the lowest layer first; a module imports those above it in this list only:
+//! Modules, the lowest layer first; a module imports only modules above it in this list:
 //!
 //! - `errors`, `names`, `api`: errors, the rules of names, and results;
 //! - `parser`: from text to statements;

@@ -6,22 +6,22 @@
 //! - **NAME-1 (creation).** No statement creates or renames to a database, table, column or index
 //!   whose name is empty, ends with white space or has more than [`NAME_MAX`] characters.
 //!   Characters are counted, not bytes.
-//! - **NAME-2 (at once).** A statement with such a name fails before it takes a metadata lock,
-//!   changes anything or waits: `ddl/name_check` reads columns, indexes and constraints;
-//!   `Session::have_definitions` and `Session::have_databases_alone` read databases
-//!   and tables.
+//! - **NAME-2 (at once).** A statement that breaks NAME-1 fails before it takes a metadata lock,
+//!   changes anything or waits. `ddl/name_check` checks the names of columns, indexes and
+//!   constraints; `Session::have_definitions` and `Session::have_databases_alone` check the names
+//!   of tables and databases.
 //! - **NAME-3 (old names).** A table or database that already exists can be used, renamed and
 //!   dropped whatever its name is. So a statement checks a referenced name only if no such object
 //!   exists. If the name breaks a rule, the statement reports that error instead of "doesn't
 //!   exist".
-//! - **NAME-4 (characters).** A statement whose text contains a quoted name with U+0000 fails with
-//!   1064, and one with a character above U+FFFF fails with 1300, whether it creates the name or
-//!   refers to it (`parser/text`).
-//! - **NAME-5 (shown).** No error's text has a control character in it: [`crate::printable`] writes
-//!   them out.
+//! - **NAME-4 (characters).** A statement with a quoted name that contains U+0000 fails with 1064.
+//!   A statement with a quoted name that contains a character above U+FFFF fails with 1300. Both
+//!   apply to names that the statement creates and to names that it refers to (`parser/text`).
+//! - **NAME-5 (shown).** No error message contains a control character: [`crate::printable`]
+//!   escapes them.
 //!
-//! MySQL makes up a name for a CHECK with an empty one, and takes any name of a primary key, which
-//! has none. Both are so here.
+//! As in MySQL, a CHECK constraint with an empty name gets a generated name, and a primary key,
+//! which has no name, may be declared with any name.
 
 use crate::errors::{Result, SqlError};
 

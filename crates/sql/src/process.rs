@@ -1,20 +1,21 @@
-//! A session as others see it: what it runs, how that is stopped, and how much it has run.
+//! The view that other sessions have of a session: the statement that it runs, how to stop it, and
+//! how many statements it has run.
 //!
 //! # Beginning a statement
 //!
-//! Every statement announces its beginning, and others look at that seldom. So a prepared statement
-//! takes no lock that others take: the list of processes finds its text by its number, among the
-//! texts that are kept for that.
+//! Every statement announces its beginning, and other sessions rarely look at it. So a prepared
+//! statement announces only its number and takes no shared lock: the process list finds the
+//! statement's text by this number, in a table of texts that is kept for this purpose.
 //!
-//! A killer does not know whether a statement is over already, and must not hit the next one. A
-//! session counts its phases: odd ones are statements, even ones the time between. A killer first
-//! records that something [`Process::was_asked`], and then reads the phase. A statement that begins
-//! first enters its phase, and then checks whether something was asked. All of that is sequentially
-//! consistent, so one of the two sees the other: if the killer has seen an earlier phase, the
-//! statement sees that something was asked, waits until the killer is done, and discards what was
-//! not meant for it.
+//! A killer does not know whether the statement that it wants to stop has ended, and must not stop
+//! the next one. So a session counts its phases: odd phases are statements, even phases are the
+//! time between. A killer first records that there is a request ([`Process::was_asked`]), and then
+//! reads the phase. A statement first enters its phase, and then checks whether there is a request.
+//! These accesses are sequentially consistent, so at least one side sees the other. If the killer
+//! has seen an earlier phase, the statement sees the request, waits until the killer is done, and
+//! discards a request that was not meant for it.
 //!
-//! Rejected: a lock that a statement holds while it begins, and that killers take, too. It costs
+//! Rejected: a lock that each statement takes while it begins, and that killers take, too. It costs
 //! two more writes to shared memory for each statement.
 
 use std::borrow::Cow;

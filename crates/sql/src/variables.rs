@@ -1,8 +1,8 @@
 //! System variables: their list, their permitted values, and their values.
 //!
-//! A variable can be set to what the server obeys, and to nothing else: the error tells a client
-//! that its wish is not met (1231, 1235, 1238). Many variables accept only the one value that
-//! describes the server, because clients and dumps set them to it.
+//! A variable accepts only values that the server obeys. For any other value, the error tells the
+//! client that the server cannot do that (1231, 1235, 1238). Many variables accept only the one
+//! value that describes the server, because clients and dumps set them to it.
 
 pub(crate) mod durability;
 mod system_variables;

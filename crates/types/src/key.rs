@@ -1,4 +1,4 @@
-//! The bytes of index keys, which compare like the values.
+//! The encoding of index keys, whose bytes compare in the order of the values.
 //!
 //! Each part begins with a byte: 0 for NULL, which comes first, else 1. Then:
 //!
@@ -10,10 +10,10 @@
 //! date, time   4, 8 or 12 bytes, big-endian, sign flipped
 //! ```
 //!
-//! Every part is self-delimiting, so a key of the first parts is a prefix of all keys that begin
-//! with those values.
+//! Every part is self-delimiting, so a key that has only the first parts is a prefix of all keys
+//! that begin with those values.
 //!
-//! [`read_part`] reads parts of most types back; [`is_exact`] says of which.
+//! [`read_part`] decodes the parts of those columns for which [`is_exact`] returns true.
 
 use crate::{Collation, ColumnType, Date, DateTime, Decimal, Field, Time, Value, ValueRef};
 

@@ -9,8 +9,8 @@
 //! values         one after another; NULL has no bytes
 //! ```
 //!
-//! All little-endian. A value's first byte is its kind, so that a row can be read without its
-//! table's types:
+//! All numbers are little-endian. The first byte of a value is its kind, so a row can be read
+//! without its table's types:
 //!
 //! ```text
 //! 1 signed      i64            5 text        UTF-8
@@ -22,8 +22,8 @@
 //!
 //! Each column can be read without the others. The schema version says to which columns of the
 //! table the values belong; only the table can interpret it. Older rows lack the columns that were
-//! added at the end without a new version. The reader must know both. A value that was written
-//! before its column's type was widened is converted by [`widened`].
+//! added at the end without a new version, so a reader must handle both the version and missing
+//! columns. [`widened`] converts a value that was written before its column's type was widened.
 
 use crate::{ColumnType, Date, DateTime, Decimal, Field, Time, ValueRef, text};
 

@@ -1,4 +1,4 @@
-//! The known violations: the numbers in `allowed.txt`, which only fall.
+//! The known violations: `allowed.txt` has their numbers, which may only fall.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

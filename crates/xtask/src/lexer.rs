@@ -1,7 +1,8 @@
 //! Splits Rust source into code, comments and literals, without parsing it.
 //!
-//! Checks need to know whether a byte is code or prose, and nothing else of the grammar. The
-//! masked code has the length and the lines of the source; comments and literals are blank.
+//! Checks need to know whether a byte is code, a comment or a literal; they need nothing else of
+//! the grammar. The masked code has the same length and lines as the source; comments and literals
+//! are blank.
 
 /// How a comment begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

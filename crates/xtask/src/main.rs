@@ -1,10 +1,10 @@
 //! Chores of the workspace: `cargo xtask tidy` checks how the code and the pages are written.
 //!
 //! - `tidy` runs the checks and compares the number of violations with `allowed.txt`. With
-//!   `--write` it lowers the numbers there to what the checks find; with `--allow-more` it may also
-//!   raise them.
+//!   `--write` it lowers the numbers in `allowed.txt` to those that the checks find; with
+//!   `--allow-more` it may also raise them.
 //! - `graph CRATE` prints the import graph of a crate's top-level modules as DOT.
-//! - `order CRATE` prints an order of the crate's modules, for `layers.txt`.
+//! - `order CRATE` prints the crate's modules in an order for `layers.txt`.
 //! - `cycles CRATE` prints the imports that tie files of a crate into cycles.
 
 mod baseline;

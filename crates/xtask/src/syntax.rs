@@ -1,6 +1,7 @@
-//! An outline of a Rust file: functions, types, modules and paths, with what is for tests only.
+//! An outline of a Rust file: functions, types, modules and paths, and which of them are for tests
+//! only.
 //!
-//! It walks tokens with a stack of open brackets. Macros are not expanded.
+//! The outline is built from tokens with a stack of open brackets. Macros are not expanded.
 
 use crate::lexer::Token;
 

@@ -1,8 +1,8 @@
 //! Sends a page to its client in pieces while it is made.
 //!
-//! The length of such a page is not known beforehand. So its body is sent in chunks, of which the
-//! last says that the page is complete. To a client of HTTP/1.0, which has no chunks, the page ends
-//! with the connection.
+//! The length of a page is not known when it begins. So the body is sent in chunks, and the last
+//! chunk says that the page is complete. HTTP/1.0 has no chunks: for a client of that version, the
+//! end of the connection ends the page.
 
 use std::fmt;
 use std::io::Write as _;

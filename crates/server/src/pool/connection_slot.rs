@@ -1,4 +1,5 @@
-//! A connection's slot in the pool: its client, and the atomic word that says who may touch it.
+//! A connection's slot in the pool: its client, and an atomic word that says which thread may use
+//! the client.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,5 +1,5 @@
-//! Which clients get dedicated workers: those whose latest responses came without waits, as long as
-//! they are few and not together on few cores.
+//! Decides which clients get dedicated workers: those whose latest responses came without waits, as
+//! long as such clients are few and do not share a few cores.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};

@@ -1,42 +1,45 @@
-//! Dedicated workers: a busy local client gets a worker that waits in its socket.
+//! Dedicated workers: a busy local client gets a worker that waits on the client's socket.
 //!
-//! A client that sends one brief statement after the other waits on its core for a response from
-//! another core. Each command and each response wakes a thread there by an interrupt, which is
+//! A client that sends one brief statement after the other waits for a response from another core.
+//! Each command and each response wakes a thread on the other core by an interrupt, which is
 //! expensive in a virtual machine. A worker that serves only this client can run on the client's
-//! core: the two wake each other without interrupts, and share its caches. For commits, row locks,
-//! device reads and long statements the client uses the queue, as all do.
+//! core: client and worker wake each other without interrupts, and share the core's caches. For
+//! commits, row locks, device reads and long statements the client uses the common queue, like all
+//! clients.
 //!
-//! The system rarely puts the two on one core, and moves one away when it finds another core idle.
-//! So the worker looks now and then which core its client sends from, and moves there. It is not
-//! bound to that core, because the system would then move the client.
+//! The kernel rarely puts client and worker on one core, and moves one of them away when another
+//! core is idle. So the worker checks from time to time from which core its client sends, and moves
+//! there. The worker is not bound to that core, because the kernel would then move the client.
 //!
-//! To the thread pool a dedicated worker is one that *waits*, so another runs in its place. Epoll
-//! does not report the client meanwhile.
+//! The thread pool counts a dedicated worker as one that *waits*, so another worker runs in its
+//! place. Epoll does not report the client meanwhile.
 //!
 //! # Guarantees
 //!
-//! - **DEDICATED-WORKER-1.** A connection with a dedicated worker is busy and held by that worker
-//!   alone. The worker sees what the client sends, and its end. Its timeouts are late by at most
-//!   [`QUIET`].
+//! - **DEDICATED-WORKER-1.** A connection with a dedicated worker is busy, and only that worker
+//!   holds it. The worker notices what the client sends, and when it disconnects. The connection's
+//!   timeouts are late by at most [`QUIET`].
 //! - **DEDICATED-WORKER-2.** A client gets a dedicated worker after `AFTER` responses in a row
-//!   without a wait, and after more if the last one lasted for fewer than `WORTH`. It loses it when
-//!   it is silent for [`QUIET`]. Only local clients over TCP without TLS get one, because the cores
-//!   of others are not known. [`super::dedicated_clients`] counts responses.
+//!   without a wait. More responses are needed if the client's last dedicated worker served fewer
+//!   than `WORTH`. The client loses the worker when it is silent for [`QUIET`]. Only local clients
+//!   over TCP without TLS get one, because the cores of other clients are not known.
+//!   [`super::dedicated_clients`] counts the responses.
 //! - **DEDICATED-WORKER-3.** There are at most [`PLACES`] dedicated workers for each worker. There
-//!   are none soon after more clients than that ask for anything, because these few would get more
-//!   of the cores than the others. There are none either while more clients than there are workers
-//!   wait or ask for something long, or if no worker would be left to listen; nor, for `PILED_FOR`
-//!   windows and more, when the clients are together on few cores: one thread with many connections
-//!   asks for several things at once, and is served better by one worker that responds to them
-//!   together.
-//! - **DEDICATED-WORKER-4.** A dedicated worker counts as running again before it does anything
-//!   that is known to take long, and leaves its client after that.
+//!   are none soon after more clients than that have sent commands, because those few clients would
+//!   get more of the cores than the others. There are none while more clients than there are
+//!   workers wait or run something long, or if no worker would be left to listen. There are none
+//!   for at least `PILED_FOR` windows after the clients were found together on few cores: they are
+//!   then probably connections of one thread that sends several commands at once, and one worker
+//!   that responds to them together serves them better.
+//! - **DEDICATED-WORKER-4.** Before a dedicated worker does anything that is known to take long, it
+//!   counts as running again; after that it leaves its client.
 //!
-//! **Rejected.** A thread for each client, always: commits that wait together are written together
-//! by a worker with nothing else to do, and a hot row passes from one client to the next without a
-//! wake-up ([`super`]). Each worker in an epoll instance of its own, with some of the clients: it
-//! is on the core of some of them at best. To try both and keep the faster: the trials scatter
-//! clients that have come together, and on a busy machine chance decides.
+//! **Rejected.** A dedicated worker for each client, always: a shared worker with nothing else to
+//! do writes waiting commits together, and passes a hot row from one client to the next without a
+//! wake-up ([`super`]). An epoll instance for each worker, with some of the clients: the worker is
+//! on the core of some of these clients at best. To try both placements and keep the faster: the
+//! trials separate clients and workers that share a core, and on a busy machine the comparison is
+//! random.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

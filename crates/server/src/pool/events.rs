@@ -1,9 +1,10 @@
-//! Events: how workers learn of clients' bytes and of finished reads, and how they sleep.
+//! Events: how workers learn that clients have sent bytes and that reads have finished, and how
+//! workers sleep.
 //!
-//! All workers share one epoll instance. Client sockets are registered edge-triggered, so nothing
-//! is registered again after a command. The bell is an eventfd in the same instance; another thread
-//! writes it to wake a worker that sleeps ([`spillway_base::sleepers`]). A third kind of event says
-//! that reads have finished that the engine does beside statements.
+//! All workers share one epoll instance. Client sockets are registered edge-triggered, so no socket
+//! must be registered again after a command. The bell is an eventfd in the same instance; another
+//! thread writes to it to wake a sleeping worker ([`spillway_base::sleepers`]). A third kind of
+//! event reports finished device reads of suspended statements.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;

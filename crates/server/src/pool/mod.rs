@@ -4,68 +4,72 @@
 //! as much. With one thread for each connection, most of the processor time went into wake-ups: for
 //! the command, for the row lock, for the commit. Here a worker takes ready work from a queue, runs
 //! a statement to its end, and takes the next without sleeping. A statement that would have to wait
-//! gives its worker up, and becomes ready work again when its wait is over.
+//! gives up its worker, and becomes ready work again when its wait is over.
 //!
-//! **The queue** ([`work_queue::WorkQueue`]) is one for all workers. Work enters it from three
-//! sides: an epoll instance reports clients that have sent something ([`events`]); a commit becomes
-//! durable, so its response can be sent; and a client has been silent for too long ([`timer`]).
+//! **The queue** ([`work_queue::WorkQueue`]) is shared by all workers. Work enters it when an epoll
+//! instance reports a client that has sent something ([`events`]), when a commit becomes durable,
+//! so that its response can be sent, and when a client has been silent for too long ([`timer`]).
 //!
-//! **A connection** has a [`connection_slot::ConnectionSlot`] and costs memory only. Its atomic
-//! state word ensures that one worker at a time serves it, and that no event is lost that comes
-//! meanwhile.
+//! **A connection** has a [`connection_slot::ConnectionSlot`] and costs only memory. The slot's
+//! atomic state word ensures that one worker at a time serves the connection, and that no event
+//! which arrives meanwhile is lost.
 //!
 //! **Commits** do not hold a worker. A statement that commits leaves its response unsent in the
-//! connection, which stays busy, so its next command waits. When the commit is durable, the thread
-//! that learns it queues the response. Workers also write the log ([`commits`]): a worker without
-//! ready work does, so a lone client's commit needs no hand-over, and so does one that finds
-//! commits older than [`commits::OVERDUE`]. The log's own flusher is the fallback. All workers take
-//! responses from the queue: if one thread sent a whole batch, its last client would wait longest.
+//! connection. The connection stays busy, so its next command waits. When the commit is durable,
+//! the thread that learns this queues the response. All workers take responses from the queue: if
+//! one thread sent a whole batch, its last client would wait longest.
+//!
+//! Workers also write the log ([`commits`]). A worker without ready work writes it, so a lone
+//! client's commit needs no hand-over. A worker that finds commits older than [`commits::OVERDUE`]
+//! writes it, too. The log's own flusher is the fallback.
 //!
 //! **Responses are sent together** if their statements are brief ([`response_batch`]), because most
 //! of a brief statement's cost is the system call that sends its response. A statement that may
-//! take long says so before ([`spillway_base::thread::long_ahead`]), and so does a brief one that
-//! meets more rows than expected.
+//! take long reports so beforehand ([`spillway_base::thread::long_ahead`]). A brief statement that
+//! meets more rows than expected reports so, too.
 //!
 //! **Row locks** do not hold a worker. A statement that finds its row locked is suspended
-//! ([`spillway_sql::Session::set_waker`]). The thread that releases the row puts the connection at
-//! the front of the queue ([`waker`]). That is usually the worker whose statement held the row, and
-//! it continues with that connection. So a hot row passes from client to client without a sleep or
-//! a wake-up.
+//! ([`spillway_sql::Session::set_waker`]). The thread that releases the row puts the suspended
+//! statement's connection at the front of the queue ([`waker`]). This thread is usually the worker
+//! whose statement held the row, and it then continues with that connection. So a hot row passes
+//! from client to client without a sleep or a wake-up.
 //!
-//! **Device reads** do not hold a worker if a statement looks rows up by their keys. It is
-//! suspended as for a row lock, and its block is read together with others. Epoll reports finished
-//! reads; the thread that receives the event loads the blocks and queues the statements. Other
-//! statements wait for the device in place. So does one if the pool has nothing else to do
-//! ([`thread::Pool::is_quiet`]), because to suspend and restart would only delay it.
+//! **Device reads** do not hold a worker if a statement looks up rows by their keys. The statement
+//! is suspended as for a row lock, and its block is read together with other blocks. Epoll reports
+//! finished reads; the thread that receives the event loads the blocks and queues the statements.
+//! All other statements keep their worker while they wait for the device. So does a lookup if the
+//! pool has nothing else to do ([`thread::Pool::is_quiet`]), because suspending it would only delay
+//! it.
 //!
-//! **How many run** ([`thread_pool`]): as many as the setting says. A worker that must wait within
-//! a statement says so ([`spillway_base::thread::blocking`]), and another takes its place. So if
-//! all clients but one wait for a table lock, that client's COMMIT is still read. Threads beyond
-//! the setting rest as soon as they have no work. If all workers run long statements while others
-//! are ready, one more starts ([`stall_detector`]).
+//! **How many workers run** ([`thread_pool`]): as many as the setting says. A worker reports that
+//! it must wait within a statement ([`spillway_base::thread::blocking`]), and another worker takes
+//! its place. So if all clients but one wait for a table lock, that client's COMMIT is still read.
+//! Threads beyond the setting stop running as soon as they have no work. If all workers run long
+//! statements while other statements are ready, one more worker starts ([`stall_detector`]).
 //!
-//! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as they are few and
-//! their statements are brief.
+//! **Busy local clients** get a worker each ([`dedicated_worker`]), as long as these clients are
+//! few and their statements are brief.
 //!
 //! **Few workers for brief statements.** One worker finishes several brief statements before
-//! another is awake, and sends more responses together than two would. So a worker that has met
-//! only brief statements lately leaves up to [`BACKLOG`] commands to itself, and rests if another
-//! worker listens already. Before it runs anything long, or waits, it wakes or starts another.
+//! another worker is awake, and sends more responses together than two workers would. So a worker
+//! that has met only brief statements lately leaves up to [`BACKLOG`] commands in the queue for
+//! itself, without waking another worker, and rests if another worker already listens. Before it
+//! runs anything long, or waits, it wakes or starts another worker.
 //!
 //! # Guarantees
 //!
-//! - **POOL-1.** A connection that is not busy has no unread bytes that no event will report, and
-//!   the timer knows its deadline.
+//! - **POOL-1.** If a connection is not busy, an event will report any unread bytes that it has,
+//!   and the timer knows its deadline.
 //! - **POOL-2.** A busy connection is held by one worker, or is in the queue once, or will be
 //!   queued by its commit, its waker or the timer. Epoll does not report it while it has a
 //!   dedicated worker (DEDICATED-WORKER-1).
-//! - **POOL-3.** If the queue is not empty, a worker is awake and looks at the queue before it
+//! - **POOL-3.** If the queue is not empty, either a worker is awake and checks the queue before it
 //!   waits or runs anything long, or the bell has been rung (SLEEPERS-1, SLEEPERS-2).
-//! - **POOL-4.** If fewer workers run than may and none sleeps in epoll, another has been started,
-//!   or one that runs is at nothing long.
+//! - **POOL-4.** If fewer workers run than the setting allows and no worker sleeps in epoll, either
+//!   another worker has been started, or a running worker is not at anything long.
 //!
 //! **Rejected.** An async runtime: statements run deep in blocking code that would have to be
-//! rewritten (DESIGN, D11). One polling thread that hands work to workers: each hand-over is a
+//! rewritten (DESIGN, D11). One polling thread that passes work to workers: each hand-over is a
 //! wake-up. One epoll instance for each worker: a command would wait behind a long statement of its
 //! worker while another worker is idle.
 

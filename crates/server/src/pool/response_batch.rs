@@ -1,22 +1,23 @@
 //! Responses that a worker has built and not sent yet.
 //!
-//! A worker that runs one brief statement after the other sends their responses together
-//! ([`crate::batched_send`]). Until then it holds their connections in its batch.
+//! A worker that runs one brief statement after the other sends the responses of several together
+//! ([`crate::batched_send`]). Until then the worker's batch holds their connections.
 //!
 //! # Guarantees
 //!
-//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long: a
-//!   statement that is not known to be brief, or has met more rows than a brief one may
-//!   ([`spillway_base::thread::long_ahead`]); a wait of any kind
-//!   ([`spillway_base::thread::blocking`]); a write of the log; and before it rests, sleeps or
-//!   ends.
-//! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses. It is sent when its worker has
-//!   served anything whose response is not in it, or serves another [`AGE`] after the first. If
-//!   batches are off, each response is sent at once.
-//! - **RESPONSE-BATCH-3.** Sending a batch waits for no client. A client that does not take all of
-//!   its response is queued, and the worker that serves it next waits for it.
-//! - **RESPONSE-BATCH-4.** Each connection is released or queued, once, after as much of its
-//!   response was sent as its client took.
+//! - **RESPONSE-BATCH-1.** A worker sends its batch before it does anything that may take long: it
+//!   runs a statement that is not known to be brief, or that has met more rows than a brief
+//!   statement may ([`spillway_base::thread::long_ahead`]); it waits for anything
+//!   ([`spillway_base::thread::blocking`]); or it writes the log. A worker also sends its batch
+//!   before it rests, sleeps or ends.
+//! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses. A worker sends its batch when it
+//!   has served a connection whose response is not in the batch, or when it serves another one
+//!   [`AGE`] after the batch's first response. If batches are off, each response is sent at once.
+//! - **RESPONSE-BATCH-3.** Sending a batch waits for no client. If a client's socket does not
+//!   accept the whole response, its connection is queued, and the worker that serves it next waits
+//!   for the client.
+//! - **RESPONSE-BATCH-4.** Each connection is released or queued exactly once, after as much of its
+//!   response was sent as its socket accepted.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! The stall detector: starts one more worker if all run long statements while work is ready.
+//! The stall detector: starts one more worker if all workers run long statements while work is
+//! ready.
 //!
-//! It runs on the accepting thread, every [`STALL`] while no worker sleeps.
+//! It runs on the thread that accepts clients, every [`STALL`] while no worker sleeps.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

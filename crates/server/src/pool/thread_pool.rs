@@ -1,9 +1,9 @@
-//! How many workers run, and which replaces one that waits.
+//! Decides how many workers run, and which worker replaces one that waits.
 //!
-//! A worker *runs*, *waits* within a statement, or is *spare*: there are too many, or it is not
-//! needed now. A worker that runs may *sleep* in epoll, and then receives events. A thread that
-//! starts a worker counts it as running at once, so two threads do not start one each for one
-//! place.
+//! A worker *runs*, *waits* within a statement, or is *spare*: there are too many workers, or the
+//! worker is not needed now. A running worker may *sleep* in epoll, and then receives events. A
+//! thread that starts a worker counts the new worker as running at once, so two threads do not both
+//! start a worker for one place.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

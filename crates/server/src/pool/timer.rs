@@ -1,8 +1,8 @@
 //! The timeouts of silent clients.
 //!
-//! A sweep over all connections finds those whose time has come, and the next time that one is due.
-//! A connection that begins to wait for less time than that rings the alarm. So no thread wakes up
-//! for nothing, and a command costs one read of a number.
+//! A sweep over all connections finds those whose timeout has expired, and the time at which the
+//! next timeout expires. A connection that begins to wait and has an earlier timeout than that
+//! rings the alarm. So no thread wakes up for nothing, and a command costs one read of a number.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

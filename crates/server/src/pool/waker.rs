@@ -1,4 +1,4 @@
-//! Wakes a connection whose statement was suspended for a row.
+//! Wakes a connection whose statement was suspended for a row lock.
 
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};

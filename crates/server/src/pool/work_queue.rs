@@ -1,8 +1,8 @@
 //! The queue of ready work that all workers take from.
 //!
-//! It has three parts, which are emptied in this order: statements that waited for a row, because
-//! other statements wait behind them; responses to commits, because their clients have waited; and
-//! commands. Each part is first come, first served.
+//! The queue has three parts, which are emptied in this order: statements that waited for a row,
+//! because other statements wait behind them; responses to commits, because their clients have
+//! waited; and commands. Each part is first in, first out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

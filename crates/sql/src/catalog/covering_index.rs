@@ -1,30 +1,32 @@
-//! Index-only reads: if an index has all columns of a table that a query reads, the query reads its
-//! entries instead of the rows.
+//! Index-only reads: if an index has all columns of a table that a query reads, the query reads the
+//! index's entries instead of the rows.
 //!
-//! The planner finds the indexes that cover a query ([`Cover::of`]), and records that with the
-//! access. Code that runs over stored rows then gets [`Entry`]s as [`super::StoredRow`] rows;
-//! conditions, projections and totals do not know the difference.
+//! The planner finds the indexes that cover a query ([`Cover::of`]) and records the chosen one in
+//! the access. The executor then gets each [`Entry`] as a [`super::StoredRow`]; conditions,
+//! projections and totals treat entries and rows alike.
 //!
 //! # Guarantees
 //!
 //! - **COVERING-INDEX-1.** An entry that a statement reads belongs to a row that exists at the
-//!   statement's snapshot and has these values, and each such row has exactly one entry. An entry
-//!   comes and goes in the transaction that changes its row, so a snapshot sees both or neither; so
-//!   does the transaction itself before its commit, and after a rollback to a savepoint. For an
-//!   index that was built beside changes, `ddl/online` says the same (ONLINE-BUILD-2,
-//!   ONLINE-BUILD-3), and snapshots from before its end are refused (ONLINE-BUILD-7).
-//! - **COVERING-INDEX-2.** A column is taken from an entry only if the entry has its value to the
-//!   last bit ([`key::is_exact`]); the value is what the row reads as under the table's present
-//!   definition. A change of the definition that would give an entry another meaning rebuilds the
-//!   index (`ddl/instant`).
+//!   statement's snapshot and has these values, and each such row has exactly one entry. The
+//!   transaction that changes a row also writes and deletes the row's entries, so a snapshot sees
+//!   both changes or neither. So does the transaction itself, before its commit and after a
+//!   rollback to a savepoint. For an index that was built online, `ddl/online` guarantees the same
+//!   (ONLINE-BUILD-2, ONLINE-BUILD-3), and snapshots from before the build's end cannot read it
+//!   (ONLINE-BUILD-7).
+//! - **COVERING-INDEX-2.** A query takes a column from an entry only if the entry encodes the
+//!   column's exact value ([`key::is_exact`]). The value is the one that the row has under the
+//!   table's present definition. A change of the definition that would give an entry another
+//!   meaning rebuilds the index (`ddl/instant`).
 //! - **COVERING-INDEX-3.** Statements that lock or change rows read the rows.
-//! - **COVERING-INDEX-4.** Under SERIALIZABLE, the part of the index that was read counts as read,
-//!   and nothing of the rows. A transaction that changes, adds or removes what an entry there says
-//!   writes that entry; one that changes other columns of the row changes nothing that was read.
-//! - **COVERING-INDEX-5.** A query answers the same with and without index-only reads; but if it
-//!   asks for no order, rows may come in another.
-//! - **COVERING-INDEX-6.** However many ranges a query joins by OR, an entry is read once: the
-//!   query reads disjoint spans (`executor/index_ranges`).
+//! - **COVERING-INDEX-4.** Under SERIALIZABLE, an index-only read adds the index range that it
+//!   read, but no rows, to the transaction's read set. A transaction that inserts or deletes a row
+//!   with an entry in that range, or changes a column of the index, writes an entry there. A
+//!   transaction that changes only other columns of the row writes nothing that was read.
+//! - **COVERING-INDEX-5.** A query returns the same rows with and without index-only reads. Without
+//!   ORDER BY, their order may differ.
+//! - **COVERING-INDEX-6.** A query reads an entry once, however many ranges its conditions join by
+//!   OR: it converts the ranges to disjoint spans (`executor/index_ranges`).
 
 use spillway_types::key::{self, KeyPart};
 use spillway_types::{ColumnType, Field, ValueRef};

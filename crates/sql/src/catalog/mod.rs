@@ -1,21 +1,23 @@
-//! What databases, tables and users there are.
+//! The catalog: definitions of databases and tables, and accounts.
 //!
-//! The catalog is kept in a table of its own, `sys.catalog`. Sessions read an immutable snapshot of
-//! it in memory, which each change replaces whole. Numbers are u64, little-endian, except in keys.
+//! The table `sys.catalog` stores the catalog. Sessions read an immutable snapshot of the catalog
+//! in memory; each change replaces the whole snapshot. Numbers are u64, little-endian, except in
+//! keys.
 //!
 //! | key | value |
 //! |---|---|
-//! | `d/NAME`, `t/DB/NAME` | JSON document of a database, of a table |
+//! | `d/NAME`, `t/DB/NAME` | JSON document of a database, JSON document of a table |
 //! | `u/NAME@HOST` | JSON document of a user; `@` and `%` in the name are `%40` and `%25` |
-//! | `f` | the format's number ([`FORMAT`]) |
-//! | `n`, `nu` | the largest number of a table, of an account |
-//! | `a/` + table number (u32, big-endian) | upper bound of its AUTO_INCREMENT numbers so far |
+//! | `f` | format version of the catalog ([`FORMAT`]) |
+//! | `n`, `nu` | the largest table number, the largest account number |
+//! | `a/` + table number (u32, big-endian) | bound above all AUTO_INCREMENT numbers given so far |
 //! | `b/` + table number | progress of an index build (`ddl/online`), see below |
-//! | `m/` + table number + key of a row | empty, see below |
+//! | `m/` + table number + key of a row | empty value, see below |
 //!
-//! The progress is one byte, 1 if the indexes are being dropped and else 0, and the key of the last
-//! row that has its entries; no key if no row has them. A key under `m/` says that the row received
-//! values of a unique index, while that was being built, which another row may also have.
+//! The progress is one byte, 1 if the indexes are being dropped and else 0, and then the key of the
+//! last row that has its entries. The key is absent if no row has its entries yet. A key under `m/`
+//! records a possible duplicate: while a unique index was being built, a transaction gave the row
+//! index values that another row may also have.
 
 #[cfg(test)]
 mod change_tests;

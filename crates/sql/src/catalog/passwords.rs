@@ -1,8 +1,9 @@
-//! Passwords, and what is stored of them.
+//! Hashes of passwords.
 //!
-//! - **SECRET-1.** `mysql_native_password` stores SHA-1 of SHA-1 of a password, which is what its
-//!   protocol needs. `caching_sha2_password` stores what MySQL 8 does (`crypt`): with a salt of the
-//!   account's own, and 5,000 rounds, so that a guess costs much and serves one account.
+//! - **SECRET-1.** For `mysql_native_password`, the catalog stores the SHA-1 of the SHA-1 of a
+//!   password, which the protocol of that plugin needs. For `caching_sha2_password` it stores the
+//!   same hash as MySQL 8 (`crypt`): with a separate salt for each account and with 5,000 rounds,
+//!   so that a guess is expensive and tests one account only.
 
 mod crypt;
 

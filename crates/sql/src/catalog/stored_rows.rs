@@ -1,36 +1,37 @@
-//! Stored rows under a table's present definition, whichever version of it they were written under.
+//! Reads stored rows under a table's present definition, whatever schema version they were written
+//! under.
 //!
-//! Many changes of a table's columns leave its rows as they are. Each row records under which
-//! version of the schema it was written (`types::row`), and the table's definition keeps the
-//! [`Layout`] of every version that rows may still have. A reader uses a map from each version to
-//! the present columns, made once when a catalog is read, not for each row.
+//! Many changes of a table's columns do not rewrite its rows. Each row records the schema version
+//! under which it was written (`types::row`), and the table's definition keeps the [`Layout`] of
+//! every version that rows may still have. When the catalog is loaded, each version gets a map to
+//! the present columns; a reader uses this map for every row of the version.
 //!
 //! # Guarantees
 //!
-//! - **STORED-ROW-1.** A row is written under the newest version of its table's schema, and is of
+//! - **STORED-ROW-1.** A row is written under the newest version of its table's schema, and keeps
 //!   that version until it is rewritten.
-//! - **STORED-ROW-2.** A column has an id that no other column of its table has, and that no
-//!   earlier column had whose values rows may still hold. Ids alone say which column a position in
-//!   a row is; names and the order of columns say nothing about rows.
-//! - **STORED-ROW-3.** A column that a row does not have, by its layout or because it has fewer
-//!   values, reads as the column's initial value, which stays what it was when the column was
-//!   added, whatever becomes of its type and default.
-//! - **STORED-ROW-4.** A value from before its column's type became a wider one reads as the wider
-//!   type stores it.
-//! - **STORED-ROW-5.** A row of a version that the definition does not know is damage, and is
-//!   reported as such.
+//! - **STORED-ROW-2.** A column's id is unique in its table. It also differs from the id of every
+//!   dropped column of which rows may still hold values. The id alone says which column a position
+//!   in a row belongs to; names and the order of columns say nothing about rows.
+//! - **STORED-ROW-3.** A column that a row does not have, because the row's layout lacks it or the
+//!   row has fewer values, reads as the column's initial value. This value is fixed when the column
+//!   is added; later changes of the column's type and default do not affect it.
+//! - **STORED-ROW-4.** A value that was written before its column's type was widened reads as the
+//!   wider type stores it.
+//! - **STORED-ROW-5.** A row whose version the definition does not know is reported as damage.
 //! - **STORED-ROW-6.** A row of the newest version is read without a map: one comparison recognises
 //!   it.
-//! - **STORED-ROW-7.** Compactions that merge rows of earlier versions anyway rewrite them in the
-//!   newest, if that makes them no longer ([`Newest`]): not before the change of the table is
-//!   durable, and when nobody reads by an earlier definition any more, because a change has its
-//!   table alone. Rows that are carried stay as they are, and so do their layouts; a pass leaves
-//!   none, by OPTIMIZE TABLE or automatically when there are many (`session/refreshing`).
+//! - **STORED-ROW-7.** A compaction that merges a row of an earlier version anyway rewrites the row
+//!   in the newest version, if that does not make it longer ([`Newest`]). It does so only once the
+//!   change of the table is durable; then no reader uses an earlier definition, because the change
+//!   held the table exclusively. Rows in blocks that a compaction carries keep their version, and
+//!   the definition keeps its layout. OPTIMIZE TABLE rewrites those rows, too, and so does a thread
+//!   when rows have many versions (`session/refreshing`).
 //!
-//! The alternative gives rows no version: they keep the positions of dropped columns, and each
-//! column knows its own position for ever. That needs no layouts, but a table whose columns come
-//! and go would carry the dead ones in every new row, and a reader could not distinguish a value of
-//! a narrower type from one of the present type.
+//! Rejected: rows without a version. Such rows keep the positions of dropped columns, and each
+//! column has a fixed position. No layouts are needed, but where columns are added and dropped
+//! often, every new row carries the positions of all dropped columns, and a reader cannot
+//! distinguish a value of a narrower type from one of the present type.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
-//! Builds rows and index entries of a table that is altered: any number of them, in as many
-//! transactions as it takes.
+//! Builds the rows and index entries of an altered table, in as many transactions as needed.
 //!
-//! The caller holds the table exclusively. New rows and entries go into key spaces that nothing
-//! names yet. Later the catalog switches to them in one transaction of its own, which also drops
-//! the old key spaces. A crash before that leaves key spaces that the catalog does not name, which
-//! the next opening removes; a failure removes them at once ([`Built`]).
+//! The caller holds the table exclusively. `build` writes new rows and entries into key spaces that
+//! the catalog does not name yet. Later a separate transaction switches the catalog to the new key
+//! spaces and drops the old ones. After a crash before that switch, the next opening of the
+//! database removes the new key spaces. A failure removes them at once ([`Built`]).
 //!
-//! One transaction for all was the simpler design, and rejected: a transaction is kept in memory
-//! until it is committed, so a table larger than a transaction's share could never be altered.
+//! Rejected: one transaction for the whole change, which is simpler. A transaction stays in memory
+//! until its commit, so a table larger than a transaction's share of the memory could never be
+//! altered.
 
 use spillway::{Database, Direction, Isolation, KeyRange, Table, Transaction, TransactionOptions};
 use spillway_base::TableId;

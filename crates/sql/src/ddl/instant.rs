@@ -1,18 +1,17 @@
-//! Changes of a table that leave its rows as they are and read them in another way
-//! (`catalog/stored_rows`), and the ways in which a statement allows an ALTER TABLE.
+//! Changes of a table that do not rewrite its rows but read them under a new definition
+//! (`catalog/stored_rows`), and the choice between the methods of ALTER TABLE.
 //!
-//! A statement runs in the first of these ways that serves all its clauses ([`Way`]):
+//! A statement uses the first of these methods ([`Way`]) that can execute all its clauses:
 //!
 //! - **instantly**: no row is read or written;
-//! - **online**: indexes are built while the table is read and written, and every other change is
-//!   instant (`online`);
-//! - **with the rows as they are**: rows are read, to build indexes or to check constraints, with
-//!   the table held exclusively;
-//! - **by copying**: all rows are rewritten, in the newest version and with all their index
-//!   entries.
+//! - **online**: indexes are built while the table is read and written (`online`), and every other
+//!   change is instant;
+//! - **with the rows as they are**: rows are read, to build indexes or to check constraints, but
+//!   not rewritten; the statement holds the table exclusively;
+//! - **by copying**: all rows are rewritten in the newest version, with all their index entries.
 //!
-//! An index stays in use if its entries are byte for byte those of the new definition; otherwise it
-//! is rebuilt.
+//! An index is kept if its entries are byte for byte the same under the new definition; otherwise
+//! it is rebuilt.
 
 use std::ops::ControlFlow;
 

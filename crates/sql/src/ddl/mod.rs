@@ -1,11 +1,11 @@
 //! Statements that define databases, tables and indexes.
 //!
-//! A statement becomes a definition first: `columns`, `keys` and `checks` read its parts,
-//! under the [`Terms`] that apply. Most statements then change the catalog at once, in one
-//! transaction ([`Ddl`], `create`). ALTER TABLE and its short forms (`alter`) leave rows as they
-//! are if they can (`instant`). Otherwise `build` reads and writes rows first, in as many
-//! transactions as it takes, before one transaction switches the catalog to the result. If only
-//! indexes have to be built, `online` does so while the table is read and written.
+//! `columns`, `keys` and `checks` first convert a statement to a definition; [`Terms`] has the
+//! settings that they use. Most statements then change the catalog at once, in one transaction
+//! ([`Ddl`], `create`). ALTER TABLE and its short forms (`alter`) do not rewrite rows if they can
+//! avoid it (`instant`). Otherwise `build` reads and writes rows, in as many transactions as
+//! needed, and then one transaction switches the catalog to the result. If only indexes have to be
+//! built, `online` builds them while the table is read and written.
 
 mod alter;
 mod build;

@@ -1,55 +1,58 @@
 //! Builds indexes while their table is read and written.
 //!
-//! 1. With the table held exclusively for a moment, the catalog records which indexes the table is
-//!    to have ([`Becoming`]); their key spaces are empty. From then on changes of rows maintain
-//!    their entries, and nothing else sees them.
-//! 2. A pass gives every row its entries, in the order of keys, in transactions of some rows each
-//!    ([`Pass::fill`]). The progress is committed with them.
+//! 1. The build holds the table exclusively for a moment and records in the catalog which indexes
+//!    the table is to have ([`Becoming`]); the key spaces of new indexes are empty. From then on
+//!    changes of rows maintain the new indexes' entries, and nothing else uses these indexes.
+//! 2. A pass writes the entries of every row, in key order, in transactions of a limited number of
+//!    rows each ([`Pass::fill`]). Each transaction also commits the progress.
 //! 3. If an index is unique, the build holds the table exclusively for a moment again. From then on
-//!    changes of rows record possible duplicates in the catalog. The build then looks for those
-//!    that existed before ([`Pass::check`]).
-//! 4. With the table held exclusively for a moment, the build checks what was recorded, and the
-//!    indexes become the table's. So do the statement's other changes, if they are instant
-//!    (`instant`) and do not affect the indexes' entries. Nothing of the statement is visible
-//!    before.
+//!    changes of rows record possible duplicates in the catalog. The build then searches for
+//!    duplicates that existed before that moment ([`Pass::check`]).
+//! 4. The build holds the table exclusively for a moment, checks the recorded duplicates, and makes
+//!    the indexes part of the table's definition. At the same time, the statement's other changes
+//!    take effect, if they are instant (`instant`) and do not affect the indexes' entries. Nothing
+//!    of the statement is visible before.
 //!
-//! `session/building` runs these steps and takes the table for the moments.
+//! `session/building` runs these steps and takes the table exclusively for those moments.
 //!
 //! # Guarantees
 //!
-//! - **ONLINE-BUILD-1.** After step 1, every change of a row changes its entries in the indexes
-//!   that are built, too. No transaction that knows the table from before is left: each would share
-//!   the table until its end.
-//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has its values. It is written
-//!   under a lock of the row, with the newest values, by a change of the row or by a pass over it.
-//!   The transaction that takes the values from the row also removes the entry. Removing one that
-//!   does not exist yet does no harm: it is written under the lock, so not with these values any
-//!   more.
-//! - **ONLINE-BUILD-3.** Every row whose key a pass has left behind has its entries. If it existed
-//!   before step 1, the pass saw it, because the pass reads a later snapshot; if it came, or
-//!   changed, later, ONLINE-BUILD-1 holds for it.
-//! - **ONLINE-BUILD-4.** No transaction fails for a build, nor waits for more than one batch of it
-//!   (`pass`, TABLE-PASS-3). Changes of entries are not compared with snapshots (`store`), so a
-//!   transaction that began before a batch meets no conflict with it. A duplicate fails the build,
-//!   whenever the duplicate came, if it is still one when it is checked.
-//! - **ONLINE-BUILD-5.** The progress of a pass is committed with the entries up to there
-//!   (TABLE-PASS-4), so a crash loses neither; an entry that is written again is the same.
-//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates. If one came after step 3, the
-//!   row that came second met the other's entry, which exists by ONLINE-BUILD-3, or met a writer
-//!   about to write it. So the transaction that gave the row its values recorded it, and step 4
-//!   sees that: it holds the table exclusively, and reads the newest state. A check that reads a
-//!   snapshot from after step 3 sees earlier duplicates.
-//! - **ONLINE-BUILD-7.** Only snapshots that see the commit of step 4 read through the index (1412
-//!   for others), and so see all entries.
-//! - **ONLINE-BUILD-8.** A build ends whole: finished, or removed with its key spaces. It is
-//!   removed when its statement is killed or fails, as for a duplicate. One that a crash or a
-//!   shutdown cut off resumes when the database is opened again. Neither removal nor resumption
-//!   without its statement keeps anybody from the table for longer than a moment: it waits until
-//!   nobody uses it.
+//! - **ONLINE-BUILD-1.** After step 1, every change of a row also changes its entries in the
+//!   indexes that are being built. No transaction that knows the earlier definition is left: such a
+//!   transaction shares the table until its end, so step 1 waits for it.
+//! - **ONLINE-BUILD-2.** Every entry belongs to an existing row and has the row's values. A change
+//!   of the row, or a pass over it, writes the entry under a lock of the row, with the newest
+//!   values. A transaction that changes these values or deletes the row also deletes the entry. It
+//!   may delete an entry that does not exist yet. That does no harm: the pass would write the entry
+//!   under the row's lock, and so sees the new values.
+//! - **ONLINE-BUILD-3.** Every row whose key a pass has passed has its entries. If the row existed
+//!   before step 1, the pass saw it, because the pass reads a later snapshot. If the row was
+//!   inserted or changed later, ONLINE-BUILD-1 applies to it.
+//! - **ONLINE-BUILD-4.** No transaction fails because of a build, or waits for more than one batch
+//!   of the build (`pass`, TABLE-PASS-3). Writes of entries are not checked against snapshots
+//!   (`store`), so a transaction that began before a batch meets no conflict with the batch. A
+//!   duplicate makes the build fail, whenever the duplicate was written, if it still exists when
+//!   the build checks it.
+//! - **ONLINE-BUILD-5.** A transaction of the pass commits the progress together with the entries
+//!   up to that key (TABLE-PASS-4), so a crash never keeps one without the other. To write an entry
+//!   again does not change it.
+//! - **ONLINE-BUILD-6.** A finished unique index has no duplicates. If a duplicate was written
+//!   after step 3 began, then the transaction that wrote the second row found the entry of the
+//!   first row, which exists by ONLINE-BUILD-3, or found a transaction about to write that entry.
+//!   So it recorded its row, and step 4 sees the record, because step 4 holds the table exclusively
+//!   and reads the newest state. The check of step 3 finds earlier duplicates: its snapshot is
+//!   later than that step's exclusive moment.
+//! - **ONLINE-BUILD-7.** Only statements whose snapshot includes the commit of step 4 read through
+//!   the index, and so see all entries. Other statements use another access, or fail with 1412.
+//! - **ONLINE-BUILD-8.** A build is always finished, or removed together with its key spaces. It is
+//!   removed if its statement is killed or fails, for example because of a duplicate. The next
+//!   opening of the database resumes a build that a crash or a shutdown cut off. Neither removal
+//!   nor such a resumed build keeps others from the table for longer than a moment: each waits
+//!   until nobody uses the table.
 //!
-//! The alternative takes rows from one snapshot without locks, records later changes and applies
-//! them at the end. It needs a record as large as what is written meanwhile, and a long exclusive
-//! moment at the end.
+//! Rejected: to take rows from one snapshot without locks, record later changes in a log, and apply
+//! the log at the end. The log grows with everything that is written meanwhile, and its end needs a
+//! long exclusive lock.
 
 use spillway::{LockMode, Transaction};
 use spillway_types::Value;

@@ -1,5 +1,5 @@
-//! ALTER TABLE, from tokens to operations: the parser reads those that it knows, this module the
-//! others.
+//! Parses the operations of ALTER TABLE: `sqlparser` reads those that it knows, and this module
+//! reads the others.
 
 use sqlparser::ast::{self, AlterTableOperation, ObjectName, SqlOption};
 use sqlparser::keywords::Keyword;

@@ -1,19 +1,19 @@
-//! A pass over the rows of a table in the order of their keys, in transactions of some rows each,
+//! A pass over the rows of a table in key order, in transactions of a limited number of rows each,
 //! while others read and write the table.
 //!
 //! # Guarantees
 //!
-//! - **TABLE-PASS-1.** The pass visits every row that existed when it began and still exists when
-//!   it comes to its key. It may visit rows that came meanwhile.
-//! - **TABLE-PASS-2.** It visits a row with its newest values, under a lock that the transaction
-//!   keeps.
-//! - **TABLE-PASS-3.** A pass waits for a row only while it holds no lock, so it is in no cycle of
-//!   waits, and no transaction is rolled back for one. Another transaction that wants a visited row
-//!   waits for one transaction at most: some rows, and some bytes of what they hold and of what is
-//!   written. To a transaction that began to read before, a row that a visitor writes is a row that
-//!   another has changed (`ddl/refresh`).
-//! - **TABLE-PASS-4.** A visitor's record of the pass's progress is committed with what it wrote up
-//!   to there.
+//! - **TABLE-PASS-1.** The pass visits every row that existed when the pass began and still exists
+//!   when the pass reaches its key. It may also visit rows that were inserted meanwhile.
+//! - **TABLE-PASS-2.** The pass visits a row with its newest values, under a row lock that the
+//!   pass's transaction keeps.
+//! - **TABLE-PASS-3.** A pass waits for a row lock only while it holds no lock. So it is part of no
+//!   deadlock, and no transaction is rolled back because of one. A transaction that wants a visited
+//!   row waits for at most one transaction of the pass, whose size is limited in rows, in bytes of
+//!   these rows and in bytes written. For a transaction that took its snapshot before, a row that a
+//!   visitor writes counts as changed by another transaction (`ddl/refresh`).
+//! - **TABLE-PASS-4.** The transaction that commits a visitor's writes also commits the visitor's
+//!   record of the pass's progress.
 
 use std::time::Duration;
 

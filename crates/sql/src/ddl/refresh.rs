@@ -1,30 +1,30 @@
-//! Rewrites rows of earlier versions (`catalog/stored_rows`) in the newest one while their table is
-//! read and written.
+//! Rewrites rows of earlier versions (`catalog/stored_rows`) in the newest version while their
+//! table is read and written.
 //!
 //! # Guarantees
 //!
-//! - **ROW-REWRITE-1.** A rewritten row keeps the values that it had under its lock; its key and
-//!   its entries are not touched.
-//! - **ROW-REWRITE-2.** Once a pass is complete, no row in the newest state is of a version before
-//!   the one that it wrote: existing rows were visited, and rows that came or changed meanwhile
-//!   were written under that version, too. The definition then says so (`TableDef::fresh_from`),
-//!   once data files have those rows and record that: after a crash the log may bring a row that a
-//!   compaction rewrote back in its earlier form (E11). A memory table's rows are written by
-//!   transactions alone, so the log has the newest form. A pass that is cut off keeps what it has
-//!   done.
-//! - **ROW-REWRITE-3.** Layouts of earlier versions stay as long as older snapshots may read rows
-//!   as they were, and do not count as versions that rows may have. They go with the end of a later
-//!   pass, if by then no snapshot is from before the end of this one, or with the next opening,
-//!   when there are none. The caches then forget rows that they hold in an earlier form because a
-//!   compaction rewrote them.
+//! - **ROW-REWRITE-1.** A rewritten row keeps the values that it has when the pass locks it. The
+//!   pass does not change the row's key or index entries.
+//! - **ROW-REWRITE-2.** Once a pass is complete, every row in the newest state has the version that
+//!   the pass wrote, or a later one: the pass visited existing rows, and rows that were inserted or
+//!   changed meanwhile were written under that version, too. The definition records this
+//!   (`TableDef::fresh_from`) only once those rows are persisted in data files: before that,
+//!   recovery from the log may restore the earlier form of a row that a compaction rewrote (E11).
+//!   In a table of the memory engine, transactions alone write rows, so the log has the newest
+//!   form. A pass that is cut off does not lose what it has rewritten.
+//! - **ROW-REWRITE-3.** The definition keeps layouts of earlier versions as long as older snapshots
+//!   may read rows of these versions, but does not count them as versions that rows may have. The
+//!   end of a later pass removes the layouts, if no snapshot from before the end of this pass is
+//!   left. The next opening also removes them, because no snapshot exists then. The caches then
+//!   drop rows that they hold in an earlier form because a compaction rewrote them.
 //!
-//! A transaction that began to read before a row was rewritten, and changes the row, meets a
-//! conflict (1213), as with any change of the row, although its values are the same: under
-//! REPEATABLE READ and SERIALIZABLE, while a pass runs. Waiting until no such transaction is open
-//! could wait forever. Marking a version as new in form only would need support in each place that
-//! keeps versions. So the transaction fails and is retried, as after other conflicts. Rows that
-//! compactions write in the newest version (`catalog/stored_rows`, STORED-ROW-7) meet no conflict,
-//! and the pass skips them; but compactions alone decide which rows they merge, and when.
+//! A transaction that took its snapshot before a row was rewritten, and then changes the row, fails
+//! with a conflict (1213) as after any change of the row, although the values are the same. This
+//! happens under REPEATABLE READ and SERIALIZABLE while a pass runs, and the client retries. Two
+//! alternatives were rejected. A pass that waits until no such transaction is open could wait
+//! forever. A version that is marked as new in form only would need support in each place that
+//! keeps versions. Rows that compactions rewrite (`catalog/stored_rows`, STORED-ROW-7) cause no
+//! conflict, and the pass skips them; but compactions alone decide which rows they merge, and when.
 
 use spillway::{Database, EngineKind, LockMode, Transaction, TransactionOptions};
 use spillway_base::thread::blocking;

@@ -1,4 +1,5 @@
-//! What the names and options of a definition are read by.
+//! The settings under which the names and options of a definition are read: the current database,
+//! the time zone, the default engine.
 
 use std::cell::RefCell;
 use std::sync::Arc;

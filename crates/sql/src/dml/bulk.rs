@@ -1,13 +1,15 @@
-//! Changes of any number of rows.
+//! INSERT ... SELECT, UPDATE and DELETE of any number of rows.
 //!
-//! An UPDATE changes each row as soon as it has found and locked it, if that cannot change which
-//! rows it finds next: no assignment is to a column of the primary key or of an index that the scan
-//! may use, and neither conditions nor values read other rows. What does not fit memory is spilled
-//! (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE that does not use the primary
-//! key, first finds all rows and then changes them; if their keys do not fit memory, it keeps them
-//! on disk. INSERT ... SELECT writes each row as soon as its query finds it, if the query does not
-//! read the table that is written. Otherwise it finds all rows first and keeps them in a
-//! [`crate::executor::Spool`], and so do UPDATE and DELETE of several tables.
+//! An UPDATE changes each row as soon as it has found and locked the row, if that cannot change
+//! which rows it finds next: no assignment is to a column of the primary key or of an index that
+//! the scan may use, and neither conditions nor values read other rows. A transaction whose writes
+//! do not fit memory spills them (`spillway_txn`, module `spill`). Any other UPDATE, and a DELETE
+//! that does not use the primary key, first finds all rows and then changes them; if the keys of
+//! these rows do not fit memory, the statement keeps them on disk.
+//!
+//! INSERT ... SELECT writes each row as soon as its query finds it, if the query does not read the
+//! table that is written. Otherwise it first finds all rows and keeps them in a
+//! [`crate::executor::Spool`]. UPDATE and DELETE of several tables do the same.
 
 use spillway::{LockMode, LockWait, Scratch};
 use spillway_types::Value;

@@ -1,8 +1,9 @@
 //! UPDATE and DELETE of several tables.
 //!
-//! A query of its own joins the tables. For each joined row it gives the values to assign and the
-//! keys of the rows to change, and it locks all that it reads: shared in tables that the statement
-//! does not change. A row that is joined more than once is changed once, by the first, as in MySQL.
+//! A separate query joins the tables. For each joined row, the query returns the values to assign
+//! and the keys of the rows to change. It locks all rows that it reads, with shared locks in tables
+//! that the statement does not change. As in MySQL, a row that occurs in several joined rows is
+//! changed once, by the first of them.
 
 use std::sync::Arc;
 

@@ -1,20 +1,21 @@
-//! Batched lookups of joins: outer rows for each of which one row is looked up by its primary key,
-//! kept until there are several, so that those rows are read at once.
+//! Batched lookups of joins. If each outer row looks up one inner row by its primary key, the join
+//! buffers several outer rows and reads their inner rows together.
 //!
-//! As long as the rows looked up are in memory, no outer row is kept. Once one was not, the next
-//! outer rows are kept, as many as [`Together`] says, and the rows that they find are read
-//! together; then each is joined in its turn, as it would have been. The guarantees of other
-//! lookups hold here, too (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): errors of
-//! later rows are reported after those before them were joined.
+//! As long as the inner rows are in memory, the join buffers no outer row. After a lookup of an
+//! inner row that was not in memory, the join buffers the next outer rows, as many as [`Together`]
+//! says, and reads their inner rows together. Then it joins the outer rows in their order, with the
+//! same result as without a buffer. The guarantees of other lookups hold here, too
+//! (`executor/lookups`, BATCHED-LOOKUP-1 to BATCHED-LOOKUP-4): the join reports an error of a row
+//! only after it has joined the rows before.
 //!
-//! A join of several such sources keeps rows before each of them. Rows that wait before one source
-//! are left when there are more rows before another, so that as many as possible are read at once,
-//! however few rows the first sources find.
+//! A join of several such sources has a buffer before each of them. A buffer that is not full stays
+//! so while the sources before it produce more rows. So the join reads as many rows as possible
+//! together, however few rows the first sources find.
 //!
-//! Rows arrive before the work for earlier rows is done, so they must not depend on it. The
-//! conditions that are checked for them, and the values by which they are found, compare columns
-//! and what is the same for all rows ([`Outer::may_keep`]), and a transaction that has written
-//! keeps none.
+//! The join fetches outer rows before it has processed earlier ones, so outer rows must not depend
+//! on that processing. The conditions on outer rows, and the values that they are looked up by,
+//! compare only columns and values that are the same for all rows ([`Outer::may_keep`]). In a
+//! transaction that has written, nothing is buffered.
 
 use spillway_types::Value;
 

@@ -1,5 +1,5 @@
-//! Joins: nested loops over the sources of a query. Rows of a source that was read whole are found
-//! again by hash.
+//! Joins: nested loops over the sources of a query. Rows of a source that was read in full are
+//! looked up by hash.
 
 use std::rc::Rc;
 

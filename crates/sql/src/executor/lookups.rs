@@ -1,32 +1,33 @@
-//! Rows that are looked up one after the other, by their primary keys: from a list of keys, or from
+//! Looks up rows one after the other by their primary keys, which come from a list of keys or from
 //! index entries.
 //!
-//! As long as they are in memory, each row is looked up and taken, with no extra work. The first
-//! row that is not in memory is waited for alone. Then keys are collected until there are several,
-//! their missing blocks are read at once, and they are looked up in order: first [`FIRST`]
-//! together, and [`GROWTH`] times as many each time that some lacked something, so that a query
-//! which wants few rows reads few. The number shrinks the same way when nothing was missing.
+//! As long as the rows are in memory, each row is looked up and processed with no extra work. The
+//! first row that is not in memory is read alone. After that, keys are collected into batches: the
+//! missing blocks of a batch are read at once, and then its rows are looked up in order. The first
+//! batch has [`FIRST`] keys, and each batch after one with missing blocks has [`GROWTH`] times as
+//! many, so that a query which wants few rows reads few. After a batch without missing blocks, the
+//! next batch is smaller by the same factor.
 //!
 //! # Guarantees
-//! - **BATCHED-LOOKUP-1 (the same rows).** The same rows are taken in the same order. Each is
-//!   looked up when its turn comes: it is seen as it is then, with what was written since it was
-//!   asked for.
-//! - **BATCHED-LOOKUP-2 (the same failure).** Errors of reading several at once are not reported. A
-//!   lookup that fails does so in its turn, after all rows before it were taken, and one whose turn
-//!   does not come does not fail. A source of keys that fails first takes those that it has asked
-//!   for ([`Lookups::rest`]).
-//! - **BATCHED-LOOKUP-3 (nothing in memory).** A row in memory after others in memory is looked up
-//!   once, and its key is not copied.
-//! - **BATCHED-LOOKUP-4 (bounded).** Keys are kept of no more rows than may be read at once: 64 at
-//!   most, or as many as have a hundred-and-twenty-eighth of the memory in blocks. For a query that
-//!   wants no more rows, at most [`GROWTH`] times as many were read as it took.
+//! - **BATCHED-LOOKUP-1 (the same rows).** The query gets the same rows in the same order as
+//!   without batches. Each row is looked up when its turn comes, so the lookup sees what was
+//!   written after its key was collected.
+//! - **BATCHED-LOOKUP-2 (the same failure).** Errors of reading a batch's blocks are not reported.
+//!   A failing lookup reports its error in its turn, after all rows before it were processed; a
+//!   lookup whose turn does not come reports none. If the source of keys fails, the keys that it
+//!   gave before are looked up first ([`Lookups::rest`]).
+//! - **BATCHED-LOOKUP-3 (no overhead in memory).** As long as all rows are in memory, each row is
+//!   looked up once, and its key is not copied.
+//! - **BATCHED-LOOKUP-4 (bounded).** The largest batch has 64 keys, or fewer if 64 blocks are more
+//!   than a hundred-and-twenty-eighth of the memory. If a query stops early, at most [`GROWTH`]
+//!   times as many rows were read as the query took.
 //!
-//! Statements that lock or change rows look them up this way, too, and lock each once they know
-//! that they want it: the data for the read under its lock is in memory then. They lock nothing
-//! else for it, and nothing sooner.
+//! Statements that lock or change rows use batches, too. They lock a row once they know that they
+//! want it; the blocks for the read under this lock are in memory by then. Batches cause no
+//! additional lock and no earlier lock.
 //!
-//! Keys and rows are not kept together, although the check whether a row is in memory has seen it:
-//! it would be a row of an earlier time (BATCHED-LOOKUP-1), and rows are of any size.
+//! Rejected: to keep the row together with its key if the check for missing blocks finds the row in
+//! memory. That row could be outdated in its turn (BATCHED-LOOKUP-1), and rows have any size.
 
 use spillway::ErrorKind;
 use spillway_base::TableId;

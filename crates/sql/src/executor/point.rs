@@ -1,8 +1,8 @@
-//! The one row that has a primary key of whole numbers, texts or bytes, and queries that read
-//! columns of it.
+//! Point queries: queries that read columns of the one row with a given primary key, whose columns
+//! are whole numbers, texts or bytes.
 //!
-//! Such a statement chooses nothing and tests nothing: its key is encoded from the statement's
-//! parameters, and the row at that key is the result. `session/point` runs them.
+//! A point query needs no choice of an index and no filter: its key is encoded from the statement's
+//! parameters, and the row at that key is the result. `session/point` runs point queries.
 
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Columns of one table's rows, buffered for ORDER BY or DISTINCT.
 //!
-//! Rows go from their pages into one buffer, and from there to the client: none is decoded into
-//! values, and none has memory of its own. Beside a row's position stand the first bytes of its
-//! sort key, as a number; most comparisons look at nothing else.
+//! Rows go from their pages into one buffer, and from the buffer to the client: no row is decoded
+//! into values, and no row has a memory allocation of its own. Beside a row's position, the buffer
+//! keeps the first bytes of the row's sort key as a number; most comparisons need only this number.
 //!
-//! - **ROW-BUFFER-1.** Rows come in the order that is asked for, and rows that are equal in it in
-//!   the order in which they were taken.
-//! - **ROW-BUFFER-2.** With DISTINCT, of rows that are equal in all columns that are shown, the
-//!   first that was taken comes and no other.
-//! - **ROW-BUFFER-3.** If only the first N rows are wanted, about twice as many are held; with
-//!   DISTINCT, about twice the different ones. The budget is charged for the buffered rows
+//! - **ROW-BUFFER-1.** The buffer returns rows in the order of ORDER BY. Rows with equal sort keys
+//!   keep the order in which they were added.
+//! - **ROW-BUFFER-2.** With DISTINCT, the buffer returns the first row of those that are equal in
+//!   all columns of the result.
+//! - **ROW-BUFFER-3.** If only the first N rows are wanted, the buffer holds about 2 N rows; with
+//!   DISTINCT, about 2 N different rows. The buffered rows are charged to the memory budget
 //!   ([`HeldMemory`]).
 
 use std::cmp::Ordering;

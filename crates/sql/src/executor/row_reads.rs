@@ -1,4 +1,4 @@
-//! Reads the rows at the places of an access.
+//! Reads the rows that an access selects: one row, or spans of keys.
 
 use spillway::{LockMode, LockWait};
 

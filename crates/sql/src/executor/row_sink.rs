@@ -1,17 +1,17 @@
 //! Row sinks: the receivers of a query's rows.
 //!
-//! Rows of one table go from storage to the client through them. A reader hands each row to a
-//! [`TakeStored`] in place, whose result goes to a [`TakeRow`], which in the end writes the
-//! client's packets.
+//! Rows of one table go from storage to the client through row sinks. A reader passes each stored
+//! row, in place, to a [`TakeStored`]. This passes its result to a [`TakeRow`], which finally
+//! writes the client's packets.
 //!
 //! # Guarantees
 //!
-//! - **ROW-SINK-1.** A row is handed on as fields if all its columns that are asked for are fields,
-//!   and they are no more than [`COLUMNS`]. It is handed on as values if one is a decimal, and so
-//!   are all rows after it. If one buffered row must be decoded, all are. The output is the same,
-//!   to the last bit.
-//! - **ROW-SINK-2.** A row that cannot be read is handed on to nobody: all its columns are read
-//!   first.
+//! - **ROW-SINK-1.** A row is passed on as fields if the query wants at most [`COLUMNS`] columns
+//!   and each of them is a field. If one is a decimal, the row and all rows after it are passed on
+//!   as values. If one buffered row must be decoded, all are. The output is the same, to the last
+//!   bit.
+//! - **ROW-SINK-2.** A row that cannot be read is not passed on: a reader reads all of a row's
+//!   columns first.
 
 use spillway_types::{Field, Value, ValueRef};
 

@@ -1,4 +1,4 @@
-//! Order, groups, and the rows that a statement holds for them.
+//! Sorting and grouping, and the rows that a statement buffers for both.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Goes through the keys that an access has in spans, as they lie in the table or the index.
+//! Scans the keys in an access's spans, in the table or in the index.
 
 use spillway::{Csn, Direction, Error, ErrorKind, KeyRange, Scan};
 use spillway_base::{TableId, thread};

@@ -1,4 +1,4 @@
-//! Ranges of keys, in which accesses read.
+//! Ranges of keys that accesses read.
 
 use smallvec::SmallVec;
 use spillway_base::range::raise_prefix;

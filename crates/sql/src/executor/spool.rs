@@ -1,11 +1,13 @@
-//! Buffers for a statement that first finds all of its rows: the rows, and the keys that it met.
+//! Buffers for a statement that first finds all of its rows: one for the rows, and one for the keys
+//! that the statement has met.
 //!
-//! They are in memory, and on disk once they outgrow a transaction's share of the memory, or the
-//! budget has no room for them. Guarantees:
+//! Both buffers are in memory at first. They move to disk if they outgrow a transaction's share of
+//! the memory or the budget has no room for them. Guarantees:
 //!
-//! - **SPOOL-1.** A [`Spool`] gives the rows that were pushed, with their values as they were, in
-//!   their order; a [`KeySet`] tells whether it has a key.
-//! - **SPOOL-2.** Neither fails for lack of memory, and both free what they took when they end.
+//! - **SPOOL-1.** A [`Spool`] returns the rows that were added to it, with the same values and in
+//!   the same order. A [`KeySet`] tells whether it contains a key.
+//! - **SPOOL-2.** Neither buffer fails for lack of memory, and both free their memory and disk
+//!   space when they are dropped.
 
 use std::collections::HashSet;
 

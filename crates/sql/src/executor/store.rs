@@ -1,27 +1,29 @@
-//! Rows and their index entries, written together.
+//! Writes rows together with their index entries.
 //!
-//! A row is stored at its primary key in the table's key space. Each index has an entry, whose key
-//! is the index's columns and then the primary key, and whose value is empty.
+//! A row is stored at its primary key in the table's key space. Each index has an entry for the
+//! row. The entry's key is the index's columns and then the primary key; its value is empty.
 //!
-//! An entry follows from its row: the writer of an entry has the row locked, and has compared the
-//! row with its snapshot. So an entry is not compared itself, and an entry that came after the
-//! snapshot, for example by an index that is being built (`ddl/online`), is no conflict.
+//! An entry depends only on its row. A writer changes an entry only while it holds the row's lock,
+//! and after it has compared the row with its snapshot. So the entry itself is not compared with
+//! the snapshot. An entry that was written after the snapshot, for example by the build of an index
+//! (`ddl/online`), causes no conflict.
 //!
 //! # Uniqueness
 //!
-//! An exclusive lock on the columns' part of the key, a name that all entries with these values
-//! share, keeps a unique index unique. A writer takes it before it looks for another entry, and
-//! then looks at the newest state, whatever the transaction's snapshot: an entry that was committed
-//! after the snapshot counts. An entry that is found may be about to go. Its remover has it, and
-//! its row, locked, so the writer looks again under such a lock.
+//! An exclusive lock on the columns' part of the key keeps a unique index unique; all entries with
+//! these column values share this part. A writer takes the lock before it searches for another
+//! entry. It searches the newest state, not the transaction's snapshot, so it finds entries that
+//! were committed after the snapshot. If another transaction is deleting the entry that it finds,
+//! that transaction holds locks on the entry and on its row. So the writer waits for such a lock,
+//! and then searches again.
 //!
-//! Entries themselves are locked only if somebody may lock them without their row: in unique
-//! indexes, as here, and in indexes that are still being built, whose entries are also written
-//! under a shared lock of the row (`ddl/online`).
+//! Entries themselves are locked only where a transaction may lock an entry without its row: in
+//! unique indexes, as described here, and in indexes that are being built, whose entries are also
+//! written under a shared lock of the row (`ddl/online`).
 //!
-//! An index that is still being built, and may fail, binds nobody. A transaction that gives a row
-//! values of such an index that another row may have records the row in the same transaction, and
-//! continues ([`note_met`]); the build checks what was recorded before it ends.
+//! An index that is being built may fail, so it never refuses a row. If a transaction gives a row
+//! values of such an index that another row may have, it records the row in the same transaction
+//! and continues ([`note_met`]). The build checks the recorded rows before it ends.
 
 use std::borrow::Borrow;
 

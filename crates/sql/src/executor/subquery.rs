@@ -1,5 +1,5 @@
-//! Subqueries and derived tables: their rows, kept for as long as they stay the same, and found by
-//! hash for IN.
+//! Subqueries and derived tables. Their rows are cached as long as they stay the same, and looked
+//! up by hash for IN.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;

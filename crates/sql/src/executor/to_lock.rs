@@ -1,15 +1,16 @@
 //! Scans of rows to lock, for changes and locking reads that act on the newest committed versions.
 //!
-//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds what
-//! statements promise:
+//! `txn/transaction/newest` has the guarantees NEWEST-1 to NEWEST-4. This module adds guarantees of
+//! statements:
 //!
-//! - **NEWEST-5 (once).** If another transaction moves a row in an index while a scan by the index
-//!   waits for the row, the scan gives it once: by the entry that led there, if the row as it is
-//!   then matches the statement.
-//! - **NEWEST-6 (rows that get another key).** If a row is gone when it is locked, it may have got
-//!   a key that the scan has passed. The statement is undone and starts over, with the locks that
-//!   it has: up to [`STARTS_MAX`] times, and if its scan has locked fewer than
-//!   [`ROWS_TO_START_OVER`] rows. Otherwise it continues without the row.
+//! - **NEWEST-5 (once).** While an index scan waits for a row's lock, another transaction may move
+//!   the row to another place in the index. The scan returns such a row once: for the entry that
+//!   led to it, if the row's newest version matches the statement.
+//! - **NEWEST-6 (rows that get another key).** If a row no longer exists when the scan has locked
+//!   it, another transaction may have given it a key that the scan has passed. The statement is
+//!   rolled back, keeps its locks, and starts over, up to [`STARTS_MAX`] times and only if its scan
+//!   has locked fewer than [`ROWS_TO_START_OVER`] rows. Otherwise the statement continues without
+//!   the row.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

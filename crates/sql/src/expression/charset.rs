@@ -1,10 +1,10 @@
 //! Character sets, as introducers (`_latin1 x'e4'`) and CONVERT(... USING ...) name them.
 //!
-//! All text is UTF-8 here. Text of a set with other bytes stays UTF-8 too, within a call of CONVERT
-//! that names the set. Functions of bytes, such as LENGTH and HEX, encode it first. Such text may
-//! go to those functions, to casts, to columns and to the client. The binder refuses it elsewhere
-//! (1235): other functions would lose the set, and comparisons would need the collations of the
-//! set.
+//! All text is UTF-8 here. Within a call of CONVERT that names another character set, the text
+//! stays UTF-8, too, and functions of bytes, such as LENGTH and HEX, first encode it in that set.
+//! Such text may be an argument of those functions and of casts, and a value for columns and for
+//! the client. The binder refuses it elsewhere (1235): other functions would lose the character
+//! set, and comparisons would need the set's collations.
 
 use spillway_types::{Collation, ColumnType, Value};
 

@@ -1,5 +1,5 @@
-//! What an expression is evaluated in beside its row, and what operators and functions do with it:
-//! warn, and compare values.
+//! The context in which expressions are evaluated, apart from the row. Operators and functions use
+//! it to raise warnings and to compare values.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -1,20 +1,20 @@
 //! The lists of IN, searched by hash.
 //!
-//! `x IN (a, b, …)` means `x = a OR x = b OR …`. Comparing x with each item costs rows times items.
-//! So a long list gets an index, which a statement builds for its first row and keeps to its end.
-//! The plain walk stays: it answers for short lists and for items that cannot be indexed, and the
-//! tests compare the index with it.
+//! `x IN (a, b, …)` means `x = a OR x = b OR …`. To compare x with each item costs rows times
+//! items. So a statement builds an index of a long list for its first row and keeps the index to
+//! its end. Short lists, and items that cannot be indexed, are still compared one by one (the
+//! *walk*), and tests compare the index's answers with the walk's.
 //!
-//! The type by which two values compare depends on both of them. So the index has one [`Sets`] for
-//! each combination of classes that the left side takes, and in it one [`Group`] for the items
-//! whose values compare with those by the same types. Two values of a group have the same key
-//! exactly if the two compare as equal.
+//! The type under which two values are compared depends on both of them. So the index has one
+//! [`Sets`] for each combination of classes that the left side's values have. A [`Sets`] has one
+//! [`Group`] for all items that are compared with this left side under the same types. Two values
+//! of a group have the same key exactly if they compare as equal.
 //!
-//! - IN-LIST-1: The index answers what the walk answers: true, false or unknown.
-//! - IN-LIST-2: If the walk raises an error, so does the index: a strict change walks the list if a
-//!   text that is no number is compared as one.
-//! - IN-LIST-3: Only these items are walked: those whose values differ between rows or cannot be
-//!   computed, and groups for which the left side has no key.
+//! - IN-LIST-1: The index gives the same answer as the walk: true, false or unknown.
+//! - IN-LIST-2: If the walk raises an error, so does the index. For this, a data change in strict
+//!   mode walks the list if a text that is no number is compared as a number.
+//! - IN-LIST-3: With an index, only these items are walked: items whose values differ between rows
+//!   or cannot be computed, and items of groups for which the left side has no key.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

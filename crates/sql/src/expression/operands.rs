@@ -1,4 +1,4 @@
-//! Values as operators and functions take them: as texts, numbers, bits and truths, and in order.
+//! Conversion of operands to texts, numbers, bits and truth values, and their comparison.
 
 use std::cmp::Ordering;
 

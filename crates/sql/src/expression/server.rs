@@ -1,5 +1,5 @@
-//! The server as expressions, queries and SHOW use it. `session` implements it, so that they need
-//! none of its parts.
+//! The interface through which expressions, queries and SHOW use the server. `session` implements
+//! it, so they do not depend on `session`.
 
 use std::cell::RefCell;
 

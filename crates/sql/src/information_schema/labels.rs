@@ -1,4 +1,4 @@
-//! Readable names of key spaces and keys, for views of how they are stored.
+//! Readable names of key spaces and keys, for views of the storage.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! What a SHOW statement gives.
+//! The result of a SHOW statement.
 
 use spillway_types::{ColumnType, Value};
 

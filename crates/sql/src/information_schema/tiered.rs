@@ -1,13 +1,13 @@
 //! The storage of tables, as tables of information_schema: sub-tables and their levels, slices, the
-//! latest compactions, and a picture of all of them.
+//! latest compactions, and a picture of all these.
 //!
 //! # Guarantees
 //!
-//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is shown to users who may
-//!   SELECT on the table. It is a value of the table.
-//! - **SIGHT-2.** With PROCESS, a user also sees the figures of all other key spaces, with NULL for
-//!   their keys. The picture, which consists of keys, leaves them out. Without PROCESS they are not
-//!   shown.
+//! - **SIGHT-1.** A key of a table's rows, or of one of its indexes, is shown only to users who may
+//!   SELECT on the table, because the key consists of values of the table.
+//! - **SIGHT-2.** With PROCESS, a user also sees the figures of all other key spaces, with NULL in
+//!   place of their keys. The picture consists of keys, so it leaves these key spaces out. Without
+//!   PROCESS, a user does not see them.
 //! - **SIGHT-3.** Keys of key spaces that belong to no table, such as the catalog, need PROCESS and
 //!   SELECT on everything.
 

@@ -1,27 +1,27 @@
-//! How deep the trees of a statement are, and on which stack they are walked.
+//! The depth of a statement's syntax trees, and the stack on which they are processed.
 //!
-//! The parser limits the rules that call themselves, but reads chains of operators in loops:
-//! `1 + 1 + 1 ...` becomes a tree as deep as the chain is long. Everything that walks a tree
-//! recurses, to its very freeing. The depth is found twice:
+//! The parser limits its recursive rules, but reads chains of operators in loops: `1 + 1 + 1 ...`
+//! becomes a tree as deep as the chain is long. All code that processes a tree recurses, even the
+//! code that frees it. The depth is determined twice:
 //!
-//! - Before parsing, the tokens give an upper bound, which chooses the stack that the statement is
-//!   parsed on. An ancestor of a leaf is an operator that stands in the same brackets as the leaf,
-//!   or around them, with no comma between. Every such operator begins with a sign or a keyword of
-//!   the parser. So each of these counts one, whether it is an operator or not; a comma begins a
-//!   new count; and brackets add the deepest of their content to the count around them. Only set
-//!   operations reach across commas.
-//! - After parsing, a visitor measures the tree. A statement that is kept is known by this depth,
-//!   which is the smaller one.
+//! - Before parsing, the tokens give an upper bound of the depth, which decides on which stack the
+//!   statement is parsed. Each ancestor of a leaf is an operator in the leaf's brackets or in
+//!   brackets around them, without a comma between the operator and the leaf. Each such operator
+//!   begins with a sign or a keyword of the parser. So the bound counts one for each sign and
+//!   keyword, even if it is no operator. A comma begins a new count. A pair of brackets adds its
+//!   deepest content to the count around it. Only set operations reach across commas.
+//! - After parsing, a visitor measures the tree. If the statement is kept, the kept statement
+//!   records this depth, which is at most the bound.
 //!
 //! What must hold:
-//! - **DEPTH-1**: a tree is parsed, bound, run and freed on a stack that is large enough for its
-//!   depth, on every thread ([`Deep`] for trees that are kept). Binding, and each query within
-//!   another, look at the stack itself ([`on_enough_stack`]), as what they need for one level
-//!   differs most.
+//! - **DEPTH-1**: on every thread, a tree is parsed, bound, run and freed on a stack that is large
+//!   enough for its depth ([`Deep`] for trees that are kept). Binding, and each nested query, check
+//!   how much of the stack is left ([`on_enough_stack`]), because their need for one level varies
+//!   most.
 //! - **DEPTH-2**: a statement whose tree is deeper than [`DEPTH_MAX`] fails with 1436, and its
-//!   session goes on.
+//!   session continues.
 //! - **DEPTH-3**: an expression that the catalog keeps is at most [`DEPTH_USUAL`] deep, so that
-//!   every statement about its table can bind it on the usual stack.
+//!   every statement on its table can bind it on the usual stack.
 
 use std::ops::{ControlFlow, Deref};
 

@@ -1,9 +1,9 @@
-//! MySQL's dialect as `sqlparser` has it, with the precedences that MySQL's grammar has.
+//! `sqlparser`'s MySQL dialect, with the operator precedences of MySQL's grammar.
 //!
 //! From the loosest: `:=`, OR, XOR, AND, NOT, comparisons and IS, BETWEEN and IN and LIKE and
 //! REGEXP, `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^`, unary `- ~`, `!`. The parser's own table
-//! has `^`, shifts, XOR, `&&` and LIKE elsewhere, and reads what follows DIV as one expression: it
-//! would silently compute something else.
+//! has other precedences for `^`, shifts, XOR, `&&` and LIKE, and reads everything after DIV as one
+//! expression. With it, statements would silently compute other results.
 
 use std::any::TypeId;
 

@@ -1,6 +1,6 @@
-//! MySQL's constructs that the parser does not know. If a statement cannot be parsed, this module
-//! searches it for them, so that the error names the construct, and only real syntax errors are
-//! called so.
+//! MySQL's constructs that `sqlparser` does not know. If a statement cannot be parsed, this module
+//! searches the statement for these constructs. The error then names the construct, and only real
+//! syntax errors are reported as syntax errors.
 
 use sqlparser::tokenizer::Token;
 

@@ -1,17 +1,17 @@
-//! What parsing a text takes of memory, charged to the budget before it is taken.
+//! The memory that parsing a text needs, charged to the budget before the parser allocates it.
 //!
-//! A token takes 56 bytes or 88, and the tree's nodes are hundreds of bytes large: a table in FROM
+//! A token takes 56 or 88 bytes, and a node of the tree takes hundreds of bytes: a table in FROM
 //! takes 1,360. So a text of 2 MB can become more than a gigabyte. The memory is estimated in two
-//! steps, each before it is taken: a scan of the bytes gives an upper bound of the tokens, and the
-//! tokens give an upper bound of the tree.
+//! steps, each before the allocation: a scan of the bytes gives an upper bound of the tokens, and
+//! the tokens give an upper bound of the tree.
 //!
 //! - **TEXT-1**: the tokens and the tree of a text of [`FREE_BYTES`] or more are charged to the
 //!   budget before they are made. A text that does not fit fails with 1041.
-//! - **TEXT-2**: parsing takes no more than is charged. `parser/memory_tests.rs` counts it.
+//! - **TEXT-2**: parsing allocates no more than is charged. `parser/memory_tests.rs` measures this.
 //! - **TEXT-3**: the charge lasts as long as the statement.
 //!
 //! The weights below are sizes of `sqlparser`'s types. A list grows by doubling, so an element
-//! counts twice, and three times while the list moves to its new place.
+//! counts twice, and three times while the list is copied to a larger allocation.
 
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};

@@ -1,10 +1,10 @@
-//! From text to statements: a small recogniser of our own for what `sqlparser` cannot parse or
-//! parses wrongly, in front of `sqlparser` for the rest.
+//! From text to statements: a small recogniser of our own, for statements that `sqlparser` cannot
+//! parse or parses wrongly, in front of `sqlparser` for all others.
 //!
-//! `text` splits the text into statements and tokens once. The recogniser takes the statements that
-//! it knows whole (SET, transactions, PREPARE, SHOW, users), and names the unsupported ones. For
-//! the rest it corrects tokens that the parser would misread (hints, `LOCK IN SHARE MODE`), numbers
-//! the parameters, and parses with MySQL's precedences (`dialect`).
+//! `text` splits the text into statements and tokens once. The recogniser itself parses SET,
+//! PREPARE, SHOW, and statements about transactions and users, and it names unsupported statements
+//! in their errors. For all others it corrects tokens that `sqlparser` would misread (hints, `LOCK
+//! IN SHARE MODE`), numbers the parameters, and parses with MySQL's precedences (`dialect`).
 
 mod depth;
 mod dialect;

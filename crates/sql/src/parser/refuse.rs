@@ -1,5 +1,5 @@
-//! Refuses constructs that the parser accepts and nothing implements: the error names them, and
-//! none is ignored.
+//! Refuses constructs that the parser accepts but Spillway does not implement. The error names the
+//! construct, and no construct is ignored.
 
 use std::ops::ControlFlow;
 

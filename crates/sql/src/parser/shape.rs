@@ -1,15 +1,14 @@
-//! The shape of a statement: its text without the literals that only say which rows or values are
-//! meant.
+//! The shape of a statement: its text without the literals that a parameter could replace.
 //!
 //! Statements of one shape share one plan, so a client that sends text pays for parsing and
-//! planning once. Reading a shape is one pass over the bytes, without a tree. It is conservative:
-//! it takes a literal out only where a parameter would mean the same, after a comparison, BETWEEN,
-//! LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other literals stay, such
-//! as those of a select list, which name its columns. A statement that it does not know has no
-//! shape, and goes through the parser.
+//! planning once. A shape is read in one pass over the bytes, without a tree. The pass is
+//! conservative: it replaces a literal only where a parameter would mean the same, which is after a
+//! comparison, BETWEEN, LIKE or LIMIT, in a list after IN, and alone in a row of VALUES. All other
+//! literals stay, such as those of a select list, which name its columns. A statement that the pass
+//! does not know has no shape, and goes through the parser.
 //!
-//! Of VALUES with many rows only the first is in the shape. The others must look like it; they are
-//! read again, one at a time, when the statement runs ([`ValuesRows`]).
+//! If VALUES has many rows, the shape contains only the first. The other rows must have the same
+//! form. They are parsed one at a time when the statement runs ([`ValuesRows`]).
 
 use spillway_types::{Decimal, Value};
 

@@ -1,10 +1,10 @@
-//! How the rows of a table are found: by a full scan, or through the index that narrows them most.
+//! The access to a table's rows: a full scan, or the index that narrows them most.
 //!
-//! Conditions that an index serves are also checked on the rows, so a range may be wider than the
-//! conditions, and never narrower. A check is left out if the ranges say the same: the planner
-//! finds the conditions that an access's values come from ([`answered`]), and the ranges, once
-//! their values are known, whether each was looked up as it is (`Spans::exact` of the executor),
-//! which is so for whole numbers alone.
+//! Conditions that an index serves are also checked on the rows. So a range may be wider than its
+//! conditions, but never narrower. The executor omits a check that the ranges make redundant. The
+//! planner marks the conditions that an access's values come from ([`answered`]). Once the values
+//! are known, the ranges say whether they match these conditions exactly (`Spans::exact` of the
+//! executor), which they do for whole numbers only.
 
 use std::sync::Arc;
 

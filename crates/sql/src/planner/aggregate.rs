@@ -1,4 +1,4 @@
-//! Aggregate functions as a plan has them (`executor/aggregate` computes them).
+//! Aggregate functions in plans (`executor/aggregate` computes them).
 
 use spillway_types::Collation;
 use spillway_types::ColumnType;

@@ -1,6 +1,5 @@
-//! Finds the columns of its tables that a statement reads, for a transaction that may move its
-//! snapshot forward: changes in other columns make no difference to it (`txn/transaction/refresh`,
-//! REFRESH-3).
+//! Finds the columns that a statement reads. A transaction that may move its snapshot forward uses
+//! them: it can ignore changes of all other columns (`txn/transaction/refresh`, REFRESH-3).
 
 use spillway::ColumnsRead;
 use spillway_types::row::RowReader;

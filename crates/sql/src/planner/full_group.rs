@@ -1,8 +1,9 @@
 //! ONLY_FULL_GROUP_BY: a grouped query names no column that may differ within a group.
 //!
-//! A column is the same for the whole group if it is grouped by, equals a constant or such a
-//! column, or belongs to a table whose primary key, or a unique key without NULL, consists of such
-//! columns. The columns of the grouped query that a subquery names are checked as its own are.
+//! A column has one value in the whole group if the query groups by it, if it equals a constant or
+//! another such column, or if its table's primary key, or a unique key without NULL, consists of
+//! such columns. If a subquery names columns of the grouped query, these are checked in the same
+//! way.
 
 use std::collections::HashSet;
 

@@ -1,11 +1,11 @@
 //! Plans conditions, projections and totals that run over stored rows (`executor/pushdown` runs
 //! them).
 //!
-//! A condition on one column of a stored table and values that are the same for all rows becomes a
-//! [`Test`], which reads the column in place and copies nothing. Such steps run a query of one
-//! table that returns columns as they are, or totals of them, from end to end: a row goes from its
-//! page to the client's packet without being decoded into values in between. In other
-//! queries the tests filter rows, and the general executor takes over those that pass.
+//! A condition that compares one column of a stored table with values that are the same for all
+//! rows becomes a [`Test`], which reads the column in place and copies nothing. A query of one
+//! table that returns unchanged columns, or totals of columns, runs over stored rows from end to
+//! end: a row goes from its page to the client's packet without being decoded into values. In other
+//! queries the tests filter rows, and the general executor processes the rows that pass.
 
 use spillway_types::ColumnType;
 

@@ -1,16 +1,17 @@
 //! Checks the expressions that a table's definition keeps: DEFAULT and CHECK.
 //!
-//! Every writer of a row evaluates them, and at that time nothing checks who may read what they
-//! name. So they read nothing but the row and the results of functions.
+//! Every statement that writes a row evaluates these expressions, and nothing checks then whether
+//! the user may read the objects that they name. So they may read only the row and the results of
+//! functions.
 //!
 //! # Guarantees
 //!
-//! - **KEPT-1.** A DEFAULT or CHECK with a query, a variable or a parameter in it, or with a
-//!   function that MySQL refuses there, is refused by the statement that defines it.
-//! - **KEPT-2.** One that the catalog has from before is never evaluated: the statement that needs
-//!   its value fails with the same error. Rows can be read, changed and deleted, and given a value
-//!   of their own; `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT` and `DROP CHECK` repair the
-//!   definition.
+//! - **KEPT-1.** A statement that defines a DEFAULT or CHECK fails if the expression contains a
+//!   query, a variable, a parameter, or a function that MySQL refuses there.
+//! - **KEPT-2.** If the catalog already has such an expression, it is never evaluated: a statement
+//!   that needs its value fails with the same error. Rows can be read, changed, deleted, and
+//!   inserted with an explicit value for the column. `ALTER TABLE ... ALTER COLUMN ... SET DEFAULT`
+//!   and `DROP CHECK` repair the definition.
 
 use std::ops::ControlFlow;
 

@@ -1,27 +1,30 @@
-//! What accounts have used of their limits, and which of them failed logins block.
+//! The use that accounts have made of their limits, and the accounts that are blocked after failed
+//! logins.
 //!
-//! Both are kept in memory, as MySQL keeps them: a restart begins anew. Time is that of the
-//! instance's clock.
+//! Both are in memory only, as in MySQL: a restart resets them. Times are those of the instance's
+//! clock.
 //!
 //! # Guarantees
 //!
-//! - **QUOTA-1 (an hour).** Statements, changes and connections of an account, from all of its
-//!   sessions together, are refused with 1226 past what it may have in an hour. The hour begins
-//!   with the first that is counted; an hour later all counts begin anew. A statement that is
-//!   refused does nothing.
+//! - **QUOTA-1 (an hour).** An account's limits for statements, changes and connections in an hour
+//!   apply to all of its sessions together. A statement or connection past a limit fails with 1226,
+//!   and the statement does nothing. The hour begins with the first statement or connection that is
+//!   counted; an hour later all counts are reset.
 //! - **QUOTA-2 (at once).** An account has no more connections at once than its own
-//!   MAX_USER_CONNECTIONS (1226), or, where that is zero, than `max_user_connections` (1203); zero
-//!   is no limit. Connections from before a limit was set are counted.
-//! - **QUOTA-3 (anew).** FLUSH USER_RESOURCES forgets all counts of the hour, and setting a limit
-//!   of an account those of that account. Statements of running sessions meet new limits.
+//!   MAX_USER_CONNECTIONS (error 1226). If that is zero, `max_user_connections` applies (error
+//!   1203); zero there means no limit. Connections from before a limit was set are counted.
+//! - **QUOTA-3 (reset).** FLUSH USER_RESOURCES resets the counts of the hour of all accounts. A
+//!   statement that sets a limit of an account resets the counts of that account. New limits apply
+//!   to statements of running sessions, too.
 //! - **LOCKOUT-1 (failures in a row).** An account with FAILED_LOGIN_ATTEMPTS n and a
-//!   PASSWORD_LOCK_TIME is blocked by n wrong passwords in a row: the last of them, and each login
-//!   from then on, with whatever password, fails with 3955. A right password before starts the
-//!   count anew.
-//! - **LOCKOUT-2 (the end of it).** It ends when so many days have passed, by ACCOUNT UNLOCK, by
-//!   setting either option, by FLUSH PRIVILEGES and by a restart. Other accounts notice nothing.
-//! - **LOCKOUT-3 (a dropped account).** An account that is dropped, and one that is made in its
-//!   place, share nothing: counts are kept by the account's number.
+//!   PASSWORD_LOCK_TIME is blocked after n wrong passwords in a row. The last of these logins fails
+//!   with 3955, and so does every login from then on, even with the right password. A right
+//!   password before that resets the count.
+//! - **LOCKOUT-2 (end of the block).** The block ends after PASSWORD_LOCK_TIME days, by ACCOUNT
+//!   UNLOCK, by setting either option, by FLUSH PRIVILEGES and by a restart. A block does not
+//!   affect other accounts.
+//! - **LOCKOUT-3 (a dropped account).** An account does not inherit the counts of a dropped account
+//!   of the same name: counts are kept by the account's number.
 
 use std::collections::HashMap;
 use std::sync::Arc;

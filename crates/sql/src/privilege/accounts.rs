@@ -2,17 +2,17 @@
 //!
 //! # Guarantees
 //!
-//! - **ACCOUNT-1 (system accounts).** An account that holds SYSTEM_USER is altered, dropped, given
-//!   rights, deprived of them and killed by accounts that hold it, too. CREATE USER alone does not
-//!   reach it. `root` holds it.
-//! - **ACCOUNT-2 (the last one).** After each statement there is an account that holds SYSTEM_USER,
-//!   CREATE USER and GRANT OPTION everywhere, if there was one before.
+//! - **ACCOUNT-1 (system accounts).** Only an account that holds SYSTEM_USER may alter or drop an
+//!   account that holds SYSTEM_USER, grant to it, revoke from it, or kill its sessions. CREATE USER
+//!   alone is not enough for that. `root` holds SYSTEM_USER.
+//! - **ACCOUNT-2 (the last one).** If an account holds SYSTEM_USER, CREATE USER and GRANT OPTION on
+//!   everything before a statement, such an account exists after the statement, too.
 //! - **ACCOUNT-3 (the owner).** A process that opens a data folder itself has the rights of the
-//!   files' owner, and may do everything, whatever accounts there are.
-//! - **ACCOUNT-4 (one account, one life).** A session is of the account that it began with. One of
-//!   the same name that is made later is another, and the session has none of its rights.
-//! - **ACCOUNT-5 (keys).** Two accounts never have one key in the catalog, whatever letters are in
-//!   their names.
+//!   files' owner, and may do everything, regardless of the accounts.
+//! - **ACCOUNT-4 (one account, one life).** A session belongs to the account with which it began.
+//!   If another account of the same name is created later, the session has none of its rights.
+//! - **ACCOUNT-5 (keys).** Two accounts never have the same key in the catalog, whatever characters
+//!   their names contain.
 
 mod options;
 mod words;

@@ -1,8 +1,8 @@
-//! Rights: what there are, who has them, and how they are given and taken.
+//! Rights: their list, the accounts that hold them, and how they are granted and revoked.
 //!
 //! A user holds rights everywhere (`*`) or in databases, whose names may be patterns of LIKE, as in
-//! MySQL. `ALL` stands for every right of its scope, those of later versions too; taking one of
-//! them away writes the others out.
+//! MySQL. `ALL` stands for every right of its scope, including rights that later versions add. To
+//! revoke one of these rights replaces `ALL` by a list of all others.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -1,25 +1,25 @@
-//! What a statement needs to be allowed, noted where its names are resolved.
+//! The privileges that a statement needs, collected where its names are resolved.
 //!
-//! The binder resolves every name of a table once, to a table of the catalog, and asks there
-//! whether the user may ([`Needs::ask`]). A check that reads the syntax tree by itself was the
-//! simpler design, and rejected: it has to resolve aliases, common table expressions and quoted
-//! names a second time, and where the two differ a statement does what its user may not.
+//! The binder resolves every table name once, to a table of the catalog, and checks there whether
+//! the user may use the table ([`Needs::ask`]). A separate check on the syntax tree would be
+//! simpler, and was rejected. It would resolve aliases, common table expressions and quoted names a
+//! second time, and if the two resolutions differed, a statement would do what its user may not do.
 //!
 //! # Guarantees
 //!
-//! - **NEED-1.** Each table that a statement names, anywhere in it, is asked for before the catalog
-//!   is looked at for it. So an error tells nothing of a table that the user may not use, not even
-//!   whether there is one.
-//! - **NEED-2.** A plan keeps the list of its needs. Each run of the plan asks for them again, for
+//! - **NEED-1.** The privilege on each table that a statement names, anywhere in it, is checked
+//!   before the table is looked up in the catalog. So an error reveals nothing about a table that
+//!   the user may not use, not even whether the table exists.
+//! - **NEED-2.** A plan keeps the list of its needs. Each run of the plan checks them again, for
 //!   the user who runs it.
 //! - **NEED-3.** A query needs SELECT on each table of its FROM clause. A change needs the right to
-//!   its change on its table, and SELECT as well once it reads any column of a row that is there:
-//!   in a condition, an order, a value, or behind ON DUPLICATE KEY UPDATE. VALUES() and the alias
-//!   of a new row read what the statement gives itself. A change of several tables needs SELECT on
-//!   all of them.
+//!   change its table. It also needs SELECT on the table if it reads any column of an existing row:
+//!   in a condition, in ORDER BY, in a value, or after ON DUPLICATE KEY UPDATE. VALUES() and the
+//!   alias of a new row do not count, because they read values of the statement itself. A change of
+//!   several tables needs SELECT on all of them.
 //! - **NEED-4.** A locking read needs UPDATE, DELETE or LOCK TABLES on the tables that it locks.
-//! - **NEED-5.** The tables that a statement locks are those that it needs, in the mode that
-//!   follows from that.
+//! - **NEED-5.** A statement locks the tables in the list of its needs, each in the mode that
+//!   follows from the need.
 
 use std::cell::{Cell, RefCell};
 

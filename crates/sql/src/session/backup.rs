@@ -1,9 +1,9 @@
 //! `BACKUP TO 'FOLDER' [RATE_LIMIT = BYTES]`: a backup of the whole instance, beside all other
 //! work.
 //!
-//! The folder is on the server's machine. A user who may copy everything there must hold
+//! The folder is on the server's machine. A backup copies everything to it, so the user must hold
 //! BACKUP_ADMIN or SUPER, whatever else the user may read. The backup belongs to no transaction: an
-//! open transaction of the session continues, and what it has not committed is not in the backup.
+//! open transaction of the session continues, and its uncommitted changes are not in the backup.
 
 use std::path::Path;
 

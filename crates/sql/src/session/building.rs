@@ -1,8 +1,9 @@
-//! Runs the steps of building indexes online (`ddl/online`): in the statement that asked for them,
-//! or, after a crash or a shutdown in the middle, in a thread that starts with the opening.
+//! Runs the steps of building indexes online (`ddl/online`), in the session of the statement that
+//! requested them. After a crash or a shutdown, a thread that starts when the database is opened
+//! resumes the build.
 //!
-//! A build has its table's definition to itself from its beginning to its end, so that no other
-//! statement changes it, and the table alone only for moments.
+//! From its beginning to its end, a build holds an exclusive lock on the table's definition, so
+//! that no other statement changes it. It locks the table itself exclusively only for moments.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

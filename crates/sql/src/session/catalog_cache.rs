@@ -1,10 +1,10 @@
-//! The catalog, as the threads that run statements last saw it.
+//! A cache of the catalog in each thread that runs statements.
 //!
-//! Every statement needs the catalog for as long as it runs, and reference-counting it costs two
-//! writes to shared memory. So a thread keeps the catalog that it used last, lends it to one
-//! statement after another, and only checks whether its version is still the newest. The thread
-//! keeps it, and not the session: there are few threads, and a sleeping session would keep an old
-//! catalog.
+//! Every statement needs the catalog for as long as it runs, and reference-counting the catalog
+//! costs two writes to shared memory. So a thread keeps the catalog that it used last, lends it to
+//! one statement after another, and only checks whether its version is still the newest. The cache
+//! belongs to the thread and not to the session, because there are few threads, and a sleeping
+//! session would keep an old catalog alive.
 
 use std::cell::Cell;
 use std::ops::Deref;

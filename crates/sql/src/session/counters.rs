@@ -1,13 +1,14 @@
-//! Numbers that tables give out: of AUTO_INCREMENT columns, and of rows without a primary key.
+//! Counters of tables: AUTO_INCREMENT numbers, and numbers of rows without a primary key.
 //!
-//! Numbers are given from memory. A restart must not give one again, even if the row that had it is
-//! gone. So the catalog keeps for each table a bound that no number given reaches. The bound moves
-//! on by a block at a time, in a transaction of its own, before a number past it is given. That
-//! transaction is ordered before the one that uses the number, so no crash keeps the second and
-//! loses the first, and nobody waits for it.
+//! Counters are in memory. A restart must not give the same AUTO_INCREMENT number again, even if
+//! the row with it is gone. So for each table the catalog keeps a bound above all numbers given.
+//! Before a table gives a number that reaches the bound, a separate transaction raises the bound by
+//! a block. The log has this transaction before the one that uses the number, so no crash keeps the
+//! use and loses the bound, and no statement waits for the bound to become durable.
 //!
-//! The rest of a block is given back at the end. A crash skips it: as many numbers as the table had
-//! given since the opening, at least [`BLOCK_MIN`] and at most [`BLOCK_MAX`].
+//! A clean shutdown returns the rest of a block. A crash skips the rest. The size of a block is the
+//! count of numbers that the table has given since the opening, but at least [`BLOCK_MIN`] and at
+//! most [`BLOCK_MAX`].
 
 use std::collections::HashMap;
 

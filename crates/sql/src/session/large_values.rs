@@ -1,12 +1,12 @@
 //! The copies that a statement makes of large values.
 //!
 //! A value of megabytes exists several times while its statement runs: in the command, as a value,
-//! in the row, and in the bytes of the row. The charge of the command covers the first of them.
+//! in the row, and in the encoded row. The charge for the command covers the first copy.
 //!
-//! - **LARGE-1**: the other copies of values of [`LARGE`] or more are charged to the budget while
-//!   the statement runs. A statement whose copies do not fit fails with 1041, before anything was
-//!   done.
-//! - **LARGE-2**: a session keeps no such value from one statement to the next.
+//! - **LARGE-1**: the other copies of values of [`LARGE`] bytes or more are charged to the budget
+//!   while the statement runs. A statement whose copies do not fit fails with 1041 before it
+//!   changes anything.
+//! - **LARGE-2**: a session does not keep such a value from one statement to the next.
 
 use spillway::Budget;
 use spillway_base::budget::{Charge, Use};

@@ -1,7 +1,7 @@
-//! How a client's session begins, and what its account may use.
+//! The beginning of a client's session, and the limits of its account.
 //!
-//! A session is of the account whose password its client has proved, and never of one that got the
-//! same name meanwhile (ACCOUNT-4).
+//! A session belongs to the account whose password its client has proved, and never to an account
+//! that has received the same name meanwhile (ACCOUNT-4).
 
 use sqlparser::ast;
 

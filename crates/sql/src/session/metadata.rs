@@ -1,18 +1,19 @@
-//! Metadata locks: shared by the users of a table, exclusive for its changes.
+//! Metadata locks: shared by statements that use a table, exclusive for changes of its definition.
 //!
-//! A statement shares its tables until its transaction ends; a change of a table holds it
-//! exclusively; LOCK TABLES keeps a table from changes of rows, or from everybody. A database is
-//! locked under its name alone: shared by changes of its tables, and held exclusively by DROP
-//! DATABASE.
+//! A statement holds shared locks on its tables until its transaction ends. A change of a table's
+//! definition holds an exclusive lock. LOCK TABLES ... READ lets others only read rows, and LOCK
+//! TABLES ... WRITE keeps all others out. The lock of a database is a lock on its name alone:
+//! changes of its tables share it, and DROP DATABASE holds it exclusively.
 //!
-//! A statement takes its locks in one order, the database's first. A waiter for exclusive use lets
-//! no newcomers in before it, or it might wait forever; a session that uses the table already may
-//! use it in another way as well.
+//! A statement takes its locks in one order, the database's first. While a session waits for an
+//! exclusive lock, newcomers queue behind it; otherwise it might wait forever. A session that
+//! already shares the table does not queue behind such a waiter when it needs another shared mode.
 //!
-//! Sharing is on the path of every statement, so users are counted in several places, each session
-//! in its own: two sessions seldom write the same cache line. A user first counts itself and then
-//! checks whether the table is closed; a closer first closes it and then reads the counts; so one
-//! of the two sees the other.
+//! Every statement takes shared locks, so a lock counts its users in several stripes, and each
+//! session uses one stripe: two sessions rarely write the same cache line. A user first counts
+//! itself, and then checks whether the table is closed. A closing session first marks the table as
+//! closed, and then reads the counts. So either the user sees the mark, or the closing session sees
+//! the user.
 
 mod table_use;
 

@@ -1,18 +1,18 @@
-//! Point reads, from packet to packet: a statement that is one lookup ([`Point`]) of a row that is
-//! in memory.
+//! Point reads, from packet to packet: the fast path of a statement that looks up one row
+//! ([`Point`]) which is in memory.
 //!
-//! Most statements of a busy shop are point reads. They skip what other statements need: they begin
-//! no transaction if none is open, run no plan, and do not register as running, because nobody
-//! could do anything about it.
+//! Most statements of a busy web shop are point reads. They skip what other statements need: they
+//! begin no transaction if none is open, run no plan, and do not register as running statements,
+//! because they end before another session could stop them.
 //!
 //! # Guarantees
 //!
-//! - **POINT-READ-1.** The client's answer and the session's state afterwards are those of the
-//!   general path. Others may rely on the same, too: rows are read at a snapshot that the session's
-//!   transaction has, or would begin with, and the table's definition is held as long.
-//! - **POINT-READ-2.** A point read waits for nothing: no device, no lock, no commit. If it would
-//!   have to, or if anything is unexpected, errors included, it is abandoned before it has sent or
-//!   changed anything, and the statement takes the general path.
+//! - **POINT-READ-1.** The client's answer, and the session's state afterwards, are the same as on
+//!   the general path. Other sessions see no difference, either: the read uses the snapshot that
+//!   the session's transaction has, or would begin with, and holds the table's definition as long.
+//! - **POINT-READ-2.** A point read does not wait for a device, a lock or a commit. If it would
+//!   have to wait, or if anything unexpected happens, errors included, the point read is abandoned
+//!   before it has sent or changed anything, and the statement takes the general path.
 
 use spillway_base::engine::Access;
 use spillway_types::Value;

@@ -1,13 +1,12 @@
-//! Whether a session's user may do what a statement needs, and what a statement needs that defines
-//! tables.
+//! Checks whether a session's user has the privileges that a statement needs, and collects these
+//! privileges for statements that define tables.
 //!
-//! Statements about rows say what they need as they are bound (`needs`). Statements that define
-//! tables name them by their paths alone, without aliases, and are looked through here before they
-//! do anything. The paths are those that the statement then acts on: `tables::path` makes both of
-//! the same name and the same current database, so there is no second resolution that could differ.
-//! Rights are held in databases, whose names do not change, so no wait between the check and the
-//! change moves a table out of the checked right. What DEFAULT and CHECK read is bound, and asks
-//! for its needs as any expression does.
+//! The binder collects the needs of statements about rows (`needs`). Statements that define tables
+//! name the tables by path, without aliases; this module collects their needs before the statement
+//! does anything. `parser::path` makes the paths for this check and for the change itself, from the
+//! same name and the same current database, so both resolutions agree. Rights are held on
+//! databases, and a database cannot be renamed, so a table cannot leave the checked right between
+//! the check and the change. The binder also collects the needs of DEFAULT and CHECK expressions.
 
 use std::borrow::Cow;
 

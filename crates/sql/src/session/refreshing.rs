@@ -1,31 +1,35 @@
 //! A thread that rewrites rows of earlier versions (`ddl/refresh`) when a table's rows may have
-//! many.
+//! many versions.
 //!
 //! A change of columns is instant as long as the rows have no more than [`LAYOUTS_MAX`] versions
 //! beside the newest. Compactions write rows in the newest version as they merge them
-//! (`catalog/stored_rows`, STORED-ROW-7), but do not report that a version is gone. So at half as
-//! many a thread passes over the table, as OPTIMIZE TABLE does, and rewrites what compactions have
-//! left, and the versions before count no more.
+//! (`catalog/stored_rows`, STORED-ROW-7), but do not report when a version has disappeared. So when
+//! a table has half of [`LAYOUTS_MAX`] versions, a thread passes over the table, as OPTIMIZE TABLE
+//! does, and rewrites all rows that compactions have left in earlier versions. After that the
+//! earlier versions do not count.
 //!
 //! # Guarantees
 //!
-//! - **REWRITE-THREAD-1.** What a pass records is true of all rows in the newest state, whatever
-//!   changes of the table came meanwhile. Each batch of rows is written under the definition of its
-//!   moment, which nothing changes until the batch is committed. The recorded version is that of
-//!   the pass's beginning; nothing is recorded if rows were copied or the table is gone.
+//! - **REWRITE-THREAD-1.** The record that a pass makes in the catalog is true of all rows in the
+//!   newest state, even if the table's definition changed meanwhile. Each batch of rows is written
+//!   under the definition that is valid then, and nothing changes this definition until the batch
+//!   is committed. The recorded version is the newest one at the beginning of the pass. Nothing is
+//!   recorded if an ALTER TABLE copied the rows, or if the table is gone.
 //! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
-//!   transaction (`ddl/pass`, TABLE-PASS-3). So does a waiter for exclusive use, and so do those
-//!   who come after that one. The pass shares the table for one transaction at a time, until that
-//!   is installed, and not while it sleeps because writers are slowed or waits for the log. While
-//!   it waits in a lock queue for a row, it shares the table as long as the holder of the row. A
-//!   conflict (1213) of a transaction that began to read before is not prevented (`ddl/refresh`).
-//! - **REWRITE-THREAD-3.** One thread passes over all tables, by turns, so that none waits until
-//!   another's rows, however many, are done. The next opening restarts passes that were cut off.
+//!   transaction (`ddl/pass`, TABLE-PASS-3), and so does a waiter for an exclusive lock and
+//!   everybody behind it. The pass holds the table's shared lock for one transaction at a time,
+//!   until that transaction is installed, but not while it sleeps because writers are slowed, or
+//!   waits for the log. While it waits in a lock queue for a row, it holds the shared lock as long
+//!   as another holds the row. The pass does not prevent a conflict (1213) of a transaction that
+//!   took its snapshot before (`ddl/refresh`).
+//! - **REWRITE-THREAD-3.** One thread runs the passes over all tables in turns, so that no pass
+//!   waits for the end of another pass, however many rows that has. The next opening restarts
+//!   passes that were cut off.
 //! - **REWRITE-THREAD-4.** A pass continues until it is complete, or its table is gone or was
-//!   copied: under whatever name the table has, and from where it was after a failure. When all
-//!   passes have failed in a row, the thread tries again after a pause. One that panics ends its
-//!   thread; the others continue when the next thread starts, which the next change of a table
-//!   causes.
+//!   copied. It continues if the table is renamed, and after a failure it continues from where it
+//!   was. When all passes have failed in a row, the thread tries again after a pause. A pass that
+//!   panics ends the thread. The next change of a table starts a new thread, which continues the
+//!   other passes.
 
 mod passes;
 

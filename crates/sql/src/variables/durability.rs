@@ -1,4 +1,4 @@
-//! When commits are acknowledged: the variable `durability`, and its alias
+//! The variable `durability`, which decides when commits are acknowledged, and its alias
 //! `innodb_flush_log_at_trx_commit` with MySQL's numbers. Setting either sets both.
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A session's system variables: those of all sessions when it began, and what it has set since.
+//! A session's system variables: the global values when the session began, and the values that it
+//! has set since.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

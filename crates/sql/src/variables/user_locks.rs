@@ -1,11 +1,11 @@
-//! Named locks: those of GET_LOCK, which sessions take by a name that they agreed on.
+//! Named locks: the locks of GET_LOCK, which sessions take by a name that they agreed on.
 //!
 //! A lock has one holder, which may take it several times, and a queue of waiters in the order of
-//! their arrival. The holder's last release hands the lock to the first waiter: it is never free
-//! while a session waits. A session waits for one lock at a time, so one path of holders and their
-//! waits leads from each waiter; a wait that would close a cycle is refused. The memory budget is
-//! charged for a session's locks; a lock that does not fit is refused (1041). Cycles through locks
-//! of rows or tables are not detected; the timeout of a wait ends them.
+//! their arrival. The holder's last release passes the lock to the first waiter, so the lock is
+//! never free while a session waits. A session waits for one lock at a time, so the waits-for graph
+//! has one path from each waiter; a wait that would close a cycle is refused. Cycles that include
+//! locks of rows or tables are not detected; the timeout of a wait ends them. A session's locks are
+//! charged to the memory budget; a lock that does not fit is refused (1041).
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

@@ -1,9 +1,9 @@
 //! The weights of `utf8mb4_general_ci`.
 //!
-//! Each character has one weight of 16 bits: its upper case, without accents for letters of the
-//! Latin, Greek or Cyrillic script. Characters past the basic plane all weigh U+FFFD. MySQL made
-//! its table from the cases and compositions of Unicode 3.0, so letters that received a capital
-//! later weigh as they are.
+//! Each character has one weight of 16 bits: its upper case, and for letters of the Latin, Greek or
+//! Cyrillic script the upper case without accents. Characters past the Basic Multilingual Plane all
+//! have the weight U+FFFD. MySQL made its table from the case mappings and compositions of Unicode
+//! 3.0, so a letter whose capital was added to Unicode later has itself as its weight.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;

@@ -9,9 +9,9 @@
 //! | `utf8mb4_0900_bin` | code points | NO PAD |
 //! | `binary` | bytes | NO PAD |
 //!
-//! MySQL takes the weights of the algorithm from versions 4.0, 5.2 and 9.0 of Unicode's table; here
-//! all come from one newer table. Letters compare alike in all of them. The order of symbols and of
-//! letters that were added later may differ.
+//! MySQL takes the weights of the Unicode Collation Algorithm from versions 4.0, 5.2 and 9.0 of
+//! Unicode's table; here all weights come from one newer table. Letters compare the same under all
+//! these versions. The order of symbols, and of letters that were added later, may differ.
 
 mod general;
 #[cfg(test)]

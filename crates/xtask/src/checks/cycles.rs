@@ -1,4 +1,4 @@
-//! Imports tie at most [`FILES_MAX`] files of a crate into a cycle.
+//! A cycle of imports contains at most [`FILES_MAX`] files of a crate.
 
 use crate::baseline::{Finding, Site};
 use crate::graph;

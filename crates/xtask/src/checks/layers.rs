@@ -1,7 +1,7 @@
 //! Top-level modules of a crate follow the order that `layers.txt` states.
 //!
-//! A module imports modules of lower lines only. Imports against that tie cycles; the baseline
-//! lists each.
+//! A module imports only modules on lower lines. Imports in the other direction cause cycles; the
+//! baseline lists each of these imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Relative links and anchors of Markdown lead somewhere, and so do paths in backticks.
+//! Relative links and anchors of Markdown, and paths in backticks, point to something that exists.
 //!
 //! In pages, `txn/pipeline` means `crates/txn/src/pipeline`, a file or a folder.
 

@@ -1,4 +1,5 @@
-//! The checks. Each finds what is past its limit; the baseline says which of that is known.
+//! The checks. Each check finds the places that exceed its limit; the baseline lists the known
+//! ones.
 
 mod cycles;
 mod files;

@@ -1,7 +1,7 @@
 //! Phrases of `phrases.txt` do not come back into comments and pages.
 //!
-//! A line `phrase => advice` forbids the phrase anywhere, `^phrase => advice` at the beginning of a
-//! sentence that is no question.
+//! A line `phrase => advice` forbids the phrase anywhere. A line `^phrase => advice` forbids the
+//! phrase at the beginning of a sentence that is no question.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The hash that `caching_sha2_password` stores: `$A$005$`, 20 bytes of salt, and 43 letters of
 //! SHA-crypt with SHA-256 (Drepper, "Unix crypt using SHA-256 and SHA-512", 2008) over 5,000
-//! rounds. It is MySQL 8's, whose salt is four bytes longer than that paper allows; so no crate is
-//! used.
+//! rounds. MySQL 8's salt is four bytes longer than that paper allows, so this module does not use
+//! a crate.
 
 use sha2::{Digest, Sha256};
 

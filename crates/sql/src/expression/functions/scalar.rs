@@ -1,4 +1,4 @@
-//! The list of scalar functions: their names, and what they take and give.
+//! The list of scalar functions: their names, arguments and results.
 
 macro_rules! scalars {
     ($($variant:ident $name:literal $min:literal $max:literal $result:ident $takes:literal,)*) => {

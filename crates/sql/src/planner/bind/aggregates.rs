@@ -1,12 +1,15 @@
 //! Aggregates, and the query to which each belongs.
 //!
-//! An aggregate whose argument names columns of outer queries alone belongs to the innermost query
-//! of which it names a column: that query groups its rows, evaluates the aggregate over them, and
-//! the subquery reads the value as an outer column. The levels follow MySQL: the outermost query
-//! has level 0. If the query at the level of the argument may not have aggregates at this place, as
-//! in its WHERE clause, the nearest query between that level and the subquery takes the aggregate,
-//! then the subquery itself. Error 1111 answers an aggregate that no query may have, and one within
-//! the argument of another of the same level or an outer one.
+//! If an aggregate's argument names only columns of outer queries, the aggregate belongs to the
+//! innermost of these queries. That query groups its rows and evaluates the aggregate over them,
+//! and the subquery reads the value as an outer column. Levels are numbered as in MySQL, from 0 for
+//! the outermost query.
+//!
+//! Some clauses, such as WHERE, may not have aggregates. If the subquery is in such a clause of the
+//! query at the argument's level, the aggregate belongs to the nearest query between that level and
+//! the subquery that may have it, or else to the subquery itself. Error 1111 refuses an aggregate
+//! that no query may have, and an aggregate inside the argument of another aggregate of the same
+//! level or of a level further out.
 
 use spillway_types::Collation;
 use sqlparser::ast;

@@ -1,7 +1,7 @@
 //! Comparisons of values and of rows, and lists of them.
 //!
 //! A comparison of rows is bound as comparisons of their parts, each with its own conversions and
-//! collation, so that indexes serve it as they serve those.
+//! collation. So indexes serve a comparison of rows as they serve comparisons of values.
 
 use smallvec::SmallVec;
 use spillway_types::{Collation, Value};

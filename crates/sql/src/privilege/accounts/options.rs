@@ -1,4 +1,5 @@
-//! What CREATE USER, ALTER USER and GRANT say of an account beside its name, password and rights.
+//! The options of an account in CREATE USER, ALTER USER and GRANT, beside its name, password and
+//! rights.
 
 use sqlparser::tokenizer::Token;
 

@@ -1,4 +1,4 @@
-//! How statements about accounts are read: word by word, and accounts by their names.
+//! Parses statements about accounts: keywords, and names of accounts.
 
 use sqlparser::tokenizer::Token;
 

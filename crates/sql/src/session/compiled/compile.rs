@@ -1,4 +1,4 @@
-//! How a session compiles statements, and runs texts by their shapes.
+//! Compiles statements of a session, and runs text statements by their shapes.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The passes that are under way or wait for their turn, and those that have ended.
+//! The passes that are running or wait for their turn, and the passes that have ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
