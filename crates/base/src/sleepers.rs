@@ -13,8 +13,9 @@
 //!
 //! - **SLEEPERS-1.** A worker finds the work that is queued before [`Sleepers::wake_one`]: either a
 //!   worker that is awake and looks at the queue before it sleeps, or one that the bell wakes.
-//! - **SLEEPERS-2.** A thread that takes events from the poller on behalf of others, and does no
-//!   work itself, leaves none of them unseen ([`Sleepers::relieve`]). A sleeper does not see an
+//! - **SLEEPERS-2.** A thread that is not a worker may take events from the poller. If that leaves
+//!   work in the queue, it wakes one sleeper, or learns that none sleeps and another worker is
+//!   needed ([`Sleepers::relieve`]). Otherwise the work could stay there: a sleeper does not see an
 //!   event that another thread has taken, and the bell may be among these events.
 //!
 //! The caller's part: it pushes work into the queue before it calls `wake_one`, it looks at the

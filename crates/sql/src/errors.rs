@@ -1,5 +1,6 @@
-//! Errors with MySQL's numbers and texts. This is the only place that maps kinds of failures to
-//! codes.
+//! Errors with MySQL's numbers and texts. The library's kinds of errors, and failures to store a
+//! value, get their numbers here. Statements choose those of all other failures
+//! ([`SqlError::new`]).
 
 use std::borrow::Cow;
 use std::fmt;

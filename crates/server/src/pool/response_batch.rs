@@ -10,9 +10,10 @@
 //!   statement may ([`spillway_base::thread::long_ahead`]); it waits for anything
 //!   ([`spillway_base::thread::blocking`]); or it writes the log. A worker also sends its batch
 //!   before it rests, sleeps or ends.
-//! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses. A worker sends its batch when it
-//!   has served a connection whose response is not in the batch, or when it serves another one
-//!   [`AGE`] after the batch's first response. If batches are off, each response is sent at once.
+//! - **RESPONSE-BATCH-2.** A batch has at most [`MOST`] responses, and is sent when it has that
+//!   many. A worker also sends it after it has served a connection whose response does not go into
+//!   the batch, and after it has served any connection if the batch's first response is at least
+//!   [`AGE`] old. If batches are off, each response is sent at once.
 //! - **RESPONSE-BATCH-3.** Sending a batch waits for no client. If a client's socket does not
 //!   accept the whole response, its connection is queued, and the worker that serves it next waits
 //!   for the client.

@@ -10,11 +10,11 @@
 //!
 //! # Guarantees
 //!
-//! - **REWRITE-THREAD-1.** The record that a pass makes in the catalog is true of all rows in the
-//!   newest state, even if the table's definition changed meanwhile. Each batch of rows is written
-//!   under the definition that is valid then, and nothing changes this definition until the batch
-//!   is committed. The recorded version is the newest one at the beginning of the pass. Nothing is
-//!   recorded if an ALTER TABLE copied the rows, or if the table is gone.
+//! - **REWRITE-THREAD-1.** When a pass is complete, it records in the catalog that no row in the
+//!   newest state has a version below the one that was newest when the pass began. This is true
+//!   even if the table's definition changed meanwhile: each batch of rows is written under the
+//!   definition that is valid then, and nothing changes this definition until the batch is
+//!   installed. Nothing is recorded if an ALTER TABLE copied the rows, or if the table is gone.
 //! - **REWRITE-THREAD-2.** A user of the table waits for the pass no longer than for one
 //!   transaction (`ddl/pass`, TABLE-PASS-3), and so does a waiter for an exclusive lock and
 //!   everybody behind it. The pass holds the table's shared lock for one transaction at a time,

@@ -1,9 +1,10 @@
 //! The keys and ranges that SERIALIZABLE transactions have read and written.
 //!
 //! A note of a key takes some 150 bytes, and a transaction may read millions of keys. Once a
-//! transaction has many notes, they are folded: into one range for each table, from its first key
-//! to its last, for reads and for writes. A range covers more than was read. So it refuses some
-//! harmless transactions, but never admits one that notes of single keys would refuse (SSI-2).
+//! transaction has many notes, they are folded: in each table, all that it has read becomes one
+//! range, from the least key noted to the greatest, and all that it has written becomes another.
+//! Such a range also covers keys that the transaction did not touch. So folded notes refuse some
+//! harmless transactions, but never admit one that notes of single keys would refuse (SSI-2).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
