@@ -42,7 +42,7 @@ clients: setup ## Run a session from Python, Go, Java, Node and the mariadb tool
 	cargo build --quiet --bin spillway
 	tests/clients/run target/debug/spillway
 
-differential: setup ## Compare answers to random statements with MariaDB's (SEED=, STATEMENTS=)
+differential: setup ## Compare answers to random statements with MariaDB's (SEED=, STATEMENTS=, ENGINE=)
 	@scripts/setup clients
 	cargo build --quiet --bin spillway
 	tests/differential/run target/debug/spillway
