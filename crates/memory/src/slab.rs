@@ -10,7 +10,7 @@
 //! - **SLAB-2 (charged).** The memory of every page with an object, and of every larger object, is
 //!   charged to the budget. No lock is held while the budget asks its holders to free memory.
 //! - **SLAB-3 (pages come back).** Once all objects of a page are freed, the page's memory is
-//!   returned to the system.
+//!   returned to the system. All memory is once the slabs are dropped.
 
 #![allow(unsafe_code)] // A leaf: objects in pages of mapped memory.
 
@@ -18,7 +18,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use memmap2::{MmapMut, MmapOptions, UncheckedAdvice};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicUsize, Ordering};
@@ -124,8 +124,8 @@ unsafe impl Sync for Pages {}
 /// Objects that are too large for a page.
 struct Large {
     charge: Charge,
-    /// Their addresses.
-    objects: FxHashSet<usize>,
+    /// Their addresses and bytes.
+    objects: FxHashMap<usize, usize>,
 }
 
 /// Allocates objects. The module's page says what it guarantees.
@@ -160,7 +160,7 @@ impl Slabs {
             budget: budget.clone(),
             large: Mutex::new(Large {
                 charge: budget.charge(Use::Rows, 0),
-                objects: FxHashSet::default(),
+                objects: FxHashMap::default(),
             }),
             bytes: AtomicUsize::new(0),
         }
@@ -241,7 +241,7 @@ impl Slabs {
         let object = NonNull::new(object).unwrap_or_else(|| handle_alloc_error(layout));
         let mut large = self.large.lock();
         large.charge.join(charge);
-        large.objects.insert(object.as_ptr().expose_provenance());
+        large.objects.insert(object.as_ptr().expose_provenance(), bytes);
         object
     }
 
@@ -329,7 +329,7 @@ impl Slabs {
     /// Shows the objects that are too large for a page. They are not freed while they are shown,
     /// and may not be written yet.
     pub(crate) fn large_objects(&self, visit: &mut dyn FnMut(NonNull<u8>)) {
-        for address in &self.large.lock().objects {
+        for address in self.large.lock().objects.keys() {
             let object = std::ptr::with_exposed_provenance_mut(*address);
             visit(NonNull::new(object).expect("objects are not at address zero"));
         }
@@ -356,6 +356,18 @@ impl Slabs {
         assert!(number < self.pages.most, "a page that was in use");
         // SAFETY: there is address space for `most` pages.
         Page(unsafe { self.pages.base.add(number * PAGE_BYTES) }.cast())
+    }
+}
+
+impl Drop for Slabs {
+    /// Frees the larger objects that still have owners: the pages go with their mapping.
+    fn drop(&mut self) {
+        for (address, bytes) in self.large.lock().objects.drain() {
+            let object: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
+            // SAFETY: `allocate_large` made it with this layout, and `free` would have removed it.
+            // Its owner uses it through the slabs, which nobody has any more.
+            unsafe { dealloc(object, large_layout(bytes)) };
+        }
     }
 }
 
