@@ -40,6 +40,7 @@ pub mod sleepers;
 pub mod stall;
 pub mod sync;
 pub mod thread;
+pub mod wake_count;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Csn, EngineKind, EngineSet, TableId};

@@ -370,29 +370,21 @@ impl Drop for ReadWaiters {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
+
+    use spillway_base::wake_count::counted_waker;
 
     use super::*;
 
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
     /// ASYNC-READ-1, whatever becomes of who took the read into memory.
     #[test]
-    fn z1_a_panic_calls_those_who_want_a_read() {
-        let called = Arc::new(Count(AtomicUsize::new(0)));
-        let wanted = ReadWaiters(vec![Waker::from(called.clone()), Waker::from(called.clone())]);
+    fn async_read_1_a_panic_calls_those_who_want_a_read() {
+        let (waker, called) = counted_waker();
+        let wanted = ReadWaiters(vec![waker.clone(), waker]);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let _wanted = wanted;
             panic!("a block that is decoded wrong");
         }));
         assert!(panicked.is_err());
-        assert_eq!(called.0.load(Ordering::SeqCst), 2);
+        assert_eq!(called(), 2);
     }
 }

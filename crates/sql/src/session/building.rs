@@ -37,6 +37,21 @@ pub(super) struct Owner<'a> {
     pub(super) progress: &'a dyn Fn(u64),
 }
 
+impl Owner<'_> {
+    /// The database itself, which no client waits for.
+    fn background(stop: &Stop) -> Owner<'_> {
+        Owner {
+            stop,
+            wait: None,
+            stripe: 0,
+            has_table: false,
+            gone: &|| false,
+            begun: &|_| {},
+            progress: &|_| {},
+        }
+    }
+}
+
 /// A build that is under way.
 pub(super) struct Build {
     table: Name,
@@ -161,15 +176,7 @@ impl Instance {
     pub(super) fn resume_builds(&self) -> Result<()> {
         let catalog = self.0.catalog.load_full();
         let closing = self.0.closing.clone();
-        let owner = Owner {
-            stop: &closing,
-            wait: None,
-            stripe: 0,
-            has_table: false,
-            gone: &|| false,
-            begun: &|_| {},
-            progress: &|_| {},
-        };
+        let owner = Owner::background(&closing);
         let mut builds = Vec::new();
         for table in catalog.tables.values().filter(|table| table.becoming.is_some()) {
             let progress = {
@@ -207,15 +214,7 @@ fn spawn(instance: &Instance, builds: Vec<(Build, bool)>) -> Result<()> {
 
 /// Holds the instance only while a step is taken, so that it ends with its last user.
 fn run_all(builds: Vec<(Build, bool)>, instance: &Weak<Inner>, closing: &Stop) {
-    let owner = Owner {
-        stop: closing,
-        wait: None,
-        stripe: 0,
-        has_table: false,
-        gone: &|| false,
-        begun: &|_| {},
-        progress: &|_| {},
-    };
+    let owner = Owner::background(closing);
     for (mut build, mut doomed) in builds {
         loop {
             let Some(instance) = instance.upgrade().map(Instance) else { return };

@@ -2,24 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 
 use spillway_base::batch::{Op, WriteBatch};
 use spillway_base::rng::Rng;
+use spillway_base::wake_count::counted_waker;
 use spillway_base::{Csn, Direction, ErrorKind, KeyRange};
 use spillway_storage::Disk;
 use spillway_storage::sim::Fault;
 
 use super::*;
 use crate::pipeline::Task;
-
-struct Wakes(AtomicUsize);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
 
 fn write(db: &Db, key: &str, value: &str) -> CommitFuture {
     let txn = db.begin(Isolation::RepeatableRead);
@@ -30,8 +23,7 @@ fn write(db: &Db, key: &str, value: &str) -> CommitFuture {
 #[test]
 fn d2_d3_locks_go_before_durability_and_acknowledgement_does_not() {
     let db = new();
-    let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
-    let waker = Waker::from(wakes.clone());
+    let (waker, wakes) = counted_waker();
     let mut context = Context::from_waker(&waker);
     let mut first = Box::pin(write(&db, "x", "1"));
     assert!(matches!(first.as_mut().poll(&mut context), Poll::Pending));
@@ -43,14 +35,14 @@ fn d2_d3_locks_go_before_durability_and_acknowledgement_does_not() {
         second.get_locked(TABLE, b"x", LockMode::Exclusive, LockWait::NoWait, &mut value).unwrap()
     );
     assert_eq!(value, b"1");
-    assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
+    assert_eq!(wakes(), 0);
     put(&second, "x", "2").unwrap();
     let second = second.commit().wait().unwrap();
     let Poll::Ready(first) = first.as_mut().poll(&mut context) else {
         panic!("the first commit is acknowledged with the one that rests on it");
     };
     assert!(first.unwrap() < second);
-    assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+    assert_eq!(wakes(), 1);
     assert_eq!(db.value("x").as_deref(), Some("2"));
 }
 

@@ -1,29 +1,13 @@
 //! Reads of evicted rows beside statements, and of several at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 
 use spillway_base::budget::Use;
+use spillway_base::wake_count::counted_waker;
 
 use super::*;
 use crate::engine::read::Seen;
 use crate::version::Place;
-
-/// Counts its calls.
-#[derive(Default)]
-struct Calls(AtomicUsize);
-
-impl Wake for Calls {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// One who wants something, and how often it was called.
-fn caller() -> (Waker, impl Fn() -> usize) {
-    let calls = Arc::new(Calls::default());
-    (Waker::from(calls.clone()), move || calls.0.load(Ordering::SeqCst))
-}
 
 fn key(number: usize) -> Vec<u8> {
     format!("row{number:05}").into_bytes()
@@ -147,7 +131,7 @@ fn memory_5_who_begins_a_read_comes_to_its_row() {
                 };
                 let mut found = look(Access::AtHand);
                 if found.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
-                    let (waker, called) = caller();
+                    let (waker, called) = counted_waker();
                     let at = if newest { Csn::MAX } else { snapshot };
                     if world.engine.begin_read(table, &key, at, &waker) {
                         world.engine.submit_reads();
@@ -289,7 +273,7 @@ fn log_row_5_failures_are_their_readers() {
     let (world, table) = World::evicted(4, 60, 100);
     let files = world.log_files();
     let begin = |number: usize| {
-        let (waker, called) = caller();
+        let (waker, called) = counted_waker();
         let begun = world.begin(table, &key(number), &waker);
         world.engine.end_reads();
         assert_eq!(called(), usize::from(begun));
@@ -326,10 +310,10 @@ fn log_row_5_failures_are_their_readers() {
 
 /// ASYNC-READ-2, ASYNC-READ-5: one read is for all who want a row, and none outlives the engine.
 #[test]
-fn z2_one_read_is_for_all_who_want_a_row() {
+fn async_read_2_one_read_is_for_all_who_want_a_row() {
     let (world, table) = World::evicted(5, 60, 100);
     let held = world.disk.hold_reads();
-    let callers: Vec<_> = (0..20).map(|_| caller()).collect();
+    let callers: Vec<_> = (0..20).map(|_| counted_waker()).collect();
     callers.iter().for_each(|(waker, _)| assert!(world.begin(table, &key(3), waker)));
     let reads = &world.engine.0.async_reads;
     assert_eq!(reads.begun_and_shared(), (1, 19));
@@ -344,7 +328,7 @@ fn z2_one_read_is_for_all_who_want_a_row() {
     let under_way = Arc::downgrade(&world.engine.0.log);
     drop(held);
     world.engine.close();
-    assert_eq!(callers[0].1(), 2, "whoever waits is called at the end");
+    assert_eq!(callers[0].1(), 2, "every waiter is woken at the end");
     assert!(!world.begin(table, &key(5), Waker::noop()));
     drop(world);
     assert!(under_way.upgrade().is_none());
@@ -358,7 +342,7 @@ fn segment_4_a_read_of_a_released_segment_brings_nothing() {
     let place = world.place_of(table, &key(0));
     let snapshot = world.csn;
     let held = world.disk.hold_reads();
-    let (waker, called) = caller();
+    let (waker, called) = counted_waker();
     assert!(world.begin(table, &key(0), &waker));
     world.engine.submit_reads();
     while world.segment == 1 {
@@ -399,7 +383,7 @@ fn ahead_rows_of_several_gets_are_read_side_by_side() {
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let wanted = |world: &World, key: &[u8]| world.model.get(table, key, world.csn).cloned();
         let prefetched = |world: &World| world.engine.0.log.counts()[1];
-        // What fails is read by its get.
+        // The get of a row whose read failed reads the row itself.
         world.log_files().iter().for_each(|path| world.disk.fail_reads(path));
         world.engine.prefetch(table, &keys[..5], world.csn);
         world.disk.heal();

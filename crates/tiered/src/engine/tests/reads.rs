@@ -1,26 +1,12 @@
 //! Asynchronous reads (`extent::async_reads`).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::task::{Wake, Waker};
+
+use spillway_base::wake_count::counted_waker;
 
 use super::scans::long;
 use super::*;
-
-/// Counts its calls.
-#[derive(Default)]
-struct Calls(AtomicUsize);
-
-impl Wake for Calls {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// One who wants something, and how often it was called.
-fn caller() -> (Waker, impl Fn() -> usize) {
-    let calls = Arc::new(Calls::default());
-    (Waker::from(calls.clone()), move || calls.0.load(Ordering::SeqCst))
-}
 
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -68,7 +54,7 @@ fn async_read_1_everybody_is_called_and_finds_its_row() {
                     if failing {
                         data.iter().for_each(|path| disk.fail_reads(path));
                     }
-                    let (waker, called) = caller();
+                    let (waker, called) = counted_waker();
                     let looked = match bench.look(key, Access::AtHand) {
                         Err(error) if error.kind() == ErrorKind::WouldBlock => {
                             if bench.begin(key, &waker) {
@@ -120,7 +106,7 @@ fn async_read_2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     bench.engine.overlap_reads();
     let held = disk.hold_reads();
     let counts = || bench.engine.0.context.async_reads.begun_and_shared();
-    let callers: Vec<_> = (0..50).map(|_| caller()).collect();
+    let callers: Vec<_> = (0..50).map(|_| counted_waker()).collect();
     let (key, value) = &rows[7];
     callers.iter().for_each(|(waker, _)| assert!(bench.begin(key, waker)));
     assert_eq!(counts(), (1, 49));
@@ -140,7 +126,7 @@ fn async_read_2_one_read_is_for_all_who_want_it_and_none_outlives_the_engine() {
     let under_way = Arc::downgrade(&bench.engine.0.context);
     drop(held);
     bench.engine.close();
-    assert!(callers[1].1() > 1, "whoever waits is called at the end");
+    assert!(callers[1].1() > 1, "every waiter is woken at the end");
     assert!(!bench.begin(&rows[rows.len() - 1].0, Waker::noop()));
     drop(bench);
     assert!(under_way.upgrade().is_none(), "a read under way keeps its extent");
@@ -170,7 +156,7 @@ fn async_read_6_what_is_kept_is_handed_over_and_nobody_is_forgotten() {
     assert!(!engine.keeps_reads() && engine.submit_reads());
     let mut waiting = Vec::new();
     for (key, value) in lacking.iter().take(3) {
-        let (waker, called) = caller();
+        let (waker, called) = counted_waker();
         assert!(bench.begin(key, &waker) && engine.keeps_reads());
         waiting.push((key, value, called));
     }
@@ -203,7 +189,7 @@ fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     let (bench, rows) = cold(&disk, 8 << 20, true);
     let engine = &bench.engine;
     engine.overlap_reads();
-    let (waker, called) = caller();
+    let (waker, called) = counted_waker();
     let (first, last) = (&rows[0].0, &rows[rows.len() - 1].0);
     disk.part_reads(2);
     assert!(bench.begin(first, &waker) && engine.keeps_reads());
@@ -214,7 +200,7 @@ fn async_read_6_what_is_left_of_a_read_is_handed_over() {
     while bench.begin(first, &waker) {
         engine.submit_reads();
     }
-    let (waker, called) = caller();
+    let (waker, called) = counted_waker();
     let lacks = rows.iter().find(|(key, _)| bench.begin(key, &waker)).expect("a block");
     let held = disk.hold_reads();
     assert!(engine.submit_reads() && !engine.keeps_reads());
@@ -259,7 +245,7 @@ fn async_read_6_a_panic_keeps_no_other_queue_from_its_device() {
     let lacking: Vec<_> = lacking.into_iter().step_by(24).collect();
     for keys in lacking.chunks_exact(4) {
         let panics = Waker::from(Arc::new(Panics));
-        let callers: Vec<_> = keys[1..].iter().map(|_| caller()).collect();
+        let callers: Vec<_> = keys[1..].iter().map(|_| counted_waker()).collect();
         if !bench.begin(&keys[0].0, &panics) {
             continue;
         }
