@@ -15,24 +15,25 @@ use crate::page::Address;
 
 #[derive(Args)]
 #[command(
-    after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and extents, and the last \
-                        checkpoint of the memory engine. It changes nothing. Data that is in the log alone is not shown. How often \
-                        extents were read, and what the last compactions did, is as of when the database was closed, or about \
-                        half a minute before a kill. In the picture keys go from left to right and levels from top to bottom; \
-                        hover over a box to see what it is.
+    after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and \
+extents, and the last checkpoint of the memory engine. It changes nothing. Data that is in the log \
+alone is not shown. How often extents were read, and what the last compactions did, is as of when \
+the database was closed, or about half a minute before a kill. In the picture keys go from left to \
+right and levels from top to bottom; hover over a box to see what it is.
 
-A running server with --metrics-addr answers over its own machine's loopback. For other servers use SQL:
+A running server with --metrics-addr answers over its own machine's loopback. For other servers use
+SQL:
   mariadb -e 'SHOW ENGINE TIERED STATUS\\G'
-  mariadb -e 'SELECT * FROM information_schema.TIERED_LEVELS'                   and TIERED_SLICES, TIERED_COMPACTIONS
+  mariadb -e 'SELECT * FROM information_schema.TIERED_LEVELS'  and TIERED_SLICES, TIERED_COMPACTIONS
   mariadb -N -r -e 'SELECT PICTURE FROM information_schema.TIERED_PICTURE' > picture.html
 
 Examples:
-  spillway inspect ./data                                      a table of levels for each table, and memory tables
-  spillway inspect ./data --table shop.orders                  one table and its indexes
-  spillway inspect ./data --format html --output data.html     a picture, for a browser
+  spillway inspect ./data                                   levels of each table, and memory tables
+  spillway inspect ./data --table shop.orders               one table and its indexes
+  spillway inspect ./data --format html --output data.html  a picture, for a browser
   spillway inspect ./data --format json | jq '.tables[].levels'
-  spillway inspect http://127.0.0.1:9104                       the same of a running server; a browser shows it at
-                                                               http://127.0.0.1:9104/inspect"
+  spillway inspect http://127.0.0.1:9104                    the same of a running server; a browser
+                                                            shows its page /inspect"
 )]
 pub(crate) struct InspectArgs {
     /// A data folder that no server has open, or the address of a server's --metrics-addr,

@@ -175,13 +175,15 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
     let mut told = Vec::new();
     if let Some(figures) = &of.figures {
         told.push(format!(
-            "eviction: {} left memory since the opening, {} read from the log; {} not placed in the log yet",
+            "eviction: {} left memory since the opening, {} read from the log; {} not placed in \
+             the log yet",
             counted(figures.evicted_total, "row has", "rows have"),
             counted(figures.log_reads_total, "row was", "rows were"),
             counted(figures.unplaced_commits, "commit is", "commits are"),
         ));
         told.push(format!(
-            "collection: up to commit {} of {} only the newest versions are kept; {} with {} to collect",
+            "collection: up to commit {} of {} only the newest versions are kept; {} with {} to \
+             collect",
             figures.watermark.0,
             figures.stable.0,
             counted(figures.uncollected_rows, "row waits", "rows wait"),
@@ -218,7 +220,8 @@ pub(crate) fn memory_lines(of: &MemoryInspection) -> Vec<String> {
         match missing.count() as u64 {
             0 => {}
             many => told.push(format!(
-                "{} that the checkpoint names and that had no rows, or were lost: ask spillway check",
+                "{} that the checkpoint names and that had no rows, or were lost: ask spillway \
+                 check",
                 counted(many, "segment is missing", "segments are missing")
             )),
         }

@@ -27,7 +27,7 @@ use spillway_base::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) const PAGE_BYTES: usize = 64 << 10;
 /// Bytes of a page's header.
 const HEADER_BYTES: usize = size_of::<PageHeader>().next_multiple_of(64);
-/// The smallest object: so many fit into a page at most.
+/// The smallest object, which bounds how many fit into a page.
 const OBJECT_MIN: usize = 16;
 const OBJECTS_MAX: usize = PAGE_BYTES / OBJECT_MIN;
 /// The largest object of a page.

@@ -138,12 +138,13 @@ impl ColdArgs {
         report.set(
             "run",
             format!(
-                "one SELECT of {} of {} rows of {} bytes in flight on each connection, {extent} a cell, {} rounds in turn, seed {}; \
-                 the page cache of the data files dropped every {} ms; processor time for each, and what the device read for it",
+                "one SELECT of {} of {} rows of {} bytes in flight on each connection, {extent} a \
+                 cell, {} rounds in turn, seed {}; the page cache of the data files dropped every \
+                 {} ms; processor time for each, and what the device read for it",
                 match self.kind {
                     ReadKind::Row => "one".to_owned(),
                     ReadKind::List => format!("a list of {}", self.many),
-                    ReadKind::Range => format!("a range of an index, of {} on the average,", self.many),
+                    ReadKind::Range => format!("a range of an index, of about {},", self.many),
                 },
                 self.rows,
                 self.value_bytes,

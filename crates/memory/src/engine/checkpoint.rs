@@ -31,7 +31,7 @@ use crate::version::{Target, Word};
 
 /// Entries of an index that are collected at a time.
 const COLLECTED: usize = 1024;
-/// Page files of a table may have so many times its pages before they are written as one.
+/// A table's page files may have this many times its pages before they are written as one file.
 const PAGES_TIMES: u64 = 2;
 /// A checkpoint waits for commits to be placed: so long at a time, and so often.
 const PLACING_NAP: Duration = Duration::from_millis(1);

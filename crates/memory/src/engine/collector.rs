@@ -39,7 +39,7 @@ impl Collector {
         self.0.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Calls `see` for up to so many of the rows, evenly spread over each shard.
+    /// Calls `see` for up to `most` of the rows, evenly spread over each shard.
     pub(super) fn sample(&self, most: usize, mut see: impl FnMut(&Item)) {
         for shard in &self.0 {
             let items = shard.lock();

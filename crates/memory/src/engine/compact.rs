@@ -62,7 +62,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Bytes that kept segments with so many live ones may take.
+    /// The bytes that kept segments may take if `live` bytes of them are alive.
     pub(super) fn space_allowed(&self, live: u64) -> u64 {
         (live as f64 * self.settings.space_max) as u64 + self.settings.space_rest
     }

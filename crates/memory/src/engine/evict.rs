@@ -19,7 +19,7 @@ use crate::store::Retired;
 use crate::version::{Content, Fields, Version};
 use crate::version::{Target, Word};
 
-/// Of a page's rows, the share that may be hot for them to move: one in so many.
+/// A page's hot rows move if they are at most one in this many of its rows.
 const MOVED_SHARE: usize = 4;
 /// Rounds over all pages in search of memory: one to forget reads, one to evict.
 const ROUNDS: usize = 2;

@@ -27,7 +27,7 @@ use crate::table::Table;
 /// The engine's settings.
 #[derive(Clone, Debug)]
 pub struct MemorySettings {
-    /// Kept segments may take so many times the bytes that are alive in them.
+    /// Kept segments may take this many times the bytes that are alive in them.
     pub space_max: f64,
     /// Bytes that they may take besides, so that small databases are left alone.
     pub space_rest: u64,

@@ -20,13 +20,13 @@ use crate::table::{DeletedRange, Table};
 use crate::version::{Content, Fields, InBatch, Version};
 use crate::version::{Place, Word, class_of};
 
-/// A commit in so many collects garbage of other rows.
+/// One commit in this many collects garbage of other rows.
 const COLLECTS_EVERY: u64 = 4;
 /// Rows that it looks at then.
 const COLLECTED_AT_ONCE: usize = 8;
-/// A commit in so many brings the watermark up to date.
+/// One commit in this many brings the watermark up to date.
 const REFRESHES_EVERY: u64 = 32;
-/// A commit in so many thins a long chain.
+/// One commit in this many thins a long chain.
 const THINS_EVERY: u64 = 16;
 
 impl Inner {

@@ -63,7 +63,7 @@ fn world(row: bool) -> LoomArc<World> {
 }
 
 impl World {
-    /// Installs a version that is placed already, as if its commit had been told of.
+    /// Installs a version that is placed already, as if the engine knew its commit's place.
     fn put(&self, csn: u64, value: Option<&[u8]>) {
         let place = Place { handle: self.handle(), offset: csn as u32 * 100, class: 40 };
         let content = value.map_or(Content::Deleted(b"k"), Content::Value);
@@ -178,7 +178,7 @@ fn loom_an_update_beside_collection_keeps_the_newest() {
 }
 
 impl World {
-    /// Adds a commit with so many versions to the ring, as the end of its install does.
+    /// Adds a commit and the number of its versions to the ring, as the end of its install does.
     fn add_unplaced(&self, csn: Csn, versions: u32) {
         let make = |offset| {
             let place = Err(InBatch { offset, class: 40 });

@@ -33,11 +33,11 @@ use crate::table::Table;
 pub(super) const KEYS_AHEAD: usize = 64;
 /// Reads in flight at most.
 const DEPTH: usize = KEYS_AHEAD;
-/// A reader of several gets may have one part in so many of what held records may take.
+/// One multi-get may use one part in this many of the memory of held records.
 const HELD_PART: usize = 2;
 /// Queues that are kept for the next readers.
 const IDLE_MAX: usize = 8;
-/// Buffers that a reader keeps for its next reads, of at most so many bytes each.
+/// Buffers that a multi-get keeps for its next reads, and the most bytes of one.
 const SPARE_MAX: usize = 16;
 const SPARE_BYTES: usize = 64 << 10;
 /// A read is widened by this to whole pages of its file.
@@ -83,14 +83,14 @@ impl<'k> Ahead<'k> {
         }
     }
 
-    /// Of a scan, for whoever counts.
+    /// Counts the reads as those of a scan.
     pub(super) fn of_scan(mut self) -> Ahead<'k> {
         self.of_scan = true;
         self
     }
 
-    /// Goes through the keys, as far as their records fit together, and answers how many gets would
-    /// have waited.
+    /// Reads for the keys, as far as their records fit together. Returns how many gets would have
+    /// waited.
     pub(super) fn all(mut self) -> usize {
         for at in 0..self.keys.len() {
             self.wait_for(at);

@@ -19,8 +19,8 @@ use crate::version::{Target, Word};
 const NAP: Duration = Duration::from_millis(20);
 /// Rows of a range that are looked at under one pin.
 const FOLDED: usize = 256;
-/// Of the space that kept segments may take, those without rows may take one part in so many for as
-/// long as commits will bring the next checkpoint.
+/// Kept segments without rows may take one part in this many of the space of kept segments while
+/// commits will bring the next checkpoint.
 const WAITING_SHARE: u64 = 4;
 /// Rows that a size looks at.
 const SAMPLED: usize = 32;

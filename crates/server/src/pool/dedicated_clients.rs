@@ -13,9 +13,9 @@ const AFTER: u32 = 16;
 const AFTER_MOST: u32 = 1 << 12;
 /// Responses after which a dedicated worker was worth it.
 const WORTH: u64 = 64;
-/// When this many clients are on few cores, at so many looks and for so long, it is no chance. Then
-/// there are no dedicated workers for `PILED_FOR` windows, and for twice as many each time that it
-/// is found again soon.
+/// If several looks in a row find this many clients on few cores, that is no coincidence. Then
+/// there are no dedicated workers for `PILED_FOR` windows, and for twice as many windows each time
+/// that it is found again soon.
 const PILED_FROM: u32 = 4;
 const PILED_LOOKS: u32 = 256;
 const PILED_AFTER: Duration = Duration::from_millis(250);
@@ -47,7 +47,7 @@ impl Calm {
         answers >= AFTER + self.more.load(Relaxed)
     }
 
-    /// Its dedicated worker has left it after so many answers.
+    /// Its dedicated worker has left it after this many answers.
     pub(super) fn left_after(&self, answers: u64) {
         let more = self.more.load(Relaxed);
         let more = if answers < WORTH { (2 * more + AFTER).min(AFTER_MOST) } else { more / 2 };

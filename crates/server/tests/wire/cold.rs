@@ -240,8 +240,8 @@ fn a_read_that_fails_is_told_as_if_it_had_been_waited_for() {
     }
 }
 
-/// ASYNC-READ-7: whether the first one waits with its thread or is left, whoever comes meanwhile is
-/// served.
+/// ASYNC-READ-7: the server serves other clients while the first client's read is on the device,
+/// whether the read blocks its worker or not.
 #[test]
 fn who_is_alone_with_a_device_keeps_nobody_else_waiting() {
     for engine in ENGINES {

@@ -11,9 +11,10 @@
 //! segment bytes    u64, of the database's log
 //! new              extents u64, bytes u64: extents that this backup copied, without its log
 //! version          length u32, text: the version of Spillway that wrote the backup
-//! manifest         length u64, bytes: the tiered engine's manifest of these extents, with the CRC32C of each
-//! memory files     count u32, then of each: u8 1 of the log's folder, 0 of the memory engine's; name
-//!                  (length varint, text); bytes u64; CRC32C u32
+//! manifest         length u64, bytes: the tiered engine's manifest of these extents, with the
+//!                  CRC32C of each
+//! memory files     count u32, then of each: u8 1 of the log's folder, 0 of the memory engine's;
+//!                  name (length varint, text); bytes u64; CRC32C u32
 //! ```
 
 #[cfg(test)]

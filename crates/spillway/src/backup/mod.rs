@@ -38,8 +38,10 @@
 //! ```text
 //! NNNNNN.backup         the catalogue of a backup (see `catalogue`)
 //! NNNNNN.log            the commits of the backup that are not in extents yet: frames of
-//!                       lane u32, length u32, records (see `spillway_txn`'s `record`), CRC32C of the preceding bytes u32
-//! extents/DB-ID.extent  an extent's bytes; DB is the database's identity and ID the extent's number, in hexadecimal
+//!                       lane u32, length u32, records (see `spillway_txn`'s `record`), CRC32C of
+//!                       the preceding bytes u32
+//! extents/DB-ID.extent  an extent's bytes; DB is the database's identity and ID the extent's
+//!                       number, in hexadecimal
 //! ```
 //!
 //! The identity of a database is in `backup-identity` in its folder (`SWID`, version 1 in 2 bytes,

@@ -52,7 +52,7 @@ fn copy(disk: &SimDisk, from: &str, to: &str, keep: bool) {
 }
 
 #[test]
-fn q1_a_log_elsewhere_is_used_and_never_ignored() {
+fn log_home_1_a_log_elsewhere_is_used_and_never_ignored() {
     let disk = SimDisk::new(1);
     let db = open(&disk, "/db", Some("/fast/log")).unwrap();
     write(&db, "t");
@@ -72,7 +72,7 @@ fn q1_a_log_elsewhere_is_used_and_never_ignored() {
 }
 
 #[test]
-fn q1_a_log_that_began_in_the_data_folder_is_not_looked_for_elsewhere() {
+fn log_home_1_a_log_that_began_in_the_data_folder_is_not_looked_for_elsewhere() {
     let disk = SimDisk::new(1);
     drop(open(&disk, "/db", None).unwrap());
     let error = refusal(open(&disk, "/db", Some("/fast")));
@@ -81,7 +81,7 @@ fn q1_a_log_that_began_in_the_data_folder_is_not_looked_for_elsewhere() {
 }
 
 #[test]
-fn q1_a_log_folder_that_was_lost_is_missed() {
+fn log_home_1_a_log_folder_that_was_lost_is_missed() {
     let disk = SimDisk::new(1);
     let db = open(&disk, "/db", Some("/fast")).unwrap();
     write(&db, "t");
@@ -97,7 +97,7 @@ fn q1_a_log_folder_that_was_lost_is_missed() {
 }
 
 #[test]
-fn q1_q2_a_log_moves_and_its_old_place_is_no_more_its_log() {
+fn log_home_1_2_a_log_moves_and_its_old_place_is_no_more_its_log() {
     let disk = SimDisk::new(1);
     let db = open(&disk, "/db", None).unwrap();
     write(&db, "first");
@@ -122,7 +122,7 @@ fn q1_q2_a_log_moves_and_its_old_place_is_no_more_its_log() {
 }
 
 #[test]
-fn q3_a_log_folder_belongs_to_one_database() {
+fn log_home_3_a_log_folder_belongs_to_one_database() {
     let disk = SimDisk::new(1);
     let first = open(&disk, "/first", Some("/fast")).unwrap();
     write(&first, "t");
@@ -140,7 +140,7 @@ fn q3_a_log_folder_belongs_to_one_database() {
 
 /// Wherever a crash ends an opening, in a new place or in the first, the next one continues.
 #[test]
-fn q1_a_crash_leaves_no_log_without_its_database() {
+fn log_home_1_a_crash_leaves_no_log_without_its_database() {
     for moved in [false, true] {
         for operation in 1.. {
             let disk = SimDisk::new(operation);

@@ -35,7 +35,7 @@ pub(crate) struct Context<'a> {
     /// Results of subqueries that depend on nothing outside, by the numbers of their plans: the
     /// executor's.
     pub(crate) cached: RefCell<HashMap<usize, Rc<dyn Any>>>,
-    /// What it has found out about lists of IN, by where they are.
+    /// What evaluation has learned about each IN list, by the list's address.
     pub(crate) lists: RefCell<HashMap<usize, Rc<Index>, FxBuildHasher>>,
     /// The row that an INSERT would have made.
     pub(crate) inserted: RefCell<Vec<Value>>,
@@ -59,7 +59,7 @@ pub(crate) struct Context<'a> {
     pub(crate) shares: bool,
     /// When a query must have ended, by the clock: `max_execution_time`.
     pub(crate) deadline: Option<Duration>,
-    /// Whether a strict change is under way: what else is a warning is an error then.
+    /// Whether a statement changes rows in strict mode: warnings about values are errors then.
     pub(crate) strict: Cell<bool>,
     pub(crate) patterns: Patterns,
 }

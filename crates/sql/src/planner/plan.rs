@@ -280,7 +280,8 @@ fn plan_values(
         if row.content.is_empty() {
             return Err(SqlError::new(
                 3942,
-                "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.",
+                "Each row of a VALUES clause must have at least one column, unless when used as \
+                 source in an INSERT statement.",
             ));
         }
         if row.content.len() != first {

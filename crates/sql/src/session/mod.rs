@@ -124,7 +124,8 @@ pub struct Session {
 /// Whether a statement only shows or sets something: what was waited for before it is still to be
 /// seen after it.
 fn only_shows(statement: &Statement) -> bool {
-    matches!(statement, Statement::Own(first, _) if matches!(first.as_str(), "show" | "set" | "use"))
+    let Statement::Own(first, _) = statement else { return false };
+    matches!(first.as_str(), "show" | "set" | "use")
 }
 
 impl Instance {

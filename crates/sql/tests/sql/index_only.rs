@@ -523,8 +523,8 @@ fn locking_reads_lock_their_rows() {
     }
 }
 
-/// COVERING-INDEX-4: whoever changes what was read of an index conflicts with who read it, and
-/// whoever changes something else of the rows does not.
+/// COVERING-INDEX-4: a transaction that changes what another one has read of an index conflicts
+/// with it; a transaction that changes other columns of these rows does not.
 #[test]
 fn what_was_read_of_an_index_is_known_to_serializable_transactions() {
     // How many of two that read the same, and then write each something else, are refused.

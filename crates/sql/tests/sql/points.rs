@@ -328,14 +328,14 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
-fn p1_any_history_is_told_as_without() {
+fn point_read_1_any_history_is_told_as_without() {
     let points: u64 = seeds().map(run).sum();
     assert!(points > 20, "{points} point reads");
 }
 
 /// Which statements are point reads, and when.
 #[test]
-fn p1_look_ups_by_a_key_are_point_reads() {
+fn point_read_1_look_ups_by_a_key_are_point_reads() {
     let instances = both();
     let mut pair = Pair::of(&instances, "root", 1);
     TABLES.iter().for_each(|sql| drop(pair.query(sql)));
@@ -397,7 +397,7 @@ fn p1_look_ups_by_a_key_are_point_reads() {
 
 /// A right that is taken away is missed at once, and so is a table that is gone.
 #[test]
-fn p1_rights_and_definitions_count_for_each() {
+fn point_read_1_rights_and_definitions_count_for_each() {
     let instances = both();
     let mut root = Pair::of(&instances, "root", 1);
     TABLES.iter().for_each(|sql| drop(root.query(sql)));

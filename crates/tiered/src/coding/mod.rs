@@ -23,7 +23,8 @@
 //!
 //! ```text
 //! 0  length  u32  bytes of the body
-//! 4  digits  varint: number of digits taken out of the values, then the packed digits (see `digits`)
+//! 4  digits  varint: number of digits taken out of the values, then the packed digits (see
+//!            `digits`)
 //!    the body, packed (see `pack`):
 //!    LZ4: in one block of LZ4's block format
 //!    zstd: in one frame of RFC 8878; with a dictionary, it names the dictionary's number

@@ -15,7 +15,8 @@
 //! lengths   of each entry: key length, value length + 1 or 0 for a tombstone
 //! CSNs      of each entry: the difference from the CSN before (from 0 for the first), zigzag
 //! keys      of each entry: bytes shared with the key before, then the remaining bytes
-//! runs      of digits, which are stored elsewhere: for each, bytes of values since the run before, and its number of digits
+//! runs      of digits, which are stored elsewhere: for each, bytes of values since the run before,
+//!           and its number of digits
 //! values    of each entry, without those digits
 //! ```
 //!

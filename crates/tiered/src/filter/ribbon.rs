@@ -10,11 +10,13 @@
 //!
 //! If there are at most 64 slots, each key may choose any of them.
 //!
-//! # Format The number of slots is a multiple of eight. Their bits are stored as seven *columns*,
-//! each with one bit of every slot.
+//! # Format
+//! The number of slots is a multiple of eight. Their bits are stored as seven *columns*, each with
+//! one bit of every slot.
 //!
 //! ```text
-//! for each 64 slots    seven little-endian words, one for each column: bit `i` belongs to slot `i` of these
+//! for each 64 slots    seven little-endian words, one for each column: bit `i` belongs to slot `i`
+//!                      of these
 //! remaining slots      seven byte strings, one for each column, with one bit for each slot
 //! ```
 //!

@@ -432,7 +432,7 @@ impl Pipeline {
         self.advance_fenced();
     }
 
-    /// Answers whether the stable CSN moved.
+    /// Returns whether the stable CSN moved.
     fn advance_fenced(&self) -> bool {
         if self.failed.load(Ordering::Acquire) {
             return false;

@@ -23,7 +23,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(64);
 pub(super) struct Refreshing {
     /// The table as the pass began.
     pub(super) written: Arc<TableDef>,
-    /// What it is called, when that was last looked up.
+    /// The table's name when the catalog was last read.
     pub(super) name: Name,
     pub(super) last: Vec<u8>,
     /// Steps that are left in its turn.

@@ -62,7 +62,7 @@ fn with_versions(instance: &Instance, versions: u64) -> Session {
 /// REWRITE-THREAD-1: changes that come between the batches have versions of their own, and rows
 /// read as they did.
 #[test]
-fn r1_what_is_noted_is_the_version_that_the_pass_began_with() {
+fn rewrite_thread_1_what_is_noted_is_the_version_that_the_pass_began_with() {
     let db = Database::open_in_memory(settings(false)).unwrap();
     let instance = Instance::open(db.clone()).unwrap();
     let mut one = with_versions(&instance, 40);
@@ -166,7 +166,7 @@ fn a_snapshot_keeps_the_layouts_that_it_may_need() {
 
 /// REWRITE-THREAD-1: of rows that were copied, or are another table's, a pass notes nothing.
 #[test]
-fn r1_nothing_is_noted_of_other_rows() {
+fn rewrite_thread_1_nothing_is_noted_of_other_rows() {
     for change in
         ["ALTER TABLE t FORCE", "DROP TABLE t; CREATE TABLE t (c40 INT, id INT PRIMARY KEY, v INT)"]
     {
@@ -206,7 +206,7 @@ fn changes_go_on_to_be_instant() {
 
 /// REWRITE-THREAD-3: an opening begins what another has left.
 #[test]
-fn r3_an_opening_begins_what_is_left() {
+fn rewrite_thread_3_an_opening_begins_what_is_left() {
     let db = Database::open_in_memory(settings(true)).unwrap();
     let instance = Instance::open(db.clone()).unwrap();
     // As if somebody passed over each table that is to come, and never came to an end.
@@ -244,7 +244,7 @@ fn lock_row(instance: &Instance, table: &TableDef, key: &[u8]) -> Transaction {
 
 /// REWRITE-THREAD-2: of wide rows, few are written in a step.
 #[test]
-fn r2_a_step_is_one_transaction_of_some_bytes() {
+fn rewrite_thread_2_a_step_is_one_transaction_of_some_bytes() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
     let mut one = session(&instance);
     run(&mut one, "CREATE TABLE t (c0 INT, id INT PRIMARY KEY, v LONGTEXT)");
@@ -265,10 +265,10 @@ fn r2_a_step_is_one_transaction_of_some_bytes() {
     assert!(rows(&instance).iter().all(|(_, newest)| *newest));
 }
 
-/// REWRITE-THREAD-2: who wants the table alone has it, although the pass has rows to write and
-/// cannot.
+/// REWRITE-THREAD-2: an exclusive lock of the table is granted while the pass still has rows to
+/// write and cannot write them.
 #[test]
-fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
+fn rewrite_thread_2_who_wants_the_table_alone_waits_for_one_transaction() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
     let one = with_versions(&instance, 5);
     let table = stored(&instance);
@@ -295,7 +295,7 @@ fn r2_who_wants_the_table_alone_waits_for_one_transaction() {
 /// REWRITE-THREAD-3: an opening with many such tables begins one thread; one that waits for a row
 /// keeps it from none of the others.
 #[test]
-fn r3_one_thread_passes_over_all_tables() {
+fn rewrite_thread_3_one_thread_passes_over_all_tables() {
     let db = Database::open_in_memory(settings(true)).unwrap();
     let instance = Instance::open(db.clone()).unwrap();
     instance.0.refreshing.state.lock().tables.extend(0..10_000);
@@ -320,7 +320,7 @@ fn r3_one_thread_passes_over_all_tables() {
 
 /// REWRITE-THREAD-4: a pass is of a table, and not of a name.
 #[test]
-fn r4_a_table_is_passed_over_under_whatever_name() {
+fn rewrite_thread_4_a_table_is_passed_over_under_whatever_name() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
     let mut one = with_versions(&instance, 40);
     let mut pass = Refreshing::new(&stored(&instance));
@@ -337,7 +337,7 @@ fn r4_a_table_is_passed_over_under_whatever_name() {
 /// REWRITE-THREAD-4: a pass that meets a row that nobody can read goes on once that is mended, and
 /// without a change of the table.
 #[test]
-fn r4_a_pass_that_failed_goes_on() {
+fn rewrite_thread_4_a_pass_that_failed_goes_on() {
     let instance = Instance::open(Database::open_in_memory(settings(true)).unwrap()).unwrap();
     let versions = REFRESH_FROM as u64 - 1;
     let mut one = with_versions(&instance, versions);
@@ -362,7 +362,7 @@ fn r4_a_pass_that_failed_goes_on() {
 
 /// REWRITE-THREAD-3: a table that cannot be had for long keeps the thread for a moment.
 #[test]
-fn r3_a_pass_gives_up_its_turn() {
+fn rewrite_thread_3_a_pass_gives_up_its_turn() {
     let instance = Instance::open(Database::open_in_memory(settings(false)).unwrap()).unwrap();
     let mut one = with_versions(&instance, 3);
     let mut pass = Refreshing::new(&stored(&instance));
@@ -375,7 +375,7 @@ fn r3_a_pass_gives_up_its_turn() {
 
 /// REWRITE-THREAD-3: what a pass that panics leaves is for the next thread, its own table as well.
 #[test]
-fn r3_a_pass_that_panics_ends_no_other() {
+fn rewrite_thread_3_a_pass_that_panics_ends_no_other() {
     let refreshes = RefreshPasses::default();
     {
         let mut state = refreshes.state.lock();
