@@ -300,16 +300,4 @@ fn main() {
             }
         }
     }
-    load(count);
-}
-
-/// How quickly sorted keys load.
-fn load(count: u64) {
-    let mut keys = keys("40 bytes", count);
-    keys.sort();
-    let index = Index::new(Arc::new(Epochs::default()), Arc::new(NodeMemory::default()));
-    let start = seconds_run();
-    index.load_sorted(keys.iter().map(|key| (key, Rid::new(7, 0))));
-    let seconds = seconds_run() - start;
-    println!("\nload of sorted keys of 40 bytes: {:.2}", count as f64 / seconds / 1e6);
 }

@@ -205,7 +205,7 @@ pub(crate) fn describe_checkpoint(
     let mut tables = BTreeMap::new();
     for table in &manifest.tables {
         let mut stored = stored_counts(table);
-        stored.bytes = bytes_of(&manifest::file_name(table.index, manifest::INDEX));
+        stored.bytes = bytes_of(&manifest::file_name(table.index.number, manifest::INDEX));
         for pages in &table.pages {
             stored.bytes += bytes_of(&manifest::file_name(pages.number, manifest::PAGES));
         }
@@ -220,7 +220,7 @@ pub(crate) fn describe_checkpoint(
 
 fn stored_counts(table: &TableFiles) -> StoredTable {
     StoredTable {
-        keys: table.keys,
+        keys: table.index.keys,
         page_files: table.pages.len() as u64,
         pages: table.pages.iter().map(|file| file.pages).sum(),
         bytes: 0,

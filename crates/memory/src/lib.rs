@@ -5,7 +5,8 @@
 //!
 //! - `rid`: record ids;
 //! - `slab`: memory of versions and of index nodes, in pages that are charged to the budget;
-//! - `index`: ordered maps from keys to record ids;
+//! - `index`: ordered maps from keys to record ids; `index_file`: what a checkpoint writes of one;
+//!   `index_load`: the loads of its blocks after an opening;
 //! - `version`: versions of rows, and words that point to versions or to places in the log;
 //! - `rows`: indirection arrays;
 //! - `pins`: the snapshots that may still read;
@@ -18,6 +19,8 @@
 mod chain;
 mod engine;
 pub mod index;
+mod index_file;
+mod index_load;
 mod inspect;
 mod log_reads;
 mod manifest;

@@ -4,7 +4,7 @@
 //! It is a stream (see [`crate::stream`]) with the file number 0. Its bytes are, little-endian:
 //!
 //! ```text
-//! magic     8       "SPLWMEM1"
+//! magic     8       "SPLWMEM2"
 //! number    u64     of the checkpoint, from 1
 //! csn       u64     the checkpoint has exactly what a snapshot here sees
 //! files     u64     files have numbers below this one
@@ -17,6 +17,8 @@
 //!   created u64     CSN
 //!   index   u64     number of the file with its index
 //!   keys    u64     entries of that file
+//!   offset  u64     of its directory, in bytes
+//!   blocks  u64     before its directory
 //!   pages   u32     files with pages of its array, the oldest first; then of each:
 //!     file  u64     its number
 //!     count u64     its pages
@@ -34,12 +36,13 @@ use spillway_base::codec::{Reader, put_bytes};
 use spillway_base::{Csn, EngineKind, Error, ErrorKind, Result, TableId};
 use spillway_storage::Disk;
 
+use crate::index_file::IndexFile;
 use crate::segments::Origin;
-use crate::stream::{Blocks, Writer};
+use crate::stream::{Blocks, Position, Writer};
 use crate::table::DeletedRange;
 
 const MAGIC: &[u8; 7] = b"SPLWMEM";
-const FORMAT: u8 = b'1';
+const FORMAT: u8 = b'2';
 /// The name of its file.
 pub(crate) const NAME: &str = "checkpoint";
 const NEW_NAME: &str = "checkpoint.tmp";
@@ -66,8 +69,7 @@ pub(crate) struct PageFile {
 pub(crate) struct TableFiles {
     pub(crate) id: TableId,
     pub(crate) created: Csn,
-    pub(crate) index: u64,
-    pub(crate) keys: u64,
+    pub(crate) index: IndexFile,
     /// The oldest first; a page of a later one replaces that of an earlier one.
     pub(crate) pages: Vec<PageFile>,
     pub(crate) ranges: Vec<DeletedRange>,
@@ -102,7 +104,8 @@ impl Manifest {
         u32s(&mut out, self.tables.len() as u32);
         for table in &self.tables {
             u32s(&mut out, table.id.0);
-            [table.created.0, table.index, table.keys]
+            let IndexFile { number, keys, directory } = table.index;
+            [table.created.0, number, keys, directory.offset, directory.index]
                 .into_iter()
                 .for_each(|value| u64s(&mut out, value));
             u32s(&mut out, table.pages.len() as u32);
@@ -148,9 +151,13 @@ impl Manifest {
                 return Err(Error::corruption(format!("{id:?} is no table of the memory engine")));
             }
             let created = Csn(reader.u64()?);
-            let (index, keys) = (reader.u64()?, reader.u64()?);
+            let index = IndexFile {
+                number: reader.u64()?,
+                keys: reader.u64()?,
+                directory: Position { offset: reader.u64()?, index: reader.u64()? },
+            };
             let mut table =
-                TableFiles { id, created, index, keys, pages: Vec::new(), ranges: Vec::new() };
+                TableFiles { id, created, index, pages: Vec::new(), ranges: Vec::new() };
             for _ in 0..reader.u32()? {
                 table.pages.push(PageFile { number: reader.u64()?, pages: reader.u64()? });
             }
@@ -198,10 +205,9 @@ impl Manifest {
 
     /// The numbers of all its files.
     pub(crate) fn file_numbers(&self) -> impl Iterator<Item = u64> {
-        let tables = self
-            .tables
-            .iter()
-            .flat_map(|table| table.pages.iter().map(|file| file.number).chain([table.index]));
+        let tables = self.tables.iter().flat_map(|table| {
+            table.pages.iter().map(|file| file.number).chain([table.index.number])
+        });
         let compacted = self.segments.iter().filter_map(|(_, origin)| match origin {
             Origin::Compacted { number } => Some(*number),
             Origin::Log { .. } => None,
@@ -234,8 +240,11 @@ mod tests {
             tables: vec![TableFiles {
                 id: TableId::new(EngineKind::Memory, 5),
                 created: Csn(2),
-                index: 9,
-                keys: 100,
+                index: IndexFile {
+                    number: 9,
+                    keys: 100,
+                    directory: Position { offset: 4000, index: 2 },
+                },
                 pages: vec![PageFile { number: 1, pages: 4 }, PageFile { number: 10, pages: 1 }],
                 ranges: vec![range(None), range(Some(b"z"))],
             }],

@@ -174,6 +174,33 @@ struct FreeSlots {
     fresh: std::ops::Range<u64>,
 }
 
+/// Slots of a checkpoint that have no row.
+pub(crate) struct EmptySlots {
+    /// One for each slot before `end`, set if the slot is empty.
+    bits: Vec<u64>,
+    end: u64,
+}
+
+impl EmptySlots {
+    /// Whether a slot is one of the checkpoint's, with a row or without.
+    pub(crate) fn cover(&self, slot: u64) -> bool {
+        slot < self.end
+    }
+
+    /// How many slots have rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.end - self.bits.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>()
+    }
+
+    /// The slots, the last one first, in these generations, or else in the first.
+    pub(crate) fn with_generations(&self, generations: &[(u64, u32)]) -> Vec<(u64, u32)> {
+        let generations: FxHashMap<u64, u32> = generations.iter().copied().collect();
+        let is_empty = |slot: &u64| self.bits[*slot as usize / 64] & 1 << (slot % 64) != 0;
+        let with_generation = |slot| (slot, generations.get(&slot).copied().unwrap_or(0));
+        (0..self.end).rev().filter(is_empty).map(with_generation).collect()
+    }
+}
+
 /// The array of a table. The module's page says what it guarantees.
 pub(crate) struct Rows {
     directory: Box<[OnceLock<Box<[OnceLock<Partition>]>>]>,
@@ -334,9 +361,9 @@ impl Rows {
         }
     }
 
-    /// Ends a load: charges the pages, and frees the slots whose entries are empty, the given ones
-    /// in these generations.
-    pub(crate) fn loaded(&self, generations: &[(u64, u32)]) {
+    /// Ends the load of pages, and charges them. Returns the slots whose entries are empty. No
+    /// writer takes them before [`Rows::free_all`].
+    pub(crate) fn end_load(&self) -> EmptySlots {
         let end = self.end();
         let pages = end.div_ceil(PAGE_ENTRIES);
         for page in 0..pages {
@@ -344,11 +371,18 @@ impl Rows {
         }
         let charge = self.budget.charge(Use::Rows, pages as usize * PAGE_BYTES);
         self.charge.lock().join(charge);
-        let empty = |slot: &u64| self.entry(*slot).is_some_and(|entry| entry.load() == Word::EMPTY);
-        // From the last one on, so that the first are taken first.
-        let generations: FxHashMap<u64, u32> = generations.iter().copied().collect();
-        let generation = |slot| (slot, generations.get(&slot).copied().unwrap_or(0));
-        self.free[0].lock().freed.extend((0..end).rev().filter(empty).map(generation));
+        let mut empty = EmptySlots { bits: vec![0; end.div_ceil(64) as usize], end };
+        for slot in 0..end {
+            if self.entry(slot).is_some_and(|entry| entry.load() == Word::EMPTY) {
+                empty.bits[slot as usize / 64] |= 1 << (slot % 64);
+            }
+        }
+        empty
+    }
+
+    /// Gives slots back with the generations that they have next. The last one is taken first.
+    pub(crate) fn free_all(&self, slots: Vec<(u64, u32)>) {
+        self.free[0].lock().freed.extend(slots);
     }
 }
 
@@ -399,8 +433,14 @@ mod tests {
         let mut words = vec![place(1); PAGE_ENTRIES as usize];
         words[3] = Word::EMPTY;
         loaded.load_page(2, &words);
-        loaded.loaded(&[(3, 8)]);
+        let empty = loaded.end_load();
         assert_eq!(loaded.bytes(), 3 * PAGE_BYTES);
+        assert_eq!(empty.rows(), PAGE_ENTRIES - 1);
+        assert!(loaded.take().slot() >= 3 * PAGE_ENTRIES, "free slots have no generation yet");
+        (1..TAKEN_AT_ONCE).for_each(|_| _ = loaded.take());
+        let slots = empty.with_generations(&[(2 * PAGE_ENTRIES + 3, 8)]);
+        assert_eq!(slots[0], (2 * PAGE_ENTRIES + 3, 8));
+        loaded.free_all(slots);
         let mut free: Vec<u64> = (0..2 * PAGE_ENTRIES + 1).map(|_| loaded.take().slot()).collect();
         free.sort_unstable();
         assert_eq!((free[0], free[2 * PAGE_ENTRIES as usize]), (0, 2 * PAGE_ENTRIES + 3));

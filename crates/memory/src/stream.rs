@@ -22,6 +22,24 @@ use spillway_storage::{Disk, File, OpenMode};
 const BLOCK_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 8;
 
+/// Where a block begins: the first one by default.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Position {
+    /// In the file, in bytes.
+    pub(crate) offset: u64,
+    /// How many blocks are before it.
+    pub(crate) index: u64,
+}
+
+impl Position {
+    /// The position past a payload that [`Writer::write_apart`] wrote here.
+    pub(crate) fn past(self, payload_bytes: usize) -> Position {
+        let blocks = payload_bytes.div_ceil(BLOCK_BYTES) as u64;
+        let offset = self.offset + payload_bytes as u64 + blocks * HEAD_BYTES as u64;
+        Position { offset, index: self.index + blocks }
+    }
+}
+
 fn crc(number: u64, index: u64, payload: &[u8]) -> u32 {
     let crc = crc32c(&number.to_le_bytes());
     crc32c_append(crc32c_append(crc, &index.to_le_bytes()), payload)
@@ -31,8 +49,7 @@ fn crc(number: u64, index: u64, payload: &[u8]) -> u32 {
 pub(crate) struct Writer {
     file: Arc<dyn File>,
     number: u64,
-    index: u64,
-    offset: u64,
+    position: Position,
     block: Vec<u8>,
 }
 
@@ -41,7 +58,7 @@ impl Writer {
     pub(crate) fn create(disk: &dyn Disk, path: &Path, number: u64) -> Result<Writer> {
         let file = disk.open(path, OpenMode::Create)?;
         let block = vec![0; HEAD_BYTES];
-        Ok(Writer { file, number, index: 0, offset: 0, block })
+        Ok(Writer { file, number, position: Position::default(), block })
     }
 
     /// Where the next bytes go; [`Writer::put`] flushes first if there is enough.
@@ -61,14 +78,25 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes a payload into blocks of its own, so that it can be read from its position on.
+    pub(crate) fn write_apart(&mut self, payload: &[u8]) -> Result<()> {
+        self.flush()?;
+        payload.chunks(BLOCK_BYTES).try_for_each(|payload| self.write(payload))
+    }
+
+    /// Where the next block goes, once what was put before is flushed.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
     fn write(&mut self, payload: &[u8]) -> Result<()> {
+        let Position { offset, index } = self.position;
         let mut block = Vec::with_capacity(HEAD_BYTES + payload.len());
         block.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        block.extend_from_slice(&crc(self.number, self.index, payload).to_le_bytes());
+        block.extend_from_slice(&crc(self.number, index, payload).to_le_bytes());
         block.extend_from_slice(payload);
-        thread::blocking(|| self.file.write_at(self.offset, &block))?;
-        self.offset += block.len() as u64;
-        self.index += 1;
+        thread::blocking(|| self.file.write_at(offset, &block))?;
+        self.position = Position { offset: offset + block.len() as u64, index: index + 1 };
         Ok(())
     }
 
@@ -77,7 +105,7 @@ impl Writer {
         self.flush()?;
         self.write(&[])?;
         thread::blocking(|| self.file.sync())?;
-        Ok(self.offset)
+        Ok(self.position.offset)
     }
 }
 
@@ -86,46 +114,63 @@ pub(crate) struct Blocks {
     file: Arc<dyn File>,
     path: String,
     number: u64,
-    index: u64,
-    offset: u64,
+    position: Position,
     len: u64,
 }
 
 impl Blocks {
     pub(crate) fn open(disk: &dyn Disk, path: &Path, number: u64) -> Result<Blocks> {
         let file = disk.open(path, OpenMode::Read)?;
+        Blocks::of_file(file, path.display().to_string(), number)
+    }
+
+    /// As [`Blocks::open`], of a file that is open.
+    pub(crate) fn of_file(file: Arc<dyn File>, path: String, number: u64) -> Result<Blocks> {
         let len = file.len()?;
-        Ok(Blocks { file, path: path.display().to_string(), number, index: 0, offset: 0, len })
+        Ok(Blocks { file, path, number, position: Position::default(), len })
+    }
+
+    /// Its file.
+    pub(crate) fn file(&self) -> Arc<dyn File> {
+        self.file.clone()
+    }
+
+    /// Goes to a position.
+    pub(crate) fn at(self, position: Position) -> Blocks {
+        Blocks { position, ..self }
     }
 
     fn damaged(&self) -> Error {
         Error::corruption(format!(
             "{}: the block at byte {} does not match its checksum",
-            self.path, self.offset
+            self.path, self.position.offset
         ))
     }
 
     /// Appends the next block's payload to `out`; `false` at the end.
     pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
-        if self.offset + HEAD_BYTES as u64 > self.len {
+        let Position { offset, index } = self.position;
+        // A position may be that of a manifest with any bytes.
+        let fits =
+            |bytes: usize| offset.checked_add(bytes as u64).is_some_and(|end| end <= self.len);
+        if !fits(HEAD_BYTES) {
             return Err(self.damaged());
         }
         let mut head = [0; HEAD_BYTES];
-        thread::blocking(|| self.file.read_at(self.offset, &mut head))?;
+        thread::blocking(|| self.file.read_at(offset, &mut head))?;
         let mut reader = Reader::new(&head);
         let (len, expected) = (reader.u32()? as usize, reader.u32()?);
-        if len > BLOCK_BYTES || self.offset + (HEAD_BYTES + len) as u64 > self.len {
+        if len > BLOCK_BYTES || !fits(HEAD_BYTES + len) {
             return Err(self.damaged());
         }
         let begin = out.len();
         out.resize(begin + len, 0);
-        let at = self.offset + HEAD_BYTES as u64;
+        let at = offset + HEAD_BYTES as u64;
         thread::blocking(|| self.file.read_at(at, &mut out[begin..]))?;
-        if crc(self.number, self.index, &out[begin..]) != expected {
+        if crc(self.number, index, &out[begin..]) != expected {
             return Err(self.damaged());
         }
-        self.offset += (HEAD_BYTES + len) as u64;
-        self.index += 1;
+        self.position = Position { offset: at + len as u64, index: index + 1 };
         Ok(len > 0)
     }
 

@@ -8,6 +8,7 @@ use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, KeyRange, TableId};
 
 use crate::index::Index;
+use crate::index_load::IndexLoad;
 use crate::rows::Rows;
 
 /// A range that a commit deleted (E10 of [`spillway_base::engine`]).
@@ -35,6 +36,10 @@ pub(crate) struct Table {
     dropped: AtomicU64,
     pub(crate) index: Index,
     pub(crate) rows: Rows,
+    /// Of a table of the last checkpoint.
+    load: Option<IndexLoad>,
+    /// Whether the index has all keys.
+    is_loaded: AtomicBool,
     /// Whether there are any ranges.
     has_ranges: AtomicBool,
     ranges: RwLock<Arc<Vec<DeletedRange>>>,
@@ -50,10 +55,33 @@ impl Table {
             dropped: AtomicU64::new(Csn::MAX.0),
             index,
             rows: Rows::new(budget),
+            load: None,
+            is_loaded: AtomicBool::new(true),
             has_ranges: AtomicBool::new(false),
             ranges: RwLock::default(),
             changed: AtomicU64::new(created.0),
         }
+    }
+
+    /// Leaves the keys of its index to this load.
+    pub(crate) fn begin_load(&mut self, load: IndexLoad) {
+        self.load = Some(load);
+        self.is_loaded = AtomicBool::new(false);
+    }
+
+    pub(crate) fn end_load(&self) {
+        self.is_loaded.store(true, Ordering::Release);
+    }
+
+    /// The load of its index, if the index lacks keys.
+    #[inline]
+    pub(crate) fn load(&self) -> Option<&IndexLoad> {
+        if self.is_loaded.load(Ordering::Acquire) { None } else { self.load.as_ref() }
+    }
+
+    /// How many keys it has, loaded or not.
+    pub(crate) fn keys(&self) -> u64 {
+        self.index.len() + self.load().map_or(0, IndexLoad::keys_left)
     }
 
     pub(crate) fn dropped(&self) -> Csn {

@@ -95,7 +95,7 @@ impl Inner {
         };
         for table in &manifest.tables {
             let pages = table.pages.iter().map(|file| (file.number, PAGES));
-            for (number, kind) in pages.chain([(table.index, INDEX)]) {
+            for (number, kind) in pages.chain([(table.index.number, INDEX)]) {
                 files.push(own(file_name(number, kind))?);
             }
         }

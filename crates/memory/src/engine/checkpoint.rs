@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillway_base::clock::{self, Clock};
-use spillway_base::codec::put_varint;
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Csn, Direction, ErrorKind, Result, thread};
 
 use super::inner::Inner;
 use crate::index::Entries;
+use crate::index_file::{IndexFile, IndexWriter};
 use crate::manifest::{INDEX, Manifest, PAGES, PageFile, TableFiles, file_name};
 use crate::pins::Pinned;
 use crate::rows::PAGE_ENTRIES;
@@ -76,7 +76,9 @@ impl Inner {
         if csn <= last.csn && self.segments.bytes_waiting() == 0 {
             return Ok(());
         }
-        let outcome = self.write_checkpoint(&last, &snapshot);
+        // The pages and indexes are of all rows (LOADING-3).
+        let loaded = self.load_all();
+        let outcome = loaded.and_then(|()| self.write_checkpoint(&last, &snapshot));
         match outcome {
             Ok(manifest) => {
                 self.segments.end_checkpoint(manifest.number);
@@ -135,8 +137,7 @@ impl Inner {
         let mut files = TableFiles {
             id: table.id,
             created: table.created,
-            index: 0,
-            keys: 0,
+            index: IndexFile::default(),
             pages: before.map_or_else(Vec::new, |before| before.pages.clone()),
             ranges,
         };
@@ -150,9 +151,9 @@ impl Inner {
         files.pages.extend(self.write_pages(table, pages, at)?);
         match before {
             Some(before) if table.changed() <= last => {
-                (files.index, files.keys) = (before.index, before.keys);
+                files.index = before.index;
             }
-            _ => (files.index, files.keys) = self.write_index(table)?,
+            _ => files.index = self.write_index(table)?,
         }
         Ok(files)
     }
@@ -220,11 +221,11 @@ impl Inner {
         ((begin..begin + PAGE_ENTRIES).map(&mut at).collect(), newer)
     }
 
-    /// Writes an index: each key after the bytes that it shares with the one before, with its RID.
-    fn write_index(&self, table: &Table) -> Result<(u64, u64)> {
+    fn write_index(&self, table: &Table) -> Result<IndexFile> {
         let number = self.checkpoints.next_file();
-        let mut writer = Writer::create(&*self.disk, &self.path_of(number, INDEX), number)?;
-        let (mut entries, mut last, mut keys) = (Entries::default(), None::<Vec<u8>>, 0);
+        let path = self.path_of(number, INDEX);
+        let mut writer = IndexWriter::create(&*self.disk, &path, number)?;
+        let (mut entries, mut last) = (Entries::default(), None::<Vec<u8>>);
         loop {
             let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let pin = self.store.pin();
@@ -232,31 +233,16 @@ impl Inner {
             let until = Bound::Unbounded;
             table.index.collect((from, until), direction, COLLECTED, &mut entries, &pin);
             drop(pin);
+            entries.iter().try_for_each(|(key, rid)| writer.add(key, rid))?;
             let count = entries.len();
-            writer.put(|out| {
-                for at in 0..count {
-                    let before = match at.checked_sub(1) {
-                        Some(before) => entries.key(before),
-                        None => last.as_deref().unwrap_or_default(),
-                    };
-                    let key = entries.key(at);
-                    let shared = before.iter().zip(key).take_while(|(a, b)| a == b).count();
-                    put_varint(out, shared as u64);
-                    put_varint(out, (key.len() - shared) as u64);
-                    out.extend_from_slice(&key[shared..]);
-                    put_varint(out, entries.rid(at).slot());
-                    put_varint(out, u64::from(entries.rid(at).generation()));
-                }
-            })?;
-            keys += count as u64;
             if count < COLLECTED {
                 break;
             }
             last = Some(entries.key(count - 1).to_vec());
         }
-        let bytes = writer.finish()?;
+        let (file, bytes) = writer.finish()?;
         self.counts.checkpoint_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok((number, keys))
+        Ok(file)
     }
 
     /// Removes the files that the last checkpoint does not name, and releases dead segments.

@@ -114,16 +114,12 @@ impl MemoryCursor {
     fn collect(&mut self, access: Access) -> Result<()> {
         let engine = self.engine.clone();
         let mut pin = engine.store.pin();
-        let start = Bound::Included(self.start.as_slice());
-        let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let past = self.position.as_deref().map(Bound::Excluded);
-        let (from, until) = match self.direction {
-            Direction::Forward => (past.unwrap_or(start), end),
-            Direction::Backward => (past.unwrap_or(end), start),
-        };
         self.ranges = self.table.ranges_before_read();
         let mut entries = std::mem::take(&mut self.entries);
-        self.table.index.collect((from, until), self.direction, self.most, &mut entries, &pin);
+        if let Err(error) = self.collect_keys(&mut entries, &mut pin) {
+            self.entries = entries;
+            return Err(error);
+        }
         let (count, mut done) = (entries.len(), 0);
         let mut outcome = Ok(());
         while done < count && self.buffer.len() < BYTES {
@@ -179,6 +175,18 @@ impl MemoryCursor {
         }
         self.entries = entries;
         outcome
+    }
+
+    /// Collects the entries of the index past the last position.
+    fn collect_keys(&self, entries: &mut Entries, pin: &mut Pin<'_>) -> Result<()> {
+        let start = Bound::Included(self.start.as_slice());
+        let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let past = self.position.as_deref().map(Bound::Excluded);
+        let rest = match self.direction {
+            Direction::Forward => (past.unwrap_or(start), end),
+            Direction::Backward => (past.unwrap_or(end), start),
+        };
+        self.engine.collect_keys(&self.table, rest, self.direction, self.most, entries, pin)
     }
 
     /// The keys of evicted rows among some entries, from this one on, that are to be read at once;

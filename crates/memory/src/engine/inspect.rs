@@ -50,7 +50,7 @@ impl Inner {
             .values()
             .map(|table| MemoryTableInspection {
                 table: table.id,
-                keys: table.index.len(),
+                keys: table.keys(),
                 memory: Some(self.table_memory(table)),
                 stored: stored.remove(&table.id),
             })
@@ -92,7 +92,7 @@ impl Inner {
             deleted_ranges: table.ranges().len() as u64,
             ..TableMemory::default()
         };
-        let step = (table.index.len() / SAMPLED).max(1);
+        let step = (table.keys() / SAMPLED).max(1);
         let (mut sampled, mut bytes) = (0, 0);
         for slot in 0..table.rows.end() {
             let Some(entry) = table.rows.entry(slot) else { continue };

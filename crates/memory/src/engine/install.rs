@@ -14,6 +14,7 @@ use super::collector::Item;
 use super::inner::Inner;
 use super::unplaced::Versions;
 use crate::chain::{Chain, Garbage};
+use crate::index_load::DeferredOp;
 use crate::segments::Origin;
 use crate::store::{Retired, VersionRef};
 use crate::table::{DeletedRange, Table};
@@ -48,13 +49,13 @@ impl Inner {
                 Op::Put { table, key, value } => {
                     if let Some(table) = self.tables.load().get(&table) {
                         let content = Content::Value(value);
-                        self.put(table, key, csn, Err(in_batch), content, Some(&mut versions));
+                        self.put(table, key, csn, in_batch, content, &mut versions);
                     }
                 }
                 Op::Delete { table, key } => {
                     if let Some(table) = self.tables.load().get(&table) {
                         let content = Content::Deleted(key);
-                        self.put(table, key, csn, Err(in_batch), content, Some(&mut versions));
+                        self.put(table, key, csn, in_batch, content, &mut versions);
                     }
                 }
                 Op::DeleteRange { table, range, upto } => {
@@ -106,19 +107,40 @@ impl Inner {
                 continue;
             };
             let place = Place { handle, offset, class };
-            let (id, key, content) = match write.op {
-                Op::Put { table, key, .. } => (table, key, Content::Absent),
-                Op::Delete { table, key } => (table, key, Content::Deleted(key)),
+            let (id, key, deletes) = match write.op {
+                Op::Put { table, key, .. } => (table, key, false),
+                Op::Delete { table, key } => (table, key, true),
                 Op::DeleteRange { .. } | Op::CreateTable(_) | Op::DropTable(_) => continue,
             };
             if let Some(table) = self.tables.load().get(&id) {
-                self.put(table, key, write.csn, Ok(place), content, None);
+                self.segments.add_live(place);
+                let op = DeferredOp { key, csn: write.csn, place, deletes };
+                if !self.defer(table, &op) {
+                    self.replay_row(table, &op);
+                }
             }
         }
     }
 
     /// Puts a version of a row into its chain. `unplaced` collects it until its place is known.
-    pub(super) fn put(
+    fn put(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        csn: Csn,
+        in_batch: InBatch,
+        content: Content<'_>,
+        unplaced: &mut Versions,
+    ) {
+        match self.load_key(table, key) {
+            Ok(()) => self.put_loaded(table, key, csn, Err(in_batch), content, Some(unplaced)),
+            // Reads of the key meet the error, too. No checkpoint is written without the key.
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// As [`Inner::put`], of a key whose block is loaded. The place is counted as live already.
+    pub(super) fn put_loaded(
         &self,
         table: &Arc<Table>,
         key: &[u8],
@@ -129,9 +151,6 @@ impl Inner {
     ) {
         table.note_change(csn);
         let pin = self.store.pin();
-        if let Ok(place) = place {
-            self.segments.add_live(place);
-        }
         let make = |slot: u64| {
             let table = table.id.ordinal();
             self.store.make(&Fields { csn, table, slot, place, content, next: Word::EMPTY })

@@ -37,6 +37,7 @@ mod evictor;
 mod inner;
 mod inspect;
 mod install;
+mod load;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod prefetch;
@@ -71,7 +72,7 @@ use spillway_storage::plog::KeptSegments;
 
 use crate::table::Table;
 pub use backup::{MemoryPin, PinnedFile, is_pinned_name};
-use inner::missing;
+use inner::{Inner, missing};
 pub use inner::{MemoryEngine, MemorySettings};
 use prefetch::Ahead;
 pub use verify::{MemoryVerified, verify};
@@ -95,9 +96,32 @@ impl MemoryEngine {
     }
 }
 
-/// A commit waits for room in memory: so long at a time, and so often.
+/// A commit that waits for room in memory looks again after this time.
 const ROOM_NAP: Duration = Duration::from_millis(2);
-const ROOM_TRIES: usize = 50;
+/// How often it looks while commits are on their way to the log: 5 seconds.
+const ROOM_TRIES: usize = 2500;
+/// How often it looks when no commit is on its way, so that eviction has had its chance.
+const IDLE_TRIES: usize = 50;
+
+impl Inner {
+    /// Waits until something fits into memory. Until their commits are placed, rows cannot be
+    /// evicted (MEMORY-2), so it waits while commits are on their way to the log, and then looks
+    /// `idle_tries` times more. Returns whether it fits.
+    fn await_room(&self, idle_tries: usize, fits: &mut dyn FnMut() -> bool) -> bool {
+        let mut idle = 0;
+        for _ in 0..ROOM_TRIES {
+            if fits() {
+                return true;
+            }
+            idle = if self.unplaced.len() == 0 { idle + 1 } else { 0 };
+            if idle > idle_tries || self.health().is_err() {
+                break;
+            }
+            thread::blocking(|| Clock::system().sleep(ROOM_NAP));
+        }
+        fits()
+    }
+}
 
 /// Memory that a commit takes for each byte of its batch, at most.
 const MEMORY_PER_BYTE: usize = 3;
@@ -110,28 +134,18 @@ impl Engine for MemoryEngine {
     fn admit(&self, bytes: usize) -> Result<Option<Charge>> {
         self.0.health()?;
         let (budget, bytes) = (&self.0.budget, bytes * MEMORY_PER_BYTE);
-        for _ in 0..ROOM_TRIES {
-            if let Ok(kept) = budget.try_charge(Use::Rows, bytes) {
-                return Ok(Some(kept));
+        let mut charge = budget.try_charge(Use::Rows, bytes);
+        self.0.await_room(IDLE_TRIES, &mut || {
+            if charge.is_err() {
+                charge = budget.try_charge(Use::Rows, bytes);
             }
-            // Commits that are on their way to the log cannot be evicted yet.
-            thread::blocking(|| Clock::system().sleep(ROOM_NAP));
-        }
-        budget.try_charge(Use::Rows, bytes).map(Some)
+            charge.is_ok()
+        });
+        charge.map(Some)
     }
 
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
-        for _ in 0..ROOM_TRIES {
-            if fits() {
-                return true;
-            }
-            // Until their commits are placed, rows cannot be evicted (MEMORY-2).
-            if self.0.unplaced.len() == 0 {
-                break;
-            }
-            thread::blocking(|| Clock::system().sleep(ROOM_NAP));
-        }
-        fits()
+        self.0.await_room(0, fits)
     }
 
     fn install(&self, csn: Csn, batch: &WriteBatch) {

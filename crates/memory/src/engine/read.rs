@@ -92,6 +92,7 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
+        self.load_key(table, key)?;
         let mut failure = None;
         for _ in 0..TRIES {
             let mut pin = self.store.pin();
@@ -137,7 +138,8 @@ impl Inner {
 
     /// What a get of a key lacks that is only in the log; `None` if the get needs no device, or has
     /// to meet a failure itself.
-    pub(super) fn lacks(&self, table: &Table, key: &[u8], snapshot: Csn) -> Option<RowRead> {
+    pub(super) fn lacks(&self, table: &Arc<Table>, key: &[u8], snapshot: Csn) -> Option<RowRead> {
+        self.load_key(table, key).ok()?;
         let pin = self.store.pin();
         let rid = table.index.get(key, &pin)?;
         let Seen::Place(place) = self.see(table, rid, snapshot, &pin) else { return None };
@@ -207,15 +209,21 @@ impl Inner {
     ) -> RangeEstimate {
         let tables = self.tables.load();
         let Some(table) = tables.get(&id) else { return RangeEstimate::default() };
-        let pin = self.store.pin();
+        let mut pin = self.store.pin();
         let (from, until) = bounds(range);
         let mut entries = Entries::default();
-        table.index.collect((from, until), Direction::Forward, SAMPLED, &mut entries, &pin);
+        let scan = (from, until);
+        let collected =
+            self.collect_keys(table, scan, Direction::Forward, SAMPLED, &mut entries, &mut pin);
+        if collected.is_err() {
+            return RangeEstimate::default();
+        }
         if entries.len() < SAMPLED {
             let keys = entries.len() as u64;
             return RangeEstimate { keys, bytes: self.sampled_bytes(table, &entries, &pin) };
         }
-        let keys = table.index.estimate(from, until).max(SAMPLED as u64);
+        let missing = table.load().map_or(0, |load| load.keys_left_in(range));
+        let keys = (table.index.estimate(from, until) + missing).max(SAMPLED as u64);
         let bytes = self.sampled_bytes(table, &entries, &pin) / SAMPLED as u64;
         RangeEstimate { keys, bytes: keys * bytes }
     }

@@ -24,8 +24,10 @@ use super::inner::{Counts, Inner, MemorySettings, Tables};
 use super::unplaced::UnplacedCommits;
 use super::work_state::Work;
 use crate::index::NodeMemory;
+use crate::index_file::IndexReader;
+use crate::index_load::IndexLoad;
 use crate::log_reads::LogReads;
-use crate::manifest::{Manifest, ROWS, TableFiles, file_name};
+use crate::manifest::{INDEX, Manifest, ROWS, TableFiles, file_name};
 use crate::pins::Pins;
 use crate::rid::Rid;
 use crate::rows::PAGE_ENTRIES;
@@ -135,7 +137,7 @@ impl Inner {
     }
 
     fn load_table(&self, files: &TableFiles) -> Result<Arc<Table>> {
-        let table = Table::new(files.id, files.created, self.new_index(), &self.budget);
+        let mut table = Table::new(files.id, files.created, self.new_index(), &self.budget);
         table.note_change(self.checkpoints.opened_at());
         for range in &files.ranges {
             table.add_range(range.clone());
@@ -153,9 +155,15 @@ impl Inner {
                 _ => return Err(self.damaged(files, "an entry names no known segment")),
             }
         }
-        let generations = self.load_index(&table, files)?;
-        table.rows.loaded(&generations);
+        let empty = table.rows.end_load();
+        let path = self.path_of(files.index.number, INDEX);
+        let reader = IndexReader::open(&*self.disk, &path, &files.index)?;
+        let has_keys = !reader.blocks.is_empty();
+        table.begin_load(IndexLoad::new(reader, empty.rows(), empty, &self.budget));
         let table = Arc::new(table);
+        if let Some(load) = table.load().filter(|_| !has_keys) {
+            self.end_load(&table, load);
+        }
         for slot in deletions.into_values().flatten() {
             self.load_deletion(&table, files, slot)?;
         }
@@ -171,6 +179,7 @@ impl Inner {
         };
         let mut buffer = Vec::new();
         let record = self.segments.read(place, true, &mut buffer)?.expect("it was waited for");
+        self.load_key(table, record.key)?;
         let rid = table.index.get(record.key, &pin).filter(|rid| rid.slot() == slot);
         let Some(rid) = rid.filter(|_| record.value.is_none() && record.table == table.id) else {
             return Err(self.damaged(files, "another record is where a deletion ought to be"));
@@ -235,45 +244,6 @@ impl Inner {
         if bytes.is_empty() { Ok(()) } else { Err(Error::corruption(path.display().to_string())) }
     }
 
-    /// Loads the keys whose entries are not empty. Answers the next generation of each slot that
-    /// has another than the first.
-    fn load_index(&self, table: &Table, files: &TableFiles) -> Result<Vec<(u64, u32)>> {
-        let path = self.path_of(files.index, "index");
-        let mut keys = Keys {
-            blocks: Blocks::open(&*self.disk, &path, files.index)?,
-            more: true,
-            bytes: Vec::new(),
-            at: 0,
-            key: Vec::new(),
-            count: 0,
-            outcome: Ok(()),
-        };
-        let (mut generations, mut used) = (Vec::new(), 0);
-        let has_row = |rid: Rid| {
-            let entry = table.rows.entry(rid.slot()).filter(|_| rid.slot() < table.rows.end());
-            entry.is_some_and(|entry| entry.load() != Word::EMPTY)
-        };
-        table.index.load_sorted(std::iter::from_fn(|| {
-            loop {
-                let (key, rid) = keys.next()?;
-                if has_row(rid) {
-                    used += 1;
-                    return Some((key, rid));
-                }
-                if rid.generation() > 0 {
-                    generations.push((rid.slot(), rid.generation() + 1));
-                }
-            }
-        }));
-        keys.outcome?;
-        let rows = (0..table.rows.end()).filter(|slot| has_row(Rid::new(*slot, 0))).count() as u64;
-        // Two keys of one row, or a row without a key.
-        if keys.count != files.keys || rows != used {
-            return Err(self.damaged(files, "its index is damaged"));
-        }
-        Ok(generations)
-    }
-
     /// After the log was replayed: sees that every segment with rows is there, and removes those
     /// that nothing names.
     pub(super) fn settle(&self) -> Result<()> {
@@ -304,73 +274,4 @@ impl Inner {
         }
         Ok(())
     }
-}
-
-/// The keys of an index file, in order. It ends at damage, which it keeps.
-struct Keys {
-    blocks: Blocks,
-    /// Whether the file has more blocks.
-    more: bool,
-    bytes: Vec<u8>,
-    /// Where the next key begins in `bytes`.
-    at: usize,
-    key: Vec<u8>,
-    count: u64,
-    outcome: Result<()>,
-}
-
-impl Keys {
-    fn next(&mut self) -> Option<(Vec<u8>, Rid)> {
-        match self.read() {
-            Ok(next) => next,
-            Err(error) => {
-                self.outcome = Err(error);
-                None
-            }
-        }
-    }
-
-    fn read(&mut self) -> Result<Option<(Vec<u8>, Rid)>> {
-        loop {
-            if self.at == self.bytes.len() && !self.more {
-                return Ok(None);
-            }
-            match self.decode() {
-                Ok((key, rid, bytes)) => {
-                    if self.count > 0 && key <= self.key {
-                        return Err(disorder());
-                    }
-                    self.at += bytes;
-                    self.count += 1;
-                    self.key.clone_from(&key);
-                    return Ok(Some((key, rid)));
-                }
-                // It goes on in the next block.
-                Err(_) if self.more => {
-                    self.bytes.drain(..self.at);
-                    self.at = 0;
-                    self.more = self.blocks.next(&mut self.bytes)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// The key at `at`, with its RID and its bytes.
-    fn decode(&self) -> Result<(Vec<u8>, Rid, usize)> {
-        let mut reader = Reader::new(&self.bytes[self.at..]);
-        let (shared, rest) = (reader.varint()? as usize, reader.varint()? as usize);
-        let mut key = self.key.get(..shared).map(<[u8]>::to_vec).ok_or_else(disorder)?;
-        key.extend_from_slice(reader.take(rest)?);
-        let slot = reader.varint()?;
-        let generation = reader.varint_u32()?;
-        if slot >= Rid::SLOTS_MAX {
-            return Err(disorder());
-        }
-        Ok((key, Rid::new(slot, generation), reader.offset()))
-    }
-}
-
-fn disorder() -> Error {
-    Error::corruption("the keys of an index are in disorder")
 }

@@ -79,6 +79,10 @@ pub fn verify(
 
 impl Inner {
     fn verify_table(&self, table: &Arc<Table>, report: &mut MemoryVerified) {
+        if let Err(error) = self.load_table_whole(table).and_then(|()| self.health()) {
+            report.findings.push(error);
+            return;
+        }
         let (mut entries, mut last, mut value) = (Entries::default(), None::<Vec<u8>>, Vec::new());
         loop {
             let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);

@@ -78,6 +78,7 @@ impl ManagedEngine for MemoryEngine {
     fn compact_all(&self) -> Result<()> {
         let _running = self.0.work.running.lock();
         self.0.settle_once()?;
+        self.0.load_all()?;
         self.0.collect_all();
         self.0.checkpoint()?;
         while self.0.compact()? {
@@ -127,6 +128,14 @@ impl Inner {
             let before = self.checkpoints.recorded();
             self.checkpoint()?;
             return Ok(self.checkpoints.recorded() > before);
+        }
+        match self.load_some() {
+            Ok(false) => {}
+            Ok(true) => return Ok(true),
+            Err(error) => {
+                self.fail(&error);
+                return Err(error);
+            }
         }
         self.segments.note_kept_if_changed()?;
         let mut worked = self.collect_all();
@@ -292,11 +301,12 @@ impl Inner {
     fn table_size(&self, id: TableId) -> TableSize {
         let tables = self.tables.load();
         let Some(table) = tables.get(&id) else { return TableSize::default() };
-        let pin = self.store.pin();
+        let mut pin = self.store.pin();
         let mut entries = Entries::default();
-        let (from, until) = (Bound::Unbounded, Bound::Unbounded);
-        table.index.collect((from, until), Direction::Forward, SAMPLED, &mut entries, &pin);
-        let rows = table.index.len();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        // A table whose keys cannot be read has a size without bytes.
+        let _ = self.collect_keys(table, all, Direction::Forward, SAMPLED, &mut entries, &mut pin);
+        let rows = table.keys();
         let sampled = (entries.len() as u64).max(1);
         let used_bytes = self.sampled_bytes(table, &entries, &pin) * rows / sampled;
         TableSize { rows, used_bytes, free_bytes: 0 }
@@ -317,7 +327,7 @@ impl Inner {
             |name, help, value: u64| Metric { name, help, counter: false, value: value as f64 };
         let tables = self.tables.load();
         let (kept, live) = self.kept_bytes();
-        let rows = tables.values().map(|table| table.index.len()).sum();
+        let rows = tables.values().map(|table| table.keys()).sum();
         let arrays = tables.values().map(|table| table.rows.bytes() as u64).sum();
         let mut metrics = vec![
             gauge("memory_engine_tables", "Tables of the memory engine.", tables.len() as u64),

@@ -29,7 +29,7 @@
 //!
 //! Modules, the lowest first: `memory` (memory of nodes and leaves), `latch` (versions and locks),
 //! `entry` (the content of a slot), `node`, `descent` (descents to a key), `insert`, `remove`,
-//! `bounds` (ends of a scan), `scan`, `estimate`, `load` (bulk load).
+//! `bounds` (ends of a scan), `scan`, `estimate`.
 //!
 //! Rejected: leaves with complete keys, as in Leis et al. Rows would then need no copies of their
 //! keys, but an index of 40-byte keys with common prefixes takes twice the memory. The price of the
@@ -43,7 +43,6 @@ mod entry;
 mod estimate;
 mod insert;
 mod latch;
-mod load;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod memory;

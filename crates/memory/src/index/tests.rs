@@ -284,35 +284,6 @@ fn index_3_long_keys_are_keys() {
 }
 
 #[test]
-fn sorted_keys_load_as_they_insert() {
-    for seed in 0..4 * KINDS {
-        let mut rng = Rng::new(seed);
-        let (bench, mut model) = (Bench::new(), Model::new());
-        for number in 0..rng.below(3_000) >> (seed % 7 * 2) {
-            model.insert(key(seed % KINDS, &mut rng), rid(number));
-        }
-        bench.index.load_sorted(model.iter().map(|(key, rid)| (key, *rid)));
-        bench.assert_is(&model);
-        assert_scans(&bench, &model, seed % KINDS, &mut rng);
-        for _ in 0..200 {
-            let key = key(seed % KINDS, &mut rng);
-            assert_eq!(bench.get(&key), model.get(&key).copied());
-            if bench.insert(&key, rid(9)).is_ok() {
-                assert!(model.insert(key, rid(9)).is_none());
-            }
-        }
-        bench.assert_is(&model);
-    }
-}
-
-#[test]
-#[should_panic(expected = "keys are loaded in ascending order")]
-fn keys_load_only_in_order() {
-    let (epochs, memory) = (Arc::new(Epochs::default()), Arc::new(NodeMemory::default()));
-    Index::new(epochs, memory).load_sorted([(b"b", rid(0)), (b"a", rid(1))]);
-}
-
-#[test]
 fn estimates_are_near() {
     let (dense, sparse) = (Bench::new(), Bench::new());
     let mut rng = Rng::new(3);

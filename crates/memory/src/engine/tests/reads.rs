@@ -65,7 +65,7 @@ impl World {
         }
     }
 
-    fn log_files(&self) -> Vec<PathBuf> {
+    pub(super) fn log_files(&self) -> Vec<PathBuf> {
         self.disk.files().into_iter().map(|(path, _)| path).collect()
     }
 

@@ -1,0 +1,192 @@
+//! Loads the blocks of indexes that the last checkpoint has and memory lacks
+//! ([`crate::index_load`]).
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use spillway_base::{Direction, Result};
+use spillway_reclaim::epochs::Pin;
+
+use super::inner::Inner;
+use crate::index::Entries;
+use crate::index_load::{DeferredOp, IndexLoad, LoadedBlock};
+use crate::rid::Rid;
+use crate::table::Table;
+use crate::version::{Content, Word};
+
+/// Blocks that the background loads before it looks for other work.
+const LOADED_AT_ONCE: usize = if cfg!(debug_assertions) { 1 } else { 16 };
+
+impl Inner {
+    /// Loads the block of a key, before the key is looked up (LOADING-1).
+    ///
+    /// # Errors
+    /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
+    #[inline]
+    pub(super) fn load_key(&self, table: &Arc<Table>, key: &[u8]) -> Result<()> {
+        match table.load() {
+            None => Ok(()),
+            Some(load) => self.load_block(table, load, load.reader.block_of(key)),
+        }
+    }
+
+    /// Keeps a replayed operation for when its key's block is loaded (LOADING-2). `false` if it is.
+    pub(super) fn defer(&self, table: &Table, op: &DeferredOp<'_>) -> bool {
+        let is_deferred = table.load().is_some_and(|load| load.defer(op));
+        if is_deferred {
+            table.note_change(op.csn);
+        }
+        is_deferred
+    }
+
+    #[cold]
+    fn load_block(&self, table: &Arc<Table>, load: &IndexLoad, number: usize) -> Result<()> {
+        let Some(deferred) = load.begin(number) else { return Ok(()) };
+        let keys = load.reader.read(number)?;
+        let mut loaded = LoadedBlock::default();
+        let pin = self.store.pin();
+        for (key, rid) in keys.iter() {
+            if has_row(table, load, rid) {
+                let inserted = table.index.insert(key, rid, &pin);
+                assert!(inserted.is_ok(), "a key is in one block, which is loaded once");
+                loaded.rows += 1;
+            } else if rid.generation() > 0 {
+                loaded.generations.push((rid.slot(), rid.generation() + 1));
+            }
+        }
+        drop(pin);
+        for op in deferred.in_order() {
+            self.replay_row(table, &op);
+        }
+        if load.end(number, deferred, loaded) {
+            self.end_load(table, load);
+        }
+        Ok(())
+    }
+
+    /// Applies an operation of the log's tail to a row whose block is loaded.
+    pub(super) fn replay_row(&self, table: &Arc<Table>, op: &DeferredOp<'_>) {
+        let content = if op.deletes { Content::Deleted(op.key) } else { Content::Absent };
+        self.put_loaded(table, op.key, op.csn, Ok(op.place), content, None);
+    }
+
+    /// Gives the free slots of a table's array to its writers, now that all keys are loaded.
+    pub(super) fn end_load(&self, table: &Table, load: &IndexLoad) {
+        match load.free_slots() {
+            Some(free) => {
+                table.rows.free_all(free);
+                table.end_load();
+            }
+            // Two keys of one row, or a row without a key.
+            None => self.fail(&load.reader.damaged("it does not match the rows of its table")),
+        }
+    }
+
+    /// Loads some blocks. Whether there were any to load.
+    pub(super) fn load_some(&self) -> Result<bool> {
+        let tables = self.tables.load_full();
+        let mut loaded = 0;
+        for table in tables.values() {
+            let Some(load) = table.load() else { continue };
+            while let Some(block) = load.next() {
+                self.load_block(table, load, block)?;
+                loaded += 1;
+                if loaded == LOADED_AT_ONCE || self.is_closed() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(loaded > 0)
+    }
+
+    /// Loads all that is not loaded yet of all tables (LOADING-3).
+    ///
+    /// # Errors
+    /// As [`Inner::load_key`].
+    pub(super) fn load_all(&self) -> Result<()> {
+        let tables = self.tables.load_full();
+        tables.values().try_for_each(|table| self.load_table_whole(table))?;
+        self.health()
+    }
+
+    pub(super) fn load_table_whole(&self, table: &Arc<Table>) -> Result<()> {
+        let Some(load) = table.load() else { return Ok(()) };
+        while let Some(block) = load.next() {
+            self.load_block(table, load, block)?;
+        }
+        Ok(())
+    }
+
+    /// As [`crate::index::Index::collect`], and loads the blocks of the keys that the scan meets.
+    ///
+    /// # Errors
+    /// As [`Inner::load_key`].
+    pub(super) fn collect_keys(
+        &self,
+        table: &Arc<Table>,
+        (from, until): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        most: usize,
+        entries: &mut Entries,
+        pin: &mut Pin<'_>,
+    ) -> Result<()> {
+        loop {
+            let missing = match table.load() {
+                None => None,
+                Some(load) => pin
+                    .outside(|| self.load_next(table, load, from, direction))?
+                    .map(|missing| (load, missing)),
+            };
+            let Some((load, missing)) = missing else {
+                table.index.collect((from, until), direction, most, entries, pin);
+                return Ok(());
+            };
+            // The keys on this side of the block are loaded.
+            let edge = match direction {
+                Direction::Forward => Bound::Excluded(load.reader.first_key(missing)),
+                Direction::Backward => Bound::Included(load.reader.first_key(missing + 1)),
+            };
+            let ends_before = is_before(until, edge, direction);
+            let limit = if ends_before { until } else { edge };
+            table.index.collect((from, limit), direction, most, entries, pin);
+            if ends_before || entries.len() == most {
+                return Ok(());
+            }
+            pin.outside(|| self.load_block(table, load, missing))?;
+        }
+    }
+
+    /// Loads the block where a scan goes on. Returns the first block after it that is not loaded.
+    fn load_next(
+        &self,
+        table: &Arc<Table>,
+        load: &IndexLoad,
+        from: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<Option<usize>> {
+        let Some(last) = load.reader.blocks.len().checked_sub(1) else { return Ok(None) };
+        let block = match (from, direction) {
+            (Bound::Included(key) | Bound::Excluded(key), _) => load.reader.block_of(key),
+            (Bound::Unbounded, Direction::Forward) => 0,
+            (Bound::Unbounded, Direction::Backward) => last,
+        };
+        self.load_block(table, load, block)?;
+        Ok(load.first_missing(block, direction))
+    }
+}
+
+/// Whether the row of a key is in the table's array, as the checkpoint has it.
+fn has_row(table: &Table, load: &IndexLoad, rid: Rid) -> bool {
+    let entry = table.rows.entry(rid.slot()).filter(|_| load.may_have(rid.slot()));
+    entry.is_some_and(|entry| entry.load() != Word::EMPTY)
+}
+
+/// Whether a scan ends at the one bound before it comes to the other.
+fn is_before(until: Bound<&[u8]>, edge: Bound<&[u8]>, direction: Direction) -> bool {
+    let (Bound::Included(end) | Bound::Excluded(end)) = until else { return false };
+    let (Bound::Included(edge) | Bound::Excluded(edge)) = edge else { return false };
+    match direction {
+        Direction::Forward => end < edge,
+        Direction::Backward => end >= edge,
+    }
+}
