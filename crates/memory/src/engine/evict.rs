@@ -37,7 +37,9 @@ impl GiveWay for Giver {
     }
 
     fn give_way(&self, bytes: usize) -> usize {
-        self.0.upgrade().map_or(0, |inner| inner.evict(bytes))
+        // Until the log's tail is replayed, nothing is stable: each search would find nothing.
+        let inner = self.0.upgrade().filter(|inner| inner.work.settled.load(Ordering::SeqCst));
+        inner.map_or(0, |inner| inner.evict(bytes))
     }
 
     fn keep_pledge(&self) {

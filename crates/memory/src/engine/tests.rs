@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spillway_base::batch::{Op, WriteBatch, placed_ops, seal_rows};
-use spillway_base::budget::Budget;
+use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::engine::{Access, Engine, Found, Horizon, Replayed};
 use spillway_base::lock::Mutex;
 use spillway_base::log_place::LogPlace;
@@ -17,6 +17,7 @@ use spillway_storage::plog::KeptFiles;
 use spillway_storage::sim::SimDisk;
 use spillway_storage::{Disk, OpenMode};
 
+use super::evict::Giver;
 use super::{MEMORY_PER_BYTE, MemoryEngine, MemorySettings};
 use crate::version::{HEADER_BYTES, Target, Word, class_bytes};
 
@@ -735,4 +736,22 @@ fn a_deleted_row_does_not_come_back_while_its_range_is_folded() {
             }
         });
     }
+}
+
+/// While the log's tail is replayed, nothing can be evicted, and the budget is told so at once.
+#[test]
+fn a_replay_gives_no_memory() {
+    let mut world = World::new(8);
+    for _ in 0..50 {
+        world.write();
+    }
+    world.tell();
+    world.engine.close();
+    let mut log = world.log.clone();
+    world.engine = open(&world.disk, &world.horizon, &Budget::new(8 << 20)).unwrap();
+    World::replay(&world.engine, &mut world.rng, &mut log);
+    let giver = Giver(Arc::downgrade(&world.engine.0));
+    assert_eq!(giver.give_way(1000), 0);
+    world.engine.0.settle_once().unwrap();
+    assert!(giver.give_way(1000) >= 1000);
 }
