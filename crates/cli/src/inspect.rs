@@ -13,6 +13,10 @@ use spillway_sql::Labels;
 
 use crate::page::Address;
 
+/// What a report says instead of the memory engine's last checkpoint.
+const NO_CHECKPOINT: &str = "\nmemory engine: no checkpoint yet; the rows of its tables, if there \
+are any, are in the log alone\n";
+
 #[derive(Args)]
 #[command(
     after_help = "Of a folder, the command reads the records of tables, sub-tables, levels and \
@@ -81,6 +85,7 @@ fn of_folder(args: &InspectArgs) -> Result<String, String> {
         }
     })?;
     let (mut inspection, mut memory) = (folder.inspect(), folder.inspect_memory());
+    let has_no_checkpoint = memory.is_empty();
     let names = names_of(&folder);
     if let Some(table) = &args.table {
         keep_only(&mut inspection, &mut memory, &*names, table)?;
@@ -89,7 +94,11 @@ fn of_folder(args: &InspectArgs) -> Result<String, String> {
     let title = args.of.display().to_string();
     let memory = memory.as_ref();
     let report = Report { inspection: &inspection, memory, names: &*names, title: &title };
-    Ok(report.written(args.format))
+    let mut written = report.written(args.format);
+    if has_no_checkpoint && args.table.is_none() && args.format == Format::Text {
+        written.push_str(NO_CHECKPOINT);
+    }
+    Ok(written)
 }
 fn of_server(address: &Address, args: &InspectArgs) -> Result<(), String> {
     let mut path = format!("/inspect?format={}", args.format);

@@ -400,6 +400,8 @@ fn the_memory_engine_of_a_folder_is_inspected() {
     let sql = "CREATE TABLE m (id INT PRIMARY KEY, word TEXT) ENGINE=MEMORY_OPTIMIZED;
                CREATE TABLE t (id INT); INSERT INTO m VALUES (1, 'one'), (2, 'two');";
     assert!(spillway(&["sql", "--data", path, "-e", sql]).status.success());
+    let none = text(&inspect(&[]));
+    assert!(none.contains("memory engine: no checkpoint yet"), "{none}");
     let db = spillway::Database::open(&data, spillway::Settings::default()).unwrap();
     db.persist().unwrap();
     db.close().unwrap();
