@@ -248,6 +248,16 @@ pub trait Engine: Send + Sync {
     /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
     fn admit(&self, bytes: usize) -> Result<Option<Charge>>;
 
+    /// Waits until the engine can take more of the log's tail, after an opening has installed this
+    /// many bytes of it.
+    ///
+    /// # Errors
+    /// As [`Engine::admit`]. An opening goes on after [`crate::ErrorKind::MemoryFull`] and
+    /// [`crate::ErrorKind::DiskFull`].
+    fn admit_replay(&self, bytes: usize) -> Result<()> {
+        self.admit(bytes).map(drop)
+    }
+
     /// Waits for memory that the work in the background holds for a while, or that rows take until
     /// the log's flush, until `fits`: a bounded while, and only as long as there is any. Answers
     /// whether it fits.

@@ -16,6 +16,7 @@ use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
 use spillway_reclaim::epochs::Pin;
 
 use super::inner::Inner;
+use super::load::KeyScan;
 use super::prefetch::{Ahead, KEYS_AHEAD};
 use super::read::Seen;
 use crate::index::Entries;
@@ -116,7 +117,7 @@ impl MemoryCursor {
         let mut pin = engine.store.pin();
         self.ranges = self.table.ranges_before_read();
         let mut entries = std::mem::take(&mut self.entries);
-        if let Err(error) = self.collect_keys(&mut entries, &mut pin) {
+        if let Err(error) = self.collect_keys(access, &mut entries, &mut pin) {
             self.entries = entries;
             return Err(error);
         }
@@ -178,15 +179,17 @@ impl MemoryCursor {
     }
 
     /// Collects the entries of the index past the last position.
-    fn collect_keys(&self, entries: &mut Entries, pin: &mut Pin<'_>) -> Result<()> {
+    fn collect_keys(&self, access: Access, entries: &mut Entries, pin: &mut Pin<'_>) -> Result<()> {
         let start = Bound::Included(self.start.as_slice());
         let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let past = self.position.as_deref().map(Bound::Excluded);
-        let rest = match self.direction {
+        let (from, until) = match self.direction {
             Direction::Forward => (past.unwrap_or(start), end),
             Direction::Backward => (past.unwrap_or(end), start),
         };
-        self.engine.collect_keys(&self.table, rest, self.direction, self.most, entries, pin)
+        let (direction, most) = (self.direction, self.most);
+        let scan = KeyScan { from, until, direction, most, access };
+        self.engine.collect_keys(&self.table, scan, entries, pin)
     }
 
     /// The keys of evicted rows among some entries, from this one on, that are to be read at once;

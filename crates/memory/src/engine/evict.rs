@@ -37,8 +37,7 @@ impl GiveWay for Giver {
     }
 
     fn give_way(&self, bytes: usize) -> usize {
-        let inner = self.0.upgrade().filter(|inner| !inner.is_replaying());
-        inner.map_or(0, |inner| inner.evict(bytes))
+        self.0.upgrade().map_or(0, |inner| inner.evict(bytes))
     }
 
     fn keep_pledge(&self) {
@@ -64,13 +63,6 @@ impl Inner {
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         let limit = self.budget.limit();
         self.budget.used() + bytes + PAGE_BYTES < limit - limit / ROOM_SHARE
-    }
-
-    /// Whether the log's tail is being replayed. None of its commits is stable, so that a search for
-    /// versions to evict would look at each of them and find none.
-    pub(super) fn is_replaying(&self) -> bool {
-        let stable = self.pins.stable();
-        stable <= self.checkpoints.opened_at() && stable < Csn(self.newest.load(Ordering::SeqCst))
     }
 
     /// Evicts rows of about so many bytes. Answers how many bytes come back once their readers have

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use spillway_base::batch::{Op, PlacedOp, WriteBatch};
-use spillway_base::engine::Replayed;
+use spillway_base::engine::{Access, Replayed};
 use spillway_base::log_place::LogPlace;
 use spillway_base::sync::atomic::Ordering;
 use spillway_base::{Csn, EngineKind, Error, ErrorKind};
@@ -132,7 +132,7 @@ impl Inner {
         content: Content<'_>,
         unplaced: &mut Versions,
     ) {
-        match self.load_key(table, key) {
+        match self.load_key(table, key, Access::Blocking) {
             Ok(()) => self.put_loaded(table, key, csn, Err(in_batch), content, Some(unplaced)),
             // Reads of the key meet the error, too. No checkpoint is written without the key.
             Err(error) => self.fail(&error),

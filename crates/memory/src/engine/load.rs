@@ -4,7 +4,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use spillway_base::{Direction, Result};
+use spillway_base::engine::Access;
+use spillway_base::{Direction, Error, ErrorKind, Result};
 use spillway_reclaim::epochs::Pin;
 
 use super::inner::Inner;
@@ -17,16 +18,41 @@ use crate::version::{Content, Word};
 /// Blocks that the background loads before it looks for other work.
 const LOADED_AT_ONCE: usize = if cfg!(debug_assertions) { 1 } else { 16 };
 
+/// A step of a scan of keys.
+pub(super) struct KeyScan<'k> {
+    /// Where the scan goes on; backward, the upper end.
+    pub(super) from: Bound<&'k [u8]>,
+    /// The scan's other end.
+    pub(super) until: Bound<&'k [u8]>,
+    pub(super) direction: Direction,
+    /// How many keys to collect at most.
+    pub(super) most: usize,
+    /// Whether it may wait for a device.
+    pub(super) access: Access,
+}
+
+impl<'k> KeyScan<'k> {
+    /// A step over the first keys of a range that may wait.
+    pub(super) fn first(
+        (from, until): (Bound<&'k [u8]>, Bound<&'k [u8]>),
+        most: usize,
+    ) -> KeyScan<'k> {
+        let (direction, access) = (Direction::Forward, Access::Blocking);
+        KeyScan { from, until, direction, most, access }
+    }
+}
+
 impl Inner {
     /// Loads the block of a key, before the key is looked up (LOADING-1).
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
+    /// [`ErrorKind::WouldBlock`] if the caller may not wait (E9), [`ErrorKind::Corruption`],
+    /// [`ErrorKind::Io`].
     #[inline]
-    pub(super) fn load_key(&self, table: &Arc<Table>, key: &[u8]) -> Result<()> {
+    pub(super) fn load_key(&self, table: &Arc<Table>, key: &[u8], access: Access) -> Result<()> {
         match table.load() {
             None => Ok(()),
-            Some(load) => self.load_block(table, load, load.reader.block_of(key)),
+            Some(load) => self.load_block(table, load, load.reader.block_of(key), access),
         }
     }
 
@@ -40,7 +66,20 @@ impl Inner {
     }
 
     #[cold]
-    fn load_block(&self, table: &Arc<Table>, load: &IndexLoad, number: usize) -> Result<()> {
+    fn load_block(
+        &self,
+        table: &Arc<Table>,
+        load: &IndexLoad,
+        number: usize,
+        access: Access,
+    ) -> Result<()> {
+        if load.is_loaded(number) {
+            return Ok(());
+        }
+        if access != Access::Blocking {
+            let what = "a part of the index has not been loaded since the opening";
+            return Err(Error::new(ErrorKind::WouldBlock, what));
+        }
         let Some(deferred) = load.begin(number) else { return Ok(()) };
         let keys = load.reader.read(number)?;
         let mut loaded = LoadedBlock::default();
@@ -89,7 +128,7 @@ impl Inner {
         for table in tables.values() {
             let Some(load) = table.load() else { continue };
             while let Some(block) = load.next() {
-                self.load_block(table, load, block)?;
+                self.load_block(table, load, block, Access::Blocking)?;
                 loaded += 1;
                 if loaded == LOADED_AT_ONCE || self.is_closed() {
                     return Ok(true);
@@ -112,7 +151,7 @@ impl Inner {
     pub(super) fn load_table_whole(&self, table: &Arc<Table>) -> Result<()> {
         let Some(load) = table.load() else { return Ok(()) };
         while let Some(block) = load.next() {
-            self.load_block(table, load, block)?;
+            self.load_block(table, load, block, Access::Blocking)?;
         }
         Ok(())
     }
@@ -124,17 +163,16 @@ impl Inner {
     pub(super) fn collect_keys(
         &self,
         table: &Arc<Table>,
-        (from, until): (Bound<&[u8]>, Bound<&[u8]>),
-        direction: Direction,
-        most: usize,
+        scan: KeyScan<'_>,
         entries: &mut Entries,
         pin: &mut Pin<'_>,
     ) -> Result<()> {
+        let KeyScan { from, until, direction, most, access } = scan;
         loop {
             let missing = match table.load() {
                 None => None,
                 Some(load) => pin
-                    .outside(|| self.load_next(table, load, from, direction))?
+                    .outside(|| self.load_next(table, load, from, direction, access))?
                     .map(|missing| (load, missing)),
             };
             let Some((load, missing)) = missing else {
@@ -152,7 +190,7 @@ impl Inner {
             if ends_before || entries.len() == most {
                 return Ok(());
             }
-            pin.outside(|| self.load_block(table, load, missing))?;
+            pin.outside(|| self.load_block(table, load, missing, access))?;
         }
     }
 
@@ -163,6 +201,7 @@ impl Inner {
         load: &IndexLoad,
         from: Bound<&[u8]>,
         direction: Direction,
+        access: Access,
     ) -> Result<Option<usize>> {
         let Some(last) = load.reader.blocks.len().checked_sub(1) else { return Ok(None) };
         let block = match (from, direction) {
@@ -170,7 +209,7 @@ impl Inner {
             (Bound::Unbounded, Direction::Forward) => 0,
             (Bound::Unbounded, Direction::Backward) => last,
         };
-        self.load_block(table, load, block)?;
+        self.load_block(table, load, block, access)?;
         Ok(load.first_missing(block, direction))
     }
 }

@@ -4,10 +4,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use spillway_base::engine::{Access, Found, RangeEstimate};
-use spillway_base::{Csn, Direction, ErrorKind, KeyRange, Result};
+use spillway_base::{Csn, ErrorKind, KeyRange, Result};
 use spillway_reclaim::epochs::Pin;
 
 use super::inner::Inner;
+use super::load::KeyScan;
 use crate::index::Entries;
 use crate::log_reads::{RowKey, RowRead};
 use crate::rid::Rid;
@@ -92,7 +93,7 @@ impl Inner {
         access: Access,
         value: &mut Vec<u8>,
     ) -> Result<Found> {
-        self.load_key(table, key)?;
+        self.load_key(table, key, access)?;
         let mut failure = None;
         for _ in 0..TRIES {
             let mut pin = self.store.pin();
@@ -139,7 +140,7 @@ impl Inner {
     /// What a get of a key lacks that is only in the log; `None` if the get needs no device, or has
     /// to meet a failure itself.
     pub(super) fn lacks(&self, table: &Arc<Table>, key: &[u8], snapshot: Csn) -> Option<RowRead> {
-        self.load_key(table, key).ok()?;
+        self.load_key(table, key, Access::Blocking).ok()?;
         let pin = self.store.pin();
         let rid = table.index.get(key, &pin)?;
         let Seen::Place(place) = self.see(table, rid, snapshot, &pin) else { return None };
@@ -212,10 +213,8 @@ impl Inner {
         let mut pin = self.store.pin();
         let (from, until) = bounds(range);
         let mut entries = Entries::default();
-        let scan = (from, until);
-        let collected =
-            self.collect_keys(table, scan, Direction::Forward, SAMPLED, &mut entries, &mut pin);
-        if collected.is_err() {
+        let scan = KeyScan::first((from, until), SAMPLED);
+        if self.collect_keys(table, scan, &mut entries, &mut pin).is_err() {
             return RangeEstimate::default();
         }
         if entries.len() < SAMPLED {

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use spillway_base::budget::{Budget, GiveWay};
 use spillway_base::codec::Reader;
-use spillway_base::engine::Horizon;
+use spillway_base::engine::{Access, Horizon};
 use spillway_base::lock::Mutex;
 use spillway_base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use spillway_base::{Error, ErrorKind, Result, thread};
@@ -179,7 +179,7 @@ impl Inner {
         };
         let mut buffer = Vec::new();
         let record = self.segments.read(place, true, &mut buffer)?.expect("it was waited for");
-        self.load_key(table, record.key)?;
+        self.load_key(table, record.key, Access::Blocking)?;
         let rid = table.index.get(record.key, &pin).filter(|rid| rid.slot() == slot);
         let Some(rid) = rid.filter(|_| record.value.is_none() && record.table == table.id) else {
             return Err(self.damaged(files, "another record is where a deletion ought to be"));

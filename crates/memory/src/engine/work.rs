@@ -10,6 +10,7 @@ use spillway_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spillway_base::{Csn, Direction, ErrorKind, Result, TableId, thread};
 
 use super::inner::{Inner, MemoryEngine};
+use super::load::KeyScan;
 use crate::index::Entries;
 use crate::store::Retired;
 use crate::table::{DeletedRange, Table};
@@ -305,7 +306,8 @@ impl Inner {
         let mut entries = Entries::default();
         let all = (Bound::Unbounded, Bound::Unbounded);
         // A table whose keys cannot be read has a size without bytes.
-        let _ = self.collect_keys(table, all, Direction::Forward, SAMPLED, &mut entries, &mut pin);
+        let scan = KeyScan::first(all, SAMPLED);
+        let _ = self.collect_keys(table, scan, &mut entries, &mut pin);
         let rows = table.keys();
         let sampled = (entries.len() as u64).max(1);
         let used_bytes = self.sampled_bytes(table, &entries, &pin) * rows / sampled;

@@ -193,11 +193,11 @@ impl Replay<'_> {
         // The end of the log may be in the system's cache alone, and lost yet.
         self.horizon.0.recovered(self.last.min(certain));
         for engine in self.engines.iter() {
-            match engine.admit(bytes) {
+            match engine.admit_replay(bytes) {
                 // Commits that are in the log must be read back all the same.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
-                admitted => drop(admitted?),
+                admitted => admitted?,
             }
         }
         Ok(true)
