@@ -50,8 +50,8 @@ pub enum Op<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// All versions up to a CSN of all keys of a range are gone. It has no say over what this very
-    /// batch writes.
+    /// Deletes all versions up to a CSN of all keys of a range. It does not affect what this batch
+    /// itself writes.
     DeleteRange {
         /// Where.
         table: TableId,
@@ -62,7 +62,7 @@ pub enum Op<'a> {
     },
     /// The table exists from this commit on, empty.
     CreateTable(TableId),
-    /// The table is gone, with all it holds.
+    /// The table and its rows are deleted.
     DropTable(TableId),
 }
 
@@ -90,8 +90,8 @@ const ROW_DELETE: u8 = 7;
 /// The bytes of a row record after its key and value.
 const ROW_END_BYTES: usize = 8 + 4;
 
-/// What an operation takes beside its key and value, at most: its kind, a table, two lengths, a
-/// CSN and whether there is an end, or the end of a row record.
+/// The most bytes that an operation takes in addition to its key and value: its kind, a table, two
+/// lengths, and either a CSN with a mark for an open end, or the end of a row record.
 const OP_OVERHEAD_MAX: usize = 1 + 5 + 10 + 10 + ROW_END_BYTES;
 
 /// Whether puts and deletes on a table are row records.
@@ -143,7 +143,7 @@ impl WriteBatch {
         Ok(WriteBatch { bytes, len, engine_bytes })
     }
 
-    /// Appends an operation. A range that is deleted has room for keys.
+    /// Appends an operation. The range of a [`Op::DeleteRange`] must not be empty.
     pub fn push(&mut self, op: Op<'_>) {
         let alone = has_row_records(op.table());
         let (kind, bytes) = match op {
@@ -241,14 +241,14 @@ impl WriteBatch {
         self.len = len;
     }
 
-    /// The batch's memory with nothing in it, for another.
+    /// Returns an empty batch that reuses this batch's memory.
     #[must_use]
     pub fn cleared(mut self) -> WriteBatch {
         self.bytes.clear();
         WriteBatch { bytes: self.bytes, ..WriteBatch::new() }
     }
 
-    /// Bytes that it has memory for.
+    /// The bytes of its allocated memory.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
@@ -259,13 +259,13 @@ impl WriteBatch {
         ops(&self.bytes).map(|op| op.expect(ACCEPTED))
     }
 
-    /// The operations, in order, with where their records are in the batch.
+    /// The operations, in order, each with the position of its record in the batch.
     pub fn iter_placed(&self) -> impl Iterator<Item = PlacedOp<'_>> {
         placed_ops(&self.bytes).map(|op| op.expect(ACCEPTED))
     }
 }
 
-/// An operation of a batch, and where its record is there.
+/// An operation of a batch, and the position of its record in the batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlacedOp<'a> {
     /// The operation.
@@ -294,12 +294,12 @@ pub struct RowRecord<'a> {
 /// Why the operations of a [`WriteBatch`] can be decoded.
 const ACCEPTED: &str = "a batch holds what push or from_bytes accepted";
 
-/// The operations of an encoded batch, where it lies. After an error there is no more.
+/// The operations of an encoded batch, decoded in place. The iterator ends after an error.
 pub fn ops(batch: &[u8]) -> impl Iterator<Item = Result<Op<'_>>> {
     placed_ops(batch).map(|placed| placed.map(|placed| placed.op))
 }
 
-/// As [`ops`], with where the records are in the batch.
+/// As [`ops`], with the positions of the records in the batch.
 pub fn placed_ops(batch: &[u8]) -> impl Iterator<Item = Result<PlacedOp<'_>>> {
     let mut reader = Reader::new(batch);
     std::iter::from_fn(move || {
@@ -317,7 +317,7 @@ pub fn placed_ops(batch: &[u8]) -> impl Iterator<Item = Result<PlacedOp<'_>>> {
 }
 
 /// Writes the commit's CSN into the row records of a batch that [`WriteBatch::push`] encoded, and
-/// extends their checksums by it. Once for each batch.
+/// extends their checksums by it. Call it once for each batch.
 ///
 /// # Panics
 /// If the bytes are not such a batch.
@@ -342,8 +342,8 @@ pub fn seal_rows(batch: &mut [u8], csn: Csn) {
 /// (LOG-READ-1 of [`crate::log_place`]).
 ///
 /// # Errors
-/// [`crate::ErrorKind::Corruption`] if the bytes do not begin with a sealed row record, whatever
-/// they are.
+/// [`crate::ErrorKind::Corruption`] if the bytes do not begin with a sealed row record. No input
+/// makes it panic.
 pub fn read_row_record(bytes: &[u8]) -> Result<RowRecord<'_>> {
     let mut reader = Reader::new(bytes);
     let op = match bytes.first() {
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn bytes_are_counted_by_engine() {
         let tables = EngineKind::ALL.map(|kind| TableId::new(kind, 3));
-        // A table of an engine that nobody knows counts for none.
+        // The bytes of a table whose engine is unknown count for no engine.
         let unknown = TableId(7 << 28);
         let mut rng = Rng::new(2);
         for _ in 0..200 {
@@ -524,7 +524,7 @@ mod tests {
                     csn,
                     bytes: placed.bytes,
                 };
-                // From one slice that ends with it, and from one that goes on.
+                // From a slice that ends with the record, and from a longer one.
                 assert_eq!(read_row_record(from).unwrap(), wanted);
                 assert_eq!(read_row_record(&from[..placed.bytes]).unwrap(), wanted);
                 assert!(read_row_record(&from[..placed.bytes - 1]).is_err());
@@ -537,7 +537,7 @@ mod tests {
         }
     }
 
-    /// A changed byte is found, and any bytes at all are survived.
+    /// A changed byte is detected, and arbitrary bytes cause no panic.
     #[test]
     fn log_read_1_no_bytes_but_a_record_pass() {
         let mut rng = Rng::new(4);

@@ -30,7 +30,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::{Error, ErrorKind, Result};
 
-/// What memory is used for; the budget reports each apart.
+/// A use of memory. The budget reports each use separately.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// Memtables, active and immutable.
@@ -41,14 +41,14 @@ pub enum Use {
     Transactions,
     /// Network buffers, sessions and result sets.
     Connections,
-    /// The log, as it is read back at an opening.
+    /// The log, while an opening reads it back.
     Recovery,
-    /// What flushes and compactions have read ahead, or are writing.
+    /// Buffers of flushes and compactions: blocks that they have read ahead or are writing.
     Compactions,
-    /// Memory for cached blocks in which there is none now: the next ones come in there, so that it
-    /// is no other use to a cache.
+    /// Pages for cached blocks that hold no block now. The next cached blocks take them, so a cache
+    /// can use this memory without charging more.
     FreePages,
-    /// Memory of the process that nobody charges, as far as its resident memory tells.
+    /// Memory of the process that no component charges, estimated from its resident memory.
     Other,
     /// Rows of tables of the memory engine, with their indexes and arrays.
     Rows,
@@ -57,7 +57,7 @@ pub enum Use {
 const USES: usize = 9;
 
 impl Use {
-    /// All there are.
+    /// All uses.
     pub const ALL: [Use; USES] = [
         Use::Memtables,
         Use::Caches,
@@ -70,36 +70,39 @@ impl Use {
         Use::Rows,
     ];
 
-    /// Whether a charge for it asks no holder to evict (BUDGET-3).
+    /// Whether a charge for this use gives way: it does not ask holders to evict (BUDGET-3).
     fn gives_way(self) -> bool {
         matches!(self, Use::Caches | Use::FreePages)
     }
 }
 
-/// How often one charge asks the holders: other charges may take the memory that the holders free.
+/// How often one charge asks the holders at most. It may have to ask again because other charges
+/// take the memory that the holders free.
 const ASKED_AT_MOST: usize = 8;
 
-/// How much is lost with memory that a holder gives back. The least is asked for first.
+/// How much is lost when a holder frees memory. The budget asks the holder that loses the least
+/// first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Worth {
     /// Nothing.
     Unused,
-    /// A copy of what is on a device in the form in which it is kept.
+    /// A copy of data that is on a device in the same form.
     Cached,
-    /// The only copy in memory of rows that can otherwise only be read one by one from the log.
+    /// The only copy in memory of rows that must otherwise be read one by one from the log.
     Evicted,
 }
 
-/// Holds memory that can be done without, charged as [`Use::Caches`] or [`Use::Other`].
+/// A holder of memory that can be freed on request, charged as [`Use::Caches`] or [`Use::Other`].
 pub trait GiveWay: Send + Sync {
-    /// How much is lost with its memory.
+    /// How much is lost when the holder frees its memory.
     fn worth(&self) -> Worth;
 
-    /// Frees about this many bytes, or as many as it can. Returns how many of them it frees only
-    /// later, in a bounded while: those are pledged, and still charged.
+    /// Frees about `bytes` bytes, or as many as it can. Returns the number of bytes that it will
+    /// free only later, within a bounded time. Those bytes are pledged and remain charged until
+    /// then.
     fn give_way(&self, bytes: usize) -> usize;
 
-    /// Waits, for a bounded while, until what it has pledged is given back.
+    /// Waits, for a bounded time, until the holder has freed the bytes that it pledged.
     fn keep_pledge(&self) {}
 }
 
@@ -124,7 +127,7 @@ impl BudgetState {
         self.total.load(Ordering::Relaxed).saturating_sub(self.limit)
     }
 
-    /// Asks the holders in turn for what is missing, as long as some is (BUDGET-4, BUDGET-5).
+    /// Asks the holders in turn for the missing bytes, until none are missing (BUDGET-4, BUDGET-5).
     fn ask(&self, missing: impl Fn() -> usize) {
         let giving = self.giving.read().unwrap_or_else(PoisonError::into_inner).clone();
         let giving: Vec<_> = giving.iter().filter_map(Weak::upgrade).collect();
@@ -139,14 +142,15 @@ impl BudgetState {
                 pledged = pledged.saturating_add(one.give_way(bytes));
                 next += 1;
             }
-            // Readers that stay may keep a pledge from being kept: then the next holders are asked.
+            // Readers that do not leave may prevent a holder from keeping its pledge. The next
+            // holders are asked then.
             if pledged > 0 {
                 giving[first..next].iter().for_each(|one| one.keep_pledge());
             }
         }
     }
 
-    /// There is more of a use than before.
+    /// Records that the charge for a use has grown.
     fn grown(&self, what: Use) {
         if self.past() > 0 && !what.gives_way() {
             self.ask(|| self.past());
@@ -170,7 +174,7 @@ impl Budget {
         }))
     }
 
-    /// Registers a holder, which is asked to evict from now on, until it is dropped.
+    /// Registers a holder. The budget asks it to evict from now on, until the holder is dropped.
     pub fn gives_way(&self, one: Weak<dyn GiveWay>) {
         let mut giving = self.0.giving.write().unwrap_or_else(PoisonError::into_inner);
         giving.retain(|one| one.strong_count() > 0);
@@ -196,8 +200,8 @@ impl Budget {
         self.0.used[what as usize].load(Ordering::Relaxed)
     }
 
-    /// Bytes that are neither charged for so many of a cache's own nor free for it: what a cache
-    /// has to leave to others.
+    /// The charged bytes without `own` bytes of a cache and without free pages: what the cache must
+    /// leave to other uses.
     #[must_use]
     pub fn used_beside(&self, own: usize) -> usize {
         self.used().saturating_sub(own).saturating_sub(self.used_for(Use::FreePages))
@@ -217,7 +221,7 @@ impl Budget {
         self.0.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 
-    /// Charges `bytes` if they fit, or do once others gave way.
+    /// Charges `bytes` if they fit, or if they fit after other uses gave way.
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when they do not.
@@ -286,7 +290,8 @@ impl Charge {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Changes the charge to `bytes` if that fits, or does once others gave way (BUDGET-1).
+    /// Changes the charge to `bytes` if that fits, or if it fits after other uses gave way
+    /// (BUDGET-1).
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when it does not. The charge is then as it was.
@@ -308,8 +313,8 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes that are counted finely and charged in steps, so that few changes touch the account that
-/// all share. The first step is free: its owner is charged for it otherwise.
+/// Bytes that are counted exactly and charged in steps, so that few changes touch the shared
+/// account. The first step is not charged here: its owner charges for it elsewhere.
 #[derive(Debug)]
 pub struct Stepped {
     bytes: usize,
@@ -320,13 +325,13 @@ impl Stepped {
     /// The bytes of a step.
     pub const STEP: usize = 16 << 10;
 
-    /// Nothing yet.
+    /// A count of zero bytes.
     #[must_use]
     pub fn new(budget: &Budget, what: Use) -> Stepped {
         Stepped { bytes: 0, charge: budget.charge(what, 0) }
     }
 
-    /// Changes the count to `bytes`, where they fit.
+    /// Changes the count to `bytes` if they fit.
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when they do not. The count is then as it was.
@@ -335,7 +340,7 @@ impl Stepped {
             0 => 0,
             past => past.next_multiple_of(Self::STEP.max(past / 8)),
         };
-        // What one change took back, the next may need: a step more is kept.
+        // The next change may need what this one returned, so one more step stays charged.
         if charged > self.charge.bytes() {
             self.charge.try_resize(charged)?;
         } else if charged == 0 || charged + charged / 4 + Self::STEP < self.charge.bytes() {
@@ -345,9 +350,9 @@ impl Stepped {
         Ok(())
     }
 
-    /// Takes bytes off the count.
+    /// Subtracts bytes from the count.
     pub fn sub(&mut self, bytes: usize) {
-        // To count fewer never fails.
+        // Reducing the count never fails.
         let _ = self.try_set(self.bytes - bytes);
     }
 
@@ -376,16 +381,15 @@ mod tests {
         assert_eq!((budget.used(), budget.used_for(Use::Memtables)), (0, 0));
     }
 
-    /// A cache that gives back what it is asked for, down to a floor, and counts how often it was
-    /// asked.
+    /// A cache that frees what it is asked for, down to a floor, and counts how often it was asked.
     struct Cache {
         worth: Worth,
         charge: std::sync::Mutex<Charge>,
         floor: usize,
         asked: AtomicUsize,
-        /// Bytes that it gives back only when it is waited for.
+        /// Bytes that it frees only when a caller waits for it.
         pledged: AtomicUsize,
-        /// Whether readers keep it from giving back what it has pledged.
+        /// Whether readers prevent it from freeing what it has pledged.
         is_held: std::sync::atomic::AtomicBool,
     }
 
@@ -444,7 +448,7 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::MemoryFull);
         assert_eq!(budget.used_for(Use::Caches), 20, "it gave all it could");
         drop((fits, more));
-        // One that never fits costs nobody anything.
+        // A charge that can never fit evicts nothing.
         let before = cache.asked.load(Ordering::Relaxed);
         assert!(budget.try_charge(Use::Connections, 101).is_err());
         assert_eq!(cache.asked.load(Ordering::Relaxed), before);
@@ -462,7 +466,7 @@ mod tests {
         assert_eq!(evicted.asked.load(Ordering::Relaxed), 0, "nothing was missing any more");
         let second = budget.try_charge(Use::Transactions, 20).unwrap();
         assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 10, 20]);
-        // Memory that is spent asks in the same way.
+        // A charge past the limit asks in the same way.
         let third = budget.charge(Use::Memtables, 20);
         assert_eq!([held(&unused), held(&cache), held(&evicted)], [25, 10, 0]);
         assert_eq!(budget.used(), 100);
@@ -482,8 +486,8 @@ mod tests {
         drop(charge);
     }
 
-    /// BUDGET-1, BUDGET-2, BUDGET-5: a pledge that readers keep from being kept makes no charge
-    /// fail, or stay over the limit, as long as a holder behind has memory.
+    /// BUDGET-1, BUDGET-2, BUDGET-5: a pledge that readers prevent from being kept makes no charge
+    /// fail or stay over the limit, as long as a later holder has memory.
     #[test]
     fn budget_5_a_pledge_that_is_not_kept_is_asked_of_others() {
         for refusable in [true, false] {

@@ -10,7 +10,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// The CRC32C of what gave `crc` followed by `bytes`.
+/// The CRC32C of the bytes whose checksum is `crc`, followed by `bytes`.
 #[inline]
 #[must_use]
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(crc32c(b""), 0);
     }
 
-    /// The processor is used otherwise for other lengths.
+    /// The code uses other processor instructions for other lengths.
     #[test]
     fn it_is_what_its_definition_gives_in_one_piece_or_two() {
         let mut rng = Rng::new(1);

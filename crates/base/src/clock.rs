@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// When a simulation begins, since the Unix epoch.
+/// The wall time at which a simulation begins, since the Unix epoch.
 #[cfg(debug_assertions)]
 const SIMULATED_EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
-/// Nanoseconds since the process first asked, on the machine's monotonic clock.
+/// Time since the process first called this, on the machine's monotonic clock.
 #[must_use]
 pub fn now() -> Duration {
     #[cfg(debug_assertions)]
@@ -72,7 +72,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock; the machine's clock takes no orders.
+    /// Moves a manual clock. It has no effect on the machine's clock.
     pub fn advance(&self, duration: Duration) {
         if let Some(ns) = &self.manual_ns {
             ns.fetch_add(duration.as_nanos() as u64, Ordering::SeqCst);

@@ -78,14 +78,14 @@ use crate::budget::Charge;
 use crate::stall::Cause;
 use crate::{Csn, Direction, EngineKind, KeyRange, LogPlace, Result, TableId};
 
-/// What a look-up of a key found.
+/// The result of a lookup of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// A value, which was copied out, of this commit.
+    /// A value that this commit wrote. The lookup copied it out.
     Value(Csn),
-    /// That this commit deleted it.
+    /// A tombstone: this commit deleted the key.
     Deleted(Csn),
-    /// No version. Deletions that every live snapshot sees past may be forgotten.
+    /// No version. An engine may have dropped tombstones that every live snapshot sees.
     Nothing,
 }
 
@@ -115,23 +115,23 @@ impl Found {
 /// Whether a read may wait for a device (DESIGN, D11).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
-    /// Wait where needed.
+    /// Wait for the device if needed.
     #[default]
     Blocking,
-    /// Answer from memory, or fail with [`crate::ErrorKind::WouldBlock`].
+    /// Read from memory, or fail with [`crate::ErrorKind::WouldBlock`].
     MemoryOnly,
-    /// Answer from memory, or from what the system has in its own, or fail with
+    /// Read from memory or from the operating system's page cache, or fail with
     /// [`crate::ErrorKind::WouldBlock`].
     AtHand,
 }
 
-/// What an engine may know of commits and snapshots; the transaction manager provides it.
+/// What an engine knows about commits and snapshots. The transaction manager provides it.
 ///
 /// - **HORIZON-1.** `stable` and `installed` never fall, and `stable <= installed`.
-/// - **HORIZON-2.** Once `live_snapshots` has returned, no snapshot comes to life below the
-///   smallest number it gave.
-/// - **HORIZON-3.** `low_watermark` never falls. No snapshot is live, or comes to life, below it.
-///   It may lag.
+/// - **HORIZON-2.** Once `live_snapshots` has returned, no snapshot is registered below the
+///   smallest number that it returned.
+/// - **HORIZON-3.** `low_watermark` never falls. No snapshot is live, or will be registered, below
+///   it. It may lag.
 pub trait Horizon: Send + Sync {
     /// The stable CSN: every commit up to it is installed and durable in the log.
     fn stable(&self) -> Csn;
@@ -140,11 +140,12 @@ pub trait Horizon: Send + Sync {
     fn installed(&self) -> Csn;
 
     /// Clears `out`, then fills it with the live snapshots, ascending and without repeats. The
-    /// stable CSN is always among them, for the snapshots yet to come.
+    /// stable CSN is always among them, because later snapshots may be taken there.
     fn live_snapshots(&self, out: &mut Vec<Csn>);
 
-    /// The oldest snapshot that may be live (HORIZON-3): cheap enough for each update to ask which
-    /// of a row's versions no snapshot sees. [`Horizon::live_snapshots`] brings it up to date.
+    /// A lower bound of the live snapshots (HORIZON-3). It is cheap enough that each update can
+    /// read it to find the versions of a row that no snapshot sees. [`Horizon::live_snapshots`]
+    /// brings it up to date.
     fn low_watermark(&self) -> Csn {
         let mut live = Vec::new();
         self.live_snapshots(&mut live);
@@ -155,16 +156,16 @@ pub trait Horizon: Send + Sync {
 /// Rewrites values of a table when a compaction moves them anyway (E11). The result depends on the
 /// value alone and means the same to every later reader. Malformed bytes stay as they are.
 pub trait Rewrite: std::fmt::Debug + Send + Sync {
-    /// Appends another form of a value to `out`, and answers `true`; or `false` where it stays as
-    /// it is, whatever `out` has then.
+    /// Appends the new form of a value to `out` and returns `true`. Returns `false` if the value
+    /// stays as it is; the content of `out` is unspecified then.
     fn rewrite(&self, value: &[u8], out: &mut Vec<u8>) -> bool;
 }
 
-/// How far an engine's background work is behind, and what it asks of writers (DESIGN, D8).
+/// How far an engine's background work is behind, from which the throttle follows (DESIGN, D8).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Debt {
-    /// Memtable bytes over what a flush should have written by now, as a share of the memtable
-    /// budget. Writers are refused at 1.0 only if memory is truly exhausted.
+    /// Memtable bytes that flushes should have written by now, as a share of the memtable budget.
+    /// Writers are refused at 1.0 only if memory is truly exhausted.
     pub flush: f64,
     /// Level0 sub-levels over their target, as a share of the limit.
     pub level0: f64,
@@ -173,13 +174,13 @@ pub struct Debt {
 }
 
 impl Debt {
-    /// The one figure that throttle and scheduler read: 0 is at ease, 1 is the limit.
+    /// The one figure that the throttle and the scheduler read: 0 is no debt, 1 is the limit.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.flush.max(self.level0).max(self.compaction)
     }
 
-    /// What those wait for who are slowed by it: the part that is largest.
+    /// The cause that a throttled writer waits for: the largest part.
     #[must_use]
     pub fn cause(&self) -> Cause {
         if self.flush >= self.level0.max(self.compaction) {
@@ -192,7 +193,7 @@ impl Debt {
     }
 }
 
-/// An estimate of a table's size, or of a range of it, that is cheap to make.
+/// A cheap estimate of the size of a table or of a range of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RangeEstimate {
     /// Keys, estimated.
@@ -210,18 +211,19 @@ pub struct Metric {
     pub help: &'static str,
     /// Whether the figure only rises.
     pub counter: bool,
-    /// Now.
+    /// The current value.
     pub value: f64,
 }
 
-/// What reads ahead of gets ([`Engine::gets_ahead`]).
+/// A read-ahead for a series of gets ([`Engine::gets_ahead`]).
 pub trait GetsAhead {
-    /// The get of the key at this place comes next: waits until what it lacks has been read, as far
-    /// as it could be, and begins to read what those behind it lack. Places are not to go back.
+    /// Prepares the get of the key at position `at`, which the caller runs next. It waits until the
+    /// data that this get needs has been read, unless a read failed, and begins the reads for the
+    /// gets behind it. Positions must not decrease.
     fn wait_for(&mut self, at: usize);
 }
 
-/// A put or a delete that an opening has read back.
+/// A put or a delete that an opening has read back from the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Replayed<'w> {
     /// Its commit.
@@ -234,18 +236,19 @@ pub struct Replayed<'w> {
     pub bytes: u32,
 }
 
-/// A table engine. The module's page says what it guarantees.
+/// A table engine. The module's page states its guarantees.
 pub trait Engine: Send + Sync {
     /// Which engine this is.
     fn kind(&self) -> EngineKind;
 
-    /// Asks for room to install `bytes` more, of operations on the engine's own tables. It may wait
-    /// a bounded while for a flush. What it returns, if anything, is memory that is kept for them:
-    /// the caller drops it when they are installed, or will not be.
+    /// Asks for memory to install `bytes` more bytes of operations on the engine's own tables. It
+    /// may wait a bounded time for a flush. A returned charge reserves memory for the operations.
+    /// The caller drops it when they are installed, or when they will not be installed.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when there will be none
-    /// until something is freed; the failure of [`Engine::health`] when the engine has stopped.
+    /// [`crate::ErrorKind::MemoryFull`] or [`crate::ErrorKind::DiskFull`] when no memory will be
+    /// available until something is freed; the failure of [`Engine::health`] when the engine has
+    /// stopped.
     fn admit(&self, bytes: usize) -> Result<Option<Charge>>;
 
     /// Waits until the engine can take more of the log's tail, after an opening has installed this
@@ -258,9 +261,9 @@ pub trait Engine: Send + Sync {
         self.admit(bytes).map(drop)
     }
 
-    /// Waits for memory that the work in the background holds for a while, or that rows take until
-    /// the log's flush, until `fits`: a bounded while, and only as long as there is any. Answers
-    /// whether it fits.
+    /// Waits until `fits` returns `true`: for memory that background work holds temporarily, or
+    /// that rows take until the log is flushed. The wait is bounded, and ends early if there is no
+    /// such memory. Returns the last result of `fits`.
     fn await_memory(&self, fits: &mut dyn FnMut() -> bool) -> bool {
         fits()
     }
@@ -268,22 +271,22 @@ pub trait Engine: Send + Sync {
     /// Installs a commit (E1, E2, E3).
     fn install(&self, csn: Csn, batch: &WriteBatch);
 
-    /// Installs puts and deletes of several commits, of single keys, which an opening has read back
-    /// (E2, E3). Nothing is read meanwhile. It is quickest in the order of tables and keys, and of
-    /// one key in that of its CSNs. A write that a later one of its key has made needless may be
-    /// missing. Operations on other engines' tables are skipped.
+    /// Installs puts and deletes of single keys that an opening has read back, from several commits
+    /// (E2, E3). No reader runs meanwhile. It is fastest in the order of tables, keys, and CSNs of
+    /// a key. A write that a later write of its key replaces may be missing. Operations on other
+    /// engines' tables are skipped.
     fn replay<'w>(&self, writes: &mut dyn Iterator<Item = Replayed<'w>>);
 
-    /// Whether [`Engine::place_commits`] and [`Engine::keeps_segment`] are to be called. The answer
-    /// is always the same.
+    /// Whether the log must call [`Engine::place_commits`] and [`Engine::keeps_segment`]. The
+    /// result never changes.
     fn wants_places(&self) -> bool {
         false
     }
 
-    /// Tells where the batches of commits with operations on the engine's tables begin in the log,
-    /// in no order, and that every commit up to `through` has been told (LOG-READ-2, LOG-READ-3).
-    /// There may be no commits. A record's place is that of its batch plus its offset there
-    /// ([`WriteBatch::iter_placed`]).
+    /// Reports where in the log the batches of commits with operations on the engine's tables
+    /// begin, in no order, and that all such commits up to `through` have been reported
+    /// (LOG-READ-2, LOG-READ-3). `commits` may be empty. The place of a record is the place of its
+    /// batch plus its offset in the batch ([`WriteBatch::iter_placed`]).
     ///
     /// Threads that flush the log or have installed a commit call it, one at a time. It must not
     /// wait for a commit.
@@ -291,8 +294,8 @@ pub trait Engine: Send + Sync {
         let _ = (commits, through);
     }
 
-    /// Whether a segment that is about to leave the redo log is to stay readable (LOG-READ-4 to
-    /// LOG-READ-6). The engine's commits there are at or below [`Engine::persisted`].
+    /// Returns whether a segment that is about to leave the redo log must stay readable (LOG-READ-4
+    /// to LOG-READ-6). The engine's commits in it are at or below [`Engine::persisted`].
     fn keeps_segment(&self, lane: u32, segment: u64) -> bool {
         let _ = (lane, segment);
         false
@@ -313,9 +316,9 @@ pub trait Engine: Send + Sync {
         value: &mut Vec<u8>,
     ) -> Result<Found>;
 
-    /// As [`Engine::get`], at a snapshot that is not registered, where the engine knows that what
-    /// it finds is right for it (E13); `None` where it does not, also of a table that does not
-    /// exist then.
+    /// As [`Engine::get`], at a snapshot that is not registered (E13). Returns `None` if the engine
+    /// cannot be certain that the result is right for that snapshot, and if the table does not
+    /// exist at it.
     ///
     /// # Errors
     /// [`crate::ErrorKind::WouldBlock`] (E9), [`crate::ErrorKind::Corruption`],
@@ -332,10 +335,10 @@ pub trait Engine: Send + Sync {
         Ok(None)
     }
 
-    /// Brings what gets of these keys at a snapshot would wait for a device for into memory, as far
-    /// as it knows a quicker way than one get after another, and answers of how many keys they
-    /// would wait for one. It waits for devices itself, and tells of no failure: what keeps it from
-    /// reading something, the get meets. It is none of the gets, for nobody who counts them.
+    /// Reads into memory what gets of these keys at a snapshot would read from a device, if the
+    /// engine can do so faster than one get after another. Returns the number of keys whose gets
+    /// would wait for a device. It waits for devices itself and reports no failure: the get meets
+    /// the same failure. It does not count as a get in any statistic.
     fn prefetch(&self, table: TableId, keys: &[&[u8]], snapshot: Csn) -> usize {
         let _ = (table, keys, snapshot);
         0
@@ -354,17 +357,17 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// Asks the processor for what gets of these keys look at first, so that the waits for one
-    /// key's memory pass while others' do. A hint: the engine reads nothing for it, counts nothing,
-    /// and answers the same without it.
+    /// Prefetches the memory that gets of these keys access first into the processor's cache, so
+    /// that the cache misses of several keys overlap. It is a hint: the engine reads no device for
+    /// it, counts nothing, and returns the same results without it.
     fn expect(&self, keys: &[&[u8]]) {
         let _ = keys;
     }
 
-    /// Has reads go on beside who needs them from now on (E12). Answers what is readable when some
-    /// are over: somebody is to call
-    /// [`Engine::end_reads`] then, each time that one has become so. Nothing where the engine, or
-    /// its device, knows no such way.
+    /// Enables asynchronous reads from now on (E12). Returns file descriptors that become readable
+    /// when reads have completed. Each time one becomes readable, the caller must call
+    /// [`Engine::end_reads`]. The result is empty if the engine or its device does not support
+    /// asynchronous reads.
     fn overlap_reads(&self) -> Vec<OwnedFd> {
         Vec::new()
     }
@@ -377,23 +380,23 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Whether [`Engine::submit_reads`] has something to hand over.
+    /// Whether reads are queued for [`Engine::submit_reads`].
     fn keeps_reads(&self) -> bool {
         false
     }
 
-    /// Hands over to devices what [`Engine::begin_read`] has kept, so that several reads go
-    /// together (E12). `false` where a device takes some only later: it is to be called again soon.
+    /// Submits the reads that [`Engine::begin_read`] has queued, several at once (E12). Returns
+    /// `false` if a device cannot take all of them now: the caller must call it again soon.
     fn submit_reads(&self) -> bool {
         true
     }
 
-    /// Takes what has been read into memory, and calls those who wait for it (E12). It waits for
-    /// nothing.
+    /// Takes completed reads into memory and calls the wakers of their waiters (E12). It does not
+    /// wait.
     fn end_reads(&self) {}
 
-    /// Reads the newest installed version of one key, its value into `value`, whatever else is
-    /// installed meanwhile.
+    /// Reads the newest installed version of one key, its value into `value`. Installs may run at
+    /// the same time.
     ///
     /// # Errors
     /// As [`Engine::get`].
@@ -421,14 +424,15 @@ pub trait Engine: Send + Sync {
     /// Estimates a range from resident metadata; no device is read.
     fn estimate(&self, table: TableId, range: KeyRange<'_>) -> RangeEstimate;
 
-    /// Has a table's values rewritten from when `since` is stable (E11), in place of what was said
-    /// before; or, with `None`, no more. An engine need not.
+    /// Asks for a table's values to be rewritten once `since` is stable (E11). It replaces an
+    /// earlier request; `None` ends rewriting. An engine may ignore it.
     fn set_rewrite(&self, table: TableId, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         let _ = (table, since, rewrite);
     }
 
-    /// Has reads that begin later find each version of a table's values in the form in which it is
-    /// stored then, and in none that it had before (E11). An engine that keeps no other need not.
+    /// Ensures that later reads find each version of a table's values in its current stored form,
+    /// not in an earlier form that the engine has cached (E11). An engine that caches no earlier
+    /// form does nothing.
     fn forget_forms(&self, table: TableId) {
         let _ = table;
     }
@@ -439,18 +443,20 @@ pub trait Engine: Send + Sync {
     /// See E6.
     fn persisted(&self) -> Csn;
 
-    /// Has the engine's files say that commits up to one are persistent, as far as they are (E6).
+    /// Records in the engine's files that commits up to `csn` are persistent, as far as they are
+    /// (E6).
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DiskFull`], after which it may be asked for again, and a failure of the
+    /// [`crate::ErrorKind::DiskFull`], after which the call may be repeated, and a failure of the
     /// engine (E8).
     fn record_persisted(&self, csn: Csn) -> Result<()>;
 
-    /// Asks that every commit up to `csn` become persistent soon, so that the log may be cut there.
+    /// Asks the engine to make every commit up to `csn` persistent soon, so that the log can be cut
+    /// there.
     fn request_persist(&self, csn: Csn);
 
-    /// The disk is full, and a commit has freed something: has the engine give back free space that
-    /// it keeps for later, soon.
+    /// Asks the engine to return its unused space to the file system soon. It is called when the
+    /// disk is full and a commit has freed something.
     fn give_space(&self) {}
 
     /// Whether the background work met a full disk when it last wrote something.
@@ -461,8 +467,8 @@ pub trait Engine: Send + Sync {
     /// How far behind the background work is.
     fn debt(&self) -> Debt;
 
-    /// The newest commit that a flush waits for to be durable (E7); one that is so already, or
-    /// none, where none waits.
+    /// The newest commit that a flush waits for to become durable (E7). If no flush waits, it is a
+    /// commit that already is durable, or [`Csn::ZERO`].
     fn awaits_durable(&self) -> Csn {
         Csn::ZERO
     }
@@ -473,52 +479,53 @@ pub trait Engine: Send + Sync {
     /// That failure.
     fn health(&self) -> Result<()>;
 
-    /// Figures for people and for monitoring.
+    /// Metrics for users and for monitoring.
     fn metrics(&self) -> Vec<Metric>;
 }
 
 /// A position in a scan. It starts before the first key.
 ///
-/// A cursor gives one row at a time, or several that lie together, as its caller asks from one step
-/// to the next:
+/// A cursor returns one row at a time, or several adjacent rows, as its caller chooses at each
+/// step:
 ///
-/// - **CURSOR-1 (the same rows).** Both ways give the same rows in the same order, each once.
-/// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last of the
-///   rows that it gave: the next step goes on behind it, whether they were looked at or not.
-/// - **CURSOR-3 (lent).** The rows stay where they lie, and are read when they are asked for. Until
-///   the next step they may be asked for again.
-/// - **CURSOR-4 (no wait for more).** Rows are given together only as far as nothing has to be read
-///   from a device for it: a step that fails has given none.
+/// - **CURSOR-1 (the same rows).** Both ways return the same rows in the same order, each once.
+/// - **CURSOR-2 (at the last).** After [`Cursor::next_rows`] the cursor stands on the last row that
+///   it returned. The next step starts behind that row, whether or not the caller read the rows.
+/// - **CURSOR-3 (lent).** The rows are not copied: [`Cursor::rows`] reads them in place. It may be
+///   called again until the next step.
+/// - **CURSOR-4 (no wait for more).** A step does not read a device only to return more rows
+///   together. A step that fails has returned none.
 pub trait Cursor: Send {
     /// Moves to the next key in the scan's direction; `false` past the last.
     ///
     /// # Errors
-    /// As [`Engine::get`]. After [`crate::ErrorKind::WouldBlock`] the cursor has not moved, and may
-    /// be asked again with another [`Access`].
+    /// As [`Engine::get`]. After [`crate::ErrorKind::WouldBlock`] the cursor has not moved, and the
+    /// call may be repeated with another [`Access`].
     fn next(&mut self, access: Access) -> Result<bool>;
 
-    /// Moves to the next rows in the scan's direction: at least one and at most so many, as it is
-    /// cheap. `most` is at least one. Answers how many there are, which is none past the last.
+    /// Moves to the next rows in the scan's direction: at least one and at most `most` rows, as
+    /// many as are cheap to return together. `most` is at least one. Returns the number of rows,
+    /// which is zero past the last.
     ///
     /// # Errors
     /// As [`Cursor::next`].
     fn next_rows(&mut self, access: Access, most: usize) -> Result<usize>;
 
-    /// Gives the keys and values of the rows that the last step came to, in the scan's direction,
-    /// until `take` answers `false`. Call it only after a step that came to some.
+    /// Passes the keys and values of the rows of the last step to `take`, in the scan's direction,
+    /// until `take` returns `false`. Call it only after a step that returned rows.
     fn rows(&self, take: &mut dyn FnMut(&[u8], &[u8]) -> bool);
 
-    /// The key at the cursor: that of the last row that it gave. Call it only after a step that
-    /// came to some.
+    /// The key at the cursor, which is that of the last row that it returned. Call it only after a
+    /// step that returned rows.
     fn key(&self) -> &[u8];
 
-    /// The value at the cursor. Call it only after a step that came to some.
+    /// The value at the cursor. Call it only after a step that returned rows.
     fn value(&self) -> &[u8];
 
-    /// The CSN of the version at the cursor. Call it only after a step that came to some.
+    /// The CSN of the version at the cursor. Call it only after a step that returned rows.
     fn csn(&self) -> Csn;
 
-    /// The key of the last row that it gave, also after a step that failed or came to the end;
-    /// `None` before the first.
+    /// The key of the last row that it returned, also after a step that failed or reached the end.
+    /// `None` before the first row.
     fn last_key(&self) -> Option<&[u8]>;
 }

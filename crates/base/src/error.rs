@@ -11,20 +11,20 @@ use crate::TableId;
 /// The result of anything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure it was, and so what the caller can do next.
+/// The kind of a failure, which tells what the caller can do next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
     // Fix the request.
     /// A table, savepoint or other named thing does not exist.
     NotFound,
-    /// A thing of that name is there already.
+    /// An object of that name already exists.
     AlreadyExists,
-    /// A key that must be new is there already.
+    /// A key that must be new already exists.
     DuplicateKey,
     /// An argument or a setting is out of its bounds.
     InvalidArgument,
-    /// One row is larger than a commit of the log holds.
+    /// One row is larger than the largest commit that the log can hold.
     TransactionTooLarge,
     /// The transaction was started read-only.
     ReadOnlyTransaction,
@@ -49,25 +49,25 @@ pub enum ErrorKind {
     /// The data is not in memory, and the caller asked not to wait for a device.
     WouldBlock,
 
-    // Free something, then go on.
+    // Free something, then continue.
     /// The disk is full. Writes are refused until space returns; nothing is lost.
     DiskFull,
     /// The memory budget has no room.
     MemoryFull,
-    /// The memory budget has no room for another row lock. The locks that the transaction holds
-    /// stay.
+    /// The memory budget has no room for another row lock. The transaction keeps the locks that it
+    /// holds.
     LockTableFull,
 
     // Stop, and look at the machine or the files.
     /// A device operation failed.
     Io,
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from what was written.
     Corruption,
     /// The instance accepts no more writes; the message says why.
     WritesStopped,
     /// Another process has the data folder open.
     InUse,
-    /// The files were written by a version this one cannot read.
+    /// A version whose format this one cannot read wrote the files.
     UnsupportedFormat,
     /// The database has been closed.
     Closed,
@@ -80,12 +80,12 @@ struct ErrorParts {
     table: Option<TableId>,
 }
 
-/// A failure: its kind, what happened, and its cause where there is one. Cheap to clone.
+/// A failure: its kind, a message, and its cause if it has one. Cheap to clone.
 #[derive(Clone)]
 pub struct Error(Arc<ErrorParts>);
 
 impl Error {
-    /// An error of this kind. The message is a sentence fragment that names the thing concerned.
+    /// An error of this kind. The message is a sentence fragment that names the object concerned.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Arc::new(ErrorParts { kind, message: message.into(), source: None, table: None }))
@@ -102,7 +102,7 @@ impl Error {
         Error(Arc::new(ErrorParts { kind, message: message.into(), source, table: None }))
     }
 
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from what was written.
     #[cold]
     pub fn corruption(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Corruption, message)
@@ -114,7 +114,7 @@ impl Error {
         Error::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// The same error, told from further out: `context` comes before the message.
+    /// The same error with `context` put before its message.
     #[must_use]
     #[cold]
     pub fn context(&self, context: impl fmt::Display) -> Error {
@@ -126,7 +126,7 @@ impl Error {
         }))
     }
 
-    /// The same error, of a table's data.
+    /// The same error, marked as concerning this table's data.
     #[must_use]
     #[cold]
     pub fn of_table(&self, table: TableId) -> Error {
@@ -138,7 +138,8 @@ impl Error {
         }))
     }
 
-    /// The table whose data it is about, where one is known: for who can say what that is called.
+    /// The table whose data the error concerns, if it is known. A caller that knows table names can
+    /// add the name.
     #[must_use]
     pub fn table(&self) -> Option<TableId> {
         self.0.table

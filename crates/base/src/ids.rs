@@ -46,7 +46,7 @@ pub enum EngineKind {
 impl EngineKind {
     /// Every kind, in the order of [`EngineKind::index`].
     pub const ALL: [EngineKind; 2] = [EngineKind::Tiered, EngineKind::Memory];
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = Self::ALL.len();
 
     /// The kind's number, below [`EngineKind::COUNT`]. Table numbers store it.
@@ -109,8 +109,8 @@ impl EngineSet {
 
 /// A table: one ordered key space kept by one engine.
 ///
-/// The engine is part of the number (its top four bits), so that a write batch says where each of
-/// its writes goes without a look-up.
+/// The engine is part of the number (its top four bits), so a write batch shows which engine each
+/// write belongs to without a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u32);
 

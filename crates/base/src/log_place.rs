@@ -48,7 +48,7 @@
 //! LOG-READ-6 is an obligation of the engine, the others of its callers.
 
 /// The place of a record, or of a batch, in the log. A segment of the usual size is far below 4
-/// GiB; one that was made for many very large transactions at once may be larger.
+/// GiB. A segment that was created for many very large transactions at once may be larger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LogPlace {
     /// The lane.

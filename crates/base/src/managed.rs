@@ -14,12 +14,12 @@
 use crate::engine::Engine;
 use crate::{Result, TableId};
 
-/// About how large a table is, as far as that is known without reading it.
+/// The approximate size of a table, known without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TableSize {
-    /// Rows. One that was replaced may count twice until the two are merged.
+    /// Rows. A replaced row may count twice until its versions are merged.
     pub rows: u64,
-    /// Bytes on devices that are in use, and bytes of memory of rows that are not there yet.
+    /// Bytes in use on devices, and bytes in memory of rows that are not on a device yet.
     pub used_bytes: u64,
     /// Bytes on devices that are allocated and not in use.
     pub free_bytes: u64,
@@ -28,35 +28,35 @@ pub struct TableSize {
 /// Background threads of an engine. Dropping it stops them after the work in hand.
 pub trait BackgroundThreads: Send {}
 
-/// An engine as a database handles it. The module's page says what it guarantees.
+/// An engine as a database manages it. The module's page states its guarantees.
 pub trait ManagedEngine: Engine {
-    /// Starts background threads: about so many that use the processor.
+    /// Starts background threads: about `threads` that use the processor.
     ///
     /// # Errors
     /// [`crate::ErrorKind::MemoryFull`] when the system refuses a thread.
     fn start_background_threads(&self, threads: usize) -> Result<Box<dyn BackgroundThreads>>;
 
-    /// Does the most urgent piece of background work on the calling thread (MANAGED-1). `false` if
-    /// there is none to do now.
+    /// Does the most urgent piece of background work on the calling thread (MANAGED-1). Returns
+    /// `false` if there is no work now.
     ///
     /// # Errors
     /// [`crate::ErrorKind::DiskFull`]: nothing is lost, and a later call tries again. Any other
     /// failure stops the background work ([`crate::engine`], E8).
     fn run_background_job(&self) -> Result<bool>;
 
-    /// Makes persistent what was stable at the call (MANAGED-2).
+    /// Makes every commit persistent that was stable at the call (MANAGED-2).
     ///
     /// # Errors
     /// As [`ManagedEngine::run_background_job`].
     fn persist_all(&self) -> Result<()>;
 
-    /// Brings every table into the form that is cheapest to read and to keep.
+    /// Compacts every table into the form that is cheapest to read and store.
     ///
     /// # Errors
     /// As [`ManagedEngine::run_background_job`].
     fn compact_all(&self) -> Result<()>;
 
-    /// About how large a table is; zeros for one that does not exist.
+    /// The approximate size of a table; zeros for a table that does not exist.
     fn table_size(&self, table: TableId) -> TableSize;
 
     /// Ends all work on the engine's files (MANAGED-3).

@@ -37,14 +37,14 @@ impl<T> Mutex<T> {
     /// Takes the lock.
     ///
     /// # Panics
-    /// When a thread has panicked with the lock.
+    /// When a thread has panicked while it held the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let guard = self.inner.lock().expect("no thread panics with a lock");
         self.visit();
         MutexGuard(Some(guard))
     }
 
-    /// Takes the lock where nobody has it.
+    /// Takes the lock if no thread holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.visit();
         let guard = self.inner.try_lock().ok()?;
@@ -75,23 +75,23 @@ impl Condvar {
     /// Waits to be notified.
     ///
     /// # Panics
-    /// When a thread has panicked with the lock.
+    /// When a thread has panicked while it held the lock.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let inner = guard.0.take().expect("a guard holds its lock");
         guard.0 = Some(self.0.wait(inner).expect("no thread panics with a lock"));
     }
 
-    /// As [`Condvar::wait`]: time does not pass in a model.
+    /// As [`Condvar::wait`], because time does not pass in a model.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: Duration) {
         self.wait(guard);
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 
-    /// Wakes one of those who wait.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }

@@ -2,10 +2,10 @@
 //! or computation. A prefetch is a hint: it never fails, and changes nothing but timing.
 #![allow(unsafe_code)] // A leaf: one instruction.
 
-/// Bytes of a line of the processor's cache.
+/// Bytes of a cache line of the processor.
 pub const LINE_BYTES: usize = 64;
 
-/// Asks for the line that an address is in, which may be any.
+/// Prefetches the cache line of an address. Any address is allowed.
 #[inline(always)]
 pub fn line<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
@@ -24,7 +24,7 @@ pub fn line<T>(at: *const T) {
     let _ = at;
 }
 
-/// Asks for so many lines from an address on.
+/// Prefetches `lines` cache lines, beginning with that of an address.
 #[inline(always)]
 pub fn lines<T>(at: *const T, lines: usize) {
     (0..lines).for_each(|number| line(at.wrapping_byte_add(number * LINE_BYTES)));

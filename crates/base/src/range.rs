@@ -1,6 +1,6 @@
 //! Half-open ranges of keys.
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
     /// Ascending keys.
@@ -35,7 +35,7 @@ impl<'a> KeyRange<'a> {
         KeyRange { start, end }
     }
 
-    /// The keys that are in both.
+    /// The keys that are in both ranges.
     #[must_use]
     pub fn intersection(self, other: KeyRange<'a>) -> KeyRange<'a> {
         let end = match (self.end, other.end) {
@@ -59,7 +59,8 @@ impl<'a> KeyRange<'a> {
     }
 }
 
-/// Whether one key is smaller than another, as `one < two`, for where either is often empty.
+/// Returns whether one key is smaller than another, as `one < two` does. It is faster if either is
+/// often empty.
 ///
 /// An empty slice has a dangling pointer, and glibc's `memcmp` for AVX-512 does a masked load of no
 /// bytes from it. The processor suppresses the page fault of that load, which takes some 75 ns (AMD
@@ -89,8 +90,9 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// Makes of a prefix, in place, what [`prefix_end`] answers, which is its first so many bytes then;
-/// `None` when there is none, and it is as it was.
+/// Turns a prefix in place into the result of [`prefix_end`], and returns the length of that
+/// result, which is the front of `prefix`. Returns `None` if there is no such key; `prefix` is
+/// unchanged then.
 pub fn raise_prefix(prefix: &mut [u8]) -> Option<usize> {
     let keep = prefix.iter().rposition(|&byte| byte != 0xFF)?;
     prefix[keep] += 1;

@@ -25,11 +25,11 @@
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
-/// How many workers sleep, and whether a ring is on its way to one of them.
+/// The number of sleeping workers, and whether a ring is on its way to one of them.
 #[derive(Debug)]
 pub struct Sleepers {
     asleep: AtomicUsize,
-    /// The bell was rung, and nobody has heard it yet.
+    /// The bell was rung, and no thread has heard it yet.
     rung: AtomicBool,
 }
 
@@ -40,13 +40,13 @@ impl Default for Sleepers {
 }
 
 impl Sleepers {
-    /// Nobody sleeps.
+    /// No worker sleeps.
     #[must_use]
     pub fn new() -> Sleepers {
         Sleepers { asleep: AtomicUsize::new(0), rung: AtomicBool::new(false) }
     }
 
-    /// How many workers sleep, or are about to.
+    /// The number of workers that sleep or are about to.
     #[must_use]
     pub fn asleep(&self) -> usize {
         self.asleep.load(SeqCst)
@@ -62,14 +62,14 @@ impl Sleepers {
         woken
     }
 
-    /// Has one sleeper look at the queue, if any sleeps and no ring is on its way.
+    /// Wakes one sleeper to check the queue, if any worker sleeps and no ring is on its way.
     pub fn wake_one(&self, ring: impl FnOnce()) {
         if self.asleep() > 0 && !self.rung.swap(true, SeqCst) {
             ring();
         }
     }
 
-    /// The poller has reported the bell to the calling thread.
+    /// Records that the poller has reported the bell to the calling thread.
     pub fn heard(&self) {
         self.rung.store(false, SeqCst);
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::thread::blocking;
 
-/// Why somebody waits.
+/// The cause of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// The throttle: flushes are behind.
@@ -36,7 +36,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Cause; 7] = [
         Cause::ThrottleFlush,
         Cause::ThrottleLevel0,
@@ -61,7 +61,7 @@ impl Cause {
         }
     }
 
-    /// What somebody who waits for it is doing, as a list of processes says it.
+    /// The state of a thread that waits for this cause, as `SHOW PROCESSLIST` shows it.
     #[must_use]
     pub fn state(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Cause {
     }
 }
 
-/// How often something was waited for, and how long.
+/// The number of waits for a cause, and their total time.
 #[derive(Debug, Default)]
 pub struct Tally {
     count: AtomicU64,
@@ -84,19 +84,19 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Waits that are over.
+    /// The number of completed waits.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The time they took.
+    /// Their total time.
     #[must_use]
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.ns.load(Ordering::Relaxed))
     }
 
-    /// Counts a wait that is over.
+    /// Counts a completed wait.
     pub fn add(&self, time: Duration) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
@@ -104,13 +104,14 @@ impl Tally {
 
     /// Runs `wait`, counts it here and in the thread's ledger, and reports it to the thread's pool.
     pub fn during<T>(&self, cause: Cause, clock: &Clock, wait: impl FnOnce() -> T) -> T {
-        /// Counts however the wait ends.
+        /// Counts the wait when it ends, also by a panic.
         struct Waiting<'a> {
             tally: &'a Tally,
             cause: Cause,
             clock: &'a Clock,
             from: Duration,
-            /// With what it said before, of a wait around this one.
+            /// The ledger, and its value of `waiting` before this wait, which an enclosing wait may
+            /// have set.
             ledger: Option<(Arc<Ledger>, u8)>,
         }
 
@@ -134,19 +135,20 @@ impl Tally {
     }
 }
 
-/// In [`Ledger::waiting`]: nothing is waited for.
+/// The value of [`Ledger::waiting`] when there is no wait.
 const NOTHING: u8 = u8::MAX;
 
-/// The waits of a ledger up to a moment: for each cause, how often, and how long in nanoseconds.
+/// The waits of a ledger up to a moment: their number for each cause, and their time in
+/// nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waits {
     of: [(u64, u64); Cause::ALL.len()],
-    /// How many these are.
+    /// The number of these waits.
     ended: u64,
 }
 
 impl Waits {
-    /// Those that came after an earlier moment.
+    /// The waits since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Waits) -> Waits {
         let mut waits = *self;
@@ -157,8 +159,7 @@ impl Waits {
         waits
     }
 
-    /// How often there was a cause to wait, and how long that took; causes that there were not are
-    /// left out.
+    /// For each cause that occurred, the number of waits and their time.
     pub fn causes(&self) -> impl Iterator<Item = (Cause, u64, Duration)> {
         let all = Cause::ALL.into_iter().zip(self.of);
         let some = all.filter(|(_, (count, _))| *count > 0);
@@ -166,13 +167,13 @@ impl Waits {
     }
 }
 
-/// The waits of one who writes: of a session, say.
+/// The waits of one client of the database, such as a session.
 #[derive(Debug)]
 pub struct Ledger {
     tallies: [Tally; Cause::ALL.len()],
-    /// How many waits are over.
+    /// The number of completed waits.
     ended: AtomicU64,
-    /// The number of a cause.
+    /// The number of the current wait's cause, or [`NOTHING`].
     waiting: AtomicU8,
 }
 
@@ -187,7 +188,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// The waits with this cause.
+    /// The waits for this cause.
     #[must_use]
     pub fn tally(&self, cause: Cause) -> &Tally {
         &self.tallies[cause as usize]
@@ -201,20 +202,20 @@ impl Ledger {
         Waits { of: self.tallies.each_ref().map(now), ended }
     }
 
-    /// Makes `waits` those up to now: nothing is to be done where none has ended since.
+    /// Brings `waits` up to date. It does nothing if no wait has ended since.
     pub fn waits_into(&self, waits: &mut Waits) {
         if waits.ended != self.ended.load(Ordering::Acquire) {
             *waits = self.waits();
         }
     }
 
-    /// The time of all waits.
+    /// The total time of all waits.
     #[must_use]
     pub fn time(&self) -> Duration {
         self.tallies.iter().map(Tally::time).sum()
     }
 
-    /// The cause of the wait that is under way, if there is one.
+    /// The cause of the current wait, if there is one.
     #[must_use]
     pub fn waiting(&self) -> Option<Cause> {
         Cause::ALL.get(usize::from(self.waiting.load(Ordering::Relaxed))).copied()
@@ -222,13 +223,13 @@ impl Ledger {
 
     fn add(&self, cause: Cause, time: Duration) {
         self.tallies[cause as usize].add(time);
-        // After that: who sees it counted sees all of the wait.
+        // Last: a thread that reads the new count also reads the rest of the wait.
         self.ended.fetch_add(1, Ordering::Release);
     }
 }
 
-/// A wait without a thread. It counts in the ledger that was attached when it began, and may end on
-/// any thread.
+/// A wait that blocks no thread. It counts in the ledger that was attached when it began, and may
+/// end on any thread.
 #[must_use = "it ends, and is counted, when this is dropped"]
 pub struct Pending {
     ledger: Arc<Ledger>,
@@ -237,7 +238,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins to wait, if a ledger is attached to this thread: else nobody asks.
+    /// Begins a wait if a ledger is attached to this thread. Without a ledger there is nothing to
+    /// count.
     pub fn begin(cause: Cause) -> Option<Pending> {
         let ledger = LEDGER.with(|mine| mine.borrow().clone())?;
         ledger.waiting.store(cause as u8, Ordering::Relaxed);
@@ -256,13 +258,14 @@ thread_local! {
     static LEDGER: RefCell<Option<Arc<Ledger>>> = const { RefCell::new(None) };
 }
 
-/// A ledger that a thread's waits are counted in until this is dropped, on that thread.
+/// Attaches a ledger to a thread: the thread's waits are counted in it until this is dropped, on
+/// that thread.
 pub struct Attached {
     before: Option<Arc<Ledger>>,
     of_this_thread: PhantomData<*const ()>,
 }
 
-/// Has the waits of this thread counted in `ledger`.
+/// Counts the waits of this thread in `ledger`.
 #[must_use = "they are counted until this is dropped"]
 pub fn attach(ledger: Arc<Ledger>) -> Attached {
     let before = LEDGER.with(|mine| mine.borrow_mut().replace(ledger));
@@ -270,11 +273,11 @@ pub fn attach(ledger: Arc<Ledger>) -> Attached {
 }
 
 impl Attached {
-    /// Ends it as dropping it does, and gives the ledger back: who attaches it again and again need
-    /// not count a reference each time.
+    /// Detaches the ledger, as dropping does, and returns it. A caller that attaches it repeatedly
+    /// then does not change the reference count each time.
     pub fn detach(mut self) -> Option<Arc<Ledger>> {
         let ledger = self.end();
-        // It has ended, and has nothing else.
+        // It has ended, and owns nothing else.
         std::mem::forget(self);
         ledger
     }

@@ -58,7 +58,7 @@ mod scheduled {
         }
     }
 
-    /// Hints that another thread is waited for.
+    /// Hints that the thread waits for another thread.
     pub mod hint {
         /// As [`std::hint::spin_loop`].
         #[track_caller]
@@ -114,7 +114,7 @@ mod scheduled {
             /// Sends a value.
             ///
             /// # Errors
-            /// The value, where nobody receives any more.
+            /// The value, if the receiver was dropped.
             pub fn send(&self, value: T) -> Result<(), SendError<T>> {
                 let mut queue = self.0.0.lock();
                 if !queue.has_receiver {
@@ -145,7 +145,7 @@ mod scheduled {
             /// Waits for the next value.
             ///
             /// # Errors
-            /// When none is left and nobody sends any more.
+            /// When no value is left and all senders were dropped.
             pub fn recv(&self) -> Result<T, RecvError> {
                 let mut queue = self.0.0.lock();
                 loop {
@@ -157,10 +157,10 @@ mod scheduled {
                 }
             }
 
-            /// Waits for the next value, for so long at the most.
+            /// Waits for the next value, for at most `timeout`.
             ///
             /// # Errors
-            /// As [`Receiver::recv`], and when the time is over.
+            /// As [`Receiver::recv`], and when the time has passed.
             pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
                 let until = crate::clock::now() + timeout;
                 let mut queue = self.0.0.lock();
@@ -185,7 +185,7 @@ mod scheduled {
 }
 
 /// Checks a model over all orders of its threads' steps with at most this many preemptions. Without
-/// a bound there are more than can be tried; nearly every fault needs few.
+/// a bound there are more orders than can be tried. Nearly every fault needs only few preemptions.
 #[cfg(loom)]
 pub fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result};
 #[cfg(not(debug_assertions))]
 pub use std::thread::JoinHandle;
 
-/// A thread to join: by the scheduler first, where it is one of its tasks.
+/// A thread to join. If it is a task of the scheduler, the scheduler joins it first.
 #[cfg(debug_assertions)]
 #[derive(Debug)]
 pub struct JoinHandle<T> {
@@ -73,47 +73,48 @@ where
     thread
 }
 
-/// A pool, as a thread of it sees it. Its calls come in pairs, on that thread, but for the last.
+/// A thread pool, as its threads see it. Calls of `leave` and `come_back` come in pairs on the same
+/// thread.
 pub trait Pool: Send + Sync {
-    /// The thread is about to wait, perhaps for long. It may hold any lock but those of the pool:
-    /// the pool has others do what may ask for one, such as to take in what has been read, or to
-    /// call those who wait.
+    /// The thread is about to wait, perhaps for long. It may hold any lock except those of the
+    /// pool. So the pool leaves to other threads all work that may take such a lock, such as
+    /// completing reads or calling wakers.
     fn leave(&self);
 
-    /// The thread goes on.
+    /// The thread continues.
     fn come_back(&self);
 
-    /// Whether all of the pool's threads but the calling one have nothing to do, and one of them
-    /// would see what comes: to wait keeps nobody waiting then, and wakes nobody. The answer may be
-    /// out of date when the caller gets it.
+    /// Whether all other threads of the pool are idle, and one of them would see new work. A wait
+    /// of the calling thread then delays no client and need not wake another thread. The result may
+    /// be out of date when the caller gets it.
     fn is_quiet(&self) -> bool {
         false
     }
 
-    /// The thread has something before it that may take long: whatever it holds back for others, so
-    /// as to do it together with more, is not to wait for that.
+    /// The thread is about to do something that may take long. The pool must not delay until then
+    /// any work that the thread has postponed in order to batch it.
     fn long_ahead(&self) {}
 }
 
 thread_local! {
     static POOL: RefCell<Option<Arc<dyn Pool>>> = const { RefCell::new(None) };
-    /// Whether this thread has told its pool that it waits.
+    /// Whether this thread has reported to its pool that it waits.
     static AWAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the calling thread one of a pool's, until it ends.
+/// Makes the calling thread a thread of a pool until the thread ends.
 pub fn join_pool(pool: Arc<dyn Pool>) {
     POOL.with(|mine| *mine.borrow_mut() = Some(pool));
 }
 
-/// Whether the calling thread is one of a pool in which nothing else is to be done
-/// ([`Pool::is_quiet`]).
+/// Whether the calling thread belongs to a pool that has nothing else to do ([`Pool::is_quiet`]).
 #[must_use]
 pub fn is_quiet() -> bool {
     POOL.with(|pool| pool.borrow().as_ref().is_some_and(|pool| pool.is_quiet()))
 }
 
-/// The calling thread has something before it that may take long ([`Pool::long_ahead`]).
+/// Reports that the calling thread is about to do something that may take long
+/// ([`Pool::long_ahead`]).
 pub fn long_ahead() {
     POOL.with(|pool| {
         if let Some(pool) = pool.borrow().as_ref() {
@@ -122,13 +123,13 @@ pub fn long_ahead() {
     });
 }
 
-/// Runs `wait`, which may block for long for others than the processor. A wait within it is part of
-/// it.
+/// Runs `wait`, which may block for long on something other than the processor. A nested wait is
+/// part of the outer one.
 ///
-/// The caller may hold locks of its own, a queue's or a table's. They are held when this calls the
-/// pool ([`Pool::leave`]).
+/// The caller may hold its own locks, such as that of a queue or a table. It still holds them when
+/// this function calls the pool ([`Pool::leave`]).
 pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
-    /// Comes back however the wait ends.
+    /// Calls [`Pool::come_back`] when the wait ends, also by a panic.
     struct Back(Arc<dyn Pool>);
 
     impl Drop for Back {
@@ -147,11 +148,11 @@ pub fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     wait()
 }
 
-/// Runs `body` in this many threads at once, each with its number, and joins them. For tests:
-/// unlike the end of a scope, a join is something that the thread sanitizer sees.
+/// Runs `body` in `threads` threads at once, each with its number, and joins them. For tests: the
+/// thread sanitizer recognises a join, but not the end of a scope.
 ///
 /// # Panics
-/// When a thread does.
+/// When a thread panics.
 pub fn together(threads: usize, body: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         let body = &body;
@@ -215,7 +216,7 @@ mod tests {
         let away = || pool.away.load(Ordering::SeqCst);
         together(2, |thread| {
             if thread == 1 {
-                // Nobody's.
+                // No pool's thread.
                 return blocking(|| ());
             }
             assert!(!is_quiet(), "of no pool");

@@ -13,7 +13,7 @@ impl Wake for WakeCount {
     }
 }
 
-/// A waker, and how often it was called.
+/// A waker, and a function that returns how often it was called.
 pub fn counted_waker() -> (Waker, impl Fn() -> usize) {
     let count = Arc::new(WakeCount::default());
     (Waker::from(count.clone()), move || count.0.load(Ordering::SeqCst))

@@ -50,7 +50,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
         while !self.0.try_lock() {
             block(self.wait(), None);
         }
-        // Others find it taken.
+        // Another task may run here and find the lock taken.
         point();
     }
 
@@ -102,8 +102,7 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 }
 
-/// A lock for readers and writers. As `parking_lot`'s does, it has new readers wait for a writer
-/// that waits.
+/// A lock for readers and writers. As in `parking_lot`, new readers wait if a writer waits.
 pub struct RawRwLock {
     lock: parking_lot::RawRwLock,
     /// Tasks that wait to write.
@@ -187,12 +186,12 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     }
 }
 
-/// Whether a wait ended at its time.
+/// Whether a wait ended by its timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether it did.
+    /// Whether the wait timed out.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
@@ -202,14 +201,14 @@ impl WaitTimeoutResult {
 /// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar {
-    /// For threads that are no tasks: held from before a waiter frees its lock until it sleeps, and
-    /// by those that notify, so that no notification is lost between the two.
+    /// For threads that are not tasks. A waiter holds it from before it frees its lock until it
+    /// sleeps. A notifier takes it too, so no notification is lost between the two.
     gate: parking_lot::Mutex<()>,
     notified: parking_lot::Condvar,
 }
 
 impl Condvar {
-    /// One that nobody waits on.
+    /// A condition variable without waiters.
     #[must_use]
     pub const fn new() -> Condvar {
         Condvar { gate: parking_lot::Mutex::new(()), notified: parking_lot::Condvar::new() }
@@ -219,7 +218,7 @@ impl Condvar {
         Wait::At("a condition variable", std::ptr::from_ref(self) as usize)
     }
 
-    /// Answers whether a notification ended the wait.
+    /// Returns whether a notification ended the wait.
     #[track_caller]
     fn wait_in<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Option<Duration>) -> bool {
         // SAFETY: the guard holds the lock, and holds it again when this returns.
@@ -252,7 +251,7 @@ impl Condvar {
         self.wait_in(guard, None);
     }
 
-    /// Waits for a notification, for so long at the most.
+    /// Waits for a notification, for at most `timeout`.
     #[track_caller]
     pub fn wait_for<T: ?Sized>(
         &self,
@@ -274,12 +273,12 @@ impl Condvar {
         }
     }
 
-    /// Wakes one that waits. Answers whether there was one.
+    /// Wakes one waiter. Returns whether there was one.
     pub fn notify_one(&self) -> bool {
         self.notify(true, |notified| notified.notify_one())
     }
 
-    /// Wakes all that wait. Answers how many there were, or 1 for several.
+    /// Wakes all waiters. Returns how many there were, or 1 for several.
     pub fn notify_all(&self) -> usize {
         usize::from(self.notify(false, |notified| notified.notify_all() > 0))
     }

@@ -39,33 +39,33 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// What a history runs under.
+/// The settings of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Of all choices of the scheduler.
+    /// The seed of all choices of the scheduler.
     pub seed: u64,
-    /// Scheduling points after which a history counts as one that never ends.
+    /// Scheduling points after which a history counts as endless.
     pub steps_max: u64,
-    /// Simulated time after which it does.
+    /// Simulated time after which a history counts as endless.
     pub time_max: Duration,
-    /// The longest that an operation of a disk takes; zero where none takes any time.
+    /// The longest time that an operation of a disk takes; zero if operations take no time.
     pub operation_max: Duration,
-    /// Whether failures say where each task waits, by its stack: slow.
+    /// Whether failures show the stack of each waiting task, which is slow.
     pub stacks: bool,
 }
 
-/// What came of a history that ended.
+/// The figures of a history that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran {
     /// Scheduling points passed.
     pub steps: u64,
-    /// Times that the baton went to another task.
+    /// How often the baton went to another task.
     pub switches: u64,
-    /// Tasks that there were.
+    /// The number of tasks.
     pub tasks: usize,
     /// Simulated time.
     pub time: Duration,
-    /// Of the whole order of tasks: equal for equal histories (SCHED-1).
+    /// A hash of the whole order of tasks, equal for equal histories (SCHED-1).
     pub trace: u64,
 }
 
@@ -81,7 +81,7 @@ pub(crate) enum Wait {
     Task(usize),
     /// Time.
     Time,
-    /// Steps of other tasks, up to this count of all.
+    /// Steps of other tasks, until the count of all steps reaches this.
     Steps(u64),
 }
 
@@ -128,11 +128,11 @@ struct Scheduler {
     now: Duration,
     tasks: Vec<Task>,
     running: usize,
-    /// Lower than all priorities so far.
+    /// A priority lower than all priorities so far.
     lowest: u64,
-    /// Lower than all priorities that were drawn.
+    /// A priority lower than all drawn priorities.
     lowest_drawn: u64,
-    /// The mean distance of two points where a priority changes.
+    /// The mean distance of two changes of priority, in scheduling points.
     distance: u64,
     steps: u64,
     switches: u64,
@@ -141,13 +141,13 @@ struct Scheduler {
 
 /// Mean distances of two changes of priority, in scheduling points.
 const DISTANCES: [u64; 8] = [2, 5, 15, 50, 150, 500, 2_000, 10_000];
-/// One change in so many redraws the distance.
+/// One in `REDRAW` changes redraws the distance.
 const REDRAW: u64 = 40;
-/// The time that a look at something that another task is to change takes.
+/// The simulated time of one look at something that another task must change.
 const SPIN: Duration = Duration::from_micros(1);
-/// Priorities of tasks that spin are below this, and those that are drawn above it.
+/// Priorities of spinning tasks are below this, and drawn priorities above it.
 const DRAWN_FROM: u64 = 1 << 62;
-/// Room for priorities that are the lowest of all when they are given.
+/// The start of the range for priorities that are the lowest of all when they are given.
 const DRAWN_LOW: u64 = 1 << 61;
 
 static SCHEDULER: Mutex<Option<Scheduler>> = Mutex::new(None);
@@ -157,7 +157,7 @@ static DEALT: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static TASK: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Ends the task after all other thread-locals of its thread: it is the first of them.
+    /// Ends the task after all other thread-locals of its thread, because it is the first of them.
     static END: End = const { End };
 }
 
@@ -182,14 +182,14 @@ fn with<T>(act: impl FnOnce(&mut Scheduler, usize) -> T) -> Option<T> {
     Some(act(scheduler, me))
 }
 
-/// Runs a history. Ends the process where it fails.
+/// Runs a history. Ends the process if the history fails.
 pub fn run<T>(plan: Plan, body: impl FnOnce() -> T) -> (T, Ran) {
     let mut rng = Rng::new(plan.seed);
     let distance = DISTANCES[rng.below(DISTANCES.len() as u64) as usize];
     let mut new = Scheduler {
         plan,
         rng,
-        // Code that takes no time for none is not misled.
+        // Not zero, because some code takes a zero time for no time.
         now: Duration::from_secs(1),
         tasks: Vec::new(),
         running: 0,
@@ -241,7 +241,7 @@ pub fn random() -> u64 {
     with(|scheduler, _| scheduler.rng.next_u64()).unwrap_or(0)
 }
 
-/// Simulated time, to a task.
+/// Simulated time, if the calling thread is a task.
 #[must_use]
 pub fn now() -> Option<Duration> {
     with(|scheduler, _| scheduler.now)
@@ -259,7 +259,7 @@ pub fn operation() {
 /// Fails the history, and ends the process.
 pub fn fail(reason: &str) -> ! {
     static FAILING: OnceLock<()> = OnceLock::new();
-    // A panic within this.
+    // A panic within this function.
     if FAILING.set(()).is_err() {
         exit();
     }
@@ -271,13 +271,13 @@ pub fn fail(reason: &str) -> ! {
     exit();
 }
 
-/// Ends the process. No other task may run meanwhile, as one would after the end of this one.
+/// Ends the process. No other task may run meanwhile; another task would run if this one ended.
 fn exit() -> ! {
     TASK.set(None);
     std::process::exit(FAILED);
 }
 
-/// A point where another task may come to run (SCHED-2).
+/// A point where the scheduler may run another task (SCHED-2).
 #[inline]
 pub fn point() {
     if TASK.get().is_none() {
@@ -306,13 +306,13 @@ fn change() {
     });
 }
 
-/// A point of a task that made another runnable.
+/// A scheduling point of a task that made another task runnable.
 pub(crate) fn reschedule() {
     switch(|_, _| ());
 }
 
-/// The task waits for another one without saying for which (SCHED-3). Answers whether the calling
-/// thread is a task.
+/// The task waits for another task without naming it (SCHED-3). Returns whether the calling thread
+/// is a task.
 #[track_caller]
 pub fn spin() -> bool {
     let at = Location::caller();
@@ -335,7 +335,8 @@ pub fn sleep(duration: Duration) {
     block(Wait::Time, Some(duration));
 }
 
-/// The task waits until others have taken so many steps, or can take none without time.
+/// The task waits until others have taken `steps` steps, or until no other task can run before time
+/// passes.
 #[track_caller]
 pub fn wait_steps(steps: u64) {
     let at = Location::caller();
@@ -347,7 +348,7 @@ pub fn wait_steps(steps: u64) {
     });
 }
 
-/// The task waits until it is woken, or for so long. Answers whether it was woken.
+/// The task waits until it is woken or `timeout` has passed. Returns whether it was woken.
 #[track_caller]
 pub(crate) fn block(on: Wait, timeout: Option<Duration>) -> bool {
     let at = Location::caller();
@@ -358,7 +359,7 @@ pub(crate) fn block(on: Wait, timeout: Option<Duration>) -> bool {
         task.status = Status::Blocked { on, until, at };
         task.timed_out = false;
         task.stack = stack.then(|| std::backtrace::Backtrace::force_capture().to_string());
-        // One that spun before has its share again.
+        // A task that spun before gets a normal priority again.
         if task.priority < DRAWN_FROM {
             scheduler.tasks[me].priority = scheduler.draw();
         }
@@ -366,13 +367,13 @@ pub(crate) fn block(on: Wait, timeout: Option<Duration>) -> bool {
     with(|scheduler, me| !std::mem::take(&mut scheduler.tasks[me].timed_out)).unwrap_or(true)
 }
 
-/// Makes those runnable that wait for this; with `one`, a seeded choice of them. The caller goes
-/// on; answers whether there was any.
+/// Makes the tasks runnable that wait for `on`; with `one`, a single task that the seed selects.
+/// The caller continues. Returns whether any task waited.
 pub(crate) fn wake(on: Wait, one: bool) -> bool {
     with(|scheduler, _| scheduler.wake(on, one)).unwrap_or(false)
 }
 
-/// A task for a thread that is being started.
+/// Adds a task for a thread that is being started.
 pub(crate) fn add(name: &str) -> Option<usize> {
     with(|scheduler, _| scheduler.add(name.to_owned()))
 }
@@ -402,7 +403,7 @@ pub(crate) fn is_done(task: usize) -> bool {
     with(|scheduler, _| scheduler.tasks[task].status == Status::Done).unwrap_or(true)
 }
 
-/// Ends the calling thread's task, after what it has of thread-locals.
+/// Ends the calling thread's task, after its thread-locals were dropped.
 fn finish() {
     let next = with(|scheduler, me| {
         scheduler.tasks[me].status = Status::Done;
@@ -415,7 +416,7 @@ fn finish() {
     }
 }
 
-/// Changes something about the calling task, and runs whom that makes the next one.
+/// Applies a change to the calling task, then runs the task that is next after it.
 fn switch(change: impl FnOnce(&mut Scheduler, usize)) {
     let Some(me) = TASK.get() else { return };
     let mut guard = scheduler();
@@ -458,7 +459,7 @@ impl Scheduler {
         DRAWN_FROM + DRAWN_LOW + self.rng.below(DRAWN_LOW)
     }
 
-    /// Of a task that has run: often the lowest of all.
+    /// Draws a new priority for a task that has run, often the lowest of all.
     fn draw_again(&mut self) -> u64 {
         if self.rng.chance(1, 2) {
             return self.draw();
@@ -476,7 +477,7 @@ impl Scheduler {
         })
     }
 
-    /// Wakes those that waited for steps which have been taken; they come first, for now.
+    /// Wakes the tasks whose awaited steps have been taken. They run first, for now.
     fn ring(&mut self) {
         let due: Vec<usize> = self
             .awaited()
@@ -504,7 +505,7 @@ impl Scheduler {
         DEALT.store(left, Ordering::Relaxed);
     }
 
-    /// SCHED-4: a history ends.
+    /// SCHED-4: every history ends.
     fn check(&self) {
         if self.steps > self.plan.steps_max {
             println!("FAILED: no end after {} steps\n{}", self.steps, self.told());
@@ -528,7 +529,7 @@ impl Scheduler {
         true
     }
 
-    /// The task that runs next, with its baton; moves the time where none is runnable.
+    /// Returns the task that runs next, with its baton. Moves the time if no task is runnable.
     fn next(&mut self) -> Result<(usize, Arc<Baton>), String> {
         loop {
             let runnable = (0..self.tasks.len())
@@ -555,7 +556,7 @@ impl Scheduler {
             Status::Blocked { until, .. } => until,
             _ => None,
         };
-        // One that waits for steps sees some of the times at which no other can take any.
+        // A task that waits for steps also wakes at some of the times when no other task can run.
         if let Some((_, first)) = self.awaited().min()
             && (self.rng.chance(1, 16) || !self.tasks.iter().any(|task| until(task).is_some()))
         {

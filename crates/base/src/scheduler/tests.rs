@@ -24,13 +24,13 @@ fn plan(seed: u64) -> Plan {
     }
 }
 
-/// Runs a history with others kept out.
+/// Runs a history while no other history runs.
 fn run_alone<T>(seed: u64, body: impl FnOnce() -> T) -> (T, Ran) {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     run(plan(seed), body)
 }
 
-/// In which order three tasks add their letters, three each.
+/// The order in which three tasks add their letters, three each.
 fn letters(seed: u64) -> (String, Ran) {
     run_alone(seed, || {
         let text = ScheduledMutex::new(String::new());
@@ -54,7 +54,7 @@ fn sched_1_a_seed_fixes_the_order() {
     assert!(different.len() > 10, "{different:?}");
 }
 
-/// What two tasks leave of a counter that each adds to twice, by a load and a store.
+/// The final value of a counter to which two tasks each add twice, by a load and a store.
 fn counted(seed: u64) -> u64 {
     let counter = Scheduled::new(0);
     run_alone(seed, || {
@@ -164,8 +164,7 @@ fn sched_3_a_wait_for_steps_ends_in_the_midst_of_others() {
     assert!(seen.iter().any(|at| (1..100).contains(at)), "{seen:?}");
 }
 
-/// Runs a test of this module in a process of its own, where it is to fail, and answers what it
-/// printed.
+/// Runs a test of this module in its own process, where it must fail, and returns what it printed.
 fn failing(test: &str) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "--nocapture", &format!("scheduler::tests::{test}")]);
@@ -175,7 +174,7 @@ fn failing(test: &str) -> String {
     text
 }
 
-/// Whether this is such a process.
+/// Whether this process is one that must fail.
 fn fails() -> bool {
     std::env::var_os("SPILLWAY_FAILS").is_some()
 }
@@ -188,7 +187,7 @@ fn sched_4_tasks_that_wait_for_ever_fail_the_history() {
         assert_eq!(told.matches("for At(\"a mutex\"").count(), 2, "{told}");
         return;
     }
-    // Some order of the two deadlocks.
+    // Some order of the two tasks deadlocks.
     for seed in 0..1000 {
         let locks = [ScheduledMutex::new(()), ScheduledMutex::new(())];
         run(plan(seed), || {

@@ -6,12 +6,12 @@ use crate::sync::{Arc, Condvar, Mutex, model, thread};
 
 use super::Sleepers;
 
-/// What a poller reports: an event is reported once, to one of those who wait.
+/// A model of the poller: it reports each event once, to one waiting thread.
 #[derive(Default)]
 struct Events {
     clients: usize,
     bell: bool,
-    /// Nothing comes any more.
+    /// No more events come.
     ended: bool,
 }
 
@@ -31,12 +31,12 @@ impl Events {
     }
 }
 
-/// Workers, their queue and their poller, as the server's pool has them.
+/// Workers, their queue and their poller, as in the server's pool.
 struct Pool {
     sleepers: Sleepers,
     events: Mutex<Events>,
     arrived: Condvar,
-    /// Commands that are ready, and those that were served.
+    /// The numbers of ready commands and of served commands.
     queue: Mutex<(usize, usize)>,
     commands: usize,
 }
@@ -63,7 +63,7 @@ impl Pool {
         self.arrived.notify_one();
     }
 
-    /// Another thread queues work, as one that frees a row does.
+    /// Another thread queues work, as a thread that frees a row does.
     fn push(&self) {
         self.queue.lock().unwrap().0 += 1;
         self.sleepers.wake_one(|| self.ring());
@@ -138,7 +138,7 @@ fn spawn(pool: &Arc<Pool>, run: fn(&Pool)) -> thread::JoinHandle<()> {
     thread::spawn(move || run(&pool))
 }
 
-/// SLEEPERS-1: what another thread queues is found by a worker that goes to sleep meanwhile.
+/// SLEEPERS-1: a worker that goes to sleep meanwhile finds what another thread queues.
 #[test]
 fn loom_sleepers_1_queued_work_is_found() {
     model(3, || {
