@@ -50,30 +50,31 @@ use spillway_base::{Result, thread};
 
 use crate::{ALIGN, AlignedBuffer, Cache, Completion, Disk, File, IoQueue, QueueSettings};
 
-/// Reads of one queue under way at once.
+/// The most reads in flight in one queue.
 const DEPTH: usize = 128;
-/// Buffers of a queue that are kept for the next reads, charged to the budget, and how large they
-/// are at the most.
+/// The most buffers that a queue keeps for later reads, charged to the budget, and their largest
+/// size.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES: usize = 64 << 10;
-/// A read is widened by this to whole pages of its file.
+/// The most bytes by which a read grows when it is widened to whole pages of its file.
 const WIDENED_BYTES: usize = 2 * ALIGN;
-/// Reads that are handed over together at the most.
+/// The most reads that are submitted together.
 const GATHERED_MAX: usize = 8;
-/// Attempts in a row to submit the rest of reads.
+/// The most attempts in a row to submit the rest of partly completed reads.
 const ROUNDS_MAX: usize = 16;
-/// What could not be read and nobody has come for, of one queue: those before are forgotten.
+/// The most failed reads that one queue remembers until their lookups return. Older ones are
+/// forgotten.
 const FAILED_MAX: usize = 64;
 
-/// Something that a lookup misses.
+/// Data that a lookup needs and that is not in memory.
 pub trait AsyncRead: Send {
-    /// A read that failed is known by its name (ASYNC-READ-3).
+    /// Identifies a read, also after it has failed (ASYNC-READ-3).
     type Name: Eq + Hash + Send;
 
     /// The name.
     fn name(&self) -> Self::Name;
 
-    /// Whether another one misses the same, so that one read is for both (ASYNC-READ-2).
+    /// Whether another lookup needs the same data, so one read serves both (ASYNC-READ-2).
     fn is(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
@@ -81,34 +82,35 @@ pub trait AsyncRead: Send {
     /// The file, the offset and the length of its bytes; `None` if they cannot be read alone now.
     fn place(&self) -> Option<(Arc<dyn File>, u64, usize)>;
 
-    /// The charge for memory of its read. A queue's lock is held: it must ask nobody to give way.
+    /// Charges for the memory of its read. The caller holds a queue's lock, so this must not ask
+    /// other holders to give way.
     fn charge(&self, bytes: usize) -> Charge;
 
-    /// Takes its bytes into memory, where the lookup that comes again finds them.
+    /// Takes its bytes into memory, where the repeated lookup finds them.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`]: they are damaged.
     fn take(&self, bytes: &[u8]) -> Result<()>;
 }
 
-/// A read that is under way.
+/// A read in flight.
 struct AsyncFlight<R> {
     read: R,
     wanted_by: Vec<Waker>,
     _charge: Charge,
 }
 
-/// A queue and what it has under way, by its tags.
+/// A queue and its reads in flight, by their tags.
 struct Lane<R: AsyncRead> {
     queue: Box<dyn IoQueue>,
-    /// Whether reads are handed over several at once, and how many were not yet.
+    /// Whether several reads are submitted at once.
     gathers: bool,
     kept: usize,
     flights: Vec<Option<AsyncFlight<R>>>,
     free: Vec<usize>,
     spare: Vec<(AlignedBuffer, Charge)>,
     failed: Vec<R::Name>,
-    /// Whether nothing begins any more.
+    /// Whether no read may begin any more.
     closed: bool,
 }
 
@@ -134,29 +136,30 @@ impl<R: AsyncRead> Lane<R> {
     }
 }
 
-/// Reads that are under way, by queues that no two threads use at once.
+/// Reads in flight, in queues that one thread uses at a time.
 pub struct AsyncReads<R: AsyncRead> {
     lanes: OnceLock<Box<[Mutex<Lane<R>>]>>,
     begun: AtomicU64,
     shared: AtomicU64,
-    /// Whether some were begun that may not be handed over yet.
+    /// Whether reads were begun that may not be submitted yet.
     kept: AtomicBool,
-    /// Reads that were begun and are not over.
+    /// The number of reads that were begun and have not completed.
     count: AtomicUsize,
-    /// Whether one that would be alone is not begun.
+    /// As [`AsyncReadSettings::waits_alone`].
     waits_alone: AtomicBool,
 }
 
-/// How reads go on beside who needs them.
+/// The settings of asynchronous reads.
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncReadSettings {
-    /// Queues.
+    /// The number of queues.
     pub lanes: usize,
-    /// Whether they go past the system's page cache.
+    /// Whether reads bypass the system's page cache.
     pub direct: bool,
-    /// Whether they are handed over several at once (ASYNC-READ-6).
+    /// Whether several reads are submitted at once (ASYNC-READ-6).
     pub gathers: bool,
-    /// Whether one that would be alone is not begun (ASYNC-READ-7).
+    /// Whether a read that would be the only one in flight is not begun, so its thread waits for
+    /// the device itself (ASYNC-READ-7).
     pub waits_alone: bool,
 }
 
@@ -174,8 +177,8 @@ impl<R: AsyncRead> Default for AsyncReads<R> {
 }
 
 impl<R: AsyncRead> AsyncReads<R> {
-    /// Opens queues, unless they are open, if the disk has such as tell when a read is over.
-    /// Answers what does.
+    /// Opens queues, unless they are open, if the disk has queues that report completions through a
+    /// descriptor. Returns the descriptors.
     pub fn open(&self, disk: &dyn Disk, how: AsyncReadSettings) -> Vec<OwnedFd> {
         self.waits_alone.store(how.waits_alone, Ordering::Relaxed);
         let cache = if how.direct { Cache::Bypass } else { Cache::Through };
@@ -189,15 +192,15 @@ impl<R: AsyncRead> AsyncReads<R> {
         lanes.iter().filter_map(|lane| lane.lock().queue.descriptor()).collect()
     }
 
-    /// Reads that were begun, and wants that found theirs under way.
+    /// The number of reads that were begun, and of requests whose read was already in flight.
     #[must_use]
     pub fn begun_and_shared(&self) -> (u64, u64) {
         (self.begun.load(Ordering::Relaxed), self.shared.load(Ordering::Relaxed))
     }
 
-    /// Begins to read something, unless it is under way; `waker` is called when it is over. `false`
-    /// where it is not under way, and nobody is called: there is no place, or it was tried and
-    /// failed.
+    /// Begins a read, unless it is in flight. `waker` is called when it completes. Returns `false`
+    /// if the read is not in flight and `waker` will not be called: the queue is full, or an
+    /// earlier attempt failed.
     pub fn begin(&self, read: R, waker: &Waker) -> bool {
         let Some(lanes) = self.lanes.get().filter(|lanes| !lanes.is_empty()) else { return false };
         let waits_alone = self.waits_alone.load(Ordering::Relaxed);
@@ -224,7 +227,7 @@ impl<R: AsyncRead> AsyncReads<R> {
         }
         let Some((file, offset, len)) = read.place() else { return false };
         let Some(at) = lane.free.pop() else { return false };
-        // From here on it is charged with its read.
+        // From here on, the read's charge includes the buffer.
         let buffer = lane.spare.pop().map(|(buffer, _)| buffer);
         let buffer = buffer.unwrap_or_else(|| AlignedBuffer::with_capacity(len + WIDENED_BYTES));
         let _charge = read.charge(len);
@@ -243,7 +246,7 @@ impl<R: AsyncRead> AsyncReads<R> {
         true
     }
 
-    /// Hands over what a lane has kept. Whether the system has taken it.
+    /// Submits the reads that a lane has kept. Returns whether the system accepted them.
     fn submit_of(&self, lane: &mut Lane<R>) -> bool {
         let taken = lane.queue.submit();
         if taken {
@@ -255,8 +258,8 @@ impl<R: AsyncRead> AsyncReads<R> {
         taken
     }
 
-    /// Takes into memory what is over of a lane, as of what was over when it was handed over no
-    /// descriptor tells, and hands over what is left of reads that their device has done a part of.
+    /// Takes a lane's completed reads into memory: no descriptor reports reads that complete as
+    /// they are submitted. It also submits the rest of reads that the device has done in part.
     fn end_of(&self, whole: &Mutex<Lane<R>>) {
         let mut rounds = 0;
         loop {
@@ -268,7 +271,7 @@ impl<R: AsyncRead> AsyncReads<R> {
             } else if !lane.queue.keeps() || !self.submit_of(&mut lane) {
                 return;
             } else if rounds == ROUNDS_MAX {
-                // A device that does nothing is asked again later.
+                // If the device makes no progress, try again later.
                 lane.kept = lane.kept.max(1);
                 return self.kept.store(true, Ordering::SeqCst);
             } else {
@@ -277,7 +280,7 @@ impl<R: AsyncRead> AsyncReads<R> {
         }
     }
 
-    /// Reads that were not handed over.
+    /// The number of reads that were not submitted.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.lanes.get().into_iter().flatten().map(|lane| lane.lock().kept).sum()
@@ -291,14 +294,14 @@ impl<R: AsyncRead> AsyncReads<R> {
         self.kept.load(Ordering::SeqCst)
     }
 
-    /// Hands over to the device what was begun and kept. `false` where it is to be asked again
+    /// Submits the reads that were begun and kept. Returns `false` if the caller must call it again
     /// soon.
     pub fn submit(&self) -> bool {
         if !self.kept.swap(false, Ordering::SeqCst) {
             return true;
         }
-        // First all of it: what is over at once is taken into memory while the device is at the
-        // others.
+        // Submit all reads first. The device then works on the others while the reads that complete
+        // at once are taken into memory.
         let mut handed_over = Vec::new();
         for whole in self.lanes.get().into_iter().flatten() {
             let mut lane = whole.lock();
@@ -311,15 +314,16 @@ impl<R: AsyncRead> AsyncReads<R> {
         !self.kept.load(Ordering::SeqCst)
     }
 
-    /// Takes into memory what has been read, and calls those who want it (ASYNC-READ-1).
+    /// Takes completed reads into memory and calls the wakers of their waiters (ASYNC-READ-1).
     pub fn end(&self) {
         self.submit();
         self.lanes.get().into_iter().flatten().for_each(|lane| self.end_of(lane));
     }
 
-    /// Waits for all that is under way, and has nothing begin any more (ASYNC-READ-5).
+    /// Waits for all reads in flight, and prevents further ones from beginning (ASYNC-READ-5).
     pub fn finish(&self) {
-        // The pool learns of the wait before a queue is taken, which the pool may come to.
+        // Report the wait to the pool before locking a queue, because the pool's other threads may
+        // lock queues.
         thread::blocking(|| {
             self.submit();
             for lane in self.lanes.get().into_iter().flatten() {
@@ -335,7 +339,7 @@ impl<R: AsyncRead> AsyncReads<R> {
         });
     }
 
-    /// Sees to a read that is over, with its queue free for others.
+    /// Completes a read whose I/O has finished. The queue is not locked.
     fn land(&self, lane: &Mutex<Lane<R>>, flight: Option<AsyncFlight<R>>, done: Completion) {
         let Some(AsyncFlight { read, wanted_by, _charge }) = flight else { return };
         self.count.fetch_sub(1, Ordering::Relaxed);
@@ -358,7 +362,7 @@ impl<R: AsyncRead> AsyncReads<R> {
     }
 }
 
-/// Calls those who want a read when it goes, also where that is by a panic (ASYNC-READ-1).
+/// Calls the wakers of a read's waiters when dropped, also by a panic (ASYNC-READ-1).
 struct ReadWaiters(Vec<Waker>);
 
 impl Drop for ReadWaiters {
@@ -375,7 +379,7 @@ mod tests {
 
     use super::*;
 
-    /// ASYNC-READ-1, whatever becomes of who took the read into memory.
+    /// ASYNC-READ-1, also if the thread that takes the read into memory panics.
     #[test]
     fn async_read_1_a_panic_calls_those_who_want_a_read() {
         let (waker, called) = counted_waker();

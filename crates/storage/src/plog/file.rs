@@ -246,7 +246,7 @@ impl FilePlog {
         let wanted =
             if enough > standard && largest > standard { enough.max(2 * largest) } else { enough };
         let header = state.next;
-        // One that must leave the log in another way may still be there, if that has failed.
+        // A segment that must be removed or kept may still be there if that has failed.
         let reusable = |old: &Older| !old.discarded && !old.kept;
         let old = (state.idle > 0).then(|| state.older[0]).filter(reusable);
         state.busy = true;
@@ -351,7 +351,7 @@ impl FilePlog {
         Ok(Position { segment, offset })
     }
 
-    /// Records a failure. The contents of the device are unknown from now on, even if the disk was
+    /// Records a failure. From now on the contents of the device are unknown, even if the disk was
     /// only full (PLOG-7).
     fn stop(&self, state: &mut PlogState, cause: &Error) -> Error {
         let stopped = Error::new(

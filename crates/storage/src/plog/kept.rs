@@ -99,8 +99,8 @@ impl KeptSegments for KeptFiles {
     }
 
     fn open(&self, lane: u32, segment: u64) -> Result<Arc<dyn File>> {
-        // A segment goes from the first name to the second, and never back: whoever misses it under
-        // the first comes after the rename.
+        // A segment goes from the first name to the second, and never back: a thread that misses it
+        // under the first looks after the rename.
         for name in [file_name(lane, segment), kept_name(lane, segment)] {
             if let Some(file) = if_found(self.disk.open(&self.dir.join(name), OpenMode::Read))? {
                 return Ok(file);

@@ -108,8 +108,8 @@ impl Maker {
         Ok(Segment { header, file, bytes })
     }
 
-    /// Makes sure that frames which were read back stay readable, whatever their writer left
-    /// undone. It may have been killed between a write and its sync, or after a failed sync. The
+    /// Makes sure that frames which were read back stay readable, even if their writer did not
+    /// finish. It may have been killed between a write and its sync, or after a failed sync. The
     /// bytes of a failed sync count as clean, and reach the device only if they are written again.
     pub(super) fn settle(&self, found: &Recovered) -> Result<()> {
         if found.tail.is_empty() {
@@ -139,8 +139,8 @@ impl Maker {
         Ok(again)
     }
 
-    /// Removes segments, in order, or renames those that are to be kept. A failure includes the
-    /// number of segments that have left the log before it.
+    /// Removes segments, in order, or renames those that must be kept. A failure includes the
+    /// number of segments that left the log before it.
     pub(super) fn release(&self, segments: &[Leaving]) -> Result<usize, (usize, Error)> {
         for (count, Leaving { sequence, kept }) in segments.iter().enumerate() {
             let path = self.path(*sequence);

@@ -114,7 +114,7 @@ impl Room {
         self.0
     }
 
-    /// Adds other room, for a frame that holds the payloads of both.
+    /// Adds other room, for a frame with the payloads of both.
     pub fn join(&mut self, other: Room) {
         self.0 += other.0;
     }
@@ -165,8 +165,8 @@ pub trait Plog: Send + Sync {
     /// and one that was released is never kept after all.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries what of
-    /// this one is left to do.
+    /// [`spillway_base::ErrorKind::Io`]; the log is unharmed, and the next call retries the rest of
+    /// this one.
     fn truncate_before(&self, segment: u64, kept: &[u64]) -> Result<()>;
 
     /// The durable part of the log; `None` while there is none, or if the log is not

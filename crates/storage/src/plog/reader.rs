@@ -20,7 +20,7 @@ pub struct Recovered {
     pub generation: u64,
     /// Where the last frame ends, or ended before the log was truncated.
     pub(super) end: Position,
-    /// What of the last frame's segment no later write proves to be durable.
+    /// The range of the last frame's segment that no later write proves durable.
     /// [`super::FilePlog::settle`] writes it again.
     pub(super) tail: Range<u64>,
 }
@@ -32,28 +32,28 @@ pub struct RecoveredSegment {
     pub sequence: u64,
     /// The opening that wrote it.
     pub generation: u64,
-    /// What the user noted when that generation began.
+    /// The fence that the log's user recorded when that generation began.
     pub fence: u64,
     /// The length of its file, in bytes.
     pub bytes: u64,
     /// Frames read from it.
     pub frames: u64,
-    /// For the user of the log to say: something in it was discarded, so its file must go and not
-    /// be used again.
+    /// Set by the log's user: a part of the segment was discarded, so its file must be removed and
+    /// not reused.
     pub discarded: bool,
 }
 
 /// Takes a frame: where it begins, the segment it is in, and its payload.
 pub type VisitFrame<'v> = dyn FnMut(Position, &RecoveredSegment, &[u8]) -> Result<()> + 'v;
 
-/// Frames of a segment that stand one after another, read together.
+/// Consecutive frames of a segment, read together.
 #[derive(Debug)]
 pub struct Stretch {
     /// Their segment, with the frames that were read of it so far.
     pub segment: RecoveredSegment,
     /// The memory that was read into.
     pub bytes: Vec<u8>,
-    /// The offset in the segment's file of what `bytes` begins with.
+    /// The offset in the segment's file at which `bytes` begins.
     pub begin: u64,
     /// Each frame's place in the log, and that of its payload in `bytes`.
     pub frames: Vec<(Position, Range<usize>)>,
@@ -78,7 +78,7 @@ pub fn lanes_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<u32>> {
 /// Reads every frame of a lane's log in order. Changes nothing.
 ///
 /// # Errors
-/// As [`LogReader::open`] and [`LogReader::next_stretch`], and what `visit` answers.
+/// As [`LogReader::open`] and [`LogReader::next_stretch`], and the errors of `visit`.
 pub fn read_log(
     disk: &dyn Disk,
     dir: &Path,
@@ -96,12 +96,12 @@ pub fn read_log(
     Ok(reader.finish())
 }
 
-/// Reads a lane's log, a stretch at a time. It is of no use after an error.
+/// Reads a lane's log, a stretch at a time. It must not be used after an error.
 pub struct LogReader {
     found: Vec<Found>,
     /// The segment that is read next.
     next: usize,
-    /// How far it was read, if it was begun.
+    /// The position in that segment, if its reading has begun.
     begun: Option<Begun>,
     recovered: Recovered,
     /// Where to stop in the last segment, which may still be written to.
@@ -144,7 +144,8 @@ impl LogReader {
         Ok(LogReader { found, next: 0, begun: None, recovered, end, doubt: None })
     }
 
-    /// The generations of the segments, each with what its user noted when it began.
+    /// The generations of the segments, each with the fence that the log's user recorded when it
+    /// began.
     pub fn fences(&self) -> impl Iterator<Item = (u64, u64)> {
         self.found.iter().map(|segment| (segment.header.generation, segment.header.fence))
     }
@@ -165,7 +166,7 @@ impl LogReader {
         begun.about.frames += stretch.frames.len() as u64;
         stretch.segment = begun.about;
         if let (true, Some((of, error))) = (begun.about.frames > 0, &self.doubt) {
-            // The writer goes on to the next segment of a generation once the last one is durable.
+            // The writer begins the next segment of a generation only when the last one is durable.
             if *of == begun.about.generation {
                 return Err(error.clone());
             }
@@ -193,7 +194,7 @@ impl LogReader {
         Begun { about, walk: Walk::new(known.map(|later| later.header.end).or(here)) }
     }
 
-    /// Judges how a segment ended, and goes on to the next.
+    /// Judges how a segment ended, and continues with the next.
     fn end(&mut self, begun: &Begun, stop: Stop) -> Result<()> {
         let (about, walk) = (begun.about, &begun.walk);
         let torn = walk.judge(&self.found[self.next], stop)?;

@@ -58,7 +58,7 @@ mod loom_tests {
 
     use super::*;
 
-    /// Claimed room can be used, whatever is claimed and used concurrently.
+    /// Claimed room can be used, regardless of concurrent claims and uses.
     #[test]
     fn loom_what_was_claimed_fits() {
         loom::model(|| {

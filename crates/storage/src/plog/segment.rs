@@ -106,7 +106,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The CRC of a half of the secret, and of what the segment is.
+    /// The CRC of a half of the secret and of the segment's identity.
     fn crc_with(&self, secret: u32) -> u32 {
         let crc = crc32c_append(crc32c(&secret.to_le_bytes()), &self.generation.to_le_bytes());
         crc32c_append(crc, &self.sequence.to_le_bytes())
@@ -134,7 +134,7 @@ impl FrameHead {
         crc32c_append(crc, &self.durable.to_le_bytes())
     }
 
-    /// The head that ends a segment. It is written before what it ends is synced.
+    /// The head that ends a segment. It is written before the segment is synced.
     pub(super) fn seal(durable: u64) -> FrameHead {
         FrameHead { length: SEAL, crc: 0, durable }
     }

@@ -256,7 +256,7 @@ fn plog_4_a_segment_missing_between_others_is_reported() {
     assert!(error.to_string().contains(&file_name(3, 2)), "{error}");
 }
 
-/// The last frames of a log have no witness until the next opening has noted their end.
+/// The last frames of a log have no witness until the next opening has recorded their end.
 #[test]
 fn plog_4_what_an_opening_found_is_missed() {
     let (disk, places) = sample();
@@ -275,7 +275,7 @@ fn plog_4_what_an_opening_found_is_missed() {
     disk.remove(&segment_path(last.segment)).unwrap();
     let error = read(&disk, Path::new("/log")).unwrap_err();
     assert!(error.to_string().contains(&file_name(3, last.segment)), "{error}");
-    // Bytes after the noted end are never read, whatever they are.
+    // Bytes after the recorded end are never read, regardless of their contents.
     assert_eq!(read(&whole, Path::new("/log")).unwrap().0.len(), 6);
 }
 
@@ -589,7 +589,7 @@ fn a_truncation_that_failed_is_made_up_for() {
         }
         let used = disk.used();
         disk.fail_operation(disk.operations() + operation, Fault::Io);
-        // The next segment is made from none that must leave in another way.
+        // The next segment is not made from one that must be removed or kept.
         let failed = [plog.truncate_before(4, kept), plog.prepare()];
         plog.truncate_before(4, &[]).unwrap();
         plog.prepare().unwrap();
@@ -643,8 +643,8 @@ fn plog_8_durable_frames_are_read_beside_the_writer_and_after_a_cut() {
     }
 }
 
-/// A log that goes on beside kept segments begins above them, whatever is left of it. A segment
-/// that a kept one is not before is no part of one log.
+/// A log that continues beside kept segments begins above their numbers, regardless of what is left
+/// of it. A segment that is not above all kept ones is an error.
 #[test]
 fn plog_8_new_segments_are_above_kept_ones() {
     let disk = SimDisk::new(1);

@@ -4,12 +4,12 @@ use spillway_base::lock::Mutex;
 
 use super::IoQueue;
 
-/// Queues that nobody uses now. To open one takes several system calls.
+/// Queues that no thread uses now. They are kept because opening one takes several system calls.
 #[derive(Default)]
 pub struct IdleQueues(Mutex<Vec<Box<dyn IoQueue>>>);
 
 impl IdleQueues {
-    /// One of them, with nothing in flight, or a new one.
+    /// Returns an idle queue with nothing in flight, or a new one.
     pub fn take(
         &self,
         open: impl FnOnce() -> Option<Box<dyn IoQueue>>,
@@ -24,8 +24,8 @@ impl IdleQueues {
         }
     }
 
-    /// Keeps a queue, where there are fewer than so many, or somebody has to wait for what it has
-    /// in flight.
+    /// Keeps a queue if fewer than `most` are kept, or if it has operations in flight, which a
+    /// later caller must wait for.
     pub fn keep(&self, queue: Box<dyn IoQueue>, most: usize) {
         let mut queues = self.0.lock();
         if queues.len() < most || !queue.is_idle() {

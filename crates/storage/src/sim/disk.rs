@@ -14,8 +14,8 @@ pub(super) fn operation() {
     spillway_base::scheduler::operation();
 }
 
-/// The simulated disk. The page of [`crate::sim`] states what it does. A handle is of one process
-/// ([`SimDisk::process`]) or of whichever runs.
+/// The simulated disk. The page of [`crate::sim`] describes it. A handle belongs to one process
+/// ([`SimDisk::process`]) or to whichever process runs.
 #[derive(Clone)]
 pub struct SimDisk(pub(super) Arc<Mutex<SimState>>, Option<u64>);
 
@@ -26,20 +26,20 @@ impl SimDisk {
         SimDisk(Arc::new(Mutex::new(SimState::new(seed))), None)
     }
 
-    /// The disk as the process that runs now has it. After a kill or a crash every operation of
-    /// this handle fails, also once the disk is there again: threads that the process leaves behind
-    /// in a simulation change nothing. Other handles are of whoever runs.
+    /// Returns a handle of the process that runs now. After a kill or a crash every operation of
+    /// this handle fails, even after a restart, so threads that the process leaves behind in a
+    /// simulation change nothing. Other handles belong to whichever process runs.
     #[must_use]
     pub fn process(&self) -> SimDisk {
         SimDisk(self.0.clone(), Some(self.0.lock().life))
     }
 
-    /// The life of the process that this handle is of.
+    /// The life of the process to which this handle belongs.
     pub(super) fn life(&self, state: &SimState) -> u64 {
         self.1.unwrap_or(state.life)
     }
 
-    /// A disk of its own, as this one would be if the process were killed now.
+    /// A separate disk with the state that this one would have if the process were killed now.
     #[must_use]
     pub fn fork(&self) -> SimDisk {
         let mut state = self.0.lock().clone();
@@ -50,7 +50,7 @@ impl SimDisk {
         SimDisk(Arc::new(Mutex::new(state)), None)
     }
 
-    /// Ends the process: its handles are dead, and its locks free. What it wrote stays.
+    /// Ends the process: its handles are dead, and its locks are free. Its writes remain.
     pub fn kill(&self) {
         self.0.lock().kill();
     }
@@ -75,7 +75,7 @@ impl SimDisk {
         state.unreadable.clear();
     }
 
-    /// Makes every read of what is opened by this name fail from now on.
+    /// Makes every read of files opened by this name fail from now on.
     pub fn fail_reads(&self, path: &Path) {
         self.0.lock().unreadable.insert(path.to_owned());
     }
@@ -85,13 +85,13 @@ impl SimDisk {
         self.0.lock().syncs_fail = true;
     }
 
-    /// Plans a fault for the next sync of a file, whichever file and whoever syncs it.
+    /// Plans a fault for the next sync of any file.
     pub fn fail_next_sync(&self, fault: Fault) {
         self.0.lock().next_sync = Some(fault);
     }
 
-    /// Whether the system takes no reads from queues for now, as one that is short of memory: they
-    /// stay where they were given.
+    /// Sets whether the system accepts no reads from queues for now, like a system that is short of
+    /// memory. The queues keep the reads.
     pub fn refuse_submissions(&self, refuses: bool) {
         self.0.lock().refuses_submissions = refuses;
     }
@@ -102,8 +102,8 @@ impl SimDisk {
         std::mem::take(&mut self.0.lock().flights.most)
     }
 
-    /// Has the device do only a part of this many of the reads that queues give back next which
-    /// gather: these keep the rest, to be handed over as anything they are given (IO-QUEUE-10).
+    /// Makes the device do only a part of the next `count` reads of queues that gather. Such a
+    /// queue keeps the rest of the read until it is submitted (IO-QUEUE-10).
     pub fn part_reads(&self, count: usize) {
         self.0.lock().partial_reads = count;
     }
@@ -115,7 +115,7 @@ impl SimDisk {
         self.0.lock().after_write = Some(AfterWrite { extension, hook });
     }
 
-    /// Sets, moves or lifts the capacity, in bytes.
+    /// Sets, changes or removes the capacity, in bytes.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.0.lock().capacity = bytes;
     }
@@ -131,7 +131,7 @@ impl SimDisk {
         self.0.lock().crash();
     }
 
-    /// Whether the machine stands still.
+    /// Whether the machine has stopped.
     #[must_use]
     pub fn is_crashed(&self) -> bool {
         self.0.lock().crashed
@@ -146,7 +146,7 @@ impl SimDisk {
     /// Flips bits of a stored byte, in the cache and on the platter alike.
     ///
     /// # Panics
-    /// When the file is not there.
+    /// When the file does not exist.
     pub fn rot(&self, path: &Path, offset: u64, mask: u8) {
         let mut state = self.0.lock();
         let number = *state.names.get(path).expect("a file to rot");

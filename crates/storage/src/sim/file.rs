@@ -48,7 +48,7 @@ impl SimFile {
         body(&mut state)
     }
 
-    /// Waits where syncs are held up.
+    /// Waits while a test holds syncs up.
     fn pass_hold(&self) {
         operation();
         let hold = self.disk.0.lock().hold.clone();

@@ -23,7 +23,7 @@ pub(super) struct Flights {
 #[derive(Clone)]
 pub(super) enum Doing {
     Read,
-    /// Half of it, where it is short.
+    /// Writes the buffer, or half of it if `short`.
     Write {
         short: bool,
     },
@@ -38,12 +38,12 @@ pub(super) struct Flight {
     pub(super) inode: u64,
     pub(super) offset: u64,
     pub(super) buffer: AlignedBuffer,
-    /// What came of it; nothing as long as it has not happened.
+    /// Its outcome; `None` until it happens.
     pub(super) outcome: Option<Result<()>>,
 }
 
 impl Flight {
-    /// Whether it has happened, and is a write that went well.
+    /// Whether it is a write that has happened and succeeded.
     pub(super) fn has_written(&self) -> bool {
         matches!((&self.doing, &self.outcome), (Doing::Write { .. }, Some(Ok(()))))
     }
@@ -61,7 +61,7 @@ impl Flight {
     }
 }
 
-/// The place of a random one of these.
+/// A random index below `count`.
 pub(super) fn any(rng: &mut Rng, count: usize) -> usize {
     rng.below(count as u64) as usize
 }
@@ -75,7 +75,7 @@ impl SimState {
         number
     }
 
-    /// Has an operation happen, if it has not.
+    /// Makes an operation happen, if it has not yet.
     pub(super) fn happen(&mut self, number: u64) {
         let mut flight = self.flights.by_number.remove(&number).expect("it is in flight");
         flight.happen(self);
@@ -87,7 +87,7 @@ impl SimState {
         self.flights.by_number.remove(&number).expect("it is in flight")
     }
 
-    /// Has none, some or all happen of what is in flight, in any order.
+    /// Makes none, some or all of the operations in flight happen, in any order.
     pub(super) fn stir(&mut self) {
         let in_flight = self.flights.by_number.iter();
         let mut open: Vec<u64> =
@@ -121,12 +121,12 @@ impl SimState {
         self.flights.by_number = flights;
     }
 
-    /// Has all who listen look what can be given back.
+    /// Rings all bells, so that the listeners check for completed operations.
     pub(super) fn ring_all(&mut self) {
         self.bells.retain(|bell| bell.upgrade().inspect(|bell| ring(bell)).is_some());
     }
 
-    /// Forgets what is in flight: nobody is left who could ask for it.
+    /// Forgets the operations in flight: no queue is left that could return them.
     pub(super) fn forget_flights(&mut self) {
         self.flights.by_number.clear();
     }
@@ -134,6 +134,6 @@ impl SimState {
 
 /// Makes a bell readable.
 pub(super) fn ring(bell: &OwnedFd) {
-    // It counts to more than there will ever be.
+    // The counter never overflows.
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }

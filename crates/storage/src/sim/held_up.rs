@@ -13,7 +13,7 @@ enum Held {
 }
 
 /// Operations on files, held up before they begin: [`SimDisk::hold_syncs`],
-/// [`SimDisk::hold_reads`]. Dropping it lets them go on.
+/// [`SimDisk::hold_reads`]. Dropping it lets them continue.
 pub struct HeldUp {
     disk: SimDisk,
     what: Held,
@@ -47,8 +47,8 @@ impl Drop for HeldUp {
 }
 
 impl SimDisk {
-    /// Holds up every sync of a file that begins from now on, until the answer is dropped. What
-    /// `write_and_sync` writes is held up with its sync.
+    /// Holds up every sync of a file that begins from now on, until the returned value is dropped.
+    /// The write of a `write_and_sync` is held up with its sync.
     #[must_use]
     pub fn hold_syncs(&self) -> HeldUp {
         let hold = Arc::new(Hold::default());
@@ -56,9 +56,9 @@ impl SimDisk {
         HeldUp { disk: self.clone(), what: Held::Syncs, hold }
     }
 
-    /// Holds up every read of a file that begins from now on, until the answer is dropped. Of
-    /// queues those hold back all that they do which somebody listens to
-    /// ([`crate::IoQueue::descriptor`]); [`HeldUp::wait_for`] counts what they are given.
+    /// Holds up every read of a file that begins from now on, until the returned value is dropped.
+    /// A queue whose descriptor was taken ([`crate::IoQueue::descriptor`]) returns no completions
+    /// meanwhile, and [`HeldUp::wait_for`] counts the operations submitted to it.
     #[must_use]
     pub fn hold_reads(&self) -> HeldUp {
         let hold = Arc::new(Hold::default());

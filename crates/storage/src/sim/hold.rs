@@ -18,7 +18,7 @@ pub(super) struct Count {
     pub(super) released: bool,
 }
 
-/// Where syncs, or reads, wait while they are held up.
+/// The place where syncs or reads wait while they are held up.
 #[derive(Default)]
 pub(super) struct Hold {
     pub(super) held: Mutex<Count>,
@@ -26,13 +26,13 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// One is held up elsewhere.
+    /// Counts an operation that is held up elsewhere.
     pub(super) fn note(&self) {
         self.held.lock().waiting += 1;
         self.changed.notify_all();
     }
 
-    /// One comes by.
+    /// Holds up the calling operation until it is released.
     pub(super) fn pass(&self) {
         let mut held = self.held.lock();
         held.waiting += 1;

@@ -100,7 +100,7 @@ impl Inode {
         self.len = self.len.max(offset + len);
     }
 
-    /// Gives whole pages back.
+    /// Frees whole pages.
     pub(super) fn punch(&mut self, offset: u64, len: u64) {
         assert!((offset | len).is_multiple_of(PAGE), "half a page cannot be given back");
         let end = (offset + len).min(self.len.next_multiple_of(PAGE));

@@ -15,15 +15,15 @@ use super::state::SimState;
 use crate::File;
 use crate::queue::{AlignedBuffer, Completion, IoQueue, QueueSettings, check_read, check_write};
 
-/// What a queue knows of an operation.
+/// A queue's record of an operation.
 struct Submitted {
     number: u64,
     tag: u64,
-    /// Kept open.
+    /// Kept so that the file stays open.
     file: Arc<SimFile>,
 }
 
-/// A read that is not handed over.
+/// A read that is not submitted.
 struct Kept {
     tag: u64,
     file: Arc<SimFile>,
@@ -31,16 +31,16 @@ struct Kept {
     buffer: AlignedBuffer,
 }
 
-/// A queue of the simulated disk. Its operations happen when somebody uses a queue of the disk, and
-/// are given back in any order.
+/// A queue of the simulated disk. Its operations happen when any queue of the disk is used, and are
+/// returned in any order.
 pub(super) struct SimQueue {
     disk: SimDisk,
     depth: usize,
     in_flight: Vec<Submitted>,
-    /// Whether reads are kept until they are handed over, and those that are.
+    /// Whether reads are kept until they are submitted.
     gathers: bool,
     kept: VecDeque<Kept>,
-    /// Written to when something can be given back, where somebody listens.
+    /// Written to when an operation can be returned, if a caller has taken the descriptor.
     bell: OnceLock<Arc<OwnedFd>>,
 }
 
@@ -95,14 +95,14 @@ impl SimQueue {
         }
     }
 
-    /// Hands over all that is kept.
+    /// Submits all kept reads.
     fn launch_all(&mut self) {
         while let Some(Kept { tag, file, offset, buffer }) = self.kept.pop_front() {
             self.submit_one(tag, file, offset, buffer, |_| Ok(Doing::Read));
         }
     }
 
-    /// Where one is to be done in parts, keeps what is left of it.
+    /// If a read must be done in parts, keeps the rest of it. Returns whether there was one.
     fn go_on(&mut self) -> bool {
         let mut state = self.disk.0.lock();
         if state.partial_reads == 0 {
@@ -116,7 +116,7 @@ impl SimQueue {
         true
     }
 
-    /// Gives one back, whichever.
+    /// Returns a random operation in flight.
     fn give_back(&mut self) -> Completion {
         let mut state = self.disk.0.lock();
         state.stir();
@@ -227,7 +227,7 @@ impl Drop for SimQueue {
             let Submitted { number, file, .. } = self.in_flight.swap_remove(place);
             state.land(number);
             drop(state);
-            // Closes its file, for which it needs the disk.
+            // Closes its file, which locks the disk.
             drop(file);
         }
     }

@@ -12,7 +12,7 @@ use super::flights::Flights;
 use super::hold::{AfterWrite, Hold};
 use super::inode::Inode;
 
-/// What befalls a numbered operation.
+/// A fault of a numbered operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// An I/O error; nothing happened.
@@ -73,15 +73,15 @@ pub(super) struct SimState {
     pub(super) faults: BTreeMap<u64, Fault>,
     pub(super) syncs_fail: bool,
     pub(super) next_sync: Option<Fault>,
-    /// Where syncs wait.
+    /// Set while syncs are held up.
     pub(super) hold: Option<Arc<Hold>>,
-    /// Where reads wait.
+    /// Set while reads are held up.
     pub(super) hold_reads: Option<Arc<Hold>>,
-    /// Whether queues are not given reads just now.
+    /// Whether the system accepts no reads from queues now.
     pub(super) refuses_submissions: bool,
-    /// Reads of queues that gather of which a part is done next.
+    /// The number of next reads, of queues that gather, of which only a part is done.
     pub(super) partial_reads: usize,
-    /// Of queues that somebody listens to.
+    /// The bells of queues whose descriptor was taken.
     pub(super) bells: Vec<Weak<OwnedFd>>,
     pub(super) after_write: Option<AfterWrite>,
     pub(super) unreadable: BTreeSet<PathBuf>,
@@ -146,7 +146,7 @@ impl SimState {
         }
     }
 
-    /// Numbers an operation, and meets what was planned for it. `Ok(true)` is a short write.
+    /// Numbers an operation, and applies the fault planned for it. `Ok(true)` is a short write.
     pub(super) fn operation(&mut self, what: &str) -> Result<bool> {
         self.operations += 1;
         match self.faults.get(&self.operations) {
@@ -194,7 +194,7 @@ impl SimState {
         let mut live: BTreeSet<u64> =
             names.values().chain(names_durable.values()).copied().collect();
         live.extend(handles.keys());
-        // A crash may keep the creation and lose what undid it.
+        // A crash may keep a name's creation and lose its removal.
         live.extend(names_pending.values().flatten().filter_map(|change| match change {
             NameChange::Link(_, inode) => Some(*inode),
             _ => None,
@@ -269,7 +269,7 @@ impl SimState {
         Ok(())
     }
 
-    /// Writes to a file; only a half where the write is short.
+    /// Writes to a file; only the first half if the write is short.
     pub(super) fn write(
         &mut self,
         inode: u64,
@@ -297,7 +297,7 @@ impl SimState {
         }
     }
 
-    /// Takes the hook that is to run after a write to the file of this name.
+    /// Takes the hook that must run after a write to the file of this name.
     pub(super) fn take_hook(&mut self, path: &Path) -> Option<Box<dyn FnOnce() + Send>> {
         let of_this = |after: &mut AfterWrite| {
             path.extension().is_some_and(|extension| extension == after.extension)
@@ -306,7 +306,7 @@ impl SimState {
         after.hook.lock().take()
     }
 
-    /// Refuses a name in a folder that is not there.
+    /// Refuses a name in a folder that does not exist.
     pub(super) fn check_folder(&self, path: &Path) -> Result<()> {
         match path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() && !self.folders.contains(dir) => {

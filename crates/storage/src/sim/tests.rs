@@ -90,7 +90,7 @@ fn disk_4_names_of_each_folder_survive_by_themselves() {
         let names = disk.list(Path::new("/d")).unwrap().len();
         outcomes.insert((seed >= 50, names, disk.exists(Path::new("/e/b")).unwrap()));
     }
-    // All that can be, which a sync of the other folder does not change.
+    // All possible outcomes. A sync of the other folder does not change them.
     assert_eq!(outcomes.len(), 6 + 3);
     assert!(outcomes.iter().all(|(synced, _, there)| *there || !synced));
 }
@@ -202,7 +202,7 @@ fn disk_5_a_failed_sync_keeps_some_sectors_and_hides_which() {
         disk.fail_syncs();
         file.sync().unwrap_err();
         disk.heal();
-        // Neither another sync nor a write next to it rescues what was lost.
+        // Neither another sync nor a write next to the lost bytes recovers them.
         file.write_at(1024, &[3; 512]).unwrap();
         file.sync().unwrap();
         let before = read(&disk, "/d/f");
@@ -278,7 +278,7 @@ fn reads_can_be_made_to_fail() {
     file.read_at(0, &mut [0]).unwrap();
 }
 
-/// A thread that outlives its process in a simulation finds its disk gone.
+/// Operations of a thread that outlives its process in a simulation fail.
 #[test]
 fn a_process_that_is_gone_changes_no_names() {
     let disk = SimDisk::new(1);
