@@ -19,7 +19,7 @@ use crate::record::{Record, put_commit_head, read_frame};
 use crate::recovery::Fences;
 use crate::shared::Shared;
 
-/// How much of a log is read at once, in bytes.
+/// The bytes of a log that are read at once.
 const STRETCH_BYTES: usize = 1 << 20;
 
 /// While one exists, the log is not cut.

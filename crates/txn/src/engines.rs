@@ -12,10 +12,10 @@ pub struct Engines {
 }
 
 impl Engines {
-    /// These engines.
+    /// Creates the set of these engines.
     ///
     /// # Panics
-    /// When two are of one kind.
+    /// When two engines have the same kind.
     #[must_use]
     pub fn new(engines: Vec<Arc<dyn Engine>>) -> Engines {
         let mut by_kind: [Option<Arc<dyn Engine>>; EngineKind::COUNT] = Default::default();
@@ -37,7 +37,7 @@ impl Engines {
         })
     }
 
-    /// Those of a set that the database has.
+    /// The engines of a set that the database has.
     pub(crate) fn in_set(&self, engines: EngineSet) -> impl Iterator<Item = &Arc<dyn Engine>> {
         self.iter().filter(move |engine| engines.contains(engine.kind()))
     }
@@ -58,7 +58,7 @@ impl Engines {
         self.engines.iter().flatten()
     }
 
-    /// The first commit that some engine's files may lack comes after this one (E6).
+    /// The files of every engine have all commits up to this one (E6).
     pub(crate) fn persisted_by_all(&self) -> Csn {
         self.iter().map(|engine| engine.persisted()).min().unwrap_or(Csn::ZERO)
     }
@@ -68,8 +68,8 @@ impl Engines {
         self.iter().map(|engine| engine.persisted()).max().unwrap_or(Csn::ZERO)
     }
 
-    /// How far each engine's files have come: no further than the start for one that has failed,
-    /// whose figure nothing relies on any more, and for one that the database lacks.
+    /// The commit up to which each engine's files are persistent. It is zero for an engine that has
+    /// failed, because its figure is no longer reliable, and for one that the database lacks.
     pub(crate) fn persisted(&self) -> [Csn; EngineKind::COUNT] {
         EngineKind::ALL.map(|kind| match self.of_kind(kind) {
             Ok(engine) if engine.health().is_ok() => engine.persisted(),

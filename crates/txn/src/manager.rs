@@ -18,7 +18,8 @@ use crate::shared::{ManagerSettings, Shared, is_full};
 use crate::snapshots::{LiveSnapshot, Pin, Snapshots};
 use crate::transaction::{CancelHandle, Transaction};
 
-/// The horizon of a database that is being opened: engines are opened with it, then the manager.
+/// The horizon of a database that is being opened. The engines are opened with it first, then the
+/// manager.
 #[derive(Clone)]
 pub struct HorizonHandle(pub(crate) Arc<Snapshots>, Arc<Mutex<Option<Pin>>>);
 
@@ -27,19 +28,19 @@ impl HorizonHandle {
     #[must_use]
     pub fn new() -> HorizonHandle {
         let snapshots = Snapshots::new();
-        // Until overlays are attached, no deletion is forgotten (SPILL-5).
+        // Until overlays are attached, no deletion may be dropped (SPILL-5).
         let pin = snapshots.pin(Csn::ZERO);
         HorizonHandle(snapshots, Arc::new(Mutex::new(Some(pin))))
     }
 
-    /// The database is open: what it needs of old versions it has pinned by itself.
+    /// Called once the database is open and has pinned the old versions that it needs.
     pub(crate) fn opened(&self) {
         if let Some(pin) = self.1.lock().take() {
             self.0.unpin(pin);
         }
     }
 
-    /// For engines.
+    /// The horizon, for engines.
     #[must_use]
     pub fn horizon(&self) -> Arc<dyn Horizon> {
         self.0.clone()
@@ -76,12 +77,12 @@ impl TransactionManager {
         Transaction::new(self.0.clone(), options, None)
     }
 
-    /// Reads a key into `value` in a transaction of its own, with these options; answers whether it
-    /// is there.
+    /// Reads a key into `value` in its own transaction, with these options. Returns whether the key
+    /// exists.
     ///
     /// The result is that of [`Transaction::get`] in a transaction that then ends. It is cheaper:
-    /// it makes no transaction, and does not register its snapshot ([`spillway_base::engine`],
-    /// E13), unless versions that it may see were dropped just then.
+    /// it creates no transaction and does not register its snapshot ([`spillway_base::engine`],
+    /// E13), unless versions that it may see were dropped at the same time.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -99,8 +100,8 @@ impl TransactionManager {
         }
     }
 
-    /// As [`TransactionManager::get`], where no transaction is needed for it; `None` where one is,
-    /// and where it would not see the commit `since`.
+    /// As [`TransactionManager::get`], if the read needs no transaction. Returns `None` if it needs
+    /// one, or if it would not see the commit `since`.
     ///
     /// # Errors
     /// As [`Transaction::get_with`], with this `access`.
@@ -115,11 +116,11 @@ impl TransactionManager {
     ) -> Result<Option<bool>> {
         let shared = &self.0;
         if options.isolation == Isolation::Serializable {
-            // Others must know what it read.
+            // A SERIALIZABLE read must be registered.
             return Ok(None);
         }
         let Some(quiet) = shared.overlays.quiet() else { return Ok(None) };
-        // As a transaction that has locked nothing takes it.
+        // The snapshot that a transaction without locks would take.
         let snapshot = match options.durability.unwrap_or(shared.settings.durability) {
             Durability::Commit => shared.snapshots.stable_csn(),
             Durability::Within(_) | Durability::Relaxed => shared.snapshots.installed.prefix(),
@@ -140,9 +141,10 @@ impl TransactionManager {
         Ok(Some(found.is_value()))
     }
 
-    /// Starts a transaction whose waits `cancel` cancels: for who runs one after another, and is to
-    /// be reached by the same handle. The one before must have ended. A cancellation that met no
-    /// wait of that one meets this one's first, unless it is taken back ([`CancelHandle::clear`]).
+    /// Starts a transaction whose waits `cancel` cancels. It is for a caller that runs several
+    /// transactions in sequence and cancels them through one handle. The previous transaction must
+    /// have ended. A cancellation that ended no wait of the previous transaction ends the first
+    /// wait of this one, unless it is withdrawn ([`CancelHandle::clear`]).
     #[must_use]
     #[inline]
     pub fn begin_with(&self, options: TransactionOptions, cancel: &CancelHandle) -> Transaction {
@@ -163,9 +165,9 @@ impl TransactionManager {
         &self.0.engines
     }
 
-    /// Starts the threads, one for each lane, that flush commits for which nobody waits. Without
-    /// them, as in a simulation, they become durable with the next commit that is waited for, or at
-    /// [`TransactionManager::flush`].
+    /// Starts the threads, one for each lane, that flush commits for which no thread waits. Without
+    /// them, as in a simulation, such a commit becomes durable with the next commit that a thread
+    /// waits for, or at [`TransactionManager::flush`].
     ///
     /// # Errors
     /// [`ErrorKind::MemoryFull`] when the system refuses a thread.
@@ -188,16 +190,18 @@ impl TransactionManager {
         self.0.pipeline.flush()
     }
 
-    /// Writes to the log what is ordered and not durable, unless another thread does already. For a
-    /// thread that has nothing else to do. `false` when there was nothing to do.
+    /// Writes the commits that are ordered and not durable to the log, unless another thread does
+    /// so already. It is for a thread that has nothing else to do. Returns `false` if there was
+    /// nothing to do.
     pub fn lead_flush(&self) -> bool {
         self.0.pipeline.try_flush()
     }
 
-    /// Has the engines read beside who needs what they read, from now on, where transactions leave
-    /// such reads ([`crate::Transaction::leave_reads`]). Answers what is readable when some are
-    /// over, for [`TransactionManager::end_reads`] to be called then, each time that one has become
-    /// so; nothing where no engine can.
+    /// Enables asynchronous reads in the engines from now on, for transactions that leave their
+    /// reads ([`crate::Transaction::leave_reads`]). Returns file descriptors that become readable
+    /// when reads have completed. Each time one becomes readable, the caller must call
+    /// [`TransactionManager::end_reads`]. The result is empty if no engine supports asynchronous
+    /// reads.
     #[must_use]
     pub fn overlap_reads(&self) -> Vec<OwnedFd> {
         let descriptors: Vec<OwnedFd> =
@@ -208,25 +212,26 @@ impl TransactionManager {
         descriptors
     }
 
-    /// Whether [`TransactionManager::submit_reads`] has something to hand over.
+    /// Whether reads are queued for [`TransactionManager::submit_reads`].
     #[must_use]
     pub fn keeps_reads(&self) -> bool {
         self.0.engines.iter().any(|engine| engine.keeps_reads())
     }
 
-    /// Hands over to devices what was begun and kept. `false` where it is to be called again soon.
+    /// Submits the reads that were begun and queued. Returns `false` if the caller must call it
+    /// again soon.
     pub fn submit_reads(&self) -> bool {
         self.0.engines.iter().filter(|engine| !engine.submit_reads()).count() == 0
     }
 
-    /// Takes what was read into memory, and calls those who have left for it.
+    /// Takes completed reads into memory and calls the wakers of the statements that left for them.
     pub fn end_reads(&self) {
         self.0.engines.iter().for_each(|engine| engine.end_reads());
     }
 
-    /// Does one piece of the work that transactions leave behind which wrote more than memory
-    /// holds: their writes go into the tables, and what nobody needs is deleted. `false` when there
-    /// is none to do now.
+    /// Does one piece of the work that transactions with spilled writes leave behind: folds their
+    /// writes into the tables, and deletes spilled rows that are no longer needed. Returns `false`
+    /// if there is no work now.
     ///
     /// # Errors
     /// Fails as a commit does. The next call tries the failed step again.
@@ -234,23 +239,24 @@ impl TransactionManager {
         self.0.fold_step()
     }
 
-    /// How many committed transactions have writes that are not yet in their tables.
+    /// The number of committed transactions with writes that are not yet in their tables.
     #[must_use]
     pub fn overlays(&self) -> usize {
         self.0.overlays.count()
     }
 
-    /// Cuts the log where the engines' own files have it all, and asks the engines for more when it
-    /// is long. An engine that lags, or has failed, keeps the log only from the oldest segment on
-    /// if the log has commits of its tables that its files may lack.
+    /// Cuts the log up to the point that all engines' own files have, and asks the engines to
+    /// persist more if the log is long. An engine that lags or has failed keeps the log only from
+    /// the oldest segment that has commits to its tables which its files may lack.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`], [`ErrorKind::Io`], or the failure of an engine.
     pub fn truncate_log(&self) -> Result<()> {
         let shared = &self.0;
-        // An engine may count as persistent what it knows the place of.
+        // An engine may count a commit as persistent once it knows the places of the commit's rows.
         shared.pipeline.tell_all_places();
-        // Before the figures: what an engine has by them then holds of each commit up to here.
+        // Read the stable CSN before the engines' figures: each commit up to it is then included in
+        // them.
         let stable = shared.snapshots.stable_csn();
         let persisted = shared.pipeline.persisted(stable, shared.engines.persisted());
         let holds = shared.log_holds.lock();
@@ -274,7 +280,7 @@ impl TransactionManager {
         }
         if shared.reserve.has_hope(shared.clock.now()) && shared.reserve.is_full() {
             shared.seek_space();
-            // An engine may need a little space to free what a commit has let go of.
+            // An engine may need a little space to free what a commit has released.
             if meets_full_disk {
                 shared.reserve.give(Frees::Rows);
             }
@@ -283,8 +289,8 @@ impl TransactionManager {
             // whole.
             shared.engines.iter().for_each(|engine| engine.give_space());
         }
-        // After the cut, which may have left a file to use again. A commit that finds no room says
-        // so itself.
+        // After the cut, which may have left a file to reuse. A commit that finds no room reports
+        // that itself.
         let prepared = match shared.pipeline.prepare() {
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(()),
             prepared => prepared,
@@ -299,8 +305,8 @@ impl TransactionManager {
         self.0.snapshots.stable_csn()
     }
 
-    /// The commit as of which the oldest open snapshot reads; where none is open, the one as of
-    /// which the next would.
+    /// The CSN of the oldest open snapshot. If no snapshot is open, the CSN that the next one would
+    /// have.
     #[must_use]
     pub fn oldest_snapshot(&self) -> Csn {
         let mut live = Vec::new();
@@ -314,7 +320,7 @@ impl TransactionManager {
         self.0.snapshots.readers()
     }
 
-    /// Why no more writes are accepted, if so.
+    /// Returns an error if no more writes are accepted, and why.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`], or the failure of an engine.
@@ -323,8 +329,8 @@ impl TransactionManager {
         self.0.engines.iter().try_for_each(|engine| engine.health())
     }
 
-    /// Refuses new commits, and makes those under way durable. The engines that want the places of
-    /// commits have those of all.
+    /// Refuses new commits, and makes the commits in progress durable. Afterwards the engines that
+    /// want the places of commits know all of them.
     ///
     /// # Errors
     /// [`ErrorKind::WritesStopped`].
@@ -332,7 +338,7 @@ impl TransactionManager {
         self.0.closed.store(true, Ordering::Release);
         self.0.pipeline.flushers.end();
         self.0.pipeline.close()?;
-        // Until what is ordered is installed, it is not stable.
+        // A commit that is ordered becomes stable only once it is installed.
         self.0.newest();
         self.0.pipeline.advance();
         self.0.pipeline.tell_all_places();

@@ -17,7 +17,7 @@ fn gauge(name: &'static str, help: &'static str, value: f64) -> Metric {
 }
 
 impl TransactionManager {
-    /// Figures for people and for monitoring.
+    /// Metrics for users and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics = self.log_metrics();
@@ -27,7 +27,7 @@ impl TransactionManager {
         metrics
     }
 
-    /// Stages 1 and 2.
+    /// The metrics of stages 1 and 2.
     fn log_metrics(&self) -> Vec<Metric> {
         let pipeline = &self.0.pipeline;
         let (lanes, queued_words) = pipeline.depth();
@@ -64,7 +64,7 @@ impl TransactionManager {
         ]
     }
 
-    /// Stages 3 and 4, and what readers may see.
+    /// The metrics of stages 3 and 4, and of visible commits.
     fn commit_metrics(&self) -> [Metric; 8] {
         let (counts, snapshots) = (&self.0.pipeline.counts, &self.0.snapshots);
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64;
@@ -109,7 +109,7 @@ impl TransactionManager {
         ]
     }
 
-    /// What writers waited for besides the throttle, how often, and how long.
+    /// The number and time of writers' waits, by cause, without those of the throttle.
     fn stalls(&self) -> [Metric; 6] {
         let of = |tally: &Tally| (tally.count(), tally.time());
         let figures = |(count, time): (u64, Duration), names: [&'static str; 2], help| {

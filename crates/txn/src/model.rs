@@ -32,8 +32,7 @@ struct DeletedRange {
 }
 
 impl Table {
-    /// What a snapshot sees of a key: a version, or the newest commit that deleted what there was
-    /// (E10).
+    /// The version of a key that a snapshot sees, or the newest commit that deleted it (E10).
     fn see(&self, key: &[u8], snapshot: Csn) -> Option<(Csn, Option<&Vec<u8>>)> {
         let versions = self.rows.get(key);
         let newest = versions.and_then(|versions| versions.range(..=snapshot).next_back());
@@ -49,11 +48,12 @@ impl Table {
     }
 }
 
-/// The model. It has no files: a new one makes recovery read the whole log into it, and
-/// [`ModelEngine::reopened`] makes one of what it claims to have persisted.
+/// The model. It has no files: recovery reads the whole log into a new model.
+/// [`ModelEngine::reopened`] makes a model with the commits that this one claims to have persisted.
 pub struct ModelEngine {
     kind: EngineKind,
-    /// What it was opened with: commits up to here change nothing (E3).
+    /// The last commit that it was opened with. Installs of commits up to this one have no effect
+    /// (E3).
     opened_at: Csn,
     tables: Mutex<BTreeMap<TableId, Table>>,
     persisted: AtomicU64,
@@ -69,7 +69,7 @@ pub struct ModelEngine {
     failed: AtomicBool,
 }
 
-/// Sees the calls that an engine with its rows in the log gets, for tests.
+/// Observes the calls that an engine with its rows in the log receives, for tests.
 pub trait SeesLog: Send + Sync {
     /// A commit is about to be installed.
     fn installed(&self, csn: Csn, batch: &WriteBatch);
@@ -126,8 +126,8 @@ impl ModelEngine {
         }
     }
 
-    /// The model as an opening finds it after a crash: with the commits that it claimed to have
-    /// persisted, and no others.
+    /// The model as an opening finds it after a crash: with only the commits that it claimed to
+    /// have persisted.
     #[must_use]
     pub fn reopened(&self) -> ModelEngine {
         let persisted = self.persisted();
@@ -149,7 +149,7 @@ impl ModelEngine {
         engine
     }
 
-    /// Has the background work fail, or not any more.
+    /// Sets whether the background work has failed.
     pub fn claim_failure(&self, failed: bool) {
         self.failed.store(failed, Ordering::Release);
     }
@@ -159,39 +159,40 @@ impl ModelEngine {
         self.persisted.store(csn.0, Ordering::Release);
     }
 
-    /// Has `asked` say what the debt is, for tests of the throttle.
+    /// Makes `asked` return the debt, for tests of the throttle.
     pub fn claim_debt(&self, asked: impl FnMut() -> Debt + Send + 'static) {
         *self.debt.lock() = Some(Box::new(asked));
     }
 
-    /// Has `asked` say whether there is room for so many bytes, for tests of admission.
+    /// Makes `asked` decide whether there is room for a number of bytes, for tests of admission.
     pub fn claim_room(&self, asked: impl FnMut(usize) -> Result<()> + Send + 'static) {
         *self.room.lock() = Some(Box::new(asked));
     }
 
-    /// Has `waited` stand for a wait for memory, and say whether there may be another, for tests of
-    /// what is charged.
+    /// Makes `waited` replace a wait for memory, and return whether another wait may follow, for
+    /// tests of charges.
     pub fn claim_memory(&self, waited: impl FnMut() -> bool + Send + 'static) {
         *self.memory.lock() = Some(Box::new(waited));
     }
 
-    /// Has `seen` see each write that is replayed, for tests of recovery.
+    /// Calls `seen` for each replayed write, for tests of recovery.
     pub fn watch_replay(&self, seen: impl FnMut(Csn, Op<'_>) + Send + 'static) {
         *self.replays.lock() = Some(Box::new(seen));
     }
 
-    /// Has `seen` see the table of each scan, for tests of what is pinned by then.
+    /// Calls `seen` with the table of each scan, for tests of pins.
     pub fn watch_scan(&self, seen: impl FnMut(TableId) + Send + 'static) {
         *self.scans.lock() = Some(Box::new(seen));
     }
 
-    /// Has `seen` see each commit that is about to be installed, for tests of what must be known by
-    /// then.
+    /// Calls `seen` for each commit that is about to be installed, for tests of what must be known
+    /// by then.
     pub fn watch_install(&self, seen: impl FnMut(Csn) + Send + 'static) {
         *self.installs.lock() = Some(Box::new(seen));
     }
 
-    /// Has the engine want places, and `seen` see them. Before the engine is opened.
+    /// Makes the engine want places, and passes them to `seen`. Call it before the engine is
+    /// opened.
     pub fn watch_log(&self, seen: Arc<dyn SeesLog>) {
         *self.log.lock() = Some(seen);
     }
@@ -200,12 +201,12 @@ impl ModelEngine {
         self.log.lock().clone()
     }
 
-    /// Has `asked` do what an engine does to give space back on a full disk.
+    /// Makes `asked` do what an engine does to return space on a full disk.
     pub fn watch_giving(&self, asked: impl FnMut() + Send + 'static) {
         *self.givings.lock() = Some(Box::new(asked));
     }
 
-    /// Has the next look-up of a newest version fail, for tests of what a lock says then.
+    /// Makes the next lookup of a newest version fail, for tests of the lock's error.
     pub fn fail_newest(&self) {
         self.unreadable.store(true, Ordering::Release);
     }
@@ -386,7 +387,7 @@ impl Engine for ModelEngine {
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
-    // It has no files. What it calls persistent is what a test has claimed.
+    // It has no files. It reports the commits as persistent that a test has claimed.
     fn record_persisted(&self, _csn: Csn) -> Result<()> {
         Ok(())
     }
@@ -418,9 +419,9 @@ impl Engine for ModelEngine {
 type Row = (Vec<u8>, Vec<u8>, Csn);
 
 struct ModelCursor {
-    /// Those that are to come, the next one last.
+    /// The rows to come, the next one last.
     rows: Vec<Row>,
-    /// Those that were given last.
+    /// The rows of the last step.
     given: Vec<Row>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) const NOTE_BYTES: usize = 9;
 /// One record, read back.
 #[derive(Clone, Debug)]
 pub(crate) enum Record<'f> {
-    /// With its encoded batch, which is not yet validated.
+    /// A commit and its encoded batch, which is not yet validated.
     Commit(Csn, &'f [u8]),
     Note(Csn),
     Stable(Csn),

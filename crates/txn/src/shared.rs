@@ -24,29 +24,30 @@ use crate::serializable::Serializable;
 use crate::snapshots::Snapshots;
 use crate::throttle::{SLIGHT, Throttle};
 
-/// What all transactions of a database have in common.
+/// The settings that all transactions of a database share.
 #[derive(Clone, Debug)]
 pub struct ManagerSettings {
-    /// When a commit is acknowledged, unless its transaction says otherwise.
+    /// When a commit is acknowledged, unless its transaction sets it.
     pub durability: Durability,
-    /// How long a transaction waits for a lock, unless it says otherwise.
+    /// How long a transaction waits for a lock, unless it sets this itself.
     pub lock_wait: Duration,
-    /// Bytes of one transaction's writes that are kept in memory; what is more is spilled.
+    /// The most bytes of one transaction's writes that are kept in memory; more are spilled.
     pub transaction_bytes_max: usize,
-    /// Bytes of log past which the engines are asked to write what it holds.
+    /// The bytes of log above which the engines are asked to persist the commits in it.
     pub log_bytes_max: u64,
-    /// Whether writers are slowed where the engines are behind. It is there to be measured without.
+    /// Whether the throttle slows writers when the engines are behind. It can be switched off for
+    /// measurements.
     pub throttle: bool,
 }
 
-/// Between two looks at whether a full disk has room again.
+/// The time between two checks whether a full disk has room again.
 const LOOK: Duration = Duration::from_millis(10);
 
 pub(crate) fn is_full<T>(outcome: &Result<T>) -> bool {
     outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull)
 }
 
-/// Bytes that there is to be room for before a transaction locks its first row.
+/// The bytes for which there must be room before a transaction locks its first row.
 const ROOM_BYTES: usize = 64 << 10;
 
 pub(crate) struct Shared {
@@ -64,15 +65,15 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) throttle: Throttle,
     pub(crate) reserve: Reserve,
-    /// Waits for a full disk to have room again.
+    /// The waits for a full disk to have room again.
     pub(crate) disk_waits: Tally,
-    /// Waits for commits to be acknowledged, by threads that sleep until then.
+    /// The waits of sleeping threads for commits to be acknowledged.
     pub(crate) commit_waits: Tally,
     pub(crate) closed: AtomicBool,
-    /// Whether somebody takes into memory what engines have read beside statements.
+    /// Whether a thread takes the engines' asynchronous reads into memory.
     pub(crate) overlaps_reads: AtomicBool,
-    /// Those who read the log beside its writers. Held while the log is cut, which it is only when
-    /// there are none.
+    /// The number of readers of the log beside its writers. It is locked while the log is cut, and
+    /// the log is cut only if it is zero.
     pub(crate) log_holds: Mutex<usize>,
 }
 
@@ -117,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Whether look-ups may be left for a device.
+    /// Whether lookups may return instead of waiting for a device.
     pub(crate) fn overlaps_reads(&self) -> bool {
         self.overlaps_reads.load(Ordering::Relaxed)
     }
@@ -129,12 +130,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Has what is ordered made durable where the engines are behind by more than this: they write,
-    /// and so make room, only of what is durable, and commits that nobody waits for are flushed
-    /// later. As long as there is room for more, only where an engine waits for it: while a lane
-    /// syncs, its queue fills up, and then writers stop.
+    /// Makes ordered commits durable soon if an engine's flush debt is above `debt`. An engine
+    /// writes, and so frees memory, only for durable commits, and commits that no thread waits for
+    /// are flushed late. While the debt is slight, this happens only if an engine's flush waits for
+    /// a commit: while a lane syncs, its queue fills up, and then writers stop.
     fn make_room(&self, engines: EngineSet, debt: f64) -> Result<()> {
-        // Where no flusher gathers what is asked for, each commit that asked would be one sync.
+        // Without a flusher that combines requests, each requesting commit would cost a sync.
         let debt = if self.pipeline.flushers.are_running() { debt } else { debt.max(SLIGHT) };
         let behind = self.engines.in_set(engines).any(|engine| {
             let flush = engine.debt().flush;
@@ -144,7 +145,7 @@ impl Shared {
         if behind { self.hasten_flush() } else { Ok(()) }
     }
 
-    /// Has what is ordered made durable soon; without flushers, at once.
+    /// Makes ordered commits durable soon; without flushers, at once.
     fn hasten_flush(&self) -> Result<()> {
         if !self.pipeline.has_unflushed() {
             return Ok(());
@@ -156,10 +157,10 @@ impl Shared {
         self.pipeline.flush()
     }
 
-    /// Waits, for a bounded while, until there is room for commits to a table in its engine's
-    /// memory and in the log's queue. A transaction that is about to lock its first row calls it: a
-    /// later wait would make others wait for its rows. Commits that were let in at once may use the
-    /// room up, so a commit checks again.
+    /// Waits, for a bounded time, until there is room for commits to a table in its engine's memory
+    /// and in the log's queue. A transaction that is about to lock its first row calls it: a later
+    /// wait would make other transactions wait for its rows. Transactions admitted at the same time
+    /// may use up the room, so a commit checks again.
     pub(crate) fn await_room(&self, table: TableId) -> Result<()> {
         let Some(kind) = table.engine() else { return Ok(()) };
         self.pipeline.await_queue();
@@ -172,8 +173,9 @@ impl Shared {
         }
     }
 
-    /// Charges what a transaction keeps to the budget, after a bounded wait where the engines' work
-    /// in the background holds what is missing, or rows of commits that are not durable yet do.
+    /// Charges a transaction's memory to the budget. If memory is short, it waits for a bounded
+    /// time for memory that the engines' background work or rows of commits that are not durable
+    /// yet hold.
     pub(crate) fn charge_transaction(&self, bytes: usize) -> Result<Charge> {
         self.budget.try_charge(Use::Transactions, bytes).or_else(|full| {
             // The next commit reports a failure of the log.
@@ -188,8 +190,8 @@ impl Shared {
         })
     }
 
-    /// Makes sure that a batch can be logged and installed. It waits only where memory, the log or
-    /// the disk have no room; what slows writers before that is [`Shared::slow_down`].
+    /// Makes sure that a batch can be logged and installed. It waits only if memory, the log or the
+    /// disk have no room. [`Shared::slow_down`] slows writers before that.
     pub(crate) fn admit(
         &self,
         batch: &WriteBatch,
@@ -217,7 +219,8 @@ impl Shared {
     ) -> Result<Admission<'_>> {
         loop {
             let mut outcome = Err(self.reserve.refusal());
-            // What an engine is given to free space with is not taken back before it has.
+            // Space that an engine was given in order to free more is not taken back before the
+            // engine has used it.
             let lends = self.reserve.has_hope(self.clock.now()) && self.engines_meet_full_disk();
             if !lends && self.reserve.make_whole() {
                 outcome = self.admit_at_once(batch, durability);
@@ -234,7 +237,7 @@ impl Shared {
                     self.reserve.hope(self.clock.now());
                 }
             }
-            // Without threads in the background nobody would bring the space.
+            // Without background threads nothing would free the space.
             let waits =
                 self.pipeline.flushers.are_running() && self.reserve.has_hope(self.clock.now());
             if !is_full(&outcome) || !waits {
@@ -246,8 +249,8 @@ impl Shared {
         }
     }
 
-    /// Admits a batch that frees space: a refusal is answered with a part of the reserve. An engine
-    /// that cannot write its memory out takes the batch above its limit, by no more in all than the
+    /// Admits a batch that frees space: each refusal releases a part of the reserve. An engine that
+    /// cannot write its memory out takes the batch above its limit, in total by no more than the
     /// reserve has (RESERVE-3).
     fn admit_by_reserve(&self, batch: &WriteBatch, frees: Frees) -> Result<Admission<'_>> {
         let bytes = batch.as_bytes().len();
@@ -272,7 +275,7 @@ impl Shared {
         self.engines.iter().any(|engine| engine.meets_full_disk())
     }
 
-    /// Has the background work free what commits on a full disk have let go of.
+    /// Makes the background work free what commits on a full disk have released.
     pub(crate) fn seek_space(&self) {
         self.flush_within(Duration::ZERO);
         let stable = self.snapshots.stable_csn();
@@ -283,7 +286,7 @@ impl Shared {
     }
 
     fn admit_at_once(&self, batch: &WriteBatch, durability: Durability) -> Result<Admission<'_>> {
-        // Most who asked for durability wait for it, and flush by that.
+        // Most commits that require durability are waited for, and their waiting threads flush.
         let engines = batch.engines();
         self.make_room(engines, if durability == Durability::Commit { SLIGHT } else { 0.0 })?;
         let room = self.pipeline.admit(batch.as_bytes().len())?;
@@ -308,13 +311,14 @@ impl Shared {
         debts.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default()
     }
 
-    /// Makes a writer whose commit is installed, and that holds no lock, sleep as the debts of the
-    /// engines ask that it wrote to. `bytes` is what it wrote to each.
+    /// Makes a writer sleep as long as the debts of the engines that it wrote to require. Its
+    /// commit is installed, and it holds no lock. `bytes` is the number of bytes that it wrote to
+    /// each engine.
     pub(crate) fn slow_down(&self, bytes: [usize; EngineKind::COUNT], durability: Durability) {
         if !self.settings.throttle {
             return;
         }
-        // The commit, and what waits for it to be durable, need not sleep too.
+        // The commit, and threads that wait for it to be durable, need not wait for the sleep.
         let asleep = || {
             self.flush_within(match durability {
                 Durability::Commit => Duration::ZERO,
@@ -331,8 +335,8 @@ impl Shared {
         }
     }
 
-    /// Orders and installs a commit. Its locks may go when this returns. It calls `numbered` with
-    /// the commit's CSN before anybody can see the commit.
+    /// Orders and installs a commit. Its locks may be released when this returns. It calls
+    /// `numbered` with the commit's CSN before any transaction can see the commit.
     pub(crate) fn commit(
         &self,
         admission: Admission<'_>,
@@ -367,8 +371,8 @@ impl Shared {
         self.pipeline.installed(csn);
     }
 
-    /// A snapshot number that covers every commit whose locks were given back before the call. Once
-    /// a panic has stopped the database, the newest that has no commit without its install.
+    /// A snapshot that covers every commit whose locks were released before the call. Once a panic
+    /// has stopped the database, the newest snapshot at which every commit is installed.
     pub(crate) fn newest(&self) -> Csn {
         let ordered = self.pipeline.last_ordered();
         if self.snapshots.installed.wait(ordered) {
@@ -378,7 +382,7 @@ impl Shared {
         }
     }
 
-    /// Asks that what is ordered now be flushed within `delay`, by the flusher threads.
+    /// Asks the flusher threads to flush the commits ordered so far within `delay`.
     pub(crate) fn flush_within(&self, delay: Duration) {
         let urgency = match delay {
             Duration::ZERO => Urgency::Now,

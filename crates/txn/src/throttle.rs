@@ -33,9 +33,9 @@ use spillway_base::engine::{Debt, Metric};
 use spillway_base::stall::{Cause, Tally};
 use spillway_base::thread::blocking;
 
-/// Debt at which writers begin to be slowed.
+/// The debt at which the slight stage begins to slow writers.
 pub(crate) const SLIGHT: f64 = 0.5;
-/// Debt at which they are in earnest.
+/// The debt at which the aggressive stage begins.
 const AGGRESSIVE: f64 = 0.75;
 
 /// Bytes a second at [`SLIGHT`], at [`AGGRESSIVE`], and at the limit and past it.
@@ -43,16 +43,16 @@ const RATE_MAX: f64 = (1_u64 << 30) as f64;
 const RATE_MIDDLE: f64 = (64_u64 << 20) as f64;
 const RATE_MIN: f64 = (1_u64 << 20) as f64;
 
-/// What a commit costs besides its bytes: its keys' places in memory.
+/// The bytes that a commit counts in addition to its own, for its keys' places in memory.
 const COMMIT_BYTES: usize = 64;
-/// Less is owed, not slept.
+/// A writer that owes less than this does not sleep; the time stays owed.
 const QUANTUM: Duration = Duration::from_millis(1);
-/// Nobody owes more.
+/// The most time that writers owe.
 const OWED_MAX: Duration = Duration::from_secs(1);
-/// Between two looks at whether the debt is still there.
+/// The time between two checks whether the debt still exists.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Bytes a second that all writers together may write at a debt; `None` for any number.
+/// The bytes a second that all writers together may write at a debt; `None` for no limit.
 fn rate(debt: f64) -> Option<f64> {
     let between = |from: f64, to: f64, share: f64| from * (to / from).powf(share.min(1.0));
     if debt < SLIGHT {
@@ -64,29 +64,29 @@ fn rate(debt: f64) -> Option<f64> {
     }
 }
 
-/// Slows writers down, and counts it.
+/// Slows writers down, and counts their sleeps.
 #[derive(Default)]
 pub(crate) struct Throttle {
-    /// Of the writers to each engine, by [`EngineKind::index`].
+    /// What the writers to each engine owe, by [`EngineKind::index`].
     owing: [Owing; EngineKind::COUNT],
-    /// Of the slight stage and of the aggressive one: by the part of the debt that is largest.
+    /// The sleeps in the slight stage and in the aggressive one, by the largest part of the debt.
     stages: [[Tally; 3]; 2],
 }
 
-/// What the writers to one engine owe.
+/// The time that the writers to one engine owe.
 #[derive(Default)]
 struct Owing {
-    /// On the clock, in nanoseconds: what was written is paid for then.
+    /// The time of the clock, in nanoseconds, at which everything written is paid for.
     paid_at: AtomicU64,
 }
 
 impl Owing {
-    /// Adds `cost` to what is owed; answers when all of it is paid.
+    /// Adds `cost` to the owed time. Returns the time at which all of it is paid.
     fn owe(&self, now: Duration, cost: Duration) -> Duration {
         let now = now.as_nanos() as u64;
         let most = now + OWED_MAX.as_nanos() as u64;
-        // Never less than before, as who sleeps takes that for forgiveness: others may have read a
-        // later clock.
+        // Never less than before, although other threads may have read a later clock: a sleeping
+        // writer takes a smaller value as forgiven.
         let paid = |at: u64| (at.max(now) + cost.as_nanos() as u64).min(most).max(at);
         let mut at = self.paid_at.load(Ordering::Relaxed);
         loop {
@@ -103,9 +103,9 @@ impl Owing {
         }
     }
 
-    /// Nothing is owed any more for what was written before the debt was gone, when `owed` was: it
-    /// would be asked of whoever comes when there is a debt again. What others came to owe since
-    /// stays.
+    /// Forgives the time owed for writes before the debt ended, at which `owed` was read. Otherwise
+    /// the first writer after a new debt begins would have to pay it. Time that other writers have
+    /// come to owe since stays.
     fn forgive(&self, owed: u64) {
         if owed != 0 {
             let _ = self.paid_at.compare_exchange(owed, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Owing {
 
 impl Throttle {
     /// Called for a commit that has just been installed, with an engine and the bytes that the
-    /// commit wrote to it: sleeps where the engine's debt asks for it, and calls `asleep` before.
+    /// commit wrote to it. Sleeps if the engine's debt requires it, and calls `asleep` before.
     pub(crate) fn pass(
         &self,
         clock: &Clock,
@@ -140,7 +140,7 @@ impl Throttle {
             loop {
                 let left = until.saturating_sub(clock.now());
                 let owed = owing.paid_at.load(Ordering::Relaxed);
-                // Where less is owed than when this began to sleep, it was forgiven.
+                // If less is owed than when the sleep began, it was forgiven.
                 if left.is_zero() || u128::from(owed) < until.as_nanos() {
                     return;
                 }
@@ -152,7 +152,7 @@ impl Throttle {
         });
     }
 
-    /// What writers may do at a debt; how often they slept, and how long.
+    /// The metrics: the rate of writers at a debt, and the number and time of their sleeps.
     pub(crate) fn metrics(&self, debt: f64) -> Vec<Metric> {
         let gauge = |name, help, value| Metric { name, help, counter: false, value };
         let stage = f64::from(u8::from(debt >= SLIGHT) + u8::from(debt >= AGGRESSIVE));
@@ -181,7 +181,7 @@ impl Throttle {
     }
 }
 
-/// Both stages' figures, by the part of the debt.
+/// The metrics' names for both stages together, by the part of the debt.
 const SUMS: [[&str; 2]; 3] = [
     ["stall_throttle_flush_total", "stall_throttle_flush_seconds_total"],
     ["stall_throttle_level0_total", "stall_throttle_level0_seconds_total"],
@@ -189,7 +189,7 @@ const SUMS: [[&str; 2]; 3] = [
 ];
 const SUM: &str = "Writers slowed by the throttle, in either stage.";
 
-/// Each stage's figures, by the part of the debt.
+/// The metrics' names for each stage, by the part of the debt.
 const NAMES: [[[&str; 2]; 3]; 2] = [
     [
         ["throttle_slight_flush_total", "throttle_slight_flush_seconds_total"],
@@ -248,15 +248,15 @@ mod tests {
         let rates: Vec<f64> =
             (50..130).map(|debt| rate(f64::from(debt) / 100.0).unwrap()).collect();
         assert!(rates.is_sorted_by(|before, after| before >= after));
-        // No step of the debt is a cliff.
+        // No step of the debt changes the rate abruptly.
         assert!(rates.windows(2).all(|pair| pair[1] > pair[0] * 0.8));
         assert_eq!(rates[0], RATE_MAX);
         assert_eq!(rate(AGGRESSIVE), Some(RATE_MIDDLE));
         assert_eq!((rate(1.0), rate(50.0)), (Some(RATE_MIN), Some(RATE_MIN)));
     }
 
-    /// A background that does `drain` bytes a second, writers that do as much as they may: they
-    /// meet, smoothly.
+    /// Background work drains `drain` bytes a second, and writers write as fast as the throttle
+    /// allows. The two rates converge smoothly.
     #[test]
     fn writers_come_to_the_rate_of_the_background() {
         for drain in [2e6, 20e6, 200e6] {
@@ -271,7 +271,7 @@ mod tests {
             };
             let mut each_tenth = vec![0.0; 100];
             while let Some(tenth) = each_tenth.get_mut(clock.now().as_millis() as usize / 100) {
-                // Unslowed, one writer would do 400 MB a second.
+                // Without the throttle, one writer would write 400 MB a second.
                 clock.advance(Duration::from_micros(10));
                 waiting.set(waiting.get() + 4000.0);
                 *tenth += 4000.0;
@@ -336,19 +336,19 @@ mod tests {
         assert_eq!(throttle.owing[0].owe(now, QUANTUM), until);
     }
 
-    /// Also where nobody sleeps when the debt goes, and those who sleep then do not go on when it
-    /// comes back.
+    /// Also if no writer sleeps when the debt ends. Writers that slept then do not continue to
+    /// sleep when it returns.
     #[test]
     fn what_is_forgiven_is_forgiven_to_all() {
         let (throttle, clock) = (Throttle::default(), Clock::manual());
-        // Owed, and not slept for.
+        // Too little to sleep for, so it stays owed.
         for _ in 0..9 {
             throttle.owing[0].owe(clock.now(), QUANTUM);
         }
         throttle.pass(&clock, tiered(400), debt(0.0), || panic!("there is no debt"));
         throttle.pass(&clock, tiered(400), debt(0.9), || panic!("it owes less than a quantum"));
-        // Another finds the debt gone between two looks of this one, which finds it there each
-        // time.
+        // Another writer finds the debt gone between two checks of this one, which finds a debt
+        // each time.
         let looks = Cell::new(0);
         let again = || {
             looks.set(looks.get() + 1);

@@ -34,7 +34,7 @@ pub(crate) const SOON: Duration = Duration::from_millis(1);
 pub(crate) enum Urgency {
     /// By a time that the caller chooses.
     Timed = 0,
-    /// Some time: nothing waits.
+    /// At some time: nothing waits.
     Relaxed = 1,
     /// Very soon: a callback waits, whose thread may lead a flush before, or an engine waits.
     Soon = 2,

@@ -63,8 +63,8 @@ impl Plog for FakePlog {
 
 type Csns = std::sync::Mutex<std::collections::BTreeSet<Csn>>;
 
-/// Sees which commits are installed, and of which the pipeline tells an engine. Every commit is on
-/// the engine's tables.
+/// Records which commits are installed, and which places the pipeline reports to an engine. Every
+/// commit writes to the engine's tables.
 #[derive(Default)]
 struct ToldCommits {
     told: Csns,
@@ -122,8 +122,8 @@ fn commit_on(pipeline: &Pipeline, told: &ToldCommits, lane: usize) {
     install_row(pipeline, told, csn);
 }
 
-/// Two threads flush a lane each, and tell the engine: they miss no commit up to the CSN that they
-/// pass as `through`, and tell of none twice.
+/// Two threads flush a lane each, and report places to the engine. They miss no commit up to the
+/// CSN that they pass as `through`, and report none twice.
 #[test]
 fn loom_log_read_3_no_commit_is_missed() {
     model(2, || {
@@ -143,7 +143,7 @@ fn loom_log_read_3_no_commit_is_missed() {
     });
 }
 
-/// One thread tells the engine, as before a cut, while another one flushes.
+/// One thread reports places to the engine, as before a cut, while another one flushes.
 #[test]
 fn loom_log_read_4_a_cut_is_told_of_beside_a_flush() {
     model(3, || {
@@ -163,7 +163,8 @@ fn loom_log_read_4_a_cut_is_told_of_beside_a_flush() {
     });
 }
 
-/// Three threads tell at once. When the last of them leaves, the engine knows all stable commits.
+/// Three threads report places at once. When the last of them returns, the engine knows all stable
+/// commits.
 #[test]
 fn loom_log_read_10_three_threads_leave_nothing_untold() {
     model(3, || {
@@ -189,7 +190,8 @@ fn loom_log_read_10_three_threads_leave_nothing_untold() {
     });
 }
 
-/// A cut has the lock when a flush ends. Its thread then tells the places that the flush left.
+/// A cut holds the lock when a flush ends. The cut's thread then reports the places that the flush
+/// left.
 #[test]
 fn loom_log_read_10_a_cut_leaves_nothing_untold() {
     model(3, || {

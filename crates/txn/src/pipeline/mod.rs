@@ -130,39 +130,39 @@ pub(crate) struct OpenedLane {
     pub(crate) plog: Box<dyn Plog>,
     /// Segments from before the opening.
     pub(crate) segments: Vec<OldSegment>,
-    /// Whether commits go to it; else it is only kept until its segments can go.
+    /// Whether commits go to it. Otherwise it is kept only until its segments can be removed.
     pub(crate) used: bool,
 }
 
-/// On what terms a commit is ordered.
+/// The conditions under which a commit is ordered.
 pub(crate) struct Terms<'t, T> {
-    /// The tables that it writes to and that were there before, some of them more than once.
+    /// The tables that it writes to and that existed before. A table may be repeated.
     pub(crate) touched: T,
     /// The tables that it drops.
     pub(crate) dropped: &'t [TableId],
-    /// Whether it is ordered while no other commit is.
+    /// Whether no other commit may be ordered at the same time.
     pub(crate) alone: bool,
-    /// Asked when no commit that is ordered alone comes between it and this one's CSN; the commit
-    /// fails where it does.
+    /// A last check, made when no commit that is ordered alone can come between it and this
+    /// commit's CSN. If it fails, the commit fails.
     pub(crate) check: &'t dyn Fn() -> Result<()>,
 }
 
 impl<'t, T: Iterator<Item = TableId>> Terms<'t, T> {
-    /// Of a commit that writes to the tables `touched` and drops the tables `dropped`.
+    /// The terms of a commit that writes to the tables `touched` and drops the tables `dropped`.
     pub(crate) fn new(touched: T, dropped: &'t [TableId]) -> Terms<'t, T> {
         Terms { touched, dropped, alone: !dropped.is_empty(), check: &|| Ok(()) }
     }
 }
 
 impl Terms<'static, std::iter::Once<TableId>> {
-    /// Of a commit that writes to one table.
+    /// The terms of a commit that writes to one table.
     pub(crate) fn of(table: TableId) -> Self {
         Terms::new(std::iter::once(table), &[])
     }
 }
 
-/// The right to write to a lane's log. Its end wakes a waiting thread that needs a flush, which
-/// could not have it meanwhile.
+/// The right to write to a lane's log. Dropping it wakes a waiting thread that needs a flush and
+/// could not have the turn meanwhile.
 struct Turn<'l> {
     pipeline: &'l Pipeline,
     lane: &'l Lane,
@@ -178,7 +178,8 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // Before another has the turn, which would take what is missing for written.
+        // Check before another thread has the turn, which would assume that the missing entries are
+        // written.
         self.guard.look();
         self.state = None;
         // A thread that found the turn taken had queued its commit and registered before that: this
@@ -191,25 +192,26 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Counts of the pipeline's stages. Times are of one commit in [`SAMPLE`], times that.
+/// Counts of the pipeline's stages. Times are measured for one commit in [`SAMPLE`], and multiplied
+/// by it.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) install_ns: Counter,
     pub(crate) acknowledgements: Counter,
 }
 
-/// One commit in this many has its install timed.
+/// One commit in `SAMPLE` has its install timed.
 pub(crate) const SAMPLE: u64 = 64;
 
 /// All lanes of a database. The module's page says how it works.
 pub(crate) struct Pipeline {
-    /// Those that commits go to come first.
+    /// The lanes; those that commits go to come first.
     lanes: Box<[Lane]>,
     used: usize,
-    /// Where commits are dealt to the lanes in turn, whatever their threads.
+    /// Set if commits go to the lanes in turn, regardless of their threads.
     in_turn: Option<AtomicUsize>,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// The newest CSN that was given out.
+    /// The newest CSN that was assigned.
     ordered: AtomicU64,
     /// Every commit up to this one is in a synced frame.
     durable: AtomicU64,
@@ -254,12 +256,13 @@ impl Pipeline {
             failed: AtomicBool::new(false),
             counts: Counts::default(),
         };
-        // Where there is none now, a cut asks for it.
+        // If there is no room now, a cut reserves it.
         pipeline.keep_room_for_note();
         pipeline
     }
 
-    /// Deals commits to the lanes in turn, whatever their threads: for simulations, which have one.
+    /// Distributes commits over the lanes in turn, regardless of their threads. For simulations,
+    /// which have one thread.
     pub(crate) fn dealing_in_turn(self) -> Pipeline {
         Pipeline { in_turn: Some(AtomicUsize::new(0)), ..self }
     }
@@ -272,8 +275,7 @@ impl Pipeline {
     }
 
     /// Makes sure that a batch of this size can be logged, and that the log still works. The room
-    /// is kept for the batch: whatever is admitted meanwhile, a full disk is met here and never by
-    /// the flush (D6).
+    /// is reserved for the batch, so a full disk is reported here and never by the flush (D6).
     pub(crate) fn admit(&self, batch_bytes: usize) -> Result<Room<'_>> {
         self.health()?;
         let number = match &self.in_turn {
@@ -283,19 +285,18 @@ impl Pipeline {
         self.lanes[number % self.used].admit(batch_bytes)
     }
 
-    /// Orders no commit from now on, and makes those durable that were (PIPE-1).
+    /// Orders no more commits, and makes all ordered commits durable (PIPE-1).
     pub(crate) fn close(&self) -> Result<()> {
         self.gate.close();
-        // A place that is taken out of its queue has its CSN, or was left unused.
+        // A place that was taken out of its queue has its CSN, or was left unused.
         self.flush_lanes(|lane| lane.has_unflushed())
     }
 
-    /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`].
-    /// It calls `numbered` with the CSN, while a commit that is ordered alone still keeps others
-    /// out.
+    /// Stage one: orders a commit. The caller installs it, then calls [`Pipeline::installed`]. It
+    /// calls `numbered` with the CSN, while a commit that is ordered alone still excludes others.
     ///
-    /// It is a function of its own in what is built, so that `scripts/bench-statement` can tell
-    /// what comes before the queue.
+    /// It is not inlined, so that `scripts/bench-statement` can attribute the time before the
+    /// queue.
     #[inline(never)]
     pub(crate) fn enqueue(
         &self,
@@ -308,7 +309,8 @@ impl Pipeline {
         self.enqueue_held(room, batch, terms, numbered)
     }
 
-    /// As [`Pipeline::enqueue`], where a commit that is ordered alone has the gate already.
+    /// As [`Pipeline::enqueue`], for a caller that already holds the gate if its commit is ordered
+    /// alone.
     pub(crate) fn enqueue_held(
         &self,
         mut room: Room<'_>,
@@ -349,16 +351,16 @@ impl Pipeline {
         Ok(csn)
     }
 
-    /// Lets no commit be ordered but the caller's, and waits until those under way are.
+    /// Allows only the caller's commit to be ordered, and waits until the commits in progress are.
     pub(crate) fn hold_gate(&self) -> Result<HeldGate<'_>> {
         let held = self.gate.hold()?;
-        // A place that is taken out of its queue has its CSN.
+        // A place that was taken out of its queue has its CSN.
         self.flush_lanes(|lane| lane.has_unflushed())?;
         Ok(held)
     }
 
-    /// Waits until the queue has come round to a place, writing what lies before it where nobody
-    /// does. Nothing is synced for that: a thread that waits for durability syncs.
+    /// Waits until the ring has room for a place. It writes the entries before the place if no
+    /// other thread does. It does not sync them: a thread that waits for durability syncs.
     fn make_fit(&self, lane: &Lane, place: RingPlace) -> Result<()> {
         if lane.fits(place) {
             return Ok(());
@@ -366,8 +368,8 @@ impl Pipeline {
         lane.counts.full.during(Cause::Log, &Clock::system(), || {
             let mut tries = 0;
             while !lane.fits(place) {
-                // A thread that leaves its place unfilled stops the lane: nothing is flushed any
-                // more.
+                // A thread that leaves its place unfilled stops the lane: no flush can pass the
+                // place.
                 self.health()?;
                 match self.try_turn(lane) {
                     Some(turn) => self.write(turn, Some(place.at)),
@@ -378,8 +380,8 @@ impl Pipeline {
         })
     }
 
-    /// Waits until the queue that this thread's commits go to is not nearly full, writing it out
-    /// where nobody does. A failure is for the commit to find.
+    /// Waits until the queue for this thread's commits is not nearly full, and writes it out if no
+    /// other thread does. The commit reports a failure.
     pub(crate) fn await_queue(&self) {
         let lane = &self.lanes[thread_number() % self.used];
         if self.in_turn.is_some() || !lane.is_nearly_full() {
@@ -405,18 +407,18 @@ impl Pipeline {
         Csn(self.durable.load(Ordering::Acquire))
     }
 
-    /// Stage two is over for this commit.
+    /// Records that stage two of this commit is done.
     pub(crate) fn installed(&self, csn: Csn) {
         self.snapshots.installed.finish(csn);
-        // That ends with a fence, after its store and before this look.
+        // `finish` ends with a fence, after its store and before this check.
         if self.advance_fenced() {
             self.tell_places();
         }
     }
 
-    /// Moves the durable CSN to where every lane has come, then the stable one.
+    /// Moves the durable CSN up to what all lanes have made durable, then the stable CSN.
     fn note_durable(&self) {
-        // After the caller's lane was flushed, before the look at the others.
+        // After the caller's lane was flushed, and before the other lanes are read.
         fence(Ordering::SeqCst);
         let ordered = self.ordered.load(Ordering::SeqCst);
         let lanes = self.lanes[..self.used].iter();
@@ -425,9 +427,9 @@ impl Pipeline {
         self.advance();
     }
 
-    /// Moves the stable CSN to where everything is installed and durable, and acknowledges.
+    /// Moves the stable CSN up to what is installed and durable, and acknowledges those commits.
     pub(crate) fn advance(&self) {
-        // After the caller's store to one of the two, before the look at both.
+        // After the caller's store to one of the two, and before both are read.
         fence(Ordering::SeqCst);
         self.advance_fenced();
     }
@@ -470,8 +472,8 @@ impl Pipeline {
         self.health()
     }
 
-    /// Stage three: makes all that is ordered durable. Returns once that is so, by this flush or by
-    /// those under way.
+    /// Stage three: makes all ordered commits durable. Returns once they are, by this flush or by
+    /// flushes in progress.
     pub(crate) fn flush(&self) -> Result<()> {
         let target = self.last_ordered();
         self.flush_lanes(|lane| self.lags(lane, target))
@@ -492,14 +494,14 @@ impl Pipeline {
         if let Err(error) = &outcome {
             self.stop(error);
         }
-        // The next leader starts while this one acknowledges.
+        // The next leader starts while this thread acknowledges.
         drop(turn);
         self.note_durable();
         self.tell_places();
         outcome
     }
 
-    /// Makes room in a lane's queue, by [`Lane::write`]. It reports a failure to all that wait.
+    /// Makes room in a lane's queue, by [`Lane::write`]. It reports a failure to all waiters.
     fn write(&self, mut turn: Turn<'_>, end: Option<u64>) {
         let lane = turn.lane;
         let stable = self.snapshots.stable_csn();
@@ -532,16 +534,15 @@ impl Pipeline {
         Err(self.waiters.failure().expect("a failed pipeline has noted why"))
     }
 
-    /// Writes what is queued in a lane that nobody writes for. `false` when there was nothing to
-    /// do.
+    /// Flushes a lane with queued entries that no thread writes. Returns `false` if there was none.
     pub(crate) fn try_flush(&self) -> bool {
         let turn = self.any_turn(Lane::has_unflushed);
-        // All that wait get the failure.
+        // All waiters get the failure.
         turn.map(|turn| drop(self.lead(turn))).is_some()
     }
 
-    /// The turn of a lane that needs one, where nobody has it: if it can be, of the lane that holds
-    /// the stable CSN back.
+    /// The turn of a lane that needs it and that no thread has. It prefers the lane that holds the
+    /// stable CSN back.
     fn any_turn(&self, needed: impl Fn(&Lane) -> bool) -> Option<Turn<'_>> {
         let ordered = self.ordered.load(Ordering::SeqCst);
         let lanes = || self.lanes().filter(|lane| needed(lane));
@@ -549,8 +550,8 @@ impl Pipeline {
         oldest.into_iter().chain(lanes()).find_map(|lane| self.try_turn(lane))
     }
 
-    /// What a lane's flusher does when its time has come, or when it is asked for room. It reports
-    /// a failure to all that wait.
+    /// Does the task of a lane's flusher, at its time or when room is requested. It reports a
+    /// failure to all waiters.
     pub(crate) fn flush_lane(&self, index: usize, task: Task) {
         let lane = &self.lanes[index];
         let turn = self.turn(lane);
@@ -566,12 +567,12 @@ impl Pipeline {
         self.lanes.iter().any(Lane::has_unflushed)
     }
 
-    /// Bytes of memory that the queues take.
+    /// The bytes of memory of the queues.
     pub(crate) fn queue_bytes(&self) -> usize {
         self.lanes.iter().map(Lane::queue_bytes).sum()
     }
 
-    /// Commits that found their queue full, and the time that they waited.
+    /// The number of commits that found their queue full, and their waiting time.
     pub(crate) fn waits_for_queues(&self) -> (u64, Duration) {
         let tallies = || self.lanes.iter().map(|lane| &lane.counts.full);
         (tallies().map(Tally::count).sum(), tallies().map(Tally::time).sum())
@@ -582,7 +583,7 @@ impl Pipeline {
         self.lanes.iter().map(|lane| count(&lane.counts).load(Ordering::Relaxed)).sum()
     }
 
-    /// Lanes that commits go to, and the words queued in all of them.
+    /// The number of lanes that commits go to, and of the words queued in all of them.
     pub(crate) fn depth(&self) -> (usize, u64) {
         (self.used, self.lanes.iter().map(Lane::depth).sum())
     }

@@ -9,7 +9,7 @@ use crate::sync::Mutex;
 /// The memory of an empty queue that is kept, in places.
 pub(super) const KEPT_PLACES: usize = 4 << 10;
 
-/// A commit of a frame that some engine wants the place of.
+/// A commit of a frame whose place some engine wants.
 #[derive(Clone, Copy)]
 pub(super) struct InFrame {
     pub(super) csn: Csn,
@@ -26,7 +26,7 @@ pub(super) struct Placed {
     pub(super) place: LogPlace,
 }
 
-/// The places of a lane's commits that are not told yet.
+/// The places of a lane's commits that the engines do not know yet.
 #[derive(Default)]
 pub(super) struct PlaceQueue(Mutex<Queued>);
 
@@ -37,7 +37,7 @@ struct Queued {
 }
 
 impl Queued {
-    /// Charges the memory that it has now.
+    /// Charges its present memory.
     fn recharge(&mut self) {
         let bytes = self.places.capacity() * size_of::<Placed>();
         if let Some(charge) = self.charge.as_mut().filter(|charge| charge.bytes() != bytes) {
@@ -51,8 +51,8 @@ impl PlaceQueue {
         self.0.lock().charge = Some(budget.charge(Use::Transactions, 0));
     }
 
-    /// Adds the commits of a frame that was appended to a lane. The caller stores that the lane is
-    /// durable up to them only afterwards.
+    /// Adds the commits of a frame that was appended to a lane. Only afterwards may the caller
+    /// store that the lane is durable up to them.
     pub(super) fn add(&self, lane: u32, frame: Position, commits: &[InFrame]) {
         if commits.is_empty() {
             return;
@@ -69,7 +69,8 @@ impl PlaceQueue {
         queued.recharge();
     }
 
-    /// Moves the commits up to `csn` to `out`. They are nearly in order, and most of them go.
+    /// Moves the commits up to `csn` to `out`. The queue is nearly in order, and most of it is
+    /// moved.
     pub(super) fn take_to(&self, csn: Csn, out: &mut Vec<Placed>) {
         let mut queued = self.0.lock();
         queued.places.retain(|placed| {
@@ -93,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue is charged for the memory that it has, and gives back what a burst has taken.
+    /// A queue is charged for its memory, and frees the memory that a burst has taken.
     #[test]
     fn a_queue_is_charged_and_gives_back() {
         let budget = Budget::new(1 << 10);

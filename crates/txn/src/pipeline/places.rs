@@ -55,7 +55,7 @@ use super::place_queue::{KEPT_PLACES, Placed};
 use crate::engines::Engines;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Tells the engines that want places.
+/// Reports places to the engines that want them.
 #[derive(Default)]
 pub(super) struct PlaceTeller {
     engines: Vec<Arc<dyn Engine>>,
@@ -65,12 +65,12 @@ pub(super) struct PlaceTeller {
 }
 
 impl PlaceTeller {
-    /// Takes the lock. `None` if the thread that has it tells the caller's places.
+    /// Takes the lock. Returns `None` if the thread that holds it also reports the caller's places.
     fn enter(&self) -> Option<MutexGuard<'_, Told>> {
         self.told.try_lock().or_else(|| {
             // Not a store: the order of two swaps is that in which one reads the other.
             self.missed.swap(true, Ordering::AcqRel);
-            // Between that and the second look at the lock: see the module's page.
+            // Between the swap and the second try of the lock; see the module's page.
             fence(Ordering::SeqCst);
             self.told.try_lock()
         })
@@ -87,15 +87,15 @@ impl PlaceTeller {
 struct Told {
     /// The engines know of every commit up to here.
     through: Csn,
-    /// What each engine was last called with as `through`.
+    /// The last `through` that was passed to each engine.
     to: [Csn; EngineKind::COUNT],
     taken: Vec<Placed>,
     commits: Vec<(Csn, LogPlace)>,
 }
 
 impl Pipeline {
-    /// Tells the engines that want them the places of all commits from now on. An opening has told
-    /// them of the commits up to the stable CSN.
+    /// Reports the places of all commits from now on to the engines that want them. An opening has
+    /// reported the commits up to the stable CSN.
     pub(crate) fn telling(mut self, engines: &Engines, budget: &Budget) -> Pipeline {
         let wants = |engine: &&Arc<dyn Engine>| engine.wants_places();
         let engines: Vec<_> = engines.iter().filter(wants).cloned().collect();
@@ -113,8 +113,8 @@ impl Pipeline {
         Pipeline { teller, ..self }
     }
 
-    /// Tells the engines the places of the commits that have become stable, unless another thread
-    /// does so (LOG-READ-10).
+    /// Reports the places of the commits that have become stable to the engines, unless another
+    /// thread does so (LOG-READ-10).
     pub(super) fn tell_places(&self) {
         if self.teller.engines.is_empty() {
             return;
@@ -127,8 +127,8 @@ impl Pipeline {
         }
     }
 
-    /// Tells the engines the places of all commits up to the stable CSN, also those engines that
-    /// have none. Answers that CSN.
+    /// Reports the places of all commits up to the stable CSN to the engines, also to engines
+    /// without such commits. Returns that CSN.
     pub(crate) fn tell_all_places(&self) -> Csn {
         if self.teller.engines.is_empty() {
             return self.snapshots.stable_csn();
@@ -143,7 +143,7 @@ impl Pipeline {
     fn tell(&self, mut told: MutexGuard<'_, Told>, idle_too: bool) -> Csn {
         let _guard = self.guard("telling an engine where its commits are in the log");
         let told = &mut *told;
-        // Before the look at the stable CSN, and that before the one at the queues: see the
+        // Before the stable CSN is read, which in turn is before the queues are read; see the
         // module's page.
         self.teller.missed.swap(false, Ordering::AcqRel);
         let stable = self.snapshots.stable_csn();
@@ -171,7 +171,8 @@ impl Pipeline {
         stable
     }
 
-    /// Whether some engine with commits in a segment keeps it. Its commits were told.
+    /// Whether some engine with commits in a segment keeps the segment. The places of its commits
+    /// were reported.
     pub(super) fn is_kept(&self, lane: u32, segment: u64, engines: EngineSet) -> bool {
         let mut asked = self.teller.engines.iter().filter(|of| engines.contains(of.kind()));
         asked.any(|engine| engine.keeps_segment(lane, segment))

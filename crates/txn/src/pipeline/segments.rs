@@ -8,9 +8,9 @@ use spillway_storage::plog::Position;
 /// The newest of some commits.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Newest {
-    /// Of all of them.
+    /// The newest of all commits.
     pub(crate) commit: Csn,
-    /// Of those that write to tables of an engine, by [`EngineKind::index`].
+    /// The newest commit that writes to tables of each engine, by [`EngineKind::index`].
     pub(super) of: [Csn; EngineKind::COUNT],
 }
 
@@ -40,8 +40,8 @@ impl Newest {
         }
     }
 
-    /// Leaves the commits past `last` out. An engine that only these wrote to counts as written to
-    /// by `last`.
+    /// Excludes the commits past `last`. An engine that only these wrote to counts as written to by
+    /// `last`.
     pub(crate) fn discard_after(&mut self, last: Csn) {
         self.commit = self.commit.min(last);
         self.of = self.of.map(|of| of.min(last));

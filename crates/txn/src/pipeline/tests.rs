@@ -207,7 +207,7 @@ fn a_commit_that_was_admitted_is_refused_once_the_pipeline_is_closed() {
 fn a_flush_is_handed_to_one_that_needs_it() {
     let (pipeline, log) = new();
     let missing = order(&pipeline);
-    // Durable, and waiting for the install of the commit before it.
+    // It is durable, and waits for the install of the commit before it.
     let second = order(&pipeline);
     pipeline.installed(second);
     let second = wait_later(&pipeline, second);

@@ -1,6 +1,6 @@
 //! Thread numbers, by which threads are assigned to lanes and shards.
 
-/// A number for each thread, so that threads can be dealt over what there are several of.
+/// A number of the calling thread, by which threads are distributed over lanes and similar parts.
 pub(super) fn thread_number() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);

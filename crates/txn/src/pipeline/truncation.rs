@@ -15,13 +15,13 @@ use super::lane::{FlushState, Lane};
 use super::segments::Newest;
 use crate::record::{NOTE_BYTES, put_note};
 
-/// What a cut takes from a lane's log.
+/// The segments that a cut removes from a lane's log.
 struct LaneCut {
     /// The log begins with this segment afterwards.
     begin: u64,
-    /// The segments with commits that go, and the engines whose tables these write to.
+    /// The removed segments with commits, and the engines whose tables these write to.
     covered: Vec<(u64, EngineSet)>,
-    /// Those of them that an engine keeps.
+    /// The segments among them that an engine keeps.
     kept: Vec<u64>,
 }
 
@@ -114,7 +114,7 @@ impl Pipeline {
     /// may succeed. Any other error stops the log.
     pub(crate) fn truncate(&self, persisted: Csn) -> Result<()> {
         self.health()?;
-        // Every commit up to `persisted` is stable, so this tells of all that a cut removes.
+        // Every commit up to `persisted` is stable, so this reports all commits that a cut removes.
         self.tell_all_places();
         self.cut(persisted, false)?;
         let left =

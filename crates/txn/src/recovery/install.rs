@@ -31,29 +31,31 @@ use super::order::{CommitRun, Window};
 use super::source::{CHECKED, Logged, Piece};
 use crate::engines::Engines;
 
-/// Ranges of keys for each thread, so that none waits long for another in the end.
+/// The ranges of keys for each thread. Several ranges keep threads from waiting long for each other
+/// at the end.
 const RANGES_PER_THREAD: usize = 4;
-/// Keys that are looked at for each range, to make ranges of about the same number of writes.
+/// The keys that are sampled for each range, to make ranges of about the same number of writes.
 const SAMPLES_PER_RANGE: usize = 16;
-/// Keys that are looked at, at least, to tell whether some are written many times: if so many of
-/// them are the same as another one.
+/// The least number of sampled keys. Keys are written many times if more than one sample in
+/// `SAME_SHARE` equals another one.
 const SAMPLES_MIN: usize = 128;
 const SAME_SHARE: usize = 64;
-/// Commits that a thread takes at a time. A key's versions are out of order by no more than those
-/// in hand.
+/// The commits that a thread takes at a time. A key's versions are out of order by no more than the
+/// commits that threads have taken.
 const STRIDE: usize = if cfg!(test) { 1 } else { 128 };
-/// Commits from which on it pays to start other threads. Few in tests, which are of few.
+/// The number of commits from which other threads are worth starting. It is small in tests, which
+/// have few commits.
 const SHARED_FROM: usize = if cfg!(test) { 3 } else { 256 };
 
 /// Bytes of memory for each operation of a window while it is installed.
 pub(super) const OP_BYTES: usize = 2 * size_of::<Write<'_>>();
 
-/// Where a write belongs.
+/// The order of a write by table and key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct WriteKey<'w> {
     table: TableId,
-    /// Some bytes of the key, ordered as the keys of a table are, but for those that are equal in
-    /// them.
+    /// Some bytes of the key. They have the order of the keys of a table, except that different
+    /// keys may have equal heads.
     head: u64,
     key: &'w [u8],
 }
@@ -65,7 +67,8 @@ struct Write<'w> {
     csn: Csn,
     op: Op<'w>,
     piece: &'w Piece,
-    /// Where its record is in the memory of its piece: later in the same commit, larger.
+    /// The offset of its record in the memory of its piece. It is larger for later writes of a
+    /// commit.
     at: u32,
     /// Bytes of its record.
     bytes: u32,
@@ -91,19 +94,18 @@ impl<'w> Write<'w> {
 fn row<'w>(op: &Op<'w>) -> (TableId, &'w [u8]) {
     match *op {
         Op::Put { table, key, .. } | Op::Delete { table, key } => (table, key),
-        // These are installed alone.
+        // Commits with these operations are installed alone.
         Op::DeleteRange { table, .. } | Op::CreateTable(table) | Op::DropTable(table) => {
             (table, &[])
         }
     }
 }
 
-/// What the keys of a table begin with, as far as was looked at, of each table: what follows tells
-/// keys apart.
+/// For each table, the common prefix of the sampled keys. The bytes behind it distinguish keys.
 struct Prefixes<'w>(Vec<(TableId, &'w [u8])>);
 
 impl<'w> Prefixes<'w> {
-    /// Of rows that are in order.
+    /// The prefixes of sampled rows, which are in order.
     fn of(rows: &[(TableId, &'w [u8])]) -> Prefixes<'w> {
         let tables = rows.chunk_by(|a, b| a.0 == b.0);
         let prefixes = tables.map(|rows| {
@@ -114,7 +116,8 @@ impl<'w> Prefixes<'w> {
         Prefixes(prefixes.collect())
     }
 
-    /// The head of a key: after the prefix, or at one end where it does not begin with that.
+    /// The head of a key: the bytes behind the prefix, or the least or largest value if the key
+    /// does not begin with the prefix.
     fn head(&self, (table, key): (TableId, &[u8])) -> u64 {
         let known = self.0.iter().find(|(of, _)| *of == table);
         let prefix = known.map_or(&[][..], |(_, prefix)| prefix);
@@ -126,7 +129,7 @@ impl<'w> Prefixes<'w> {
     }
 }
 
-/// The first eight bytes, with zeros where there are fewer.
+/// The first eight bytes, padded with zeros.
 fn first_word(bytes: &[u8]) -> u64 {
     if let Some(first) = bytes.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
@@ -136,7 +139,7 @@ fn first_word(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Memory for writes, charged and used again: fresh memory costs a page fault for each of its
+/// Memory for writes, charged and reused, because new memory costs a page fault for each of its
 /// pages.
 pub(super) struct WriteMemory(Mutex<Free>);
 
@@ -157,18 +160,19 @@ impl WriteMemory {
 
     fn give_back(&self, mut writes: Vec<Write<'_>>) {
         writes.clear();
-        // Nothing is moved: what is collected lies where it lay.
+        // Collecting reuses the allocation; nothing is moved.
         let writes = writes.into_iter().map(|_| unreachable!("it was cleared")).collect();
         self.0.lock().writes.push(writes);
     }
 
-    /// Charges what is about to be taken for so many operations, if that is more than there is.
+    /// Charges the memory for `ops` operations, which is about to be taken, if it is more than is
+    /// charged.
     fn expect(&self, ops: usize) {
         let free = &mut *self.0.lock();
         free.charge.resize(free.charge.bytes().max(ops * OP_BYTES));
     }
 
-    /// Charges what there is, all of it given back.
+    /// Charges the memory that exists, once all of it was returned.
     fn count(&self) {
         let free = &mut *self.0.lock();
         let room: usize = free.writes.iter().map(Vec::capacity).sum();
@@ -184,8 +188,8 @@ pub(super) fn install(
     certain: Csn,
     threads: usize,
 ) {
-    // A table is there for all that is written to it, and gone for nothing that came before. And
-    // when a range is deleted, all is there that it hides (E10).
+    // A table exists for all writes to it, and is dropped after all earlier writes. When a range is
+    // deleted, all versions that it hides are installed (E10).
     for alone in std::mem::take(&mut window.alone) {
         let before = window.split_front(Csn(alone.0 - 1));
         Together::new(engines, before, scratch, certain).install(threads);
@@ -211,7 +215,7 @@ fn install_alone(engines: &Engines, piece: &Piece, commit: &Logged) {
 struct Together<'w> {
     engines: &'w Engines,
     runs: Vec<CommitRun>,
-    /// How many they are.
+    /// The number of commits.
     len: usize,
     scratch: &'w WriteMemory,
     certain: Csn,
@@ -240,7 +244,7 @@ impl<'w> Together<'w> {
         }
     }
 
-    /// Its commits in the order of the log, at most so many of one run at a time.
+    /// Its commits in the order of the log, in runs of at most `most`.
     fn shares(&self, most: usize) -> Vec<CommitRun> {
         let shares = self.runs.iter().flat_map(|run| {
             let len = run.commits().len();
@@ -266,7 +270,7 @@ impl<'w> Together<'w> {
         self.scratch.expect(commits.map(|commit| commit.ops as usize).sum());
         let prefixes = Prefixes::of(samples);
         let ranges = threads * RANGES_PER_THREAD;
-        // Each begins a range. There are fewer where one key has many writes.
+        // Each bound begins a range. There are fewer bounds if one key has many writes.
         let mut bounds: Vec<_> = (1..ranges)
             .filter_map(|range| samples.get(range * samples.len() / ranges))
             .map(|&(table, key)| WriteKey { table, head: prefixes.head((table, key)), key })
@@ -294,7 +298,7 @@ impl<'w> Together<'w> {
         self.scratch.count();
     }
 
-    /// Some rows that are written to, in order.
+    /// Samples of the written rows, in order.
     fn samples(&self, wanted: usize) -> Vec<(TableId, &[u8])> {
         let step = self.len.div_ceil(wanted).max(1);
         let mut samples = Vec::with_capacity(wanted);
@@ -303,7 +307,7 @@ impl<'w> Together<'w> {
             let commits = run.commits();
             for index in (before.next_multiple_of(step)..before + commits.len()).step_by(step) {
                 let commit = &commits[index - before];
-                // Not the first of each: transactions often begin with the same table.
+                // Not always the first write, because transactions often begin with the same table.
                 let nth = index / step % (commit.ops as usize).max(1);
                 let op = ops(run.piece().batch(commit)).nth(nth).and_then(Result::ok);
                 samples.extend(op.map(|op| row(&op)));
@@ -335,7 +339,7 @@ impl<'w> Together<'w> {
     }
 }
 
-/// Shows the writes of some commits.
+/// Passes the writes of some commits to `visit`.
 fn each<'r>(run: &'r CommitRun, prefixes: &Prefixes<'_>, mut visit: impl FnMut(Write<'r>)) {
     for commit in run.commits() {
         let piece = run.piece();
@@ -346,7 +350,8 @@ fn each<'r>(run: &'r CommitRun, prefixes: &Prefixes<'_>, mut visit: impl FnMut(W
     }
 }
 
-/// Has so many threads do so many pieces of work, each the next one that nobody has begun.
+/// Runs `count` pieces of work in `threads` threads. Each thread takes the next piece that no
+/// thread has begun.
 fn in_turn(threads: usize, count: usize, work: impl Fn(usize) + Sync) {
     if threads == 1 {
         return (0..count).for_each(work);

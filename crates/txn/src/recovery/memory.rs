@@ -8,12 +8,12 @@ use spillway_base::lock::Mutex;
 
 use super::source::Logged;
 
-/// Of the budget, the part that is read ahead into, by all lanes together.
+/// The share of the budget that all lanes together use to read ahead.
 const AHEAD_SHARE: usize = 64;
-/// More than this is read ahead to no use.
+/// Reading ahead more than this has no effect.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
-/// The bytes of one read: few enough to be in the processor's cache still when they are checked,
-/// and enough for the disk.
+/// The bytes of one read: few enough to stay in the processor's cache until they are checked, and
+/// enough for the disk.
 const PIECE_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES_MIN: usize = 64 << 10;
 
@@ -23,9 +23,9 @@ pub(super) struct Memories(pub(super) Arc<MemoryPool>);
 
 pub(super) struct MemoryPool {
     budget: Budget,
-    /// Of a piece.
+    /// The bytes of a piece.
     pub(super) bytes: usize,
-    /// What each lane reads ahead.
+    /// The bytes that each lane reads ahead.
     pub(super) ahead_bytes: usize,
     free: Mutex<Vec<FreeMemory>>,
 }
@@ -54,7 +54,7 @@ impl Memories {
     }
 }
 
-/// What a piece lies in. It goes back when it is dropped.
+/// The memory of a piece. Dropping it returns it to the pool.
 pub(super) struct Memory {
     pub(super) bytes: Vec<u8>,
     pub(super) commits: Vec<Logged>,
@@ -63,12 +63,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// What it takes.
+    /// Its size in bytes.
     pub(super) fn size(&self) -> usize {
         self.bytes.capacity() + self.commits.capacity() * size_of::<Logged>()
     }
 
-    /// Charges what it takes now.
+    /// Charges its present size.
     pub(super) fn recharge(&mut self) {
         let bytes = self.size();
         if let Some(charge) = &mut self.charge {
@@ -80,7 +80,8 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let Some(charge) = self.charge.take() else { return };
-        // The buffer of an unusually large frame is not kept, nor is one that an error took.
+        // Neither the buffer of an unusually large frame is kept, nor one that was lost in an
+        // error.
         if !self.bytes.is_empty() && self.bytes.capacity() <= 2 * self.home.0.bytes {
             let (bytes, mut commits) =
                 (std::mem::take(&mut self.bytes), std::mem::take(&mut self.commits));

@@ -47,38 +47,39 @@ use order::Pending;
 pub(crate) use source::Fences;
 use source::{Next, Piece, PieceSource, newest_note};
 
-/// Of the bytes that one transaction may write, the part that is installed between two moves of the
-/// stable CSN.
+/// The share of one transaction's largest writes that is installed between two moves of the stable
+/// CSN.
 const WINDOW_SHARE: usize = 4;
-/// More than this for each thread makes no installing quicker.
+/// A larger window for each thread does not make installing faster.
 const WINDOW_BYTES_MAX: usize = 8 << 20;
 const WINDOW_BYTES_MIN: usize = 64 << 10;
 
-/// Where the logs are, and how they are kept.
+/// The location of the logs and their settings.
 #[derive(Clone, Debug)]
 pub struct LogSettings {
     /// Their folder.
     pub dir: PathBuf,
     /// The size of a segment's file, in bytes.
     pub segment_bytes: u64,
-    /// Lanes that commits go to. Others that are found are read, and go once nothing in them is
-    /// needed.
+    /// The number of lanes that commits go to. Other lanes that an opening finds are read, and
+    /// removed once nothing in them is needed.
     pub lanes: usize,
-    /// Whether commits are dealt to the lanes in turn, and not by their threads: for simulations,
-    /// which have one thread.
+    /// Whether commits go to the lanes in turn, and not by their threads. For simulations, which
+    /// have one thread.
     pub in_turn: bool,
     /// Memory for each lane's queue, in bytes.
     pub queue_bytes: usize,
-    /// Threads that read and install at an opening. One does all on the thread that opens.
+    /// The number of threads that read and install at an opening. With one, the opening thread does
+    /// everything.
     pub recovery_threads: usize,
 }
 
-/// What an opening found.
+/// The results of an opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RecoveryReport {
     /// Commits read from the logs and installed.
     pub commits: u64,
-    /// Commits that were acknowledged to nobody, and discarded.
+    /// Commits that were never acknowledged and were discarded.
     pub discarded: u64,
     /// Bytes of log read.
     pub bytes: u64,
@@ -90,7 +91,7 @@ pub struct RecoveryReport {
 struct LaneReader {
     number: u32,
     source: PieceSource,
-    /// Its log's contents, once all of it was read.
+    /// The contents of its log, once it was read completely.
     found: Option<Recovered>,
     segments: Vec<OldSegment>,
     /// The largest CSN read.
@@ -103,7 +104,7 @@ struct Replay<'r> {
     dir: &'r Path,
     threads: usize,
     lanes: Vec<LaneReader>,
-    /// Read, and not yet in a window.
+    /// The commits that were read and are not yet in a window.
     pending: Pending,
     scratch: WriteMemory,
     /// The memory that installing a window may take.
@@ -123,7 +124,7 @@ impl Replay<'_> {
             if self.pending.memory() >= self.window_bytes_max {
                 self.install()?;
             }
-            // The lane that is behind is the likeliest to have what is missing.
+            // The lane that is furthest behind most likely has the missing commits.
             let behind = self.lanes.iter_mut().filter(|lane| lane.found.is_none());
             let Some(lane) = behind.min_by_key(|lane| lane.reached) else { break };
             match lane.source.next()? {
@@ -177,8 +178,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Installs a window of the commits that follow on the last, and lets the engines write it to
-    /// their files. `false` where none was read.
+    /// Installs a window of the commits that follow the last one, and allows the engines to write
+    /// it to their files. Returns `false` if no such commit was read.
     fn install(&mut self) -> Result<bool> {
         self.pending.skip_to(self.floor);
         let (last, window) = self.pending.take(self.last, self.window_bytes_max, self.dir)?;
@@ -190,11 +191,11 @@ impl Replay<'_> {
         self.report.commits += window.len() as u64;
         let bytes = window.bytes;
         install::install(self.engines, window, &self.scratch, certain, self.threads);
-        // The end of the log may be in the system's cache alone, and lost yet.
+        // The end of the log may be only in the system's cache, and may still be lost.
         self.horizon.0.recovered(self.last.min(certain));
         for engine in self.engines.iter() {
             match engine.admit_replay(bytes) {
-                // Commits that are in the log must be read back all the same.
+                // Commits in the log must still be read back.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MemoryFull | ErrorKind::DiskFull) => {}
                 admitted => admitted?,
@@ -255,7 +256,7 @@ pub fn recover(
     let pipeline = pipeline.telling(&engines, &budget);
     let reserve = Reserve::open(disk.clone(), &log.dir, log.segment_bytes);
     if reserve.is_full() {
-        // A commit before the opening may have freed what is still to come back.
+        // A commit before the opening may have freed space that is not available yet.
         reserve.hope(clock.now());
     }
     let manager = TransactionManager::new(settings, engines, pipeline, reserve, budget, clock);
@@ -285,7 +286,7 @@ fn replay(
         .map(|number| LogReader::open(&**disk, &log.dir, *number))
         .collect::<Result<Vec<_>>>()?;
     let fences = Fences::new(readers.iter().flat_map(LogReader::fences));
-    // An engine's files have only what was durable in the log.
+    // An engine's files have only commits that were durable in the log.
     let known = fences.last().max(engines.persisted_by_any());
     let floor = newest_note(&readers)?.max(engines.persisted_by_all());
     let memories = Memories::new(budget, numbers.len());

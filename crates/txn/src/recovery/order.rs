@@ -15,7 +15,7 @@ use spillway_base::{Csn, Error, Result};
 use super::install::OP_BYTES;
 use super::source::{Logged, Piece};
 
-/// Commits of a piece that follow on one another there.
+/// Consecutive commits of a piece.
 #[derive(Clone)]
 pub(super) struct CommitRun {
     piece: Arc<Piece>,
@@ -27,22 +27,23 @@ impl CommitRun {
         &self.piece.commits()[self.commits.clone()]
     }
 
-    /// How many of its commits are up to `csn`.
+    /// The number of its commits up to `csn`.
     fn count_to(&self, csn: Csn) -> usize {
         self.commits().partition_point(|commit| commit.csn <= csn)
     }
 
-    /// The bytes of the log that its first commits take, about.
+    /// The approximate bytes of log of its first `commits` commits.
     fn bytes_of(&self, commits: usize) -> usize {
         self.share(commits, self.piece.bytes as usize)
     }
 
-    /// The bytes of memory that installing its first commits takes, about.
+    /// The approximate bytes of memory for installing its first `commits` commits.
     fn memory_of(&self, commits: usize) -> usize {
         self.share(commits, self.piece.bytes as usize + self.piece.ops * OP_BYTES)
     }
 
-    /// The part of a figure of the whole piece that its first commits have, about.
+    /// The approximate part of a figure of the whole piece that belongs to its first `commits`
+    /// commits.
     fn share(&self, commits: usize, of_piece: usize) -> usize {
         (of_piece as f64 * commits as f64 / self.piece.commits().len() as f64) as usize
     }
@@ -67,14 +68,14 @@ impl CommitRun {
     }
 }
 
-/// Commits that follow on one another, to be installed together.
+/// Commits with consecutive CSNs, which are installed together.
 #[derive(Default)]
 pub(super) struct Window {
-    /// No two have a CSN in common. They interleave.
+    /// The runs have no CSN in common, but they interleave.
     pub(super) runs: Vec<CommitRun>,
     /// The commits among them that are installed by themselves, ascending.
     pub(super) alone: Vec<Csn>,
-    /// Of their batches, about.
+    /// The approximate bytes of their batches.
     pub(super) bytes: usize,
 }
 
@@ -102,7 +103,7 @@ impl Pending {
         self.runs.push(CommitRun { piece: Arc::new(piece), commits });
     }
 
-    /// Passes over the commits up to `floor`.
+    /// Skips the commits up to `floor`.
     pub(super) fn skip_to(&mut self, floor: Csn) {
         for run in &mut self.runs {
             run.commits.start += run.count_to(floor);
@@ -110,23 +111,23 @@ impl Pending {
         self.runs.retain(|run| !run.commits.is_empty());
     }
 
-    /// Bytes of memory that installing what is in no window takes, about.
+    /// The approximate bytes of memory for installing the commits that are in no window.
     pub(super) fn memory(&self) -> usize {
         self.runs.iter().map(|run| run.memory_of(run.commits.len())).sum()
     }
 
-    /// Takes the commits that follow on `last` without a gap: as many as take `memory_max` bytes to
-    /// install, about, and one at least if it was read. Answers the last of them.
+    /// Takes the commits that follow `last` without a gap: about as many as need `memory_max` bytes
+    /// to install, and at least one if it was read. Returns them with the last CSN.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`] when a commit is met twice.
+    /// [`spillway_base::ErrorKind::Corruption`] when a commit is in the log twice.
     pub(super) fn take(
         &mut self,
         last: Csn,
         memory_max: usize,
         dir: &Path,
     ) -> Result<(Csn, Window)> {
-        // Commits that are met twice make this too large, and are found below.
+        // A commit that is in the log twice makes this too large. It is detected below.
         let read = |csn: Csn| self.runs.iter().map(|run| run.count_to(csn)).sum::<usize>() as u64;
         let is_gapless = |csn: Csn| read(csn) >= csn.0 - last.0;
         let memory =
@@ -170,8 +171,8 @@ impl Pending {
     }
 }
 
-/// The largest CSN from `first` to `most` that `holds`, which holds up to some CSN and for none
-/// above; `first` if it holds for none.
+/// The largest CSN from `first` to `most` for which `holds` returns `true`; `first` if there is
+/// none. It returns `true` up to some CSN, and `false` above.
 fn last_that(first: Csn, most: Csn, holds: impl Fn(Csn) -> bool) -> Csn {
     let (mut good, mut bad) = (first.0, most.0 + 1);
     while bad - good > 1 {

@@ -19,7 +19,7 @@ use super::memory::{Memories, Memory};
 use crate::pipeline::Newest;
 use crate::record::{Record, note_in, read_frame};
 
-/// What the generations of all lanes noted when they began.
+/// The fences that the generations of all lanes recorded when they began.
 #[derive(Clone)]
 pub(crate) struct Fences(Arc<[(u64, Csn)]>);
 
@@ -32,7 +32,7 @@ impl Fences {
         Fences(all.into())
     }
 
-    /// Where the last opening began.
+    /// The commit after which the last opening began.
     pub(super) fn last(&self) -> Csn {
         self.0.iter().map(|(_, fence)| *fence).max().unwrap_or(Csn::ZERO)
     }
@@ -50,11 +50,11 @@ pub(super) struct Logged {
     pub(super) csn: Csn,
     /// Operations in its batch.
     pub(super) ops: u32,
-    /// The engines whose tables they are on.
+    /// The engines of the tables that these operations write to.
     pub(super) engines: EngineSet,
-    /// Whether it is installed by itself: it does more than to write single keys.
+    /// Whether it is installed alone, because it does more than write single keys.
     pub(super) is_alone: bool,
-    /// Where its batch is in the memory that was read into.
+    /// The offset of its batch in the memory of its piece.
     at: u32,
     bytes: u32,
 }
@@ -76,7 +76,7 @@ pub(super) struct Piece {
     /// The CSN up to which its notes say that the engines' own files have all commits.
     pub(super) note: Csn,
     pub(super) bytes: u64,
-    /// Operations of its commits.
+    /// The number of operations of its commits.
     pub(super) ops: usize,
     memory: Memory,
 }
@@ -136,7 +136,7 @@ impl Piece {
     }
 }
 
-/// Takes in the records of a frame, whose payload is at `payload` of the piece's memory.
+/// Adds the records of a frame, whose payload is at `payload` in the piece's memory.
 fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()> {
     let Memory { bytes, commits, .. } = &mut piece.memory;
     let (newest, stable, note) = (&mut piece.newest, &mut piece.stable, &mut piece.note);
@@ -157,8 +157,8 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
                     count += 1;
                 }
                 newest.add(csn, engines);
-                // A frame is below 4 GiB, and one that is larger than a piece is a piece of its
-                // own.
+                // A frame is below 4 GiB, and a frame that is larger than a piece is a separate
+                // piece.
                 let at = (batch.as_ptr().addr() - begin) as u32;
                 let bytes = batch.len() as u32;
                 commits.push(Logged { csn, ops: count, engines, is_alone, at, bytes });
@@ -168,8 +168,8 @@ fn take_frame(piece: &mut Piece, payload: Range<usize>, fence: Csn) -> Result<()
     })
 }
 
-/// The newest note of how far the engines had come, where it is likely to be needed from the start.
-/// It is in the first lane. Others are met as the logs are read.
+/// The CSN of the newest note of what the engines had persisted, if it is likely needed from the
+/// start. It is in the first lane. Other notes are found as the logs are read.
 pub(super) fn newest_note(readers: &[LogReader]) -> Result<Csn> {
     let mut newest = Csn::ZERO;
     // Logs from their first segments on were never cut.
@@ -236,7 +236,7 @@ impl Pieces {
             })?;
         }
         piece.ops = piece.memory.commits.iter().map(|commit| commit.ops as usize).sum();
-        // They are nearly in order as they come.
+        // The commits are nearly in order already.
         piece.memory.commits.sort_by_key(|commit| commit.csn);
         piece.memory.recharge();
         self.reader = Some(reader);
@@ -268,8 +268,7 @@ impl PieceSource {
         PieceSource::Inline(Box::new(Pieces { lane, number, reader, fences, memories, dir }))
     }
 
-    /// Reads and checks pieces ahead, on a thread of its own, until they take so many bytes of
-    /// memory.
+    /// Reads and checks pieces ahead in a separate thread, until they take `bytes` bytes of memory.
     pub(super) fn ahead(self, bytes: usize) -> Result<PieceSource> {
         let PieceSource::Inline(mut source) = self else { return Ok(self) };
         let (tell, told) = channel();
@@ -296,7 +295,7 @@ impl PieceSource {
     }
 }
 
-/// What a thread reads ahead of a lane.
+/// The pieces that a thread reads ahead of a lane.
 pub(super) struct Ahead {
     told: Receiver<Result<Next>>,
     stock: Arc<Stock>,
@@ -325,7 +324,7 @@ fn size(next: &Result<Next>) -> usize {
     }
 }
 
-/// Pieces that were read ahead and that nobody has asked for yet.
+/// Pieces that were read ahead and not requested yet.
 #[derive(Default)]
 struct Stock {
     state: Mutex<StockState>,
@@ -335,12 +334,12 @@ struct Stock {
 #[derive(Default)]
 struct StockState {
     bytes: usize,
-    /// Nobody will ask.
+    /// Set when no more pieces will be requested.
     is_closed: bool,
 }
 
 impl Stock {
-    /// Waits until it is below so many bytes; `false` once it is closed.
+    /// Waits until it has fewer than `bytes` bytes. Returns `false` once it is closed.
     fn wait_below(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         self.changed.wait_while(&mut state, |state| !state.is_closed && state.bytes >= bytes);

@@ -75,7 +75,7 @@ struct Member {
     snapshot: Csn,
     /// Its CSN once it may no longer be undone; `Csn::MAX` until the CSN is assigned.
     committed: Option<Csn>,
-    /// Whether it must not commit, whatever else happens.
+    /// Whether it must not commit in any case.
     refused: bool,
     /// The transactions that read what this one overwrote, and those that overwrote what this one
     /// read, except those that were undone.

@@ -711,8 +711,8 @@ fn a_log_is_cut_also_when_its_next_segment_cannot_be_made() {
     assert_eq!(db.value("x").as_deref(), Some("after"));
 }
 
-/// Commits after an install that panicked are refused, whatever their durability, and the database
-/// reports why (PIPE-4).
+/// Commits after an install that panicked are refused, regardless of their durability, and the
+/// database reports why (PIPE-4).
 #[test]
 fn pipe_4_a_panic_in_an_install_stops_the_database() {
     let db = Arc::new(new());

@@ -80,7 +80,8 @@ impl Both {
     }
 }
 
-/// What one engine has persisted and another has not is read back, whichever is ahead.
+/// Commits that one engine has persisted and another has not are read back, whichever engine is
+/// ahead.
 #[test]
 fn an_opening_begins_past_the_least_of_the_engines_figures() {
     for ahead in [0, 1] {
@@ -137,8 +138,9 @@ fn rows(db: &Both) -> Rows {
     each.collect()
 }
 
-/// Random transactions over tables of both engines, each of which persists what it likes when it
-/// likes, with cuts of the log, crashes and threads: nothing is lost, and nothing comes back.
+/// Random transactions over tables of both engines, with cuts of the log, crashes and threads. Each
+/// engine persists arbitrary commits at arbitrary times. Nothing is lost, and nothing deleted comes
+/// back.
 #[test]
 fn histories_survive_crashes_wherever_each_engine_has_come() {
     for seed in 0..60 {
@@ -192,8 +194,8 @@ fn histories_survive_crashes_wherever_each_engine_has_come() {
     }
 }
 
-/// Each engine is asked for the room of its own operations, and is given only commits that it has a
-/// part in.
+/// Each engine is asked for the room of its own operations, and gets only commits that write to its
+/// tables.
 #[test]
 fn a_commit_concerns_only_the_engines_that_it_writes_to() {
     let disk = SimDisk::new(1);
@@ -220,7 +222,7 @@ fn a_commit_concerns_only_the_engines_that_it_writes_to() {
         (installs[0].lock().clone(), installs[1].lock().clone()),
         (vec![one, two], vec![two])
     );
-    // The first row that a transaction locks decides whose room it waits for.
+    // The first row that a transaction locks decides which engine's room it waits for.
     let (first, second) = (asked_of(0), asked_of(1));
     assert!(first > 100_000 && (1..100).contains(&second), "{first} and {second} bytes");
 }
@@ -254,7 +256,7 @@ fn an_engine_without_commits_in_the_log_does_not_keep_it() {
     }
     db.fill(TABLE);
     let full = db.log_bytes();
-    // One lags, and one has failed.
+    // One engine lags, and one has failed.
     for failed in [false, true] {
         db.fill(TABLE);
         db.tiered.claim_persisted(db.manager.stable());

@@ -28,25 +28,26 @@ struct Version {
 
 type Key = (TableId, Vec<u8>);
 
-/// What the engine knows of its rows in the log.
+/// The engine's knowledge of its rows in the log.
 #[derive(Default)]
 struct Known {
     versions: BTreeMap<(Key, Csn), Version>,
-    /// Installed, and not placed: with offsets for places.
+    /// Versions that are installed and whose places are not known. They have offsets instead of
+    /// places.
     pending: BTreeMap<Csn, Vec<(Key, Version)>>,
     through: Csn,
-    /// Segments that it was asked about, and has answered for.
+    /// The segments that it was asked about.
     asked: BTreeSet<(u32, u64)>,
-    /// What its own files say.
+    /// The contents of its own files.
     checkpoint: BTreeMap<(Key, Csn), Version>,
     persisted: Csn,
 }
 
-/// An engine's memory of where its rows are. It keeps every second segment.
+/// The places of an engine's rows, as it has learned them. It keeps every second segment.
 #[derive(Default)]
 struct RowsInLog(Mutex<Known>, Mutex<Option<Meanwhile>>);
 
-/// The engine calls it once, while it learns places.
+/// A hook that the engine calls once, while it learns places.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
 fn keeps(segment: u64) -> bool {
@@ -112,7 +113,7 @@ impl SeesLog for RowsInLog {
 }
 
 impl RowsInLog {
-    /// Its files have everything up to `csn`.
+    /// Records that its files have everything up to `csn`.
     fn persist(&self, csn: Csn) {
         let known = &mut *self.0.lock();
         assert!(csn <= known.through);
@@ -121,7 +122,7 @@ impl RowsInLog {
         known.persisted = csn;
     }
 
-    /// The rest of it after a crash.
+    /// What is left of it after a crash.
     fn reopened(&self) -> Arc<RowsInLog> {
         let known = self.0.lock();
         let (versions, checkpoint) = (known.checkpoint.clone(), known.checkpoint.clone());
@@ -131,13 +132,13 @@ impl RowsInLog {
         Arc::new(RowsInLog(Mutex::new(known), Mutex::default()))
     }
 
-    /// LOG-READ-1: each place that it knows holds the row, unless its segment may be gone. Answers
-    /// how many places it has read in segments that are kept.
+    /// LOG-READ-1: each place that it knows holds the row, unless its segment may be gone. Returns
+    /// the number of places read in kept segments.
     fn check(&self, disk: &SimDisk, what: &str) -> usize {
         self.check_in(&kept_files(disk), what).0
     }
 
-    /// As [`RowsInLog::check`], in a log. Answers also how many places it has read.
+    /// As [`RowsInLog::check`], in a given log. Also returns the number of places read.
     fn check_in(&self, log: &KeptFiles, what: &str) -> (usize, usize) {
         let known = self.0.lock();
         let kept = log.list().unwrap().into_iter();
@@ -227,7 +228,7 @@ impl LogDb {
         open_log(disk, log, engines, self.rows.reopened())
     }
 
-    /// Has both engines persist what they have been told of, and cuts the log.
+    /// Makes both engines persist the commits that were reported to them, and cuts the log.
     fn persist_and_cut(&self) -> Result<()> {
         let through = self.manager.0.pipeline.tell_all_places();
         self.rows.persist(through);
@@ -243,7 +244,7 @@ impl LogDb {
     }
 }
 
-/// The newest acknowledged version of each row, and the commit that is under way.
+/// The newest acknowledged version of each row, and the commit in progress.
 #[derive(Default)]
 struct Acknowledged {
     rows: BTreeMap<Key, (Csn, Option<Vec<u8>>)>,
@@ -267,7 +268,7 @@ fn drive(db: &LogDb, rng: &mut Rng, steps: u64, known: &mut Acknowledged) -> Res
                 txn.put(TABLE, b"other", &vec![step as u8; rng.below(900) as usize])?;
             }
         }
-        // Recovery installs these alone.
+        // Recovery installs such commits alone.
         match rng.below(8) {
             0 => {
                 let table = 100 + rng.below(1 << 20) as u32;
@@ -298,7 +299,7 @@ impl Acknowledged {
     }
 }
 
-/// The lanes' folder, with what an engine keeps apart.
+/// The paths of the files with this suffix.
 fn names(disk: &SimDisk, suffix: &str) -> Vec<PathBuf> {
     let files = disk.files().into_iter().map(|(path, _)| path);
     files.filter(|path| path.extension() == Some(suffix.as_ref())).collect()
@@ -383,7 +384,8 @@ fn log_read_10_a_late_install_is_told_of() {
     db.rows.check(&disk, "told late");
 }
 
-/// A thread that finds another one telling leaves its commits to that one (LOG-READ-10).
+/// A thread that finds another one reporting places leaves its commits to that thread
+/// (LOG-READ-10).
 #[test]
 fn log_read_10_a_teller_tells_of_what_came_meanwhile() {
     let disk = SimDisk::new(1);
@@ -402,7 +404,7 @@ fn log_read_10_a_teller_tells_of_what_came_meanwhile() {
     assert_eq!(db.rows.0.lock().through, last);
 }
 
-/// A copy of the log has the rows too, and has nothing to do with what is kept beside the log.
+/// A copy of the log has the rows too, and does not contain the kept segments.
 #[test]
 fn a_copied_log_has_its_rows() {
     let disk = SimDisk::new(1);
@@ -420,7 +422,7 @@ fn a_copied_log_has_its_rows() {
         let csn = txn.commit().wait().unwrap();
         known.rows.insert((ROWS, key), (csn, Some(vec![number; 900])));
         if number == 20 {
-            // It is not cut meanwhile, and goes on being told of.
+            // The log is not cut meanwhile, and its places are still reported.
             db.persist_and_cut().unwrap();
         }
     }
@@ -433,7 +435,7 @@ fn a_copied_log_has_its_rows() {
     assert_eq!(copied.unwrap(), LogCopy { through: end, commits: 30 });
     writer.finish().unwrap();
 
-    // Engines that have what was before.
+    // Engines that have the commits before the copy.
     let rows = db.rows.reopened();
     rows.0.lock().versions.clear();
     rows.0.lock().persisted = start;
@@ -448,8 +450,8 @@ fn a_copied_log_has_its_rows() {
     assert_eq!(again.rows.check_in(&files, "copied").1, 30);
 }
 
-/// Lanes without commits hold nothing back. The log's care tells an engine without commits how far
-/// all is placed.
+/// Lanes without commits hold nothing back. The log's maintenance reports to an engine without
+/// commits up to where all places are known.
 #[test]
 fn log_read_3_an_idle_lane_or_engine_holds_nothing_back() {
     let disk = SimDisk::new(1);
@@ -509,7 +511,7 @@ fn log_read_5_no_crash_loses_a_row_or_leaves_a_gap() {
             let _ = again.as_ref().map(LogDb::persist_and_cut);
             disk.crash();
             disk.restart();
-            // What the engines have persisted meanwhile is theirs.
+            // The engines keep what they have persisted meanwhile.
             check(again.as_ref().unwrap_or(&db), &disk, &format!("{what}, then {second}"));
         }
         check(&db, &disk, &what);
@@ -517,7 +519,7 @@ fn log_read_5_no_crash_loses_a_row_or_leaves_a_gap() {
     assert!(handed_over > 50, "{handed_over}");
 }
 
-/// An engine is asked about lanes by their numbers, though a lane before them is gone.
+/// An engine is asked about lanes by their numbers, even if an earlier lane is gone.
 #[test]
 fn log_read_4_lanes_have_their_own_numbers() {
     let disk = SimDisk::new(1);
@@ -557,7 +559,7 @@ fn log_read_7_new_segments_are_above_all_kept_ones() {
         db.put(&number.to_string(), 6000);
     }
     db.manager.close().unwrap();
-    // The second lane is not written to any more, and its log is cut to nothing.
+    // The second lane is no longer written to, and its log is cut completely.
     let db = db.reopened(&disk, &small(1)).unwrap();
     db.put("a", 6000);
     db.persist_and_cut().unwrap();
@@ -580,8 +582,8 @@ fn log_read_7_new_segments_are_above_all_kept_ones() {
     assert!(of_lane_1("plog").iter().all(|name| *name > last_kept), "{:?}", of_lane_1("plog"));
 }
 
-/// A kept segment that is gone is for the read that needs it to report. An engine that has no more
-/// use for one removes it, once it is there.
+/// The read that needs a missing kept segment reports it. An engine that no longer needs a kept
+/// segment removes it once it is listed.
 #[test]
 fn log_read_8_a_kept_segment_is_no_part_of_the_log() {
     let disk = SimDisk::new(1);

@@ -95,8 +95,8 @@ fn the_versions_of_a_key_come_in_order_and_those_that_nobody_needs_do_not() {
         let seen = replayed(&disk.fork(), threads);
         assert!(seen.values().all(|csns| csns.is_sorted_by(|a, b| a < b)));
         let hot = &seen[&(TABLE, b"0".to_vec())];
-        // One of each window, of which there are few, and those whose durability was certain only
-        // after everything was read.
+        // One version for each of the few windows, and the versions whose durability was certain
+        // only after everything was read.
         assert!((1..20).contains(&hot.len()), "{} versions", hot.len());
         assert!(wanted.keys().all(|key| seen.contains_key(&(TABLE, key.clone()))));
     }
@@ -125,8 +125,8 @@ fn what_may_be_lost_yet_is_installed_in_full() {
     }
 }
 
-/// DESIGN, D7: the memory that is read ahead and installed from is charged, and bounded, however
-/// large segments are.
+/// DESIGN, D7: the memory for reading ahead and installing is charged and bounded, however large
+/// segments are.
 #[test]
 fn d7_a_log_is_read_within_the_budget() {
     const BUDGET: usize = 8 << 20;

@@ -7,8 +7,8 @@ use spillway_base::lock::Mutex;
 
 use super::*;
 
-/// D8: the throttle slows a writer only after its commit, so nobody waits for a row because its
-/// writer sleeps.
+/// D8: the throttle slows a writer only after its commit, so no transaction waits for a row because
+/// its writer sleeps.
 #[test]
 fn who_is_slowed_holds_no_lock() {
     let db = new();
@@ -36,7 +36,7 @@ fn who_is_slowed_holds_no_lock() {
     db.engine.claim_debt(Debt::default);
 }
 
-/// A transaction waits for room before it locks its first row, so that nobody waits for its rows
+/// A transaction waits for room before it locks its first row, so no transaction waits for its rows
 /// meanwhile.
 #[test]
 fn who_waits_for_room_first_holds_no_lock() {
@@ -72,7 +72,7 @@ fn who_gets_no_room_is_told_at_the_first_lock() {
     }
 }
 
-/// D7: memory that the work in the background holds is waited for, and no other.
+/// D7: a transaction waits for memory that background work holds, and for no other.
 #[test]
 fn a_transaction_waits_for_memory_that_is_to_come_back() {
     let budget = Budget::new(1 << 20);
@@ -81,13 +81,13 @@ fn a_transaction_waits_for_memory_that_is_to_come_back() {
     txn.create_table(TABLE).unwrap();
     txn.commit().wait().unwrap();
     let value = vec![b'v'; 400 << 10];
-    // Nobody gives anything back.
+    // No memory is freed.
     let held = budget.charge(Use::Compactions, budget.limit() - budget.used());
     let txn = db.begin(Isolation::RepeatableRead);
     let refused = txn.put(TABLE, b"row", &value).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::MemoryFull);
     drop(txn);
-    // One work after another does.
+    // One piece of background work after another frees its memory.
     let half = held.bytes() / 2;
     drop(held);
     let mut held = [half, half].map(|bytes| Some(budget.charge(Use::Compactions, bytes)));

@@ -50,7 +50,7 @@ impl Transaction {
         CommitFuture::at_once(self.shared(), csn, durability).ok_or(csn)
     }
 
-    /// Answers the commit, if there was anything to write, and the bytes that it wrote to each
+    /// Returns the commit, if there was anything to write, and the bytes that it wrote to each
     /// engine.
     fn commit_now(&self) -> Result<Option<Written>> {
         if self.has_spilled() {
@@ -64,7 +64,7 @@ impl Transaction {
                 ordered => break ordered?,
             }
         };
-        // Its spilled writes are an overlay now.
+        // The spilled writes are an overlay now.
         self.spill.replace(None);
         Ok(written)
     }

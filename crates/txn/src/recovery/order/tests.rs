@@ -25,9 +25,9 @@ fn csns(runs: &[CommitRun]) -> Vec<u64> {
     csns
 }
 
-/// Commits are dealt to the pieces of lanes at random, and the pieces read in a random order of the
-/// lanes: windows are gapless ranges of CSNs that follow on one another, of about the size that was
-/// asked for, whatever was read when.
+/// Commits are distributed over the pieces of lanes at random, and the pieces are read in a random
+/// order of the lanes. Windows are consecutive, gapless ranges of CSNs of about the requested size,
+/// in any order of reading.
 #[test]
 fn windows_are_gapless_whatever_order_the_lanes_are_read_in() {
     let memories = Memories::new(&Budget::new(1 << 20), 3);
@@ -58,7 +58,7 @@ fn windows_are_gapless_whatever_order_the_lanes_are_read_in() {
             let (end, window) = pending.take(last, memory_max, dir()).unwrap();
             assert_eq!(csns(&window.runs), (last.0 + 1..=end.0).collect::<Vec<_>>());
             assert_eq!(window.len() as u64, end.0 - last.0);
-            // Of each run about what was asked for, and one commit in any case.
+            // About the requested bytes of each run, and at least one commit.
             assert!(window.bytes <= memory_max.max(BYTES), "{} of {memory_max}", window.bytes);
             let done = end == last && lanes.iter().all(Vec::is_empty);
             last = end;
@@ -72,7 +72,8 @@ fn windows_are_gapless_whatever_order_the_lanes_are_read_in() {
     }
 }
 
-/// A commit that is met twice is damage, in one window, in two, and in place of a missing one.
+/// A commit that is in the log twice is damage: in one window, in two, and in place of a missing
+/// one.
 #[test]
 fn a_commit_that_is_in_the_log_twice_is_damage() {
     let memories = Memories::new(&Budget::new(1 << 20), 2);
