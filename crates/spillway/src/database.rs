@@ -34,12 +34,12 @@ use crate::resident::resident_anonymous;
 use crate::settings::Settings;
 use crate::transaction::{Spare, Table, Transaction};
 
-/// How often the log is looked at, to cut it.
+/// The interval between two checks whether the log can be cut.
 const LOG_CARE: Duration = Duration::from_millis(500);
-/// How soon the folder of spilled writes looks again while readers, or the log, keep it from going
-/// on.
+/// The pause before the folder of spilled writes checks again whether readers or the log still
+/// block it.
 const FOLD_NAP: Duration = Duration::from_millis(10);
-/// The pause between two looks of a thread that waits until commits are in data files.
+/// The pause between two checks of a thread that waits until commits are in data files.
 const PERSIST_NAP: Duration = Duration::from_millis(1);
 /// The cores that share one read queue. Each read takes a system call, and those of one queue run
 /// one after another.
@@ -47,7 +47,7 @@ const CORES_PER_READ_QUEUE: usize = 4;
 
 /// A database: tables, and transactions over them. Cheap to clone; clones share it.
 ///
-/// Dropping the last clone closes it as [`Database::close`] does, without telling of a failure.
+/// Dropping the last clone closes it as [`Database::close`] does, but does not report a failure.
 #[derive(Clone)]
 pub struct Database(pub(crate) Arc<Inner>);
 
@@ -64,7 +64,7 @@ impl Database {
         Database::open_in(Arc::new(RealDisk), path.as_ref(), settings, true)
     }
 
-    /// Opens an empty database that is gone when it is dropped.
+    /// Opens an empty database in memory. Its contents are lost when it is dropped.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -84,7 +84,8 @@ impl Database {
         Database::open_in(disk, path.as_ref(), settings, false)
     }
 
-    /// Opens a database; with `tries`, its disk has a speed, which says how many lanes its log has.
+    /// Opens a database. With `tries`, the measured speed of its disk determines the number of
+    /// lanes of its log.
     fn open_in(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -183,7 +184,7 @@ impl Database {
             while !*stop {
                 care.changed.wait_for(&mut stop, LOG_CARE);
                 if !*stop {
-                    // A failure is kept by the manager and told to every commit.
+                    // The manager keeps a failure and reports it to every commit.
                     let _ = manager.truncate_log();
                 }
             }
@@ -192,7 +193,7 @@ impl Database {
         let folder = thread::spawn("fold", move || {
             let mut stop = care.stop.lock();
             while !*stop {
-                // A step that fails is tried again: the manager or the engine keeps the failure.
+                // A failed step is retried. The manager or the engine keeps the failure.
                 let step = || (manager.fold_step(), spillway_base::clock::now());
                 let began = spillway_base::clock::now();
                 let (worked, ended) = spillway_base::lock::MutexGuard::unlocked(&mut stop, step);
@@ -200,7 +201,7 @@ impl Database {
                     break;
                 }
                 let nap = match worked {
-                    // A step keeps commits waiting: it has half of the time at the most.
+                    // A step delays commits, so steps take at most half of the time.
                     Ok(true) => ended.saturating_sub(began),
                     _ if manager.overlays() > 0 => FOLD_NAP,
                     _ => LOG_CARE,
@@ -272,9 +273,9 @@ impl Database {
             .map_or_else(RangeEstimate::default, |engine| engine.estimate(table, range))
     }
 
-    /// Has flushes and compactions rewrite a table's values when they move them anyway, from when
-    /// the commit `since` is durable; `None` stops that. [`spillway_base::engine`], E11, says what
-    /// holds. Closing the database forgets it.
+    /// Makes flushes and compactions rewrite a table's values when they move them anyway, once the
+    /// commit `since` is durable; `None` stops that. [`spillway_base::engine`], E11, states the
+    /// guarantees. Closing the database ends it.
     pub fn set_rewrite(&self, table: Table, since: Csn, rewrite: Option<Arc<dyn Rewrite>>) {
         if let Some(engine) = self.0.engine(table) {
             engine.set_rewrite(table, since, rewrite);
@@ -291,7 +292,7 @@ impl Database {
     }
 
     /// The commit at which the oldest open transaction or scan reads; if none is open, the newest
-    /// durable one. Nobody reads versions of rows that were replaced at or before it.
+    /// durable one. No reader needs versions of rows that were replaced at or before it.
     #[must_use]
     pub fn oldest_snapshot(&self) -> Csn {
         self.0.manager.oldest_snapshot()
@@ -328,7 +329,7 @@ impl Database {
         self.0.tiered.status()
     }
 
-    /// The space of each table on the devices: keys and values, blocks that nobody needs any more,
+    /// The space of each table on the devices: keys and values, blocks that are no longer needed,
     /// ends of slots.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
@@ -360,7 +361,7 @@ impl Database {
         self.0.engine(table).map_or_else(TableSize::default, |engine| engine.table_size(table))
     }
 
-    /// Counters and gauges for people and for monitoring.
+    /// Counters and gauges for users and for monitoring.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics = self.0.manager.metrics();
@@ -411,7 +412,7 @@ impl Database {
             return Ok(true);
         }
         if self.0.manager.overlays() > 0 {
-            // A fold ends when the log has what it wrote.
+            // A fold ends when its writes are in the log.
             self.0.manager.flush()?;
             return self.0.manager.fold_step();
         }
@@ -473,10 +474,10 @@ impl Database {
         self.0.manager.truncate_log()
     }
 
-    /// Writes to data files everything that was committed before, and records that: the log is
-    /// never asked for it again, and what the data files have keeps its form
-    /// (`spillway_base::engine`, E6, E11). It takes until flushes have come so far, however much is
-    /// committed meanwhile.
+    /// Writes everything that was committed before the call to data files, and records that.
+    /// Recovery never reads those commits from the log again, and the data files keep the present
+    /// form of the values (`spillway_base::engine`, E6, E11). It waits until flushes have written
+    /// those commits. Later commits do not prolong the wait.
     ///
     /// # Errors
     /// As [`Database::run_background_job`].
@@ -490,7 +491,7 @@ impl Database {
             if engines.clone().all(|engine| engine.persisted() >= until) {
                 return engines.try_for_each(|engine| engine.record_persisted(until));
             }
-            // A memtable has commits that came meanwhile, and are not durable yet.
+            // A memtable has later commits that are not durable yet.
             thread::blocking(|| Clock::system().sleep(PERSIST_NAP));
         }
     }
@@ -509,7 +510,7 @@ impl Database {
     /// fail with [`crate::ErrorKind::Closed`].
     ///
     /// # Errors
-    /// The failure that kept it from closing cleanly; nothing acknowledged is lost by it.
+    /// The failure that prevented a clean close. No acknowledged commit is lost.
     pub fn close(&self) -> Result<()> {
         self.0.close()
     }
@@ -525,7 +526,7 @@ fn open_memory(
     budget: &Budget,
 ) -> Result<MemoryEngine> {
     let dir = memory_dir(path);
-    // Where the log is small, so is what is left beside it.
+    // With a small log, fewer bytes of kept segments may be left too.
     let defaults = MemorySettings::default();
     let space_rest = defaults.space_rest.min(settings.log_bytes_max);
     let settings = MemorySettings {
@@ -543,7 +544,7 @@ fn open_memory(
     MemoryEngine::open(disk.clone(), &dir, settings, log, horizon, budget.clone())
 }
 
-/// An engine's queues for reads beside statements.
+/// The number of an engine's queues for asynchronous reads.
 fn read_queues(settings: &Settings) -> usize {
     match settings.has(Mechanism::OverlappedReads) {
         true => settings.cores.div_ceil(CORES_PER_READ_QUEUE),
@@ -566,7 +567,7 @@ fn tiered_settings(settings: &Settings) -> TieredSettings {
         defaults.level0_share = 0.0;
     }
     if !settings.has(Mechanism::EvenLevel0) {
-        // As many as it was well served by.
+        // The numbers that performed well without it.
         (defaults.level0_target, defaults.level0_limit) = (12, 40);
     }
     if !settings.has(Mechanism::RowCache) {

@@ -6,12 +6,12 @@ pub(crate) fn data_dir(path: &Path) -> PathBuf {
     path.join("tiered")
 }
 
-/// Where the memory engine's checkpoints and compacted segments are.
+/// The folder of the memory engine's checkpoints and compacted segments.
 pub(crate) fn memory_dir(path: &Path) -> PathBuf {
     path.join("memory")
 }
 
-/// Where the log is, unless the settings say otherwise.
+/// The folder of the log, unless the settings name another.
 pub(crate) fn log_dir(path: &Path) -> PathBuf {
     path.join("log")
 }

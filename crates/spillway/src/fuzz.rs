@@ -9,7 +9,7 @@ pub fn backup_catalogue(bytes: &[u8]) {
     backup::catalogue(bytes);
 }
 
-/// The record of where a database's log is.
+/// The record of the location of a database's log.
 pub fn log_home(bytes: &[u8]) {
     log_home::home(bytes);
 }

@@ -15,12 +15,12 @@ use spillway_txn::{RecoveryReport, TransactionManager};
 use crate::directory::Numbers;
 use crate::settings::Settings;
 
-/// What runs while a database is open.
+/// The threads and locks of an open database.
 pub(crate) struct Running {
     pub(crate) background: Vec<Box<dyn BackgroundThreads>>,
     /// Threads that stop on request.
     pub(crate) care: Vec<thread::JoinHandle<()>>,
-    /// Of the data folder, and of the log's where that is elsewhere.
+    /// The locks of the data folder, and of the log's folder if that is elsewhere.
     pub(crate) locks: Vec<Box<dyn DiskLock>>,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct Care {
     pub(crate) changed: Condvar,
 }
 
-/// What the clones of a database share.
+/// The state that the clones of a database share.
 pub(crate) struct Inner {
     pub(crate) manager: TransactionManager,
     pub(crate) numbers: Numbers,
-    /// All engines. What only one of them has is asked of that one.
+    /// All engines. Features of only one engine are called on that engine.
     pub(crate) engines: Vec<Arc<dyn ManagedEngine>>,
     pub(crate) tiered: TieredEngine,
     pub(crate) memory: MemoryEngine,
@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     pub(crate) path: PathBuf,
     pub(crate) log_dir: PathBuf,
     pub(crate) running: Mutex<Running>,
-    /// Whether it was closed. Held by those who work on the folder for a caller.
+    /// Whether it was closed. Calls that work on the folder hold the lock for reading.
     pub(crate) closed: RwLock<bool>,
     pub(crate) care: Arc<Care>,
 }
@@ -57,7 +57,7 @@ impl Inner {
         self.engines.iter().find(|engine| Some(engine.kind()) == table.engine())
     }
 
-    /// Keeps the folder for as long as a caller's work on it takes.
+    /// Prevents a close while the caller works on the folder.
     pub(crate) fn open(&self) -> Result<RwLockReadGuard<'_, bool>> {
         let closed = self.closed.read();
         if *closed {
@@ -77,7 +77,7 @@ impl Inner {
         self.settings.log_segment_bytes
     }
 
-    /// Fails once it is being closed: for work that keeps the folder for long.
+    /// Fails once a close has begun. For work that uses the folder for long.
     pub(crate) fn check_open(&self) -> Result<()> {
         let closing = *self.care.stop.lock();
         if closing {
@@ -95,7 +95,8 @@ impl Inner {
             let mut running = self.running.lock();
             (std::mem::take(&mut running.background), std::mem::take(&mut running.care))
         };
-        // Those who wait for room in memory would else do the work of the threads that have gone.
+        // Otherwise threads that wait for room in memory would do the work of the threads that have
+        // ended.
         self.engines.iter().for_each(|engine| engine.close());
         drop(background);
         for care in care {
@@ -110,7 +111,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Every acknowledged commit is durable already; the log has the rest of the story.
+        // A failure loses nothing: every acknowledged commit is durable already, and the next
+        // opening reads the log.
         let _ = self.close();
     }
 }

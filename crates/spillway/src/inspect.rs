@@ -57,8 +57,8 @@ impl ClosedFolder {
         self.offline.as_ref().map(Offline::inspect).unwrap_or_default()
     }
 
-    /// Describes the memory engine's last checkpoint, and the log segments with its rows. Damage is
-    /// in the answer.
+    /// Describes the memory engine's last checkpoint, and the log segments with its rows. The
+    /// result includes damage.
     #[must_use]
     pub fn inspect_memory(&self) -> MemoryInspection {
         match &self.log {

@@ -18,14 +18,14 @@ pub enum Mechanism {
     Throttle,
     /// Derives the number and size of a table's Level0 units from how much it is read and written.
     DynamicLevel0,
-    /// Lets Level0 of a written table hold a share of what is below it.
+    /// Lets Level0 of a written table hold a share of the data below it.
     LargeLevel0,
     /// Compacts Level0 in parts of about one size, wherever its sub-levels end, and merges within
     /// it so that the room lasts long.
     EvenLevel0,
     /// Merges sub-levels of Level0 with each other.
     IntraLevel0,
-    /// Compacts what was mostly deleted.
+    /// Compacts data that was mostly deleted.
     DeletionCompactions,
     /// Merges extents of Level2 that are mostly dead.
     SelfMajors,
@@ -33,7 +33,7 @@ pub enum Mechanism {
     StraightFlush,
     /// Lets compactions reuse slices and blocks that they need not change.
     Reuse,
-    /// Rests compactions while little is behind, so that they do not disturb other work.
+    /// Pauses compactions while the debt is small, so that they do not disturb other work.
     Pacing,
     /// Counts how often extents are read, for compactions and moves between devices.
     Temperature,
@@ -71,36 +71,36 @@ pub enum Mechanism {
     IndexOnly,
     /// Hands rows that lie together to queries together, and counts them without reading them.
     RowBatches,
-    /// Sends columns of rows to the client as they are stored, without decoding them into values.
+    /// Sends columns of rows to the client in their stored form, without decoding them into values.
     RowFields,
     /// Runs a statement that is one lookup of a row in memory on a shorter path.
     PointReads,
     /// Reads rows that a query looks up one after the other from their device several at once.
     LookupBatches,
-    /// Lets a server's worker that has several short statements send their answers together.
-    /// Without it, each is sent by a call of its own.
+    /// Lets a server's worker that has several short statements send their responses together.
+    /// Without it, a separate call sends each response.
     AnswerBatches,
     /// Dedicates a server's worker to a local TCP client that sends one brief statement after the
     /// other, as long as there are few such clients.
     StickyWorkers,
-    /// Moves such a worker to the core from which its client sends.
+    /// Moves such a worker to the core on which its client runs.
     FollowedClients,
-    /// Rewrites rows of a table that have many versions of its schema in the newest, beside its
-    /// users.
+    /// Rewrites the rows of a table with many schema versions in the newest version, while the
+    /// table is in use.
     RowRefresh,
     /// Searches blocks by nodes over their keys, instead of by binary search.
     BlockNodes,
     /// Searches those nodes with vector instructions.
     Simd,
-    /// Caches the block index and the filters of what a flush or compaction writes before readers
-    /// come to it.
+    /// Caches the block index and the filters of extents that a flush or compaction writes, before
+    /// readers need them.
     WarmTables,
     /// Lets flushes and compactions read ahead and write behind while they merge.
     OverlappedCompactions,
 }
 
 impl Mechanism {
-    /// All there are.
+    /// All mechanisms.
     pub const ALL: [Mechanism; 38] = [
         Mechanism::Throttle,
         Mechanism::DynamicLevel0,

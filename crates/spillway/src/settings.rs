@@ -23,7 +23,7 @@ pub struct Settings {
     pub cores: usize,
     /// When a commit is acknowledged, unless its transaction sets it.
     pub durability: Durability,
-    /// How long a transaction waits for a lock, unless its options say otherwise.
+    /// How long a transaction waits for a lock, unless its options set it.
     pub lock_wait: Duration,
     /// The log's folder, for example on a device of its own; `None` for the folder `log` in the
     /// database's own. Each opening must use the same folder, or that folder moved.
@@ -31,8 +31,8 @@ pub struct Settings {
     /// Size of a log segment, in bytes.
     pub log_segment_bytes: u64,
     /// Lanes of the log: queues of commits, each with files of its own that are written and synced
-    /// separately. May differ from one opening to the next. `None` for one lane for eight cores, as
-    /// far as the log's device gains by more than one, which [`crate::Database::open`] measures.
+    /// separately. May differ from one opening to the next. `None` for one lane for eight cores if
+    /// the log's device gains from several lanes, which [`crate::Database::open`] measures.
     pub log_lanes: Option<usize>,
     /// Threads that read the log back at an opening.
     pub recovery_threads: usize,
@@ -58,14 +58,15 @@ pub struct Settings {
     /// take for each byte in use in Level2, which has about one version of each row; six memtables
     /// more are allowed. Of what is over 1, a quarter may be dead in Level2, where compactions
     /// merge extents ([`CompactionKind::SelfMajor`]), and the rest may be newer versions above it,
-    /// which go down sooner. Nearer to 1, less space is taken, and several times as much is
-    /// written. From 2 on, what is above Level2 is what serves best, and more may be dead.
+    /// which go down sooner. A value nearer to 1 takes less space, and writes several times as
+    /// much. From 2 on, the size of the levels above Level2 is chosen for speed, and more may be
+    /// dead.
     pub space_max: f64,
-    /// Kinds of compactions to choose first if several are due (X-Engine, section 3.3.3). The
+    /// The kinds of compactions to choose first if several are due (X-Engine, section 3.3.3). The
     /// others of [`CompactionKind::ORDER`] follow, in that order. Compactions without which writers
     /// would soon be slowed always come first.
     pub compaction_order: Vec<CompactionKind>,
-    /// Deleted rows in 2 MB from which on they are compacted for their own sake, if they are a
+    /// The number of deleted rows in 2 MB from which a compaction removes them, if they are a
     /// quarter of the rows there: at least 1. A lower number frees space sooner and writes more.
     pub deletions_min: u64,
     /// Time without writes to a table after which everything above Level2 is compressed as Level2
@@ -152,7 +153,8 @@ impl Settings {
         self.transaction_bytes_max.unwrap_or(self.memory_bytes / TRANSACTION_SHARE)
     }
 
-    /// Whether a mechanism is switched on. Always, but for benchmark builds (feature `ablation`).
+    /// Whether a mechanism is switched on. It always is, except in benchmark builds (feature
+    /// `ablation`).
     #[doc(hidden)]
     #[must_use]
     pub fn has(&self, mechanism: Mechanism) -> bool {

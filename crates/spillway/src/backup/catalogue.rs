@@ -39,7 +39,7 @@ const RECORD: RecordKind = RecordKind { magic: b"SWBK", version: 3, bytes_max: u
 pub struct Backup {
     /// Its number in the repository.
     pub number: u64,
-    /// When it was begun, by the wall clock, since 1970.
+    /// When it began, by the wall clock, since 1970.
     pub taken: Duration,
     /// The last commit in it.
     pub through: Csn,
@@ -49,11 +49,11 @@ pub struct Backup {
     pub data_bytes: u64,
     /// Bytes of the memory engine's files: its checkpoint, and the segments with its rows.
     pub memory_bytes: u64,
-    /// Commits that are in its log, and not in extents.
+    /// Commits that are in its log and not in its extents.
     pub log_commits: u64,
     /// Bytes of that log.
     pub log_bytes: u64,
-    /// Extents that were copied for it; the repository had the others.
+    /// Extents that were copied for it; the repository already had the others.
     pub new_extents: u64,
     /// Bytes of extents and of the memory engine's files that were copied for it.
     pub new_bytes: u64,
@@ -78,7 +78,7 @@ pub(super) struct Catalogue {
     pub(super) log_crc: u32,
     pub(super) segment_bytes: u64,
     pub(super) manifest: Vec<u8>,
-    /// Those of the manifest.
+    /// The extents of the manifest.
     pub(super) extents: Vec<ExtentCopy>,
     pub(super) memory: Vec<MemoryFile>,
 }
@@ -97,7 +97,7 @@ pub(super) fn parse_name(name: &str) -> Option<u64> {
 }
 
 impl Catalogue {
-    /// Puts the backup in force.
+    /// Makes the backup valid by writing its catalogue.
     pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         RECORD.write(disk, dir, &file_name(self.backup.number), &self.encode())
     }
@@ -208,10 +208,10 @@ impl Catalogue {
 pub(crate) mod fuzz {
     use super::*;
 
-    /// Before the version.
+    /// The bytes of the figures before the version.
     const FIGURES_BYTES: usize = 92;
 
-    /// The bytes as a catalogue, and as the parts of one whose lengths and checksums are right.
+    /// Decodes the bytes as a catalogue, and as the parts of one with valid lengths and checksums.
     pub(crate) fn catalogue(bytes: &[u8]) {
         body(bytes);
         let mut reader = Reader::new(bytes);

@@ -23,22 +23,22 @@ use crate::log_home::Number;
 const IDENTITY: &str = "backup-identity";
 const IDENTITY_RECORD: RecordKind = RecordKind { magic: b"SWID", version: 1, bytes_max: 64 };
 
-/// How a backup is taken.
+/// The options of a backup.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BackupOptions {
-    /// Bytes of extents that are copied a second; `None` for as many as can be.
+    /// The bytes of extents that are copied a second; `None` for no limit.
     pub bytes_per_second: Option<u64>,
 }
 
 impl BackupOptions {
-    /// As fast as can be.
+    /// Options without a limit on the speed.
     #[must_use]
     pub fn new() -> BackupOptions {
         BackupOptions::default()
     }
 
-    /// No faster than so many bytes a second.
+    /// Limits the speed to `rate` bytes a second.
     #[must_use]
     pub fn bytes_per_second(mut self, rate: Option<u64>) -> BackupOptions {
         self.bytes_per_second = rate;
@@ -46,13 +46,13 @@ impl BackupOptions {
     }
 }
 
-/// A path with its symbolic links resolved, as far as it is there.
+/// A path with its symbolic links resolved, as far as it exists.
 #[must_use]
 pub fn resolved(path: &Path) -> PathBuf {
     resolve(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), LINKS_MAX)
 }
 
-/// Links that lead to links are followed so often.
+/// The most links that are followed in a chain of links.
 const LINKS_MAX: usize = 40;
 
 fn resolve(path: &Path, links: usize) -> PathBuf {
@@ -69,7 +69,7 @@ fn resolve(path: &Path, links: usize) -> PathBuf {
     }
     let path = above.join(last);
     match path.read_link() {
-        // It leads to what is not there yet.
+        // The link's target does not exist yet.
         Ok(target) if links > 0 => resolve(&above.join(target), links - 1),
         _ => path,
     }
@@ -95,13 +95,13 @@ impl Database {
         )))
     }
 
-    /// Takes a backup of what is committed, beside everything else that goes on. [`super`] says
-    /// what it guarantees.
+    /// Takes a backup of the committed state, while all other work continues. [`super`] states its
+    /// guarantees.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::DiskFull`] in the repository, [`crate::ErrorKind::Corruption`] where
-    /// something of the database or the repository is damaged, [`crate::ErrorKind::Closed`],
-    /// [`crate::ErrorKind::Io`], and what `progress` answers.
+    /// [`crate::ErrorKind::DiskFull`] in the repository, [`crate::ErrorKind::Corruption`] if a part
+    /// of the database or the repository is damaged, [`crate::ErrorKind::Closed`],
+    /// [`crate::ErrorKind::Io`], and any error of `progress`.
     pub fn backup(
         &self,
         repository: &Repository,
@@ -110,7 +110,8 @@ impl Database {
     ) -> Result<Backup> {
         let _open = self.0.open()?;
         self.check_backup_folder(&repository.dir)?;
-        // What one that came to no end has left. Another's damage is no reason to take none.
+        // Remove the remains of an unfinished backup. Damage to another backup does not prevent
+        // this one.
         if repository.catalogues().is_ok() {
             repository.collect()?;
         }
@@ -126,11 +127,11 @@ impl Database {
     }
 }
 
-/// The identity of a database, which it has from its first backup on.
+/// The identity of a database. Its first backup creates it.
 fn identity_of(disk: &dyn Disk, path: &Path) -> Result<Number> {
     let file = path.join(IDENTITY);
     if let Some(there) = IDENTITY_RECORD.read(disk, &file, record::number)? {
-        // It may be in the system's cache alone, if its writer was killed.
+        // It may be only in the system's cache, if its writer was killed.
         disk.sync_dir(path)?;
         return Ok(there);
     }
@@ -147,25 +148,26 @@ struct Taking<'a> {
     db: &'a Inner,
     repository: &'a Repository,
     number: u64,
-    /// Names of extents that were begun.
+    /// The names of extents whose copies were begun.
     copied: Vec<String>,
-    /// Names of the memory engine's files that were begun.
+    /// The names of the memory engine's files whose copies were begun.
     copied_memory: Vec<String>,
 }
 
 impl Taking<'_> {
     fn run(&mut self, options: &BackupOptions, progress: &mut Progress<'_>) -> Result<Backup> {
         let (db, repository) = (self.db, self.repository);
-        // As the catalogue has it.
+        // In the catalogue's precision.
         let taken = Duration::from_millis(clock::wall().as_millis() as u64);
         let identity = identity_of(&*db.disk, &db.path)?;
         let held = db.manager.hold_log();
-        // First: what the tiered engine has by then is stable later, and the log has the rest.
+        // Pin the memory engine first: everything that the tiered engine has by then becomes stable
+        // later, and the log has the rest.
         let memory = db.memory.pin()?;
         let pin = db.tiered.pin();
-        // Up to the moment of the pin and no further: a later commit may say of rows what is true
-        // of files that came after (a table's rows have all been written in its newest form), and
-        // not of these.
+        // Up to the moment of the pin and no further. A later commit may record something about
+        // rows that holds for later files and not for these, such as that all rows of a table are
+        // in the newest form.
         let (persisted, through) = (pin.persisted().min(memory.csn), pin.stable());
         let all = bytes_of(&pin);
         progress(0, all)?;
@@ -208,7 +210,7 @@ impl Taking<'_> {
             extents: pin.extents().collect(),
             memory: memory_files,
         };
-        // The log's name is made durable with the catalogue's, which comes after it.
+        // The log's name becomes durable with that of the catalogue, which is written after it.
         repository.disk.sync_dir(&repository.dir)?;
         catalogue.write(&*repository.disk, &repository.dir)?;
         Ok(catalogue.backup)
@@ -300,14 +302,14 @@ impl Taking<'_> {
         Ok(files)
     }
 
-    /// The memory engine's files that whole backups of the database have.
+    /// The memory engine's files in complete backups of the database.
     fn known_memory(&self, identity: &Number) -> Result<HashSet<String>> {
         let repository = self.repository;
         let names: HashSet<String> =
             repository.disk.list(&repository.memory_dir())?.into_iter().collect();
         let mut known = HashSet::new();
         for number in repository.numbers()? {
-            // What a damaged catalogue tells of is copied again.
+            // The files of a damaged catalogue are copied again.
             let Ok(catalogue) = repository.catalogue(number) else { continue };
             if catalogue.identity == *identity {
                 known.extend(catalogue.memory.iter().map(|file| memory_name(identity, file)));
@@ -324,7 +326,7 @@ impl Taking<'_> {
         let names: HashSet<String> = names.into_iter().collect();
         let mut known = HashMap::new();
         for number in repository.numbers()? {
-            // What a damaged catalogue tells of is copied again.
+            // The files of a damaged catalogue are copied again.
             let Ok(catalogue) = repository.catalogue(number) else { continue };
             if catalogue.identity != *identity {
                 continue;
@@ -346,11 +348,10 @@ impl Taking<'_> {
         ))
     }
 
-    /// Gives back the space of what was begun. What stays is taken away by the next backup or
-    /// removal.
+    /// Removes the files that were begun. The next backup or removal removes what is left.
     fn undo(&self) {
         let (disk, repository) = (&self.repository.disk, self.repository);
-        // The catalogue may have been put in force by what failed after that.
+        // The catalogue may be valid if the failure came after it was written.
         let there = repository.catalogue(self.number).map(|_| ());
         if !there.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return;

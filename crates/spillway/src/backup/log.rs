@@ -46,7 +46,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes it durable. Answers its bytes and their CRC32C.
+    /// Makes the file durable. Returns its bytes and their CRC32C.
     pub(super) fn finish(mut self) -> Result<(u64, u32)> {
         self.write()?;
         self.file.sync()?;
@@ -54,7 +54,8 @@ impl Writer {
     }
 }
 
-/// Reads the file, which has `bytes` bytes and this CRC32C, and gives its frames with their lanes.
+/// Reads the file, which has `bytes` bytes and this CRC32C, and passes on its frames with their
+/// lanes.
 pub(super) fn read(
     disk: &dyn Disk,
     path: PathBuf,

@@ -67,5 +67,6 @@ pub use create::{BackupOptions, resolved};
 pub use repository::{Removed, Repository};
 pub use verify::Verified;
 
-/// Told of the bytes done and of those there are; what it answers may end the work.
+/// A callback that receives the number of bytes done and their total. If it returns an error, the
+/// work ends.
 pub type Progress<'p> = dyn FnMut(u64, u64) -> crate::Result<()> + 'p;

@@ -6,10 +6,10 @@ use spillway_base::Result;
 use spillway_base::clock::Clock;
 use spillway_base::thread::blocking;
 
-/// The end of a backup waits no longer than this.
+/// The longest single sleep, which also bounds how long an interrupted backup continues.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Keeps work at a number of bytes a second, where one is set.
+/// Limits work to a number of bytes a second, if one is set.
 pub(super) struct Pace {
     clock: Clock,
     began: Duration,
@@ -23,8 +23,8 @@ impl Pace {
         Pace { began: clock.now(), clock, bytes_per_second, bytes: 0 }
     }
 
-    /// After so many bytes more, waits until they were due, as long as `goes_on` has nothing
-    /// against it.
+    /// Called after `bytes` more bytes: waits until they are due, or until `goes_on` returns an
+    /// error.
     pub(super) fn after(
         &mut self,
         bytes: u64,

@@ -18,19 +18,19 @@ const MARK_RECORD: RecordKind = RecordKind { magic: b"SWRP", version: 1, bytes_m
 const EXTENTS: &str = "extents";
 const MEMORY: &str = "memory";
 
-/// A folder of backups, which nobody else works on while this is there.
+/// A folder of backups, locked for this process until it is dropped.
 pub struct Repository {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     _lock: Box<dyn DiskLock>,
 }
 
-/// What a removal took away.
+/// The files that a removal deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Removed {
-    /// Extents that no other backup needs.
+    /// The number of extents that no other backup needed.
     pub extents: u64,
-    /// Files altogether.
+    /// The number of all files.
     pub files: u64,
 }
 
@@ -41,7 +41,8 @@ pub(super) fn extent_name(identity: &Number, id: u64) -> String {
     name
 }
 
-/// The name of a file of the memory engine: by its content, so that backups share it.
+/// The name of a file of the memory engine. It depends on the content, so that backups share the
+/// file.
 pub(super) fn memory_name(identity: &Number, file: &MemoryFile) -> String {
     let mut name = String::with_capacity(100);
     identity.iter().for_each(|byte| write!(name, "{byte:02x}").expect("a string takes all"));
@@ -54,13 +55,14 @@ impl Repository {
     /// Opens a folder of backups.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when it is none, [`ErrorKind::InUse`] while another works on it,
-    /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::Io`].
+    /// [`ErrorKind::NotFound`] when it is not a folder of backups, [`ErrorKind::InUse`] while
+    /// another process works on it, [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`],
+    /// [`ErrorKind::Io`].
     pub fn open(dir: impl AsRef<Path>) -> Result<Repository> {
         Repository::open_on(Arc::new(RealDisk), dir.as_ref(), false)
     }
 
-    /// Opens a folder of backups, and makes it where the folder is not there or empty.
+    /// Opens a folder of backups, and creates it if the folder does not exist or is empty.
     ///
     /// # Errors
     /// As [`Repository::open`], and [`ErrorKind::DiskFull`].
@@ -68,7 +70,7 @@ impl Repository {
         Repository::open_on(Arc::new(RealDisk), dir.as_ref(), true)
     }
 
-    /// Opens a folder of backups on a disk, and makes it if so asked.
+    /// Opens a folder of backups on a disk, and creates it if `make`.
     ///
     /// # Errors
     /// As [`Repository::open_or_make`].
@@ -79,7 +81,7 @@ impl Repository {
                 let text = format!("{} is no folder of backups", dir.display());
                 Error::new(ErrorKind::NotFound, text)
             };
-            // What a crash left of the making of one.
+            // The remains of a repository's creation that a crash ended.
             let begun =
                 |name: &&String| name.starts_with(MARK) || name.eq_ignore_ascii_case("lock");
             if !make || !disk.list(dir)?.iter().all(|name| begun(&name)) {
@@ -125,7 +127,7 @@ impl Repository {
         Ok(numbers.into_iter().collect())
     }
 
-    /// Its backups, oldest first; of one whose catalogue is damaged, what is wrong with it.
+    /// Its backups, oldest first; for a damaged catalogue, the error.
     ///
     /// # Errors
     /// [`ErrorKind::Io`].
@@ -141,7 +143,7 @@ impl Repository {
         })
     }
 
-    /// The catalogues, by number; a damaged one fails all.
+    /// The catalogues, by number. A damaged one is an error.
     pub(super) fn catalogues(&self) -> Result<BTreeMap<u64, Catalogue>> {
         self.numbers()?.into_iter().map(|number| Ok((number, self.catalogue(number)?))).collect()
     }
@@ -157,8 +159,8 @@ impl Repository {
         })
     }
 
-    /// Removes a backup, and what no other needs. One with a damaged catalogue can be removed, too,
-    /// but nothing goes with it while another's is damaged.
+    /// Removes a backup, and the files that no other backup needs. A backup with a damaged
+    /// catalogue can be removed too, but its files stay as long as another catalogue is damaged.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`]; [`ErrorKind::Corruption`] when another catalogue is damaged;
@@ -169,12 +171,12 @@ impl Repository {
             self.catalogue(number)?;
         }
         self.disk.remove(&path)?;
-        // What it needs may go only once nothing tells of it any more.
+        // Its files may be removed only once no catalogue refers to them.
         self.disk.sync_dir(&self.dir)?;
         self.collect()
     }
 
-    /// Removes what no backup needs.
+    /// Removes the files that no backup needs.
     pub(super) fn collect(&self) -> Result<Removed> {
         let catalogues = self.catalogues()?;
         let needed: HashSet<String> = catalogues

@@ -19,15 +19,15 @@ use crate::folders::{data_dir, log_dir, memory_dir};
 use crate::log_home;
 
 impl Repository {
-    /// Makes a database of a backup, of the newest or of the one of this number, in a folder that
-    /// is not there or empty. Every checksum is looked at on the way.
+    /// Creates a database from a backup, the newest or the one with this number, in a folder that
+    /// does not exist or is empty. It verifies every checksum.
     ///
     /// # Errors
     /// [`crate::ErrorKind::NotFound`] when there is no such backup,
     /// [`crate::ErrorKind::InvalidArgument`] when the folder is not empty,
-    /// [`crate::ErrorKind::Corruption`] when something of the backup is damaged,
-    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], and what `progress` answers. The
-    /// folder is no database then, and is to be removed.
+    /// [`crate::ErrorKind::Corruption`] when a part of the backup is damaged,
+    /// [`crate::ErrorKind::DiskFull`], [`crate::ErrorKind::Io`], and any error of `progress`. After
+    /// an error the folder is not a database, and the caller should remove it.
     pub fn restore(
         &self,
         number: Option<u64>,
@@ -66,7 +66,7 @@ impl Repository {
         let Backup { through, data_bytes, log_bytes, .. } = catalogue.backup;
         let (all, mut done) = (data_bytes + log_bytes, 0);
         disk.create_dir_all(&log_dir(to))?;
-        // Before the log, whose segments get larger numbers than those that are kept (LOG-READ-7).
+        // Before the log, whose segments get larger numbers than the kept ones (LOG-READ-7).
         self.restore_memory(&catalogue, disk, to)?;
         let segment_bytes = catalogue.segment_bytes;
         let mut log = LogWriter::begin(disk.clone(), &log_dir(to), segment_bytes, through)?;

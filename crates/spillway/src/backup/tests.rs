@@ -49,7 +49,7 @@ fn rows(txn: &Transaction, table: Table) -> Rows {
     txn.scan(table, KeyRange::ALL, Direction::Forward).unwrap().map(Result::unwrap).collect()
 }
 
-/// All tables of a database and what is in them.
+/// All tables of a database and their rows.
 fn contents(db: &Database) -> BTreeMap<String, Rows> {
     let txn = db.begin(TransactionOptions::new().read_only(true));
     let names = txn.table_names().unwrap();
@@ -62,7 +62,7 @@ fn contents(db: &Database) -> BTreeMap<String, Rows> {
         .collect()
 }
 
-/// A database, and what it held after each commit.
+/// A database, and its contents after each commit.
 struct Modelled {
     db: Database,
     rng: Rng,
@@ -87,7 +87,7 @@ impl Modelled {
         self.states.len() - 1
     }
 
-    /// One commit: rows come, change and go, and sometimes a table does.
+    /// One commit: inserts, changes and deletes rows, and sometimes creates or drops a table.
     fn commit(&mut self) {
         let mut state = self.states[self.last()].clone();
         let txn = self.db.begin(TransactionOptions::new());
@@ -135,7 +135,8 @@ impl Modelled {
         }
     }
 
-    /// Checks that a database holds what this one held after some commit, which it answers.
+    /// Checks that a database has the contents that this one had after some commit. Returns that
+    /// commit.
     fn find(&self, restored: &Database) -> usize {
         let found = contents(restored);
         let count = found[COUNT].get(&b"n"[..]);
@@ -145,14 +146,14 @@ impl Modelled {
     }
 }
 
-/// Opens what was restored, checks all of it, and answers which state of the model it is.
+/// Opens a restored database, checks all of it, and returns which state of the model it has.
 fn open_restored(model: &Modelled, disk: &SimDisk) -> usize {
     let dynamic: Arc<dyn Disk> = Arc::new(disk.clone());
     let report = check_on(&dynamic, Path::new("/restored"), &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     let restored = open(disk, "/restored");
     let at = model.find(&restored);
-    // It goes on as a database of its own.
+    // It can be used as an independent database.
     let txn = restored.begin(TransactionOptions::new());
     let table = txn.create_table("later", EngineKind::Tiered).unwrap();
     txn.put(table, b"k", b"v").unwrap();
@@ -167,8 +168,7 @@ fn open_restored(model: &Modelled, disk: &SimDisk) -> usize {
     at
 }
 
-/// BACKUP-1, BACKUP-2: whatever is committed, flushed, compacted and dropped while a backup is
-/// taken.
+/// BACKUP-1, BACKUP-2: with concurrent commits, flushes, compactions and drops.
 #[test]
 fn a_backup_is_a_prefix_of_the_commits_whatever_goes_on_beside_it() {
     for seed in 0..12 {
@@ -193,7 +193,7 @@ fn a_backup_is_a_prefix_of_the_commits_whatever_goes_on_beside_it() {
         }
         let report = repository.verify(None, &mut |_, _| Ok(())).unwrap();
         assert_eq!((report.backups, report.findings.len()), (3, 0), "{:?}", report.findings);
-        // All of them are still what they were.
+        // All of them are unchanged.
         for number in repository.numbers().unwrap() {
             let other = SimDisk::new(seed);
             restore(&repository, Some(number), &other).unwrap();
@@ -217,7 +217,8 @@ fn a_backup_under_concurrent_writers_is_a_prefix() {
     let table = txn.create_table("t", EngineKind::Tiered).unwrap();
     txn.commit().wait().unwrap();
     let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    // Each commit counts on from the one before, so a state tells by itself whether it is a prefix.
+    // Each commit continues the count of the one before, so a state alone shows whether it is a
+    // prefix.
     let write = || {
         let txn = db.begin(TransactionOptions::new());
         txn.lock(table, b"n", crate::LockMode::Exclusive, crate::LockWait::Wait)?;
@@ -358,7 +359,7 @@ fn an_extent_of_another_timeline_is_not_taken_for_the_same() {
     let newer = back_up(&db, &repository).unwrap();
     let identity = Path::new("/db/backup-identity");
     let db = open(&copy, "/db");
-    // Of the same numbers, lengths and blocks, with other values.
+    // Extents with the same numbers, lengths and blocks, and other values.
     fill_from(&db, "two", 3);
     let refused = back_up(&db, &repository).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
@@ -371,7 +372,7 @@ fn an_extent_of_another_timeline_is_not_taken_for_the_same() {
     assert_eq!(contents(&open(&other, "/restored")), contents(&db));
 }
 
-/// BACKUP-4: at each operation that a backup makes, a crash; and a failure, and a full disk.
+/// BACKUP-4: a crash, a failure and a full disk at each operation of a backup.
 #[test]
 fn whatever_ends_a_backup_leaves_the_others_whole_and_nothing_half() {
     let disk = SimDisk::new(3);
@@ -405,7 +406,7 @@ fn whatever_ends_a_backup_leaves_the_others_whole_and_nothing_half() {
             let other = SimDisk::new(number);
             restore(&repository, Some(next.number), &other).unwrap();
             assert_eq!(contents(&open(&other, "/restored")), expected);
-            // Nothing of the one that was not to be is left.
+            // Nothing of the failed backup is left.
             numbers.iter().filter(|n| **n != 1).for_each(|n| {
                 let _ = repository.remove(*n).unwrap();
             });
@@ -416,7 +417,7 @@ fn whatever_ends_a_backup_leaves_the_others_whole_and_nothing_half() {
     }
 }
 
-/// BACKUP-4, of a repository whose disk is full for good.
+/// BACKUP-4, for a repository whose disk stays full.
 #[test]
 fn a_full_repository_refuses_a_backup_and_gives_the_space_back() {
     let disk = SimDisk::new(3);
@@ -470,7 +471,7 @@ fn each_damaged_file_of_a_repository_is_named_and_not_restored() {
         (&gone as &dyn Disk).remove(&path).unwrap();
         let repository = repository(&gone).unwrap();
         assert!(restore(&repository, Some(1), &SimDisk::new(1)).is_err(), "{name}");
-        // The next backup has all again.
+        // The next backup copies everything again.
         let next = back_up(&db, &repository).unwrap();
         let report = repository.verify(Some(next.number), &mut |_, _| Ok(())).unwrap();
         assert!(report.findings.is_empty(), "{name}: {report:?}");
@@ -478,7 +479,7 @@ fn each_damaged_file_of_a_repository_is_named_and_not_restored() {
     assert!(damaged > 12, "{damaged}");
 }
 
-/// BACKUP-5: what is damaged in the database is not passed on as if it were not.
+/// BACKUP-5: damage in the database is reported and not copied into a backup.
 #[test]
 fn a_damaged_extent_of_the_database_is_named_by_its_backup() {
     let disk = SimDisk::new(3);
@@ -492,7 +493,7 @@ fn a_damaged_extent_of_the_database_is_named_by_its_backup() {
     assert_eq!(extents_in(&store), 0);
 }
 
-/// BACKUP-8: at each operation of a restoring, a crash.
+/// BACKUP-8: a crash at each operation of a restore.
 #[test]
 fn a_folder_that_is_half_restored_does_not_open() {
     let disk = SimDisk::new(3);
@@ -516,7 +517,7 @@ fn a_folder_that_is_half_restored_does_not_open() {
         let begun = other.files().iter().any(|(path, _)| path.ends_with("log-home"));
         let opened = Database::open_on(Arc::new(other.clone()), "/restored", small());
         match opened {
-            // The last operations make durable what is there already.
+            // The last operations only make existing files durable.
             Ok(opened) => {
                 let found = contents(&opened);
                 assert!(found == expected || found.is_empty() && !begun, "{number}: {found:?}");
@@ -551,8 +552,8 @@ fn a_folder_that_is_no_repository_is_left_alone() {
     assert_eq!(restore(&repository, None, &disk).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// BACKUP-2: what a backup is to read of the log stays, whatever is flushed meanwhile, and goes
-/// afterwards.
+/// BACKUP-2: the part of the log that a backup must read stays, regardless of concurrent flushes,
+/// and is cut afterwards.
 #[test]
 fn a_log_that_is_held_is_not_cut() {
     let disk = SimDisk::new(6);
@@ -587,9 +588,9 @@ fn a_log_that_is_held_is_not_cut() {
     assert_eq!(copy(&held).unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// BACKUP-1: a backup is of the moment at which its files were pinned. A commit that comes before
-/// the log is read is not in it: it may build on what was published after the pin, as the end of a
-/// pass that wrote a table's rows anew does.
+/// BACKUP-1: a backup has the state at which its files were pinned. A commit between the pin and
+/// the reading of the log is not in it. Such a commit may depend on files that were published after
+/// the pin, as the end of a pass that rewrote a table's rows does.
 #[test]
 fn what_is_committed_after_the_pin_is_not_in_a_backup() {
     let disk = SimDisk::new(9);
@@ -629,7 +630,7 @@ fn a_slow_backup_is_ended_while_it_waits() {
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
     assert!(repository.numbers().unwrap().is_empty());
     assert_eq!(extents_in(&disk), 0);
-    // While it copies the log, too.
+    // The same while it copies the log.
     let mut calls = 0;
     let ended = db.backup(&repository, &BackupOptions::new(), &mut |_, _| {
         calls += 1;
@@ -640,7 +641,7 @@ fn a_slow_backup_is_ended_while_it_waits() {
     restore(&repository, None, &disk).unwrap();
 }
 
-/// A backup is restored to no folder that has anything in it, and changes nothing there.
+/// A backup is not restored to a folder that is not empty, and the folder is unchanged.
 #[test]
 fn a_folder_with_anything_in_it_is_not_restored_to() {
     let disk = SimDisk::new(9);

@@ -12,10 +12,10 @@ use super::catalogue::{Catalogue, MemoryFile};
 use super::repository::{Repository, memory_name};
 use super::{Progress, log};
 
-/// What a verification saw.
+/// The results of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
-    /// Backups.
+    /// The number of backups.
     pub backups: u64,
     /// Extents read, each once.
     pub extents: u64,
@@ -26,12 +26,12 @@ pub struct Verified {
 }
 
 impl Repository {
-    /// Reads backups, or the one of this number, and checks every checksum. Extents that several
-    /// share are read once.
+    /// Reads all backups, or the one with this number, and verifies every checksum. Extents that
+    /// several backups share are read once.
     ///
     /// # Errors
-    /// What kept it from looking, and what `progress` answers. What it found wrong is in the
-    /// report.
+    /// An error that prevented the verification, and any error of `progress`. The report has the
+    /// errors that it found.
     pub fn verify(&self, only: Option<u64>, progress: &mut Progress<'_>) -> Result<Verified> {
         let numbers = match only {
             Some(number) => vec![number],
@@ -60,7 +60,7 @@ impl Repository {
             let copied = Copied::decode(&catalogue.manifest)?;
             let mut bytes = Vec::new();
             for (index, copy) in catalogue.extents.iter().enumerate() {
-                // The same extent with another checksum is looked at again.
+                // The same extent with another checksum is read again.
                 if seen.insert((catalogue.identity, copy.id, copy.crc)) {
                     let read = self.read_extent(catalogue, &copied, index, &mut bytes);
                     report.findings.extend(read.err());
@@ -89,7 +89,7 @@ impl Repository {
         log::read(&*self.disk, path, (catalogue.backup.log_bytes, catalogue.log_crc), give)
     }
 
-    /// Reads a file of the memory engine, and checks all of it.
+    /// Reads a file of the memory engine, and verifies all of it.
     pub(super) fn read_memory(
         &self,
         catalogue: &Catalogue,
@@ -107,7 +107,7 @@ impl Repository {
         read().map_err(|error| error.context(path.display()))
     }
 
-    /// Reads an extent of a backup, and checks all of it.
+    /// Reads an extent of a backup, and verifies all of it.
     pub(super) fn read_extent(
         &self,
         catalogue: &Catalogue,

@@ -45,7 +45,7 @@ fn value_of(txn: &Transaction, table: Table, key: u32) -> Option<Vec<u8>> {
     txn.get(table, &key.to_be_bytes(), &mut value).unwrap().then_some(value)
 }
 
-/// A row's value tells its key and its version.
+/// A row whose value contains its key and its version.
 fn row(key: u32, version: u8, bytes: usize) -> Vec<u8> {
     let mut value = vec![version; bytes];
     value[..4].copy_from_slice(&key.to_be_bytes());
@@ -212,10 +212,10 @@ fn a_row_in_the_slot_of_a_deleted_one_is_found_after_checkpoints() {
         (begin..begin + 100).for_each(|key| txn.delete(table, &key.to_be_bytes()).unwrap());
         txn.commit().wait().unwrap();
         db.persist().unwrap();
-        // So that the rows of deletions are given out again.
+        // So that the slots of deleted rows are reused.
         db.compact().unwrap();
         put_all(&db, table, begin + 200..begin + 300, 2);
-        // Deleted a moment ago, and back.
+        // Rows that were just deleted are inserted again.
         put_all(&db, table, begin..begin + 10, 3);
         db.persist().unwrap();
         if round % 2 == 0 {
@@ -230,8 +230,8 @@ fn a_row_in_the_slot_of_a_deleted_one_is_found_after_checkpoints() {
     }
 }
 
-/// What a deletion of all rows hides stays hidden after checkpoints and openings, also below rows
-/// that came later. (In another store a truncated table's rows came back from its checkpoint.)
+/// Rows that a deletion of all rows hides stay hidden after checkpoints and openings, also below
+/// later rows. (In another store a truncated table's rows came back from its checkpoint.)
 #[test]
 fn rows_of_a_range_that_was_deleted_do_not_come_back() {
     let disk = SimDisk::new(7);
@@ -293,7 +293,7 @@ fn segments_without_rows_do_not_wait_for_the_log_to_fill() {
     let (db, table) = with_kept_segments(&disk);
     delete_all(&db, table);
     while db.run_background_job().unwrap() {}
-    // With a log of 4 MiB that is how much may be left, and a quarter of it without rows.
+    // With a log of 4 MiB, that many bytes may be left, and a quarter of them without rows.
     assert!(metric(&db, "memory_engine_kept_bytes") <= f64::from(1 << 20));
 }
 

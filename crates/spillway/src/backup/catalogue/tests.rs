@@ -8,7 +8,7 @@ use super::*;
 use crate::backup::tests::{back_up, filled, repository};
 use crate::{ErrorKind, TransactionOptions};
 
-/// The catalogue of a backup that was taken now, but for what no two backups have alike.
+/// The catalogue of a backup taken now, without the parts that differ in every backup.
 fn made() -> Vec<u8> {
     let disk = SimDisk::new(1);
     let db = filled(&disk, &["one"]);
@@ -56,7 +56,7 @@ fn a_catalogue_is_read_as_it_was_written() {
     assert!(RECORD.encode(&read.encode()) == bytes);
 }
 
-/// Its checksum holds, and it makes no sense.
+/// The checksum is valid, and the contents are inconsistent.
 #[test]
 fn a_catalogue_that_makes_no_sense_is_damage() {
     let bytes = made();
