@@ -58,7 +58,7 @@ pub struct Pin<'e> {
     hits: Cell<u64>,
 }
 
-/// The stripes, for each of the two counts, that have not been seen without readers yet.
+/// For each of the two counts, the stripes that were not yet seen without readers.
 #[derive(Clone, Copy)]
 struct Waiting([u64; 2]);
 
@@ -136,7 +136,7 @@ impl Pin<'_> {
 
     /// Runs something that may take long, unpinned.
     pub fn outside<T>(&mut self, act: impl FnOnce() -> T) -> T {
-        /// Pins again however `act` ends.
+        /// Pins again when `act` ends, also by a panic.
         struct Again<'a, 'e>(&'a mut Pin<'e>);
         impl Drop for Again<'_, '_> {
             fn drop(&mut self) {
@@ -187,14 +187,14 @@ impl<T> Limbo<T> {
         self.open.push(thing);
     }
 
-    /// How many things wait.
+    /// The number of waiting things.
     #[must_use]
     pub fn len(&self) -> usize {
         self.open.len() + self.closing.len()
     }
 
-    /// Takes out everything, with or without readers: when no reader has a pointer any more, or for
-    /// models that are to fail.
+    /// Takes out everything, regardless of readers. For callers that know that no reader has a
+    /// pointer any more, and for models that must fail.
     pub fn drain(&mut self) -> Vec<T> {
         self.open.append(&mut self.closing);
         std::mem::take(&mut self.open)
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(limbo.len(), 0);
     }
 
-    /// EPOCH-2: a stripe that is never empty, as readers relieve each other in it.
+    /// EPOCH-2: a stripe that is never empty, because readers overlap in it.
     #[test]
     fn epoch_2_readers_that_come_without_a_break_hold_nothing_up() {
         let (epochs, mut limbo) = (Epochs::default(), Limbo::default());

@@ -43,16 +43,15 @@ use spillway_base::sync::{Mutex, MutexGuard};
 
 use crate::loom_tracker::{LoomTracker, LoomTrackers};
 
-/// Pages begin at a line of the cache.
+/// Pages begin at a cache line of the processor.
 pub const PAGE_ALIGN: usize = 64;
 /// Bytes of a region.
 const REGION_BYTES: usize = 2 << 20;
-/// The part of a budget, at the most, that may be memory of large pages in which there is nothing
-/// yet.
+/// The largest share of a budget that may be unused memory of large pages.
 const LARGE_SHARE: usize = 64;
-/// Large pages from which on an array is put into such.
+/// The least number of large pages that an array must fill to use large pages.
 const LARGE_PAGES_MIN: usize = 4;
-/// The system takes memory back by so many bytes.
+/// The page size of the system, the unit in which it takes memory back.
 pub const SYSTEM_PAGE_BYTES: usize = 4 << 10;
 
 /// A pool of pages. Cheap to clone.
@@ -61,51 +60,50 @@ pub struct PagePool(Arc<Inner>);
 
 struct Inner {
     page_bytes: usize,
-    /// Bytes of free pages that are kept, at most, where whole regions are free.
+    /// The most bytes of free pages that are kept if whole regions are free.
     spare_bytes: usize,
-    /// Whether regions are asked to be large pages.
+    /// Whether regions should be large pages.
     large: bool,
     state: Mutex<State>,
 }
 
 struct State {
     regions: Vec<Option<Region>>,
-    /// Regions with a page to give.
+    /// The regions with a free page.
     open: BTreeSet<usize>,
-    /// Of those, the ones with a page that the system has given memory to.
+    /// The regions among them with a free page that has memory of the system.
     free_in: BTreeSet<usize>,
-    /// For the free pages that the system has given memory to; those in use are charged by their
-    /// users.
+    /// The charge for free pages that have memory of the system. Users charge for the pages in use.
     free: Charge,
 }
 
 struct Region {
-    /// Where its memory begins.
+    /// The start of its memory.
     memory: NonNull<u8>,
-    /// Given back to the system with the region, none of whose pages is in use then: a page holds
-    /// its pool, and the pool drops a region before its own end only when it is empty.
+    /// Returned to the system with the region. No page of the region is in use then: a page holds
+    /// its pool, and the pool drops a region before its own end only when the region is empty.
     mapping: MmapMut,
-    /// Where in the mapping it begins.
+    /// The offset of the region in the mapping.
     begin: usize,
-    /// Whether it is meant to be a large page.
+    /// Whether it should be a large page.
     large: bool,
-    /// Pages that were given back.
+    /// Pages that were returned and have memory of the system.
     free: Vec<u32>,
-    /// Of those, the ones whose inside the system has taken.
+    /// Pages that were returned and whose inside the system has taken back.
     hollow: Vec<u32>,
-    /// Pages from here on were never given out.
+    /// The first page that was never handed out; all later ones were not either.
     fresh: u32,
-    /// Of pages.
+    /// The trackers of pages.
     trackers: LoomTrackers,
 }
 
-// SAFETY: a region is plain memory; who may touch which page of it is said by `Page`.
+// SAFETY: a region is plain memory. `Page` states which thread may access which page of it.
 unsafe impl Send for Region {}
 
 impl Region {
     fn map(large: bool) -> Region {
-        // A large page begins at a multiple of its size, and what is mapped at a multiple of a
-        // small one.
+        // A large page begins at a multiple of its size, and a mapping at a multiple of a small
+        // page.
         let more = if large { REGION_BYTES - SYSTEM_PAGE_BYTES } else { 0 };
         let mapped = MmapMut::map_anon(REGION_BYTES + more).ok();
         let found = mapped.and_then(|mut map| {
@@ -118,8 +116,8 @@ impl Region {
             )
         };
         if large {
-            // All of the mapping, so that it is one with its neighbours to the system. Small pages
-            // do as well.
+            // Advise for all of the mapping, so that the system can join it with its neighbours. If
+            // this fails, small pages suffice.
             let _ = mapping.advise(Advice::HugePage);
         }
         let (free, hollow) = (Vec::new(), Vec::new());
@@ -131,13 +129,13 @@ impl Region {
         self.fresh as usize - self.free.len() - self.hollow.len()
     }
 
-    /// Bytes that free pages hold of the system's memory.
+    /// The bytes of the system's memory that free pages hold.
     fn free_bytes(&self, page_bytes: usize) -> usize {
         let rest = |page: &u32| page_bytes - inside(*page, page_bytes).len();
         self.free.len() * page_bytes + self.hollow.iter().map(rest).sum::<usize>()
     }
 
-    /// Bytes of those that the next page to be taken holds.
+    /// The bytes of the system's memory that the next page to be taken holds.
     fn free_bytes_of_next(&self, page_bytes: usize) -> usize {
         match (self.free.last(), self.hollow.last()) {
             (Some(_), _) => page_bytes,
@@ -146,7 +144,7 @@ impl Region {
         }
     }
 
-    /// Has the system take the inside of a free page; answers how many bytes it took.
+    /// Returns the inside of a free page to the system. Returns how many bytes the system took.
     fn hollow_out(&mut self, page: u32, page_bytes: usize) -> usize {
         let inside = inside(page, page_bytes);
         if std::mem::take(&mut self.large) {
@@ -175,7 +173,7 @@ impl Region {
     }
 }
 
-/// What of a page consists of whole pages of the system, in bytes of its region.
+/// The part of a page that consists of whole pages of the system, as offsets in its region.
 fn inside(page: u32, page_bytes: usize) -> std::ops::Range<usize> {
     let start = page as usize * page_bytes;
     let (from, to) = (start.next_multiple_of(SYSTEM_PAGE_BYTES), start + page_bytes);
@@ -183,8 +181,8 @@ fn inside(page: u32, page_bytes: usize) -> std::ops::Range<usize> {
 }
 
 impl PagePool {
-    /// A pool of pages of this size. Free ones are charged to the budget as this use; where whole
-    /// regions are free, at most `spare_bytes` are kept.
+    /// A pool of pages of this size. Free pages are charged to the budget as this use. If whole
+    /// regions are free, at most `spare_bytes` of them are kept.
     pub fn new(page_bytes: usize, spare_bytes: usize, budget: &Budget, what: Use) -> PagePool {
         assert!(page_bytes.is_multiple_of(PAGE_ALIGN) && (1..=REGION_BYTES).contains(&page_bytes));
         let free = budget.charge(what, 0);
@@ -194,9 +192,9 @@ impl PagePool {
         PagePool(Arc::new(Inner { page_bytes, spare_bytes, large: false, state }))
     }
 
-    /// One whose regions are large pages, where the system has them; it has no pages yet. It keeps
-    /// one that is free: to have two megabytes cleared takes longer than to read and decode a
-    /// block, whose frame may be the one page there is of its size.
+    /// A pool whose regions are large pages, if the system has them. It has no pages yet. It keeps
+    /// one free region, because clearing two megabytes takes longer than reading and decoding a
+    /// block, and the frame of a block may be the only page of its size.
     fn in_large(page_bytes: usize, budget: &Budget, what: Use) -> PagePool {
         let mut pool = PagePool::new(page_bytes, REGION_BYTES, budget, what);
         Arc::get_mut(&mut pool.0).expect("it was just made").large = true;
@@ -208,12 +206,12 @@ impl PagePool {
         self.0.page_bytes
     }
 
-    /// A page, with whatever its last user left in it.
+    /// Takes a page. Its contents are those that its last user left.
     pub fn take(&self) -> Page {
         self.take_telling().0
     }
 
-    /// As [`PagePool::take`]; and whether the system must give memory for it.
+    /// As [`PagePool::take`]. Also returns whether the system must provide memory for the page.
     fn take_telling(&self) -> (Page, bool) {
         let mut state = self.0.lock();
         let grows = state.free_in.is_empty();
@@ -244,13 +242,13 @@ impl PagePool {
         (Page { memory, region: number, index, pool: self.0.clone(), tracker }, grows)
     }
 
-    /// Bytes of free pages that the system has given memory to.
+    /// The bytes of free pages that have memory of the system.
     fn free_bytes(&self) -> usize {
         self.0.lock().free.bytes()
     }
 
-    /// Has the system take about so many bytes of free pages, if there are as many; answers how
-    /// many it took.
+    /// Returns about `bytes` bytes of free pages to the system, or as many as there are. Returns
+    /// how many bytes the system took.
     fn shrink(&self, bytes: usize) -> usize {
         let mut state = self.0.lock();
         let state = &mut *state;
@@ -268,14 +266,14 @@ impl PagePool {
             state.free.resize(free - taken);
             all += taken;
             if taken == 0 {
-                // The system has taken nothing, and will not take more.
+                // The system took nothing, so further attempts are useless.
                 break;
             }
         }
         all
     }
 
-    /// Gives the system back what it can of free pages, in regions that are in use.
+    /// Returns free pages in regions that are in use to the system, as far as possible.
     pub fn trim(&self) {
         let mut state = self.0.lock();
         let page_bytes = self.0.page_bytes;
@@ -287,13 +285,13 @@ impl PagePool {
         let left = regions.map(|region| region.free_bytes(page_bytes)).sum();
         state.free.resize(left);
         let State { regions, free_in, .. } = &mut *state;
-        // What the system would not take is free as before.
+        // A page that the system did not take stays free.
         free_in.retain(|number| {
             regions[*number].as_ref().is_some_and(|region| !region.free.is_empty())
         });
     }
 
-    /// Bytes of regions that are mapped, and of free pages that were in use before.
+    /// The bytes of mapped regions, and of free pages that were in use before.
     #[cfg(all(test, not(loom)))]
     fn mapped_and_free(&self) -> (usize, usize) {
         let state = self.0.lock();
@@ -302,7 +300,7 @@ impl PagePool {
 }
 
 impl Inner {
-    /// Pages of a region.
+    /// The number of pages of a region.
     fn pages(&self) -> usize {
         REGION_BYTES / self.page_bytes
     }
@@ -328,13 +326,13 @@ impl State {
     }
 }
 
-/// Whether so many bytes for nothing matter little to a budget.
+/// Whether a budget can afford to waste `bytes` bytes.
 fn has_plenty(budget: &Budget, bytes: usize) -> bool {
     bytes <= budget.limit() / LARGE_SHARE
 }
 
-/// As many values as an iterator gives, in large pages of the system where it has them,
-/// `may_be_large`, and they fill many.
+/// Collects the values of an iterator. They are in large pages if the system has them,
+/// `may_be_large` is set, and they fill several.
 pub fn in_large<T>(values: impl ExactSizeIterator<Item = T>, may_be_large: bool) -> Box<[T]> {
     let mut memory: Vec<T> = Vec::with_capacity(values.len());
     let bytes = values.len() * size_of::<T>();
@@ -351,21 +349,21 @@ pub fn in_large<T>(values: impl ExactSizeIterator<Item = T>, may_be_large: bool)
     memory.into()
 }
 
-/// Pools of pages of several sizes, for what is of any size.
+/// Pools of pages of several sizes, for buffers of any size.
 #[derive(Clone)]
 pub struct PagePools {
     pools: Box<[PagePool]>,
-    /// Bytes of free pages in all that no pool that grows asks the others for.
+    /// The bytes of free pages in all pools that a growing pool does not ask the others to return.
     slack_bytes: usize,
 }
 
-/// The share of the budget that free pages may have where others could use it.
+/// The share of the budget that free pages may take although other pools could use it.
 const SLACK_SHARE: usize = 64;
 
 impl PagePools {
-    /// Pools of pages of these sizes, which ascend. Regions are large pages where they
-    /// `may_be_large`, and the budget is large beside them: then each pool keeps one that is free.
-    /// None does otherwise.
+    /// Pools of pages of these sizes, which ascend. Regions are large pages if `may_be_large` is
+    /// set and the budget is much larger than they are. Each pool then keeps one free region;
+    /// otherwise it keeps none.
     pub fn new(page_bytes: &[usize], may_be_large: bool, budget: &Budget, what: Use) -> PagePools {
         assert!(page_bytes.is_sorted(), "the first size that fits is the best");
         let large = may_be_large && has_plenty(budget, page_bytes.len() * REGION_BYTES);
@@ -376,7 +374,7 @@ impl PagePools {
         PagePools { pools: pools.collect(), slack_bytes: budget.limit() / SLACK_SHARE }
     }
 
-    /// A page that so many bytes fill by more than half, if there are pages of such a size.
+    /// A page of which `len` bytes fill more than half, if there are pages of such a size.
     fn take(&self, len: usize) -> Option<Page> {
         let pool = self.for_bytes(len)?;
         let (page, grows) = pool.take_telling();
@@ -386,19 +384,20 @@ impl PagePools {
         Some(page)
     }
 
-    /// Bytes of free pages that the system has given memory to.
+    /// The bytes of free pages that have memory of the system.
     pub fn free_bytes(&self) -> usize {
         self.pools.iter().map(PagePool::free_bytes).sum()
     }
 
-    /// Has the system take so many bytes of free pages, as far as they are past what may be free.
+    /// Returns up to `bytes` bytes of free pages to the system, as far as they exceed
+    /// `slack_bytes`.
     fn make_up_for(&self, bytes: usize) {
         let past = self.free_bytes().saturating_sub(self.slack_bytes);
         self.give_back(bytes.min(past));
     }
 
-    /// Has the system take about so many bytes of free pages, if there are as many; answers how
-    /// many it took.
+    /// Returns about `bytes` bytes of free pages to the system, or as many as there are. Returns
+    /// how many bytes the system took.
     pub fn give_back(&self, bytes: usize) -> usize {
         let mut given = 0;
         for pool in &self.pools {
@@ -410,19 +409,19 @@ impl PagePools {
         given
     }
 
-    /// The pool whose pages so many bytes fill by more than half, if there is one.
+    /// The pool of whose pages `len` bytes fill more than half, if there is one.
     fn for_bytes(&self, len: usize) -> Option<&PagePool> {
         let fits = self.pools.iter().find(|pool| len <= pool.page_bytes());
         fits.filter(|pool| len > pool.page_bytes() / 2)
     }
 
-    /// Gives the system back what it can of free pages, in regions that are in use.
+    /// Returns free pages in regions that are in use to the system, as far as possible.
     pub fn trim(&self) {
         self.pools.iter().for_each(PagePool::trim);
     }
 }
 
-/// A page, its holder's alone until it is dropped.
+/// A page. Only its holder uses it until it is dropped.
 pub struct Page {
     memory: NonNull<u8>,
     region: usize,
@@ -431,13 +430,13 @@ pub struct Page {
     tracker: LoomTracker,
 }
 
-// SAFETY: a page is memory that nobody else was given.
+// SAFETY: the memory of a page belongs to this page alone.
 unsafe impl Send for Page {}
-// SAFETY: a shared page gives out its address, and nothing else.
+// SAFETY: a shared page hands out only its address.
 unsafe impl Sync for Page {}
 
 impl Page {
-    /// Where it begins, aligned to [`PAGE_ALIGN`].
+    /// The start of its memory, aligned to [`PAGE_ALIGN`].
     pub fn memory(&self) -> NonNull<u8> {
         self.memory
     }
@@ -471,11 +470,11 @@ impl Drop for Page {
     }
 }
 
-/// Bytes in memory of pools whose pages hold nothing else, or in the heap where they would waste
-/// half of a page.
+/// Bytes in a page of a pool that holds nothing else, or in the heap if they would waste half of a
+/// page.
 pub struct Buffer {
     bytes: NonNull<[u8]>,
-    /// Where they are, if not in the heap.
+    /// The page, if the bytes are not in the heap.
     page: Option<Page>,
 }
 
@@ -485,17 +484,17 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Of this many bytes, of any value.
+    /// A buffer of `len` bytes of arbitrary value.
     pub fn new(len: usize, pools: &PagePools) -> Buffer {
         let Some(page) = pools.take(len) else { return Buffer::from(Box::from(vec![0; len])) };
         Buffer { bytes: NonNull::slice_from_raw_parts(page.memory, len), page: Some(page) }
     }
 
-    /// With as many bytes in all: those it has, and any behind them. They stay where they are if
-    /// their page has room.
+    /// Extends the buffer to `len` bytes: its own, and arbitrary ones behind them. The bytes do not
+    /// move if their page has room.
     ///
     /// # Panics
-    /// When it has more.
+    /// When it has more than `len` bytes.
     pub fn lengthened(mut self, len: usize, pools: Option<&PagePools>) -> Buffer {
         assert!(self.len() <= len, "a buffer is made longer, never shorter");
         if let Some(page) = self.page.as_ref().filter(|page| len <= page.pool.page_bytes) {
@@ -510,7 +509,7 @@ impl Buffer {
         longer
     }
 
-    /// Bytes of memory that it takes.
+    /// The bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.page.as_ref().map_or(self.bytes.len(), |page| page.pool.page_bytes)
     }

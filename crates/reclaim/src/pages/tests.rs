@@ -7,7 +7,7 @@ fn pool(page_bytes: usize, spare_bytes: usize) -> (PagePool, Budget) {
     (PagePool::new(page_bytes, spare_bytes, &budget, Use::Caches), budget)
 }
 
-/// One pool alone, and the same as several.
+/// A single pool, and the same as a set of pools.
 fn pools(page_bytes: usize) -> (PagePool, PagePools, Budget) {
     let (pool, budget) = pool(page_bytes, 0);
     let pools = PagePools { pools: [pool.clone()].into(), slack_bytes: 0 };
@@ -65,7 +65,8 @@ fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
     };
     let bytes = |held: &[Vec<Buffer>; 2]| held[0].len() * sizes[0] + held[1].len() * sizes[1];
     for small in [10, 90, 10, 90] {
-        // As of a cache that is full: what comes in takes the place of what it has most of.
+        // As in a full cache: a new buffer replaces a random one, most often one of the most
+        // frequent size.
         for _ in 0..6000 {
             let which = usize::from(rng.below(100) >= small);
             held[which].push(filled(sizes[which], which as u8 + 1));
@@ -75,8 +76,8 @@ fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
                 let place = rng.below(held[gone].len() as u64) as usize;
                 held[gone].swap_remove(place);
             }
-            // One page more than may be free, where the last one that left was not asked for
-            // yet; and as many once more, where several left for one.
+            // One more page than may be free, because the last returned page was not requested back
+            // yet; and the same again, because several pages were returned for one.
             let most = budget.limit() / SLACK_SHARE + 4 * sizes[1];
             assert!(budget.used() <= most, "{} of {most}", budget.used());
         }
@@ -89,7 +90,8 @@ fn free_pages_of_one_size_make_up_for_new_ones_of_another() {
     assert_eq!(budget.used(), 0);
 }
 
-/// The test that has pages whose owners are mixed: the pool's charge is what the system holds.
+/// The test that mixes the owners of pages: the pool's charge equals the system's memory for its
+/// free pages.
 #[test]
 fn the_system_takes_the_inside_of_free_pages_back() {
     let (pool, pools, budget) = pools(16 << 10 | 64);
@@ -114,8 +116,8 @@ fn the_system_takes_the_inside_of_free_pages_back() {
     assert_eq!((pool.mapped_and_free(), budget.used()), ((0, 0), 0));
 }
 
-/// Regions that are large pages begin where such do, and what is taken back of them is nobody
-/// else's.
+/// Regions that are large pages begin at a multiple of their size, and the memory returned of them
+/// belongs to no other mapping.
 #[test]
 fn pages_of_large_regions_are_as_all_others() {
     let budget = Budget::new(usize::MAX);
@@ -158,14 +160,13 @@ fn a_large_region_that_is_free_serves_again() {
     first.fill(7);
     drop(first);
     let again = Buffer::new(16 << 10, &pools);
-    // What a region has that was mapped anew is zeros; in tests, what is given back is
-    // overwritten.
+    // A newly mapped region has zeros; in tests, returned pages are overwritten.
     let left = if cfg!(debug_assertions) { 0xDD } else { 7 };
     assert!(again.iter().all(|byte| *byte == left));
 }
 
-/// What the system has noted of the mapping that an address is in ("hg": large pages are
-/// wanted, "nh": they are not), where it has any large pages and tells.
+/// The system's flags of the mapping of an address ("hg": large pages are wanted, "nh": they are
+/// not), if it has large pages and reports them.
 fn noted_of(at: *const u8) -> Option<String> {
     std::fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
