@@ -426,7 +426,8 @@ fn an_index_is_asked_for_what_the_column_keeps() {
     assert_eq!(at(Value::Double(0.5), &ColumnType::BIGINT), "unknown");
 }
 
-/// A column stores unchanged what it says it keeps; and it says so for common values.
+/// A column stores a value unchanged if [`ColumnType::keeps`] returns `true`, which it does for
+/// common values.
 #[test]
 fn what_a_column_keeps_is_stored_as_it_is() {
     use crate::column::IntWidth as W;
