@@ -17,11 +17,11 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Of this many reads and writes of a thread, one is counted. A prime, so that the sample does not
-/// keep step with transactions.
+/// One in `EACH` reads and writes of a thread is counted. It is a prime, so the sample does not
+/// correlate with transactions.
 const EACH: u32 = 61;
-/// Counted reads and writes after which the table is looked at, and the past weighs half: some
-/// 60,000 uses.
+/// The counted reads and writes after which the table's use is judged, and the counts are halved:
+/// some 60,000 uses.
 const WINDOW: u32 = 1000;
 /// Shares of writes, in percent: below the first a table is mostly read, and below the second it
 /// stays so; from the third on it stays mostly written, and from the fourth on it becomes so.
@@ -30,13 +30,13 @@ const STAYS_READ_BELOW: u32 = 30;
 const STAYS_WRITTEN_FROM: u32 = 60;
 const WRITTEN_FROM: u32 = 70;
 
-/// What a table is used for.
+/// The dominant use of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TableUse {
-    /// Mostly writes, as of a table that is being filled. All tables begin so.
+    /// Mostly writes, as in a table that is being filled. All tables begin with this use.
     #[default]
     MostlyWritten,
-    /// Both.
+    /// Reads and writes.
     Mixed,
     /// Mostly reads.
     MostlyRead,
@@ -45,7 +45,8 @@ pub enum TableUse {
 impl TableUse {
     const ALL: [TableUse; 3] = [TableUse::MostlyWritten, TableUse::Mixed, TableUse::MostlyRead];
 
-    /// What a table that was used for this is used for, with so many percent of writes.
+    /// The next use of a table whose use was this one and of whose uses `written` percent are
+    /// writes.
     fn with(self, written: u32) -> TableUse {
         match self {
             TableUse::MostlyRead if written < STAYS_READ_BELOW => self,
@@ -76,22 +77,22 @@ pub(crate) fn is_sample() -> bool {
 pub(crate) struct AccessPattern {
     reads: AtomicU32,
     writes: AtomicU32,
-    /// The place of its [`TableUse`] among all.
+    /// Its [`TableUse`] as a number.
     used_for: AtomicU8,
 }
 
 impl AccessPattern {
-    /// What the table is used for.
+    /// The use of the table.
     pub(crate) fn used_for(&self) -> TableUse {
         TableUse::ALL[usize::from(self.used_for.load(Ordering::Relaxed))]
     }
 
-    /// Counts a read. Answers whether the table is used for something else from now on.
+    /// Counts a read. Returns whether the table's use changed.
     pub(crate) fn read(&self) -> bool {
         is_sample() && self.count_read()
     }
 
-    /// As [`AccessPattern::read`], of a use that is known to be counted.
+    /// As [`AccessPattern::read`], for a read that is known to be in the sample.
     pub(crate) fn count_read(&self) -> bool {
         self.count(&self.reads)
     }
@@ -104,7 +105,7 @@ impl AccessPattern {
     #[cold]
     fn count(&self, of: &AtomicU32) -> bool {
         of.fetch_add(1, Ordering::Relaxed);
-        // Two threads at once may look twice, and no harm is done.
+        // Two threads may judge at the same time, which is harmless.
         let reads = self.reads.load(Ordering::Relaxed);
         let writes = self.writes.load(Ordering::Relaxed);
         let all = reads + writes;
@@ -139,7 +140,7 @@ mod tests {
             (9, 1, 1, TableUse::MostlyRead),
             (1, 1, 1, TableUse::Mixed),
             (0, 1, 1, TableUse::MostlyWritten),
-            // Through what is in between.
+            // Through the mixed use.
             (1, 0, 2, TableUse::MostlyRead),
         ] {
             assert_eq!(use_it(&mix, reads, writes, 600_000 / (reads + writes)), changes);

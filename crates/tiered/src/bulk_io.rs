@@ -17,21 +17,21 @@ use spillway_base::Result;
 use spillway_base::budget::{Budget, Charge, Use};
 use spillway_storage::{ALIGN, AlignedBuffer, Cache, Disk, File, IoQueue, QueueSettings};
 
-/// Operations in flight: more were no quicker (`spillway-bench extents`).
+/// The operations in flight. More were not faster (`spillway-bench extents`).
 const DEPTH: usize = 4;
-/// The share of the memory that buffers may have, as far as the work can do with less: those of one
-/// work, and those of all.
+/// The share of the memory that the buffers of one job, and of all jobs, may take, unless a job
+/// needs more.
 const MEMORY_SHARE: usize = 32;
 const MEMORY_SHARE_OF_ALL: usize = 8;
-/// Writes are not cut into less.
+/// The least bytes of one write.
 const PIECE_BYTES: usize = 128 << 10;
-/// Bytes of the largest read ahead.
+/// The bytes of the largest readahead.
 const READ_BYTES: usize = 512 << 10;
-/// Reads that a source has the memory of at once: the last two, and the next.
+/// The reads of one source whose buffers exist at once: the last two, and the next.
 const READS_EACH: usize = 3;
-/// The share of a work's memory that reads may have: writes have the rest.
+/// The share of a job's memory that reads may take; writes take the rest.
 const READS_SHARE: usize = 2;
-/// Buffers that are kept for the next operation.
+/// The buffers that are kept for later operations.
 const SPARE: usize = DEPTH;
 
 /// A read that was begun. Its owner takes it or cancels it; otherwise its buffer is held until the
@@ -40,36 +40,36 @@ const SPARE: usize = DEPTH;
 #[must_use]
 pub(crate) struct ReadTicket(u64);
 
-/// What a flush or compaction has under way. Clones share it; all stay on one thread.
+/// The I/O of a flush or compaction in progress. Clones share it; all stay on one thread.
 #[derive(Clone)]
 pub(crate) struct Bulk(Rc<RefCell<BulkState>>);
 
 struct BulkState {
     queue: Box<dyn IoQueue>,
     next: u64,
-    /// Writes that are under way, by their tags, and those that failed.
+    /// The tags of the writes in flight.
     writing: FxHashSet<u64>,
     failed: Result<()>,
     read: FxHashMap<u64, Result<AlignedBuffer>>,
-    /// Reads under way that nobody wants any more.
+    /// Reads in flight that were cancelled.
     given_up: FxHashSet<u64>,
     spare: Vec<AlignedBuffer>,
-    /// Of all buffers that are in flight, at somebody's, or spare.
+    /// The charge for all buffers: in flight, with callers, or spare.
     charge: Charge,
-    /// Bytes of those past which nothing is begun beside something else that can wait.
+    /// The bytes of buffers past which an operation that can wait is not begun.
     most: usize,
-    /// Bytes that are written at once, at most.
+    /// The most bytes of one write.
     piece: usize,
-    /// Sources that read by it.
+    /// The number of sources that read through it.
     sources: usize,
-    /// Whether anything goes on beside the caller.
+    /// Whether operations run while the caller does other work.
     overlaps: bool,
     budget: Budget,
 }
 
 impl Bulk {
-    /// A queue of its own, whose buffers are charged to the budget. Unless it `overlaps`, nothing
-    /// is under way between two calls.
+    /// Opens a separate queue, whose buffers are charged to the budget. Unless it `overlaps`, no
+    /// operation is in flight between two calls.
     ///
     /// # Errors
     /// As [`Disk::queue`].
@@ -93,24 +93,23 @@ impl Bulk {
         }))))
     }
 
-    /// One source more reads by it.
+    /// Adds a source that reads through it.
     pub(crate) fn add_source(&self) {
         self.0.borrow_mut().sources += 1;
     }
 
-    /// Bytes that are worth reading ahead at once, at most: the more sources there are, the less
-    /// each.
+    /// The most bytes worth reading ahead at once. With more sources, each reads less.
     pub(crate) fn read_bytes_most(&self) -> usize {
         let state = self.0.borrow();
         READ_BYTES.min(state.most / READS_SHARE / (READS_EACH * state.sources.max(1)))
     }
 
-    /// Whether it is of use to begin a read before it is needed.
+    /// Whether beginning a read before it is needed helps.
     pub(crate) fn overlaps(&self) -> bool {
         self.0.borrow().overlaps
     }
 
-    /// Begins to read so many bytes of a file, one or more.
+    /// Begins to read `len` bytes of a file, at least one.
     pub(crate) fn begin_read(&self, file: &Arc<dyn File>, offset: u64, len: usize) -> ReadTicket {
         let state = &mut *self.0.borrow_mut();
         let tag = state.begin();
@@ -120,10 +119,10 @@ impl Bulk {
         ReadTicket(tag)
     }
 
-    /// Waits for a read. Its buffer is to be given back.
+    /// Waits for a read. The caller must return the buffer with [`Bulk::give_back`].
     ///
     /// # Errors
-    /// That of the read.
+    /// The error of the read.
     pub(crate) fn take(&self, ticket: ReadTicket) -> Result<AlignedBuffer> {
         let state = &mut *self.0.borrow_mut();
         loop {
@@ -149,11 +148,11 @@ impl Bulk {
         self.0.borrow_mut().keep(buffer);
     }
 
-    /// Begins to write bytes at an offset that is a multiple of a page; up to the next such
-    /// multiple, zeros follow.
+    /// Begins to write bytes at an offset that is a multiple of a page. They are padded with zeros
+    /// to the next such multiple.
     ///
     /// # Errors
-    /// That of an earlier write, or of this one where it was waited for.
+    /// The error of an earlier write, or of this one if the call waited for it.
     pub(crate) fn write(&self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> Result<()> {
         let state = &mut *self.0.borrow_mut();
         state.failed.clone()?;
@@ -174,10 +173,10 @@ impl Bulk {
         if state.overlaps { Ok(()) } else { state.failed.clone() }
     }
 
-    /// Waits until no write is under way.
+    /// Waits until no write is in flight.
     ///
     /// # Errors
-    /// That of one of them.
+    /// The error of one of them.
     pub(crate) fn finish_writes(&self) -> Result<()> {
         let state = &mut *self.0.borrow_mut();
         while !state.writing.is_empty() {
@@ -188,7 +187,7 @@ impl Bulk {
 }
 
 impl BulkState {
-    /// A tag for an operation, for which there is room.
+    /// A tag for an operation. Waits until the queue has room for it.
     fn begin(&mut self) -> u64 {
         while self.queue.is_full() {
             self.step();
@@ -197,7 +196,7 @@ impl BulkState {
         self.next
     }
 
-    /// Waits for all that was begun, where nothing goes on beside the caller.
+    /// Waits for all operations, unless they overlap with the caller's work.
     fn settle(&mut self) {
         while !self.overlaps && !self.queue.is_idle() {
             self.step();
@@ -244,7 +243,7 @@ impl BulkState {
         (0..self.spare.len()).filter(fits).min_by_key(capacity)
     }
 
-    /// A buffer with memory for so many bytes, whatever is in it.
+    /// A buffer with memory for `bytes` bytes, of arbitrary contents.
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
         if let Some(at) = self.spare_for(bytes) {
             return self.spare.swap_remove(at);

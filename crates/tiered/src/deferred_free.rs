@@ -22,15 +22,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillway_base::lock::Mutex;
 
-/// Parts: a few microseconds where others have them too, some fifty where all of them go, and the
-/// slots with them. Tests have few parts.
+/// Parts that are freed at once. They take a few microseconds if they are still shared, and some
+/// fifty if all of them are freed with their slots. Tests have few parts.
 const FREED_AT_ONCE: usize = if cfg!(test) { 6 } else { 256 };
-/// A millisecond or two at most, for which a flush waits.
+/// Parts that one call of [`DeferredFree::free_some`] frees. They take at most a millisecond or
+/// two, for which a flush waits.
 const FREED_A_LOOK: usize = 4096;
 
-/// Something large that nobody reads any more.
+/// Something large that no reader uses any more.
 pub(crate) trait Retired: Send {
-    /// Frees about so many of its parts.
+    /// Frees about `parts` of its parts.
     fn free(&mut self, parts: usize);
 
     /// Whether nothing is left of it.
@@ -40,14 +41,15 @@ pub(crate) trait Retired: Send {
 /// Parts that wait to be freed.
 #[derive(Default)]
 pub(crate) struct DeferredFree {
-    /// Oldest first; none while who lets go has to free.
+    /// Oldest first; `None` while the caller of [`DeferredFree::let_go`] must free everything
+    /// itself.
     left: Mutex<Option<VecDeque<Box<dyn Retired>>>>,
-    /// How much was ever left.
+    /// How many things were ever left for later.
     handed_over: AtomicU64,
 }
 
 impl DeferredFree {
-    /// Frees a little of what was let go of, and the rest later (DEFERRED-FREE-1).
+    /// Frees a few parts now, and leaves the rest for later (DEFERRED-FREE-1).
     pub(crate) fn let_go(&self, mut remains: impl Retired + 'static) {
         remains.free(FREED_AT_ONCE);
         if !remains.is_gone() {
@@ -64,7 +66,7 @@ impl DeferredFree {
         free_whole(&mut *remains);
     }
 
-    /// Frees a little of what is left. Answers whether there was anything (DEFERRED-FREE-2).
+    /// Frees some parts of what is left. Returns whether anything was left (DEFERRED-FREE-2).
     pub(crate) fn free_some(&self) -> bool {
         let oldest = self.left.lock().as_mut().and_then(VecDeque::pop_front);
         let Some(mut oldest) = oldest else { return false };
@@ -75,23 +77,23 @@ impl DeferredFree {
         true
     }
 
-    /// Frees all that is left, and has others free what they let go of (DEFERRED-FREE-4).
+    /// Frees all that is left. From now on, callers free everything themselves (DEFERRED-FREE-4).
     pub(crate) fn end(&self) {
         let left = self.left.lock().take();
         left.into_iter().flatten().for_each(|mut remains| free_whole(&mut *remains));
     }
 
-    /// There is somebody who will free what is left, until [`DeferredFree::end`].
+    /// Declares that a thread will free what is left, until [`DeferredFree::end`].
     pub(crate) fn begin(&self) {
         self.left.lock().get_or_insert_default();
     }
 
-    /// How many were too much for whoever let go of them.
+    /// The number of things that were too large for their last user to free at once.
     pub(crate) fn handed_over(&self) -> u64 {
         self.handed_over.load(Ordering::Relaxed)
     }
 
-    /// How many are left.
+    /// The number of things that are left.
     pub(crate) fn len(&self) -> usize {
         self.left.lock().as_ref().map_or(0, VecDeque::len)
     }
@@ -147,7 +149,7 @@ mod tests {
         garbage.let_go(more);
         assert_eq!((freed(), freed_more()), (FREED_AT_ONCE, FREED_AT_ONCE));
         assert_eq!((garbage.len(), garbage.handed_over()), (2, 2));
-        // In turn, so that what is large holds up nothing small.
+        // In turn, so a large thing does not delay small ones.
         assert!(garbage.free_some() && garbage.free_some());
         assert_eq!((freed(), freed_more()), (FREED_AT_ONCE + FREED_A_LOOK, FREED_AT_ONCE + 1));
         assert!(garbage.free_some() && garbage.free_some() && !garbage.free_some());

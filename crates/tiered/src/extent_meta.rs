@@ -25,14 +25,14 @@ impl std::fmt::Display for ExtentId {
     }
 }
 
-/// What versions there are somewhere, counted.
+/// Counts of versions, in a block or a larger unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
     /// Versions, tombstones included.
     pub versions: u64,
-    /// Distinct keys. Of a block, those whose newest version is in it.
+    /// Distinct keys. In a block, those whose newest version is in it.
     pub keys: u64,
-    /// Versions that say the key is gone.
+    /// Tombstones.
     pub tombstones: u64,
     /// Bytes of keys and values, before encoding.
     pub payload_bytes: u64,
@@ -43,7 +43,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of nothing.
+    /// The counts of no versions.
     pub(crate) const NONE: Counts = Counts {
         versions: 0,
         keys: 0,
@@ -53,7 +53,7 @@ impl Counts {
         csn_max: Csn::ZERO,
     };
 
-    /// Adds what others counted.
+    /// Adds other counts.
     pub(crate) fn add(&mut self, other: &Counts) {
         self.versions += other.versions;
         self.keys += other.keys;
@@ -63,13 +63,13 @@ impl Counts {
         self.csn_max = self.csn_max.max(other.csn_max);
     }
 
-    /// Whether merging these versions by themselves would drop none: each is its key's only one,
-    /// and no tombstone hides nothing, for there may be versions from `others_from` on elsewhere.
+    /// Whether merging only these versions would drop none: each key has one version, and each
+    /// tombstone may hide a version elsewhere, where versions from `others_from` on may exist.
     pub(crate) fn are_clean(&self, others_from: Csn) -> bool {
         self.versions == self.keys && (self.tombstones == 0 || self.csn_min >= others_from)
     }
 
-    /// The bytes that the body of a block has at the most which holds this.
+    /// The most bytes of the body of a block with these versions.
     pub(crate) fn body_bytes_most(&self) -> usize {
         // Two lengths of five bytes, a CSN and, in old blocks, an offset for each version.
         let most = self.versions.saturating_mul(22).saturating_add(self.payload_bytes);
@@ -102,11 +102,11 @@ impl Counts {
     }
 }
 
-/// The manifest's record of an extent: where its bytes are.
+/// The manifest's record of an extent: its location and properties.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExtentMeta {
     pub(crate) id: ExtentId,
-    /// Where it lies.
+    /// Its location.
     pub(crate) slots: SlotRun,
     /// Its length in bytes, from the start of its first slot.
     pub(crate) len: u64,
@@ -116,8 +116,8 @@ pub(crate) struct ExtentMeta {
     pub(crate) data_bytes: u64,
     /// CRC32C of all its bytes.
     pub(crate) crc: u32,
-    /// The coding that its blocks were to have, if not a stronger one, when it was written: one
-    /// that it would not have made smaller is stored.
+    /// The least coding that its blocks were meant to have when it was written. A block that the
+    /// coding would not have made smaller is stored uncompressed.
     pub(crate) coding: Coding,
     /// The dictionaries that its blocks may name.
     pub(crate) names: Names,
@@ -153,7 +153,7 @@ impl ExtentMeta {
     }
 }
 
-/// Which slice it is: slices of an extent share no block.
+/// Identifies a slice. Slices of an extent share no block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SliceId {
     pub(crate) extent: ExtentId,
@@ -185,7 +185,7 @@ impl SliceMeta {
         self.first_block as usize..(self.first_block + self.blocks) as usize
     }
 
-    /// Whether some key could be in both.
+    /// Whether a key could be in both slices.
     pub(crate) fn overlaps(&self, other: &SliceMeta) -> bool {
         self.smallest <= other.largest && other.smallest <= self.largest
     }

@@ -42,7 +42,7 @@ pub fn block_body(body: &[u8]) {
     if let Ok(block) = open_block(&frame) {
         block_found(&block);
     }
-    // A part of any bytes: what is found lies inside, which is for the compiler to see.
+    // A part of arbitrary bytes. A result lies inside the part, as its lifetime shows.
     let csn_bytes = body.first().map_or(0, |byte| byte % 9);
     for key in [&body[..body.len().min(2)], b"", b"key"] {
         for is_first in [true, false] {
@@ -164,7 +164,7 @@ pub fn manifest(bytes: &[u8]) {
     manifest::edits(bytes);
 }
 
-/// A manifest such as a pin gives, with these bytes as its edits.
+/// A manifest as a pin returns it, with these bytes as its edits.
 #[must_use]
 pub fn manifest_of(edits: &[u8]) -> Vec<u8> {
     manifest::of(edits)

@@ -62,7 +62,7 @@ pub(crate) struct LevelsEdit {
 }
 
 impl Drop for Levels {
-    /// The last reader frees few of them (DEFERRED-FREE-1).
+    /// The last reader frees only a few of them (DEFERRED-FREE-1).
     fn drop(&mut self) {
         let level0 = std::mem::take(&mut self.level0).into_iter().map(|sublevel| sublevel.run);
         let below = [&mut self.level1, &mut self.level2].map(std::mem::take);

@@ -64,7 +64,7 @@ mod verify;
 mod view;
 mod write_load;
 
-/// Compactions carried out elsewhere.
+/// Compactions that run on another machine.
 pub mod offload {
     pub use crate::block::BuiltBlock;
     pub use crate::compaction::{Accelerator, Checked, Cpu, DropRule, MergeTask, Piece, Sorts};
@@ -77,17 +77,17 @@ pub mod eviction {
     pub use crate::cache::CacheTrace;
 }
 
-/// Blocks by themselves, to be measured.
+/// Single blocks, for benchmarks.
 pub mod blocks {
     pub use crate::block::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
 }
 
-/// Filters of keys, to be measured.
+/// Filters of keys, for benchmarks.
 pub mod filters {
     pub use crate::filter::{FilterKind, build, hash, may_contain};
 }
 
-/// What metadata costs, to be measured.
+/// The cost of metadata, for benchmarks.
 pub mod metadata {
     pub use crate::engine::{EditCost, LettingGo, Metadata};
 }

@@ -25,7 +25,7 @@ pub struct TieredSettings {
     pub memtable_bytes: usize,
     /// The most bytes of cached blocks, indexes and filters.
     pub cache_bytes: usize,
-    /// Bytes that the block cache keeps however much memory other uses need.
+    /// Bytes that the block cache keeps even if other uses need memory.
     pub cache_bytes_min: usize,
     /// The row cache's initial share of the memory that the budget leaves to caches; 0 for no row
     /// cache.
@@ -73,7 +73,7 @@ pub struct TieredSettings {
     pub write_cores: usize,
     /// Sub-levels of Level0 from which on intra-Level0 compactions merge some.
     pub level0_target: usize,
-    /// Bytes that Level0 of a table may hold however little is below it.
+    /// Bytes that Level0 of a table may hold even if little is below it.
     pub level0_bytes: u64,
     /// Sub-levels of Level0 at which writers are slowed the most.
     pub level0_limit: usize,
@@ -95,7 +95,7 @@ pub struct TieredSettings {
     /// Whether a mostly read table has a quarter as many sub-levels and compacts them sooner, and a
     /// mostly written table has memtables of half the size (the 3D XPoint study, V-B).
     pub dynamic_level0: bool,
-    /// Whether compactions rest while little is behind, so that concurrent work does not feel them.
+    /// Whether compactions pause while the debt is small, so that they do not slow concurrent work.
     pub paced_compaction: bool,
     /// Whether compactions reuse slices and blocks that they need not change (X-Engine, section
     /// 3.3.2). Without it they merge everything.
@@ -138,15 +138,15 @@ pub struct TieredSettings {
     pub manifest_bytes: u64,
 }
 
-/// Level0 goes straight into Level2 where that has at most so many times the bytes: about what
-/// majors find with Level1 at its size.
+/// Level0 is merged directly into Level2 if Level2 has at most this many times its bytes: about the
+/// ratio in major compactions when Level1 is at its target size.
 const LEVEL2_TIMES: f64 = 3.0;
-/// The ceiling on space from which on Level0 and Level1 may hold what they are best served by.
+/// The ceiling on space from which on Level0 and Level1 may have the size that performs best.
 const SPACE_PLENTY: f64 = 2.0;
-/// What extents of Level2 may take for each byte in use, whatever the ceiling is: they are never
-/// all full.
+/// The bytes that extents of Level2 may take for each byte in use, even under a lower ceiling:
+/// extents are never all full.
 const LEVEL2_SPACE_LEAST: f64 = 1.05;
-/// Larger ones take more memory and spare hardly more.
+/// The size of dictionaries. Larger ones take more memory and hardly save more space.
 const DICTIONARY_BYTES: usize = 16 << 10;
 
 impl TieredSettings {
@@ -166,8 +166,8 @@ impl TieredSettings {
     #[must_use]
     pub fn for_memory(bytes: usize) -> TieredSettings {
         let memtables_bytes = (bytes / 4).max(4 << 20);
-        // One fills and one is flushed, with room between: the larger they are, the fewer times
-        // what they hold is brought together.
+        // One memtable fills while another is flushed, with some room between. Larger memtables
+        // mean that their data is merged fewer times.
         let memtable_bytes = (memtables_bytes / 3).clamp(1 << 20, 128 << 20);
         TieredSettings {
             memtables_bytes,
@@ -231,7 +231,7 @@ impl TieredSettings {
         }
     }
 
-    /// How they are read beside who needs that.
+    /// The settings of asynchronous reads of extents.
     pub(crate) fn async_reads(&self) -> AsyncReadSettings {
         AsyncReadSettings {
             lanes: self.read_queues,
@@ -246,7 +246,7 @@ impl TieredSettings {
         CacheBalancer::new(self.row_cache_share, self.adaptive_share)
     }
 
-    /// What a cache may hold.
+    /// The size limits of the cache.
     fn cache(&self) -> CacheSettings {
         CacheSettings {
             bytes_min: self.cache_bytes_min.min(self.cache_bytes),
@@ -255,12 +255,12 @@ impl TieredSettings {
         }
     }
 
-    /// What a table counts as that is used for something.
+    /// The use that a table with this use counts as.
     fn counts_as(&self, used_for: TableUse) -> TableUse {
         if self.dynamic_level0 { used_for } else { TableUse::Mixed }
     }
 
-    /// Bytes at which a memtable is switched, of a table that is used so.
+    /// The bytes at which a memtable of a table with this use is switched.
     pub(crate) fn memtable_bytes(&self, used_for: TableUse) -> usize {
         match self.counts_as(used_for) {
             TableUse::MostlyWritten => self.memtable_bytes / 2,
@@ -268,7 +268,8 @@ impl TieredSettings {
         }
     }
 
-    /// What a compaction may leave alone, where others may hold versions from this CSN on.
+    /// What a compaction may reuse unchanged, if other levels may hold versions from `others_from`
+    /// on.
     pub(crate) fn reuse_policy(&self, place: Place, others_from: Csn) -> Policy {
         let extent = self.slot_bytes as u64;
         Policy {
@@ -289,23 +290,23 @@ impl TieredSettings {
         }
     }
 
-    /// Bytes of an extent that must be in use for it not to count as wasteful.
+    /// The bytes of an extent that must be in use; an extent with fewer counts as wasteful.
     pub(crate) fn used_bytes_least(&self) -> u64 {
         (self.slot_bytes as f64 / self.level2_space_max()) as u64
     }
 
-    /// Bytes of Level2's extents for each byte in use there, past which it is put in order: a
-    /// quarter of what there may be too much, unless that is hardly anything. The rest is for what
-    /// is above, which is worth more: the less there may be of it, the more often all that is below
-    /// is written. A ceiling over [`SPACE_PLENTY`] is for who would rather have space wasted in
-    /// Level2 than written.
+    /// The bytes of Level2's extents for each byte in use there, past which compactions merge
+    /// extents of Level2. It is a quarter of the space that may be wasted, unless that is very
+    /// little. The rest goes to the levels above, where it is worth more: the smaller they must be,
+    /// the more often all data below is rewritten. A ceiling above [`SPACE_PLENTY`] is for users
+    /// who prefer wasted space in Level2 to writes.
     fn level2_space_max(&self) -> f64 {
         let share = 1.0 + (self.space_max - 1.0) / 4.0;
         let plenty = 1.0 + (SPACE_PLENTY - 1.0) / 4.0;
         share.min(plenty).max(LEVEL2_SPACE_LEAST).max(plenty * self.space_max / SPACE_PLENTY)
     }
 
-    /// What of Level0 and Level1 there may be for each byte of Level2.
+    /// The bytes that Level0 and Level1 may have for each byte of Level2.
     fn above_max(&self) -> f64 {
         (self.space_max / self.level2_space_max() - 1.0).max(0.0)
     }
@@ -337,7 +338,7 @@ impl TieredSettings {
         (self.slot_bytes / 16).min(DICTIONARY_BYTES)
     }
 
-    /// How compaction keeps a table that is used so.
+    /// The shape that compactions give to a table with this use.
     pub(crate) fn shape(&self, used_for: TableUse) -> Shape {
         let (target, limit) = (self.level0_target, self.level0_limit);
         let (level0_target, level0_limit) = match self.counts_as(used_for) {

@@ -71,9 +71,9 @@ pub(crate) struct SubTable {
     view: ArcSwap<View>,
     /// Held while the view is replaced.
     changing: Mutex<()>,
-    /// Whether others have taken its place.
+    /// Whether other sub-tables have replaced it.
     closed: AtomicBool,
-    /// What of it is being compacted.
+    /// The keys of it that are being compacted.
     work: Mutex<HeldKeys>,
     /// Whether a thread flushes one of its memtables.
     pub(crate) flushing: AtomicBool,
@@ -161,7 +161,7 @@ impl SubTable {
         Csn(self.flushed.load(Ordering::Acquire))
     }
 
-    /// Whether others have taken its place. The answer holds while the manifest is locked.
+    /// Whether other sub-tables have replaced it. The result holds while the manifest is locked.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -438,13 +438,13 @@ impl SubTable {
         immutables.extend(next.last(installed));
         for old in one.immutables.iter().chain(&other.immutables) {
             match immutables.iter().any(|there| Arc::ptr_eq(&there.memtable, &old.memtable)) {
-                // Both waited for it; only one does from now on.
+                // Both sub-tables waited for its flush; from now on only one does.
                 true => old.let_go(),
                 false => immutables.push(old.clone()),
             }
         }
         immutables.sort_by_key(|old| std::cmp::Reverse(old.watermark));
-        // The memtables of both lie beside each other, because a flush says nothing of memtables
+        // The memtables of both stay separate, because the flush of one does not cover memtables
         // that still wait. A writer that has yet to write into one of them has a CSN above
         // everything that was installed, and so above every watermark.
         let mut before = Csn::MAX;
@@ -466,7 +466,7 @@ impl SubTable {
     pub(crate) fn close(&self) {
         let _changing = self.changing.lock();
         self.closed.store(true, Ordering::Release);
-        // A writer that is refused from now on sees that.
+        // A writer that is refused from now on sees that the sub-table is closed.
         self.view.load().active.seal();
     }
 }

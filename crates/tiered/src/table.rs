@@ -94,7 +94,7 @@ impl Table {
         rewriting.as_ref().filter(|(since, _)| *since <= stable).map(|(_, rewrite)| rewrite.clone())
     }
 
-    /// Records which merge an executor has refused, and why.
+    /// Records the last merge that was refused, and the reason.
     pub(crate) fn note_refusal(&self, told: String) {
         *self.refusal.lock() = Some(told);
     }
@@ -123,7 +123,7 @@ impl Table {
         self.parts.store(Arc::new(Parts(parts)));
     }
 
-    /// Whether it was dropped from the manifest. The answer holds while the manifest is locked.
+    /// Whether it was dropped from the manifest. The result holds while the manifest is locked.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }

@@ -20,20 +20,20 @@ use spillway_base::{Csn, TableId};
 
 use crate::cache::{RowCache, Tag};
 
-/// Tables of which a thread keeps what it needs.
+/// The tables whose visibility a thread caches.
 const KEPT: usize = 16;
 const NO_ERA: u64 = u64::MAX;
 
-/// How a table stands.
+/// The existence of a table, and the era of its cached rows.
 pub(crate) struct TableVisibility {
     pub(crate) id: TableId,
-    /// Of the engine, as [`next_engine`] gave it.
+    /// The number of the engine, from [`next_engine`].
     engine: u64,
     pub(crate) created: Csn,
-    /// The commit that dropped it; [`Csn::MAX`] while it is there.
+    /// The commit that dropped it; [`Csn::MAX`] while it exists.
     dropped: AtomicU64,
-    /// What its rows are marked with in the row cache: zero before the first read, [`NO_ERA`] where
-    /// there are no more eras.
+    /// The tag of its rows in the row cache: zero before the first read, [`NO_ERA`] if no eras are
+    /// left.
     era: AtomicU64,
 }
 
@@ -41,21 +41,22 @@ thread_local! {
     static OF_THREAD: RefCell<[Option<Arc<TableVisibility>>; KEPT]> = const { RefCell::new([const { None }; KEPT]) };
 }
 
-/// A number for an engine, which no other of this process has.
+/// A number for an engine, unique in this process.
 pub(crate) fn next_engine() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl TableVisibility {
-    /// Of a table that is there from a commit on.
+    /// The visibility of a table that exists from a commit on.
     pub(crate) fn new(engine: u64, id: TableId, created: Csn) -> Arc<TableVisibility> {
         let (dropped, era) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
         Arc::new(TableVisibility { id, engine, created, dropped, era })
     }
 
-    /// Does something with what this thread keeps of a table, or else, and where that was dropped,
-    /// with what `find` answers; `None` where that is nothing, and in a thread that ends.
+    /// Calls `act` with the visibility that this thread has cached for a table. If it has none, or
+    /// the table was dropped, it caches the result of `find` first. Returns `None` if `find` does,
+    /// and in a thread that is ending.
     #[inline]
     pub(crate) fn with<T>(
         engine: u64,
@@ -67,7 +68,7 @@ impl TableVisibility {
             let mut kept = kept.borrow_mut();
             let kept = &mut kept[id.0 as usize % KEPT];
             let is_it = |kept: &Arc<TableVisibility>| {
-                // The number of one that was dropped may be another's.
+                // The number of a dropped table may belong to another table.
                 kept.id == id && kept.engine == engine && kept.dropped() == Csn::MAX
             };
             if !kept.as_ref().is_some_and(is_it) {
@@ -94,10 +95,10 @@ impl TableVisibility {
         self.dropped.fetch_min(csn.0, Ordering::AcqRel);
     }
 
-    /// What its rows are marked with in the cache; `None` where they are not to be there.
+    /// The tag of its rows in the row cache; `None` if they must not be cached.
     #[inline]
     pub(crate) fn era(&self, rows: &RowCache) -> Option<Tag> {
-        // Acquire: who reads in an era finds what began it (ROW-CACHE-3).
+        // Acquire: a reader in an era sees the change that began the era (ROW-CACHE-3).
         let mut era = self.era.load(Ordering::Acquire);
         if era == 0 {
             let first = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
@@ -107,11 +108,11 @@ impl TableVisibility {
         (era != NO_ERA).then(|| Tag::from_raw(era))
     }
 
-    /// Rows were hidden by other than newer versions of their own, and this is in place; or forms
-    /// of rows that are kept are to be found no more.
+    /// Begins a new era. Call it once rows are hidden otherwise than by newer versions of them, or
+    /// when cached forms of rows must no longer be found.
     pub(crate) fn begin_era(&self, rows: &RowCache) {
         let next = rows.new_era(self.id).map_or(NO_ERA, Tag::to_raw);
-        // Of two at once the one that comes first is part of what the other releases.
+        // If two threads begin an era, the release of the second includes the first.
         self.era.swap(next, Ordering::AcqRel);
     }
 }
@@ -126,8 +127,8 @@ mod tests {
         TableVisibility::with(engine, table, || find.cloned(), |standing| standing.created)
     }
 
-    /// TABLE-VISIBILITY-1: another table in the same place of the thread's, and another engine's of
-    /// the same number, are others.
+    /// TABLE-VISIBILITY-1: a table in the same place of the thread's cache, and a table of another
+    /// engine with the same number, are not confused.
     #[test]
     fn table_visibility_1_what_a_thread_keeps_is_of_that_table() {
         let engines = [next_engine(), next_engine()];

@@ -103,8 +103,8 @@ impl View {
 
     /// The newest version of a key at or below a snapshot.
     ///
-    /// Sources are read from the newest to the oldest, and mostly the first answer is the newest
-    /// version. But commits are installed in any order (E2), so a later commit may have gone to an
+    /// Sources are read from the newest to the oldest, and usually the first version found is the
+    /// newest. But commits are installed in any order (E2), so a later commit may have gone to an
     /// older memtable: an older source is read, too, if it holds anything newer than the version
     /// found so far.
     pub(crate) fn get(

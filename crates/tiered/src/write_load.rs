@@ -14,31 +14,30 @@ use std::collections::VecDeque;
 
 use spillway_base::lock::Mutex;
 
-/// Keys of a flush that are remembered, which parts of about as many bytes begin with, and of the
-/// last flushes together.
+/// The keys of a flush that are remembered. They divide its data into parts of about equal size.
 pub(crate) const MARKS: usize = 8;
 const MARKS_MAX: usize = 8 * MARKS;
-/// With marks of fewer flushes nobody knows where the next ones fall.
+/// With marks of fewer flushes, the keys of the next ones cannot be predicted.
 const FLUSHES_LEAST: usize = 4;
-/// Of the marks, the part by which it is judged where writes fall now: what one small flush has
-/// tells little.
+/// The share of the newest marks that decides where writes go now. A single small flush would tell
+/// little.
 const LATELY_SHARE: usize = 4;
-/// Bytes of a key that are remembered. A truncated key is a valid key as well.
+/// The bytes of a key that are remembered. A truncated key is a valid key too.
 const KEY_BYTES: usize = 64;
 
 /// A key that a flush has written.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct LoadMark {
-    /// What the engine had flushed by then.
+    /// The bytes that the engine had flushed by then.
     at: u64,
     key: Box<[u8]>,
 }
 
-/// Bytes that were flushed, of which the past weighs less and less.
+/// Flushed bytes, where older ones weigh less.
 #[derive(Clone, Default, Debug)]
 struct LoadAmount {
     bytes: f64,
-    /// What the engine had flushed when they were last counted.
+    /// The bytes that the engine had flushed when these were last counted.
     at: u64,
     /// In the order of the flushes.
     marks: VecDeque<LoadMark>,
@@ -56,18 +55,18 @@ impl LoadAmount {
     }
 }
 
-/// How much a sub-table was written to lately.
+/// The recent write load of a sub-table.
 #[derive(Default)]
 pub(crate) struct WriteLoad(Mutex<LoadAmount>);
 
 impl WriteLoad {
-    /// The bytes, after the engine has flushed so many in all; half of them are forgotten for each
-    /// `half_life` of those.
+    /// The bytes, after the engine has flushed `flushed` bytes in all. For each `half_life` of
+    /// those, the bytes count half.
     pub(crate) fn after(&self, flushed: u64, half_life: u64) -> f64 {
         self.0.lock().after(flushed, half_life)
     }
 
-    /// Counts a flush, of which these are keys in parts of about as many bytes.
+    /// Counts a flush. `keys` divide its data into parts of about equal size.
     pub(crate) fn add<'k>(
         &self,
         bytes: u64,
@@ -84,13 +83,13 @@ impl WriteLoad {
         warmth.forget_old_marks();
     }
 
-    /// How many keys are remembered.
+    /// The number of remembered keys.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn marks(&self) -> usize {
         self.0.lock().marks.len()
     }
 
-    /// A key by which what is written would go to two halves alike (WRITE-LOAD-2).
+    /// A key that divides the writes evenly (WRITE-LOAD-2).
     pub(crate) fn middle(&self) -> Option<Box<[u8]>> {
         let warmth = self.0.lock();
         let marks = &warmth.marks;
@@ -105,7 +104,7 @@ impl WriteLoad {
         (flushes.len() >= FLUSHES_LEAST && spreads).then(|| middle.into())
     }
 
-    /// What each half has of a sub-table that is split at a key (WRITE-LOAD-1).
+    /// The write loads of the two halves of a sub-table that is split at a key (WRITE-LOAD-1).
     pub(crate) fn halves(&self, key: &[u8]) -> [WriteLoad; 2] {
         let whole = self.0.lock().clone();
         let (before, after): (VecDeque<_>, VecDeque<_>) =
@@ -118,7 +117,7 @@ impl WriteLoad {
         [half(share, before), half(1.0 - share, after)]
     }
 
-    /// What two that are joined have together (WRITE-LOAD-1).
+    /// The write load of two sub-tables that are joined (WRITE-LOAD-1).
     pub(crate) fn joined(&self, next: &WriteLoad, half_life: u64) -> WriteLoad {
         let (one, other) = (self.0.lock().clone(), next.0.lock().clone());
         let at = one.at.max(other.at);
@@ -169,7 +168,7 @@ mod tests {
         let joined = halves[0].joined(&halves[1], HALF_LIFE);
         assert!((joined.after(400, HALF_LIFE) - all).abs() < 1e-9);
         assert_eq!(joined.middle(), whole.middle());
-        // One of them was written to later.
+        // One half was written to later.
         halves[1].add(50, 900, HALF_LIFE, std::iter::empty());
         let joined = halves[0].joined(&halves[1], HALF_LIFE);
         assert!((joined.after(900, HALF_LIFE) - (all / 2.0 + 50.0)).abs() < 1e-9);

@@ -15,7 +15,7 @@ pub(super) fn entry_bytes(entry: &Entry<'_>, csn_bytes: u8) -> usize {
     lengths + usize::from(csn_bytes) + entry.payload()
 }
 
-/// Appends an entry, whose CSN needs no more bytes than these.
+/// Appends an entry, whose CSN needs at most `csn_bytes` bytes.
 pub(super) fn put_entry(out: &mut Vec<u8>, entry: &Entry<'_>, csn_bytes: u8) {
     put_varint(out, entry.key.len() as u64);
     put_varint(out, entry.value.map_or(0, |value| value.len() as u64 + 1));
@@ -30,7 +30,7 @@ pub(super) fn put_trailer(out: &mut Vec<u8>, entries: usize, csn_bytes: u8) {
     out.push(csn_bytes);
 }
 
-/// What a body tells at its end.
+/// The trailer at the end of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyTrailer {
     pub(super) entries: usize,
@@ -44,9 +44,9 @@ pub(super) struct CheckedBody<'a> {
     /// The first key, and the last.
     pub(super) first: &'a [u8],
     pub(super) last: &'a [u8],
-    /// Whether no two are of one key.
+    /// Whether no two entries have the same key.
     pub(super) distinct: bool,
-    /// Whether none is a tombstone.
+    /// Whether no entry is a tombstone.
     pub(super) all_values: bool,
     pub(super) csn_max: Csn,
     /// Bytes of the shortest key, and of the longest.
@@ -58,7 +58,7 @@ fn bad(what: &str) -> Error {
 }
 
 impl BodyTrailer {
-    /// Of a body. The number of entries is at least one, and no larger than there is room for.
+    /// Reads the trailer of a body. The number of entries is at least one, and fits the body.
     pub(super) fn of(body: &[u8]) -> Result<BodyTrailer> {
         let split = body.len().checked_sub(TRAILER_BYTES).ok_or_else(|| bad("lengths"))?;
         let mut trailer = Reader::new(&body[split..]);
@@ -68,7 +68,7 @@ impl BodyTrailer {
     }
 
     fn checked(self) -> Result<BodyTrailer> {
-        // Of each entry there are two lengths and a CSN at the least.
+        // Each entry has at least two lengths and a CSN.
         let least = 2 + usize::from(self.csn_bytes);
         if self.csn_bytes > 8 || self.entries == 0 || self.entries > self.entries_bytes / least {
             return Err(bad("entry counts"));
@@ -123,8 +123,8 @@ impl BodyTrailer {
     }
 }
 
-/// As two keys compare, which most often differ late, and within few bytes: a call for so few takes
-/// longer than to compare them.
+/// Compares two keys. They usually differ late and within a few bytes, for which a call takes
+/// longer than the comparison.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (words, _) = a.as_chunks();
@@ -139,7 +139,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
     a[alike..].cmp(&b[alike..])
 }
 
-/// The entry that begins here, and what is behind it.
+/// The entry that begins here, and the bytes behind it.
 #[inline]
 fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
     if let Some((key_len, rest)) = short_varint(bytes)
@@ -156,19 +156,19 @@ fn next_entry(bytes: &[u8], csn_bytes: u8) -> Result<(Entry<'_>, &[u8])> {
     Ok((entry, reader.rest()))
 }
 
-/// What a part of a block tells of a key.
+/// The result of a lookup in a part of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartMatch<'a> {
-    /// The version that is seen; `None` is a tombstone.
+    /// The visible version; `None` is a tombstone.
     Version(Csn, Option<&'a [u8]>),
-    /// That none is.
+    /// No version is visible.
     Nothing,
 }
 
-/// Looks for the version of a key that a snapshot sees in some entries of a block, which have all
-/// of the block's versions of each of their keys. `None` where it takes more of the block to tell,
-/// or where they are no entries: a key may be before those of a part that is not the first, and
-/// behind those of any.
+/// Looks up the version of a key that a snapshot sees in some entries of a block. They include all
+/// of the block's versions of each of their keys. Returns `None` if more of the block is needed, or
+/// if the bytes are not entries. The key may be before the entries of a part that is not the first,
+/// and behind the entries of any part.
 pub(crate) fn search_part<'a>(
     mut entries: &'a [u8],
     csn_bytes: u8,
@@ -207,17 +207,17 @@ pub(super) fn entry(bytes: &[u8], csn_bytes: u8) -> Entry<'_> {
         .expect("a block's entries are checked when it is opened")
 }
 
-/// As [`entry`], and what is behind it.
+/// As [`entry`], with the bytes behind it.
 #[inline]
 pub(super) fn entry_and_rest(bytes: &[u8], csn_bytes: u8) -> (Entry<'_>, &[u8]) {
     next_entry(bytes, csn_bytes).expect("a block's entries are checked when it is opened")
 }
 
-/// Where the key of the entry that begins here is, how long it is, the CSN, and the value's length
-/// and one more, or 0 for a tombstone.
+/// Of the entry that begins here: the offset and length of its key, the CSN, and the value's length
+/// plus one, or 0 for a tombstone.
 #[inline(always)] // A step of a scan is little more than this; what is returned would go through memory.
 pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
-    // Lengths of a byte each, most often.
+    // Usually each length has one byte.
     if let Some([key_len @ ..0x80, value @ ..0x80, csn @ ..]) = bytes.first_chunk::<10>()
         && let Some(csn) = csn.first_chunk()
     {
@@ -227,7 +227,7 @@ pub(super) fn row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
     long_row(bytes, csn_bytes)
 }
 
-/// As [`row`], of lengths of any number of bytes.
+/// As [`row`], for lengths of any number of bytes.
 #[inline(never)]
 fn long_row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
     if let Some((key_len, rest)) = short_varint(bytes)
@@ -246,7 +246,7 @@ fn long_row(bytes: &[u8], csn_bytes: u8) -> (u32, u32, Csn, u32) {
 /// The bits of a number of this many bytes, at most eight.
 #[inline]
 fn mask(csn_bytes: u8) -> u64 {
-    // By half of them twice, as no shift goes over all bits.
+    // Shifts twice by half the bits, because a shift by all bits is not allowed.
     let half = 4 * csn_bytes;
     !(u64::MAX << half << half)
 }
@@ -280,7 +280,7 @@ fn read_entry<'a>(reader: &mut Reader<'a>, csn_bytes: u8) -> Result<Entry<'a>> {
     Ok(Entry { key, csn: Csn(u64::from_le_bytes(csn)), value })
 }
 
-/// All entries, which were checked or just written.
+/// All entries of a body that was checked or just written.
 pub(super) fn read_all(entries: &[u8], csn_bytes: u8) -> impl Iterator<Item = Entry<'_>> {
     let mut rest = entries;
     std::iter::from_fn(move || {
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// All ways to read an entry, of any bytes.
+    /// All ways to read an entry, with arbitrary bytes.
     #[test]
     fn the_next_entry_is_what_the_reader_makes_of_it() {
         let mut rng = Rng::new(2);

@@ -9,8 +9,8 @@ use crate::coding::{TRAILER_BYTES, csn_bytes};
 use crate::extent_meta::Counts;
 use crate::filter::{self, FilterKind};
 
-/// Bytes of body below which a block is small: one that is not worth a place of its own where
-/// entries come before or after it.
+/// The bytes of a body below which a block is small. The entries of a small block are added to the
+/// block before it, if there is one.
 pub(crate) const SMALL_BYTES: usize = BLOCK_BYTES / 4;
 
 /// Bytes in memory of a block with a body of this many bytes and entries, as [`super::Block`] has
@@ -19,7 +19,7 @@ fn memory_bytes(body_bytes: usize, entries: usize) -> usize {
     (FRAME_BYTES + body_bytes).next_multiple_of(PAGE_ALIGN) + block_search::bytes_of(entries)
 }
 
-/// A block that has no place yet: its frame has no checksum.
+/// A block that has no place in an extent yet. Its frame has no checksum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BuiltBlock {
     /// A frame without its checksum.
@@ -110,14 +110,14 @@ impl Open {
         counts.csn_max = counts.csn_max.max(entry.csn);
     }
 
-    /// Takes in the entries of a block that follows.
+    /// Appends the entries of the next block.
     fn append(&mut self, next: &mut Open) {
         let csn_bytes = self.csn_bytes.max(next.csn_bytes);
         self.widen(csn_bytes);
         next.widen(csn_bytes);
         self.body.extend_from_slice(&next.body);
         self.entries += next.entries;
-        // A key that goes on in it has its hash twice, which does no harm.
+        // The hash of a key that continues in it occurs twice, which is harmless.
         self.hashes.extend_from_slice(&next.hashes);
         self.last.clone_from(&next.last);
         self.counts.add(&next.counts);
@@ -148,12 +148,12 @@ impl Open {
     }
 }
 
-/// Makes blocks of sorted entries. No block but the only one is small: what is left at the end goes
-/// into the one before.
+/// Builds blocks from sorted entries. Only a single block may be small: otherwise, a small rest at
+/// the end goes into the block before it.
 pub(crate) struct BlockWriter {
     block_bytes: usize,
     open: Open,
-    /// Full, and kept back until it is known what follows.
+    /// A full block that is kept back until the next one is not small.
     held: Open,
     blocks: Vec<BuiltBlock>,
 }
@@ -165,7 +165,7 @@ impl Default for BlockWriter {
 }
 
 impl BlockWriter {
-    /// Makes blocks that have so many bytes in memory when they are full.
+    /// Builds blocks that have `block_bytes` bytes in memory when they are full.
     pub(crate) fn new(block_bytes: usize) -> BlockWriter {
         BlockWriter { block_bytes, open: Open::new(), held: Open::new(), blocks: Vec::new() }
     }
@@ -188,7 +188,7 @@ impl BlockWriter {
         self.blocks.drain(..)
     }
 
-    /// Ends the last block, and gives all that were not given.
+    /// Ends the last block, and returns all blocks that were not returned yet.
     pub(crate) fn finish(&mut self) -> Vec<BuiltBlock> {
         if !self.held.is_empty()
             && !self.open.is_empty()

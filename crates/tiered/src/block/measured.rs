@@ -33,7 +33,7 @@ pub enum Search {
     Halving,
 }
 
-/// Bodies of full blocks of rows that come in order of their keys, and how many rows each has.
+/// The bodies of full blocks of rows, which come in key order, and the number of rows in each.
 pub fn bodies<'a>(rows: impl IntoIterator<Item = RowOf<'a>>) -> Vec<(Vec<u8>, usize)> {
     let mut writer = BlockWriter::default();
     for (key, csn, value) in rows {
@@ -45,7 +45,7 @@ pub fn bodies<'a>(rows: impl IntoIterator<Item = RowOf<'a>>) -> Vec<(Vec<u8>, us
         .collect()
 }
 
-/// The frames of these bodies as extents store them, one behind the other of one table.
+/// The frames of these bodies as extents of one table store them, one after another.
 pub fn frames(bodies: &[&[u8]], compression: Compression) -> Vec<Vec<u8>> {
     let mut encoder = Encoder::new(compression, None);
     let frame = |body: &&[u8]| {
@@ -60,7 +60,7 @@ pub fn frames(bodies: &[&[u8]], compression: Compression) -> Vec<Vec<u8>> {
     bodies.iter().map(frame).collect()
 }
 
-/// What opens blocks.
+/// Opens blocks.
 pub struct Opener {
     dictionaries: Arc<Dictionaries>,
     pages: PagePools,
@@ -68,7 +68,7 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// Opens blocks that are searched so, into memory as caches have it.
+    /// Opens blocks that are searched this way, in memory like that of caches.
     #[must_use]
     pub fn new(search: Search) -> Opener {
         let budget = Budget::new(usize::MAX);
@@ -83,7 +83,7 @@ impl Opener {
         }
     }
 
-    /// Checks a frame that [`frames`] made, and makes a block of it.
+    /// Checks a frame of [`frames`], and opens it as a block.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
@@ -94,7 +94,7 @@ impl Opener {
             body_bytes_max: &|| BODY_BYTES_MAX,
             search: self.search,
         };
-        // A read comes into such memory.
+        // A read fills such memory.
         let mut memory = Buffer::new(frame.len(), &self.pages);
         memory.copy_from_slice(frame);
         Block::open(memory, ID, &decoding).map(OpenBlock)
@@ -105,7 +105,7 @@ impl Opener {
 pub struct OpenBlock(Block);
 
 impl OpenBlock {
-    /// How many rows it has; there is one at least.
+    /// The number of rows, at least one.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // None is empty.
     pub fn len(&self) -> usize {
@@ -118,14 +118,14 @@ impl OpenBlock {
         self.0.bytes()
     }
 
-    /// The index of the first row at or past a key; the number of rows where there is none.
+    /// The index of the first row at or past a key; the number of rows if there is none.
     #[inline]
     #[must_use]
     pub fn seek(&self, key: &[u8]) -> usize {
         self.0.seek(key)
     }
 
-    /// A walk from the row of this index, which there is.
+    /// A walk from the row of this index, which must exist.
     #[inline]
     #[must_use]
     pub fn walk(&self, index: usize) -> Walk<'_> {
@@ -133,7 +133,7 @@ impl OpenBlock {
     }
 }
 
-/// A walk over rows, as scans make it within a block that has one version of each key.
+/// A walk over rows, as in a scan within a block that has one version of each key.
 pub struct Walk<'a> {
     block: &'a Block,
     index: usize,
@@ -141,7 +141,7 @@ pub struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes to the next row; `false` where there is none.
+    /// Moves to the next row; `false` if there is none.
     #[inline]
     pub fn forward(&mut self) -> bool {
         let next = self.index + 1;
@@ -152,7 +152,7 @@ impl Walk<'_> {
         false
     }
 
-    /// Goes to the row before; `false` where there is none.
+    /// Moves to the previous row; `false` if there is none.
     #[inline]
     pub fn backward(&mut self) -> bool {
         let Some(before) = self.index.checked_sub(1) else { return false };

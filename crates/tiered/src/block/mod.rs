@@ -51,26 +51,26 @@ pub use self::builder::BuiltBlock;
 pub(crate) use self::builder::{BlockWriter, SMALL_BYTES};
 pub use self::measured::{OpenBlock, Opener, RowOf, Search, Walk, bodies, frames};
 
-/// Bytes in memory of a full block: its frame and body, and the nodes over its keys. This is a
-/// number of whole system pages, which the system can take back one by one.
+/// Bytes in memory of a full block: its frame and body, and the nodes over its keys. It is a whole
+/// number of system pages, which the system can take back one by one.
 pub(crate) const BLOCK_BYTES: usize = 16 << 10;
-/// The same of blocks of Level0 and Level1: a read there is of few rows, and what else comes with
-/// them is in memory for nothing.
+/// As [`BLOCK_BYTES`], for blocks of Level0 and Level1. A read there needs few rows, and the other
+/// rows of the block only take memory.
 pub(crate) const HOT_BLOCK_BYTES: usize = BLOCK_BYTES / 2;
-/// Bytes of a frame beside its body.
+/// The bytes of a frame in addition to its body.
 pub(crate) const FRAME_BYTES: usize = 12;
 /// The version of frames and bodies.
 const FRAME_VERSION: u8 = 1;
 const CHECKSUM_AT: usize = 8;
-/// Bytes that are checked before a frame's body: which frame it is, and what is before the
-/// checksum.
+/// The bytes that the checksum covers before a frame's body: the frame's identity, and the bytes
+/// before the checksum.
 const ID_BYTES: usize = 20 + CHECKSUM_AT;
-/// How far ahead of a walk memory is asked for: what a device of memory gives while it is waited
-/// for once.
+/// How far ahead of a walk memory is prefetched: about the bytes that memory delivers during one
+/// cache miss.
 const AHEAD_BYTES: usize = 2048;
-/// The same in rows, where they are so long that most of what lies ahead is not looked at.
+/// The same in rows, for rows so long that a walk does not read most of their bytes.
 const AHEAD_ROWS: usize = 4;
-/// About as many bytes a row's lengths, its CSN and a short key take.
+/// The approximate bytes of a row's lengths, its CSN and a short key.
 const ROW_HEAD_BYTES: usize = 24;
 /// Bytes of a key's head.
 const WORD: usize = size_of::<u32>();
@@ -91,18 +91,18 @@ impl Entry<'_> {
     }
 }
 
-/// Which frame it is.
+/// The identity of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FrameId {
     pub(crate) table: TableId,
     pub(crate) extent: ExtentId,
-    /// Where it begins in the extent.
+    /// Its offset in the extent.
     pub(crate) offset: u64,
 }
 
 impl FrameId {
     fn checksum(&self, frame: &[u8], body: &[u8]) -> u32 {
-        // Short pieces are joined first, because each checksum call takes a moment.
+        // Join short pieces first, because each checksum call has a fixed cost.
         let mut id = [0; ID_BYTES];
         id[..4].copy_from_slice(&self.table.0.to_le_bytes());
         id[4..12].copy_from_slice(&self.extent.0.to_le_bytes());
@@ -112,13 +112,13 @@ impl FrameId {
     }
 }
 
-/// Appends a frame of a body as it is, that has no checksum yet.
+/// Appends a frame with an uncompressed body. It has no checksum yet.
 pub(crate) fn put_frame(out: &mut Vec<u8>, body: &[u8]) {
     out.extend_from_slice(&header(Coding::Stored, DictionaryId::NONE, body.len()));
     out.extend_from_slice(body);
 }
 
-/// Appends a frame of a data block's body, coded, that has no checksum yet.
+/// Appends a frame with the coded body of a data block. It has no checksum yet.
 pub(crate) fn put_coded_frame(out: &mut Vec<u8>, body: &[u8], encoder: &mut Encoder) {
     let start = out.len();
     out.extend_from_slice(&[0; FRAME_BYTES]);
@@ -143,7 +143,7 @@ pub(crate) fn seal_frame(frame: &mut [u8], id: FrameId) {
     frame[CHECKSUM_AT..FRAME_BYTES].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// A frame that is the one it should be, and whole.
+/// A frame whose identity and checksum are right.
 struct OpenedFrame<'a> {
     coding: Coding,
     dictionary: DictionaryId,
@@ -175,24 +175,24 @@ fn open(frame: &[u8], id: FrameId) -> Result<OpenedFrame<'_>> {
     Ok(OpenedFrame { coding, dictionary, body })
 }
 
-/// Whether a frame says that its body is stored as it is.
+/// Whether a frame's body is marked as uncompressed.
 pub(crate) fn is_stored(frame: &[u8]) -> bool {
     frame.starts_with(&[FRAME_VERSION, Coding::Stored as u8])
 }
 
-/// Checks that a frame is this one, and whole. Answers its coding.
+/// Checks a frame's identity and checksum. Returns its coding.
 pub(crate) fn check_frame(frame: &[u8], id: FrameId) -> Result<Coding> {
     open(frame, id).map(|opened| opened.coding)
 }
 
-/// The dictionary that a frame names, whole or not.
+/// The dictionary that a frame names. The frame need not be intact.
 pub(crate) fn dictionary_of(frame: &[u8]) -> DictionaryId {
     frame
         .get(2..4)
         .map_or(DictionaryId::NONE, |id| DictionaryId(u16::from_le_bytes([id[0], id[1]])))
 }
 
-/// The body of a frame that is stored as it is.
+/// Checks a frame, and returns its uncompressed body.
 pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
     let opened = open(frame, id)?;
     if opened.coding == Coding::Stored {
@@ -205,58 +205,58 @@ pub(crate) fn open_frame(frame: &[u8], id: FrameId) -> Result<&[u8]> {
 /// How a block is searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BlockSearch {
-    /// By nodes over its keys, each compared so.
+    /// By nodes over its keys, which are compared this way.
     Nodes(Way),
-    /// By halving, key by key: what nodes are held against.
+    /// By binary search over the keys, with which nodes are compared.
     Halving,
 }
 
 impl BlockSearch {
-    /// The best that this processor can do.
+    /// The fastest way on this processor.
     pub(crate) fn best() -> BlockSearch {
         BlockSearch::Nodes(Way::best())
     }
 }
 
-/// What a block is decoded with.
+/// The parameters of decoding a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoding<'a> {
     pub(crate) dictionaries: &'a Dictionaries,
     /// The memory of blocks.
     pub(crate) pages: &'a PagePools,
-    /// Bytes that its body has at the most; asked only where it is coded.
+    /// The most bytes of its body; called only if the body is coded.
     pub(crate) body_bytes_max: &'a dyn Fn() -> usize,
     pub(crate) search: BlockSearch,
 }
 
 /// A block in memory, checked.
 pub(crate) struct Block {
-    /// A stored frame, or a body behind as many bytes that mean nothing; then the nodes.
+    /// An uncompressed frame, or a body behind unused bytes of the same number; then the nodes.
     memory: Buffer,
-    /// Where entries, the body, and what is between it and the nodes end in it.
+    /// The offsets at which the entries, the body, and the gap before the nodes end.
     entries_end: u32,
     body_end: u32,
     nodes_at: u32,
-    /// How far behind a row, or before one, memory is asked for on a walk.
+    /// How far ahead of a row, in either direction, a walk prefetches memory.
     ahead: u32,
     csn_bytes: u8,
     halving: bool,
-    /// Whether each key has one version.
+    /// Whether each key has only one version.
     distinct: bool,
     /// Whether none of its versions is a tombstone.
     all_values: bool,
-    /// Of its versions.
+    /// The largest CSN of its versions.
     csn_max: Csn,
     nodes: Nodes,
 }
 
-/// Where in a block an entry is, for who goes on from it.
+/// The position of an entry in a block, from which a walk continues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EntryPosition {
     key: u32,
     key_len: u32,
     csn: Csn,
-    /// Bytes of the value and one more; 0 for a tombstone.
+    /// The bytes of the value plus one; 0 for a tombstone.
     value: u32,
 }
 
@@ -267,7 +267,7 @@ impl EntryPosition {
         self.csn
     }
 
-    /// Whether it is no tombstone.
+    /// Whether it is not a tombstone.
     #[inline]
     pub(crate) fn is_value(&self) -> bool {
         self.value > 0
@@ -283,16 +283,16 @@ impl EntryPosition {
 }
 
 impl Block {
-    /// Pools for the memory of blocks, in large pages where they `may_be_large`.
+    /// Pools for the memory of blocks, in large pages if they `may_be_large`.
     pub(crate) fn pools(may_be_large: bool, budget: &Budget) -> PagePools {
-        // Full ones, and those that took in a small one behind them.
+        // Full blocks, and blocks that include a small rest.
         let pages = [HOT_BLOCK_BYTES, BLOCK_BYTES].map(|full| [full, full + full / 4]);
         let whole = |bytes: usize| bytes.next_multiple_of(SYSTEM_PAGE_BYTES);
         let bytes: Vec<usize> = pages.into_iter().flatten().map(whole).collect();
         PagePools::new(&bytes, may_be_large, budget, Use::FreePages)
     }
 
-    /// Checks a frame, and takes it or what it decodes to.
+    /// Checks a frame, and opens it, or its decoded body, as a block.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`].
@@ -314,10 +314,10 @@ impl Block {
         Block::of_memory(memory, pages, decoding.search)
     }
 
-    /// The block of a frame that was just built, and has no place and no checksum yet.
+    /// Opens a frame that was just built, and has no place and no checksum yet.
     ///
     /// # Errors
-    /// As [`Block::open`], of a frame that is none.
+    /// As [`Block::open`], if the bytes are not a frame.
     pub(crate) fn of_built(frame: &[u8]) -> Result<Block> {
         Block::of_memory(frame.into(), None, BlockSearch::Nodes(Way::Scalar))
     }
@@ -335,8 +335,8 @@ impl Block {
             BlockSearch::Nodes(way) => way,
             BlockSearch::Halving => Way::Scalar,
         };
-        // Where entries and their keys begin is noted first; what keys begin with alike is known
-        // once the last is found.
+        // First record where entries and their keys begin. The common prefix of the keys is known
+        // only once the last one was found.
         let places = Nodes::new(trailer.entries, &[], &[], way);
         let checked = trailer.check(entries, |index, at, key_at| {
             places.set(behind, index, at as u32, key_at as u32);
@@ -346,8 +346,8 @@ impl Block {
         let nodes = Nodes::new(trailer.entries, first, last, way);
         let prefix = nodes.prefix_bytes();
         match key_bytes.0 - prefix {
-            // Bytes behind a shorter key are not part of its head. The body ends with more bytes
-            // than a head has.
+            // Bytes behind a shorter key are not part of its head. The bytes at the end of the body
+            // are more than a head has.
             rest if rest >= WORD || key_bytes.0 == key_bytes.1 => {
                 let known = u32::MAX.checked_shl(8 * WORD.saturating_sub(rest) as u32);
                 nodes.fill(behind, |_, key_at| {
@@ -361,7 +361,7 @@ impl Block {
                 nodes.fill(behind, |at, _| nodes.head(key(at)));
             }
         }
-        // Rows of a block are mostly alike: so far ahead one begins.
+        // Rows of a block are mostly of similar size, so a row begins about there.
         let row = trailer.entries_bytes / trailer.entries.max(1);
         let ahead = if row > 2 * prefetch::LINE_BYTES { AHEAD_ROWS * row } else { AHEAD_BYTES };
         let [entries_end, body_end, nodes_at, ahead] =
@@ -394,19 +394,19 @@ impl Block {
         self.nodes.len()
     }
 
-    /// The frame of one that is stored as it is, and where its entries are in that. Of others the
-    /// bytes before the entries mean nothing.
+    /// The frame of an uncompressed block, and the range of its entries in it. In other blocks, the
+    /// bytes before the entries have no meaning.
     pub(crate) fn stored_frame(&self) -> (&[u8], Range<usize>) {
         (&self.memory[..self.body_end as usize], FRAME_BYTES..self.entries_end as usize)
     }
 
-    /// Where in its frame the entry of this index begins.
+    /// The offset in its frame at which the entry of this index begins.
     #[inline]
     pub(crate) fn place(&self, index: usize) -> usize {
         FRAME_BYTES + self.nodes.word(self.nodes_memory(), index) as usize
     }
 
-    /// Bytes that each CSN has.
+    /// The bytes of each CSN.
     pub(crate) fn csn_bytes(&self) -> u8 {
         self.csn_bytes
     }
@@ -427,7 +427,7 @@ impl Block {
         body::entry(&self.memory[at..self.entries_end as usize], self.csn_bytes)
     }
 
-    /// Whether a snapshot sees of each key here one version, which is the only one.
+    /// Whether each key here has only one version, and a snapshot sees it.
     #[inline]
     pub(crate) fn is_plain_at(&self, snapshot: Csn) -> bool {
         self.distinct && self.csn_max <= snapshot
@@ -439,23 +439,23 @@ impl Block {
         self.all_values
     }
 
-    /// Where the entry of this index is.
+    /// The position of the entry of this index.
     #[inline]
     pub(crate) fn row(&self, index: usize) -> EntryPosition {
         self.row_at(self.place(index))
     }
 
-    /// The beginning of the entry behind this one, which exists. The caller will go on, and the
-    /// beginning of each entry is known from the one before: otherwise the processor would wait for
-    /// one line after the other.
+    /// The beginning of the entry behind this one, which exists. The caller will continue, and each
+    /// entry's beginning depends on the entry before, so this prefetches memory ahead. Otherwise
+    /// the processor would wait for one cache line after the other.
     #[inline(always)]
     pub(crate) fn row_after(&self, row: &EntryPosition) -> EntryPosition {
         Block::ask_for_row(self.memory.as_ptr().wrapping_add(row.end() + self.ahead as usize));
         self.row_at(row.end())
     }
 
-    /// The beginning of the entry before the one of this index, which exists. The caller will go
-    /// on.
+    /// The beginning of the entry before the one of this index, which exists. The caller will
+    /// continue.
     #[inline(always)]
     pub(crate) fn row_before(&self, index: usize) -> EntryPosition {
         let at = self.place(index - 1);
@@ -463,7 +463,7 @@ impl Block {
         self.row_at(at)
     }
 
-    /// Asks for the rows that a walk from an entry comes to first, which no step asks for.
+    /// Prefetches the first rows of a walk from an entry, which no step prefetches.
     #[inline]
     pub(crate) fn expect_rows(&self, entry: usize, direction: Direction) {
         let rows = match direction {
@@ -473,8 +473,8 @@ impl Block {
         rows.for_each(|row| Block::ask_for_row(self.memory.as_ptr().wrapping_add(self.place(row))));
     }
 
-    /// Asks the processor for what a step looks at of a row that may begin there: its lengths, and
-    /// its key behind them.
+    /// Prefetches what a step reads of a row that may begin there: its lengths, and the key behind
+    /// them.
     #[inline(always)]
     fn ask_for_row(at: *const u8) {
         prefetch::line(at);
@@ -494,7 +494,7 @@ impl Block {
         &self.memory[row.key as usize..row.value_at()]
     }
 
-    /// The value of a row of this block; `None` of a tombstone.
+    /// The value of a row of this block; `None` for a tombstone.
     #[inline]
     pub(crate) fn value_of(&self, row: &EntryPosition) -> Option<&[u8]> {
         (row.value > 0).then(|| &self.memory[row.value_at()..row.end()])
@@ -527,13 +527,13 @@ impl Block {
         }
     }
 
-    /// Asks the processor for what [`Block::seek`] looks at first.
+    /// Prefetches what [`Block::seek`] reads first.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.nodes.prefetch(self.nodes_memory());
     }
 
-    /// The index of the first entry at or past `key`; of one key, of its newest version.
+    /// The index of the first entry at or past `key`. It is the newest version of its key.
     pub(crate) fn seek(&self, key: &[u8]) -> usize {
         if !self.halving {
             return self.nodes.seek(self.nodes_memory(), key, |index| self.entry(index).key);

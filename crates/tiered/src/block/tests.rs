@@ -40,7 +40,7 @@ fn open_block_by(frame: &[u8], search: BlockSearch) -> Result<Block> {
     Block::open(frame, ID, &decoding)
 }
 
-/// The frame of a block, coded so.
+/// The frame of a block with this compression.
 fn coded(stored: &[u8], compression: Compression) -> Vec<u8> {
     let mut frame = Vec::new();
     put_coded_frame(&mut frame, &stored[FRAME_BYTES..], &mut Encoder::new(compression, None));
@@ -132,7 +132,7 @@ fn any_body_is_a_block_or_an_error() {
         body.truncate(body.len() - rng.below(20) as usize);
         let mut frame = Vec::new();
         put_frame(&mut frame, &body);
-        // Also one that calls itself coded.
+        // Also a frame that is marked as coded.
         frame[1] = rng.below(5) as u8;
         seal_frame(&mut frame, ID);
         if let Ok(block) = open_block(&frame) {
@@ -141,7 +141,7 @@ fn any_body_is_a_block_or_an_error() {
     }
 }
 
-/// CSNs have as many bytes as the largest of a block needs, whichever entry it is of.
+/// CSNs have as many bytes as the largest one of a block needs, regardless of its entry.
 #[test]
 fn csns_of_every_length_come_back() {
     for csns in
@@ -161,7 +161,7 @@ fn csns_of_every_length_come_back() {
     }
 }
 
-/// A block whose last part is small has that in it, and its CSNs need not have been as long.
+/// A block includes a small rest, even if its CSNs were shorter.
 #[test]
 fn what_is_left_goes_into_the_block_before() {
     for (first, second) in [(1, u64::MAX), (u64::MAX, 1)] {
@@ -180,8 +180,8 @@ fn what_is_left_goes_into_the_block_before() {
     }
 }
 
-/// Rows are the entries, found by index and one from the other; and a block knows whether each key
-/// has one version.
+/// Rows are the entries, by index and by steps in both directions. A block knows whether each key
+/// has only one version.
 #[test]
 fn rows_are_the_entries_from_either_side() {
     let mut rng = Rng::new(4);
@@ -227,8 +227,8 @@ fn rows_are_the_entries_from_either_side() {
     }
 }
 
-/// Keys of one length, whose heads are read as they lie, and of several; with less behind what they
-/// begin with alike than a head has, and with more.
+/// Keys of one length, whose heads are read in place, and of several lengths; with fewer bytes
+/// behind the common prefix than a head has, and with more.
 #[test]
 fn keys_of_any_length_are_found() {
     let mut rng = Rng::new(9);
@@ -261,8 +261,8 @@ fn keys_of_any_length_are_found() {
     }
 }
 
-/// Some of the entries answer what all do, or nothing: of a key at their edges more may be
-/// elsewhere.
+/// A part of the entries gives the same result as all of them, or none: a key at their edges may
+/// have more versions elsewhere.
 #[test]
 fn a_part_answers_what_the_block_does_or_nothing() {
     let rows: Vec<_> = (0..40_u64).map(|n| (format!("k{n:03}").into_bytes(), n)).collect();
@@ -285,11 +285,11 @@ fn a_part_answers_what_the_block_does_or_nothing() {
             let told = Some(PartMatch::Version(Csn(1 + n % 3), value));
             let is_in = (from..to).contains(&row);
             assert_eq!(find(key, 3), told.filter(|_| is_in), "{row}");
-            // No key is right behind another.
+            // No key is the direct successor of another.
             let behind = [key, &b"x"[..]].concat();
             let nothing = from <= row && row + 1 < to;
             assert_eq!(find(&behind, 3), nothing.then_some(PartMatch::Nothing), "{row}");
-            // And the last one's older versions may be in the next block.
+            // Older versions of the last key may be in the next block.
             assert_eq!(find(key, 0), nothing.then_some(PartMatch::Nothing), "{row}");
         }
         let first = (from == 0 && to > 0).then_some(PartMatch::Nothing);

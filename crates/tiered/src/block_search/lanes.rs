@@ -13,7 +13,7 @@ type LeafBytes = [u8; LEAF_HEADS * 4];
 /// How nodes are searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
-    /// Head by head: what the others are held against.
+    /// Head by head, with which the others are compared.
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -23,7 +23,7 @@ pub(crate) enum Way {
     Neon,
 }
 
-/// Of heads in ascending order, how many are below one, and how many are not above it.
+/// Counts the heads of an ascending list that are below a head, and those that are not above it.
 pub(super) trait Lanes: Copy {
     fn of_node(self, heads: &NodeBytes, head: u32) -> (usize, usize);
     fn of_leaf(self, heads: &LeafBytes, head: u32) -> (usize, usize);
@@ -35,7 +35,7 @@ pub(super) trait Work {
 }
 
 impl Way {
-    /// All that this processor has, the best last.
+    /// All ways that this processor supports, the fastest last.
     pub(crate) fn all() -> Vec<Way> {
         let mut all = vec![Way::Scalar];
         #[cfg(target_arch = "x86_64")]
@@ -54,7 +54,7 @@ impl Way {
         all
     }
 
-    /// The best that this processor has.
+    /// The fastest way that this processor supports.
     pub(crate) fn best() -> Way {
         Way::all().pop().unwrap_or(Way::Scalar)
     }
@@ -120,18 +120,18 @@ mod x86 {
         work.run(Avx512(()))
     }
 
-    /// Made only where the processor has AVX2.
+    /// Created only if the processor has AVX2.
     #[derive(Clone, Copy)]
     struct Avx2(());
 
     impl Avx2 {
-        /// The heads below `head`, and those that are equal to it, a bit each.
+        /// The heads below `head`, and those equal to it, as one bit each.
         #[inline(always)]
         fn compare(heads: &LeafBytes, head: u32) -> (u32, u32) {
             // SAFETY: the processor has AVX2, by the making of `Avx2`, and 32 bytes are read where
             // as many are.
             unsafe {
-                // Comparisons are of signed numbers, so both sides have their first bit turned.
+                // The comparison is signed, so the first bit of both sides is flipped.
                 let turn = _mm256_set1_epi32(i32::MIN);
                 let heads = _mm256_xor_si256(_mm256_loadu_si256(heads.as_ptr().cast()), turn);
                 let head = _mm256_set1_epi32(head.cast_signed() ^ i32::MIN);
@@ -158,7 +158,7 @@ mod x86 {
         }
     }
 
-    /// Made only where the processor has AVX-512F and AVX2.
+    /// Created only if the processor has AVX-512F and AVX2.
     #[derive(Clone, Copy)]
     struct Avx512(());
 
@@ -193,7 +193,7 @@ mod arm {
         work.run(Neon(()))
     }
 
-    /// Made only where the processor has NEON.
+    /// Created only if the processor has NEON.
     #[derive(Clone, Copy)]
     struct Neon(());
 
@@ -207,7 +207,8 @@ mod arm {
                 unsafe {
                     let heads = vreinterpretq_u32_u8(vld1q_u8(four.as_ptr()));
                     let head = vdupq_n_u32(head);
-                    // A lane that holds is all ones, so that shifted by 31 it is one.
+                    // A lane whose comparison is true has all bits set, so it is 1 after a shift by
+                    // 31.
                     below += vaddvq_u32(vshrq_n_u32::<31>(vcltq_u32(heads, head)));
                     upto += vaddvq_u32(vshrq_n_u32::<31>(vcleq_u32(heads, head)));
                 }

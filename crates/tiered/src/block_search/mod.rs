@@ -48,24 +48,24 @@ const NODE_BYTES: usize = NODE_HEADS * WORD;
 const LEAF_BYTES: usize = 2 * LEAF_HEADS * WORD;
 /// Keys of a leaf.
 pub(crate) const LEAF_KEYS: usize = LEAF_HEADS;
-/// Bytes of a prefix that are kept beside the nodes' description; of a longer one the first key is
-/// asked.
+/// The bytes of a prefix that are kept in the nodes' description. A longer prefix is read from the
+/// first key.
 const PREFIX_BYTES: usize = 22;
-/// Nodes of a root that are all looked at.
+/// The most nodes of a root that a search reads one by one.
 const FLAT_NODES: usize = 8;
-/// Bytes of what is above the nodes of a root.
+/// The bytes of the layer above the nodes of a root.
 const fn above_bytes(nodes: usize) -> usize {
     if nodes > FLAT_NODES { nodes.div_ceil(NODE_HEADS) * NODE_BYTES } else { 0 }
 }
 
-/// Bytes that nodes over so many keys take.
+/// The bytes of nodes over `keys` keys.
 pub(crate) const fn bytes_of(keys: usize) -> usize {
     let nodes = keys.div_ceil(LEAF_HEADS).div_ceil(NODE_HEADS);
     above_bytes(nodes) + nodes * NODE_BYTES + keys.div_ceil(LEAF_HEADS) * LEAF_BYTES
 }
 
-/// The four bytes behind the prefix as a number; bytes that a key does not have are zeros. A key
-/// below another has no larger head.
+/// The four bytes behind the prefix as a number; missing bytes are zeros. A smaller key never has a
+/// larger head.
 fn head_of(rest: &[u8]) -> u32 {
     if let Some(bytes) = rest.first_chunk() {
         return u32::from_be_bytes(*bytes);
@@ -75,7 +75,7 @@ fn head_of(rest: &[u8]) -> u32 {
     u32::from_be_bytes(bytes)
 }
 
-/// How many bytes two keys begin with alike.
+/// The length of the common prefix of two keys.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -84,7 +84,7 @@ fn shared(a: &[u8], b: &[u8]) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nodes {
     keys: u32,
-    /// Where the root and the leaves begin; what is above the root comes first.
+    /// The offsets of the root and the leaves. The layer above the root comes first.
     root: u32,
     leaves: u32,
     prefix_bytes: u32,
@@ -93,7 +93,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes over at least one key, of which these are the first and the last.
+    /// Nodes over at least one key, where `first` and `last` are the first and the last key.
     pub(crate) fn new(keys: usize, first: &[u8], last: &[u8], way: Way) -> Nodes {
         let nodes = keys.div_ceil(LEAF_HEADS).div_ceil(NODE_HEADS);
         let root = above_bytes(nodes);
@@ -106,12 +106,11 @@ impl Nodes {
         Nodes { keys, root, leaves, prefix_bytes: prefix_bytes as u32, prefix, way }
     }
 
-    /// Fills in the heads; the words are set. `head_of` gives the head ([`Nodes::head`]) of the key
-    /// that a word is for, and is given what
-    /// [`Nodes::set`] noted with it, too.
+    /// Fills in the heads; the words are set already. `head_of` returns the head ([`Nodes::head`])
+    /// of the key of a word. It also receives the number that [`Nodes::set`] stored with the word.
     ///
     /// # Panics
-    /// When `bytes` are not [`bytes_of`] the number of keys.
+    /// When `bytes` does not have the length [`bytes_of`] the number of keys.
     pub(crate) fn fill(&self, bytes: &mut [u8], head_of: impl Fn(u32, u32) -> u32) {
         assert_eq!(
             bytes.len(),
@@ -119,7 +118,7 @@ impl Nodes {
             "nodes have their own length (BLOCK-SEARCH-3)"
         );
         let (root, leaves) = bytes.split_at_mut(self.leaves as usize);
-        // The largest there is fills up nodes that have fewer heads.
+        // The largest head pads nodes with fewer heads.
         root.fill(0xFF);
         let (above, root) = root.split_at_mut(self.root as usize);
         for (leaf, bytes) in leaves.chunks_exact_mut(LEAF_BYTES).enumerate() {
@@ -139,39 +138,39 @@ impl Nodes {
         }
     }
 
-    /// The head of a key of these.
+    /// The head of one of these keys.
     pub(crate) fn head(&self, key: &[u8]) -> u32 {
         head_of(&key[self.prefix_bytes()..])
     }
 
-    /// How many bytes all keys begin with alike.
+    /// The length of the common prefix of all keys.
     pub(crate) fn prefix_bytes(&self) -> usize {
         self.prefix_bytes as usize
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.keys as usize
     }
 
-    /// Where the word beside a key's head is.
+    /// The offset of the word of a key's head.
     #[inline]
     fn word_at(&self, index: usize) -> usize {
-        // Before it come the words before it, and the heads of all leaves up to its own.
+        // It follows the words before it, and the heads of all leaves up to its own.
         let heads = (index / LEAF_HEADS + 1) * LEAF_HEADS;
         self.leaves as usize + (heads + index) * WORD
     }
 
-    /// The word beside a key's head.
+    /// The word of a key's head.
     #[inline]
     pub(crate) fn word(&self, bytes: &[u8], index: usize) -> u32 {
         let at = self.word_at(index);
         u32::from_ne_bytes(bytes[at..at + WORD].first_chunk().copied().unwrap_or_default())
     }
 
-    /// Sets the word beside a key's head, and notes a number for [`Nodes::fill`] where the head
-    /// will be.
+    /// Sets the word of a key's head, and stores a number for [`Nodes::fill`] in the place of the
+    /// head.
     #[inline]
     pub(crate) fn set(&self, bytes: &mut [u8], index: usize, word: u32, noted: u32) {
         let leaf = self.leaves as usize + index / LEAF_HEADS * LEAF_BYTES;
@@ -181,20 +180,21 @@ impl Nodes {
         leaf[LEAF_HEADS * WORD + place..][..WORD].copy_from_slice(&word.to_ne_bytes());
     }
 
-    /// Asks the processor for what a search looks at first.
+    /// Prefetches what a search reads first.
     #[inline]
     pub(crate) fn prefetch(&self, bytes: &[u8]) {
         let nodes = self.leaves as usize / NODE_BYTES;
         prefetch::lines(bytes.as_ptr(), nodes.min(FLAT_NODES));
     }
 
-    /// Asks the processor for a leaf.
+    /// Prefetches a leaf.
     #[inline(always)]
     pub(crate) fn prefetch_leaf(&self, bytes: &[u8], leaf: usize) {
         prefetch::line(bytes.as_ptr().wrapping_add(self.leaves as usize + leaf * LEAF_BYTES));
     }
 
-    /// How many keys are below `key`: where it is, or would be. `key_at` gives any of them.
+    /// The number of keys below `key`, which is its index, or where it would be inserted. `key_at`
+    /// returns the key of an index.
     #[inline]
     pub(crate) fn seek<'k>(
         &self,
@@ -220,7 +220,7 @@ impl Nodes {
     }
 }
 
-/// A search, to be carried out in one way or another.
+/// A search, which can run in any way of comparing heads.
 struct NodeSearch<'a, F, T> {
     nodes: &'a Nodes,
     bytes: &'a [u8],
@@ -239,7 +239,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for NodeSearch<'_, 
         };
         let head = head_of(rest);
         let (below, upto) = self.leaves(lanes, head);
-        // Among leaves that begin with this very head, their keys decide.
+        // Among leaves that begin with exactly this head, their keys decide.
         let begins = below + self.ties(upto - below, |tie| (below + tie) * LEAF_HEADS);
         let Some(leaf) = begins.checked_sub(1) else { return 0 };
         (self.tell_leaf)(leaf);
@@ -255,8 +255,8 @@ impl<'k, F: Fn(usize) -> &'k [u8], T: Fn(usize)> lanes::Work for NodeSearch<'_, 
 }
 
 impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
-    /// What the key has behind the prefix; where it does not begin with that, how it compares to
-    /// all keys.
+    /// The bytes of the key behind the prefix. If it does not begin with the prefix, the error is
+    /// its order relative to all keys.
     #[inline(always)]
     fn behind_prefix(&self) -> Result<&[u8], Ordering> {
         let len = self.nodes.prefix_bytes as usize;
@@ -268,7 +268,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         }
     }
 
-    /// How many leaves begin below a head, and how many begin with no larger one.
+    /// The number of leaves that begin below a head, and of those that do not begin above it.
     #[inline(always)]
     fn leaves(&self, lanes: impl Lanes, head: u32) -> (usize, usize) {
         let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
@@ -290,7 +290,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
                 break;
             }
         }
-        // The last node that begins below it; those behind may only begin with it.
+        // The last node that begins below the head. Later ones may only begin with it.
         let mut number = begun.saturating_sub(1);
         let (below, mut upto) = self.root_node(lanes, number, head);
         let below = number * NODE_HEADS + below;
@@ -303,10 +303,10 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         (below, last)
     }
 
-    // No closures: the compiler makes functions of them that may not use the processor's vectors,
-    // and calls one for each instruction.
+    // No closures: the compiler turns them into functions that may not use the processor's vector
+    // instructions, and then calls a function for each instruction.
 
-    /// Of the node that begins here.
+    /// The counts of the node that begins here.
     #[inline(always)]
     fn node(&self, lanes: impl Lanes, at: usize, head: u32) -> (usize, usize) {
         let heads =
@@ -314,7 +314,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         lanes.of_node(heads, head)
     }
 
-    /// Of a node of the root's.
+    /// The counts of a node of the root.
     #[inline(always)]
     fn root_node(&self, lanes: impl Lanes, number: usize, head: u32) -> (usize, usize) {
         let leaves = self.nodes.len().div_ceil(LEAF_HEADS);
@@ -323,7 +323,7 @@ impl<'k, F: Fn(usize) -> &'k [u8], T> NodeSearch<'_, F, T> {
         (below.min(known), upto.min(known))
     }
 
-    /// Of keys whose heads say nothing, how many are below the one that is looked for.
+    /// The number of keys, among keys with equal heads, that are below the searched key.
     #[inline(always)]
     fn ties(&self, ties: usize, index: impl Fn(usize) -> usize) -> usize {
         let (mut low, mut high) = (0, ties);

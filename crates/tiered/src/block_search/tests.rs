@@ -4,7 +4,7 @@ use spillway_base::rng::Rng;
 
 use super::*;
 
-/// Nodes over these keys, each with its number for a word.
+/// Nodes over these keys, each with its number as its word.
 fn nodes_of(keys: &[Vec<u8>], way: Way) -> (Nodes, Vec<u8>) {
     let (first, last) = (&keys[0], &keys[keys.len() - 1]);
     let nodes = Nodes::new(keys.len(), first, last, way);
@@ -19,7 +19,7 @@ fn nodes_of(keys: &[Vec<u8>], way: Way) -> (Nodes, Vec<u8>) {
     (nodes, bytes)
 }
 
-/// Looks all keys up, and what is beside them, in every way.
+/// Looks up all keys, and keys next to them, in every way.
 fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
     keys.sort();
     for key in keys.iter().step_by(keys.len() / 100 + 1) {
@@ -55,7 +55,7 @@ fn check(mut keys: Vec<Vec<u8>>, mut asked: Vec<Vec<u8>>) {
     }
 }
 
-/// Numbers of keys at which nodes are full, or not, or need another layer.
+/// Numbers of keys at which nodes are full, are not, or need another layer.
 const COUNTS: [usize; 19] =
     [1, 2, 7, 8, 9, 16, 63, 64, 127, 128, 129, 136, 1000, 1024, 1025, 1153, 2048, 2049, 2500];
 
@@ -82,7 +82,7 @@ fn keys_are_found_in_every_way() {
             })
             .collect();
         check(short, asked.clone());
-        // Of a few letters, so that many are alike or begin with each other.
+        // Keys of few letters, so many are equal or prefixes of each other.
         let few =
             |rng: &mut Rng| (0..rng.below(12)).map(|_| b'a' + rng.below(2) as u8 * 25).collect();
         check(
@@ -92,8 +92,8 @@ fn keys_are_found_in_every_way() {
     }
 }
 
-/// BLOCK-SEARCH-1: heads that are all alike, or the largest there are, and prefixes that are longer
-/// than what is kept of them.
+/// BLOCK-SEARCH-1: heads that are all equal or the largest possible, and prefixes longer than the
+/// kept part.
 #[test]
 fn heads_that_say_nothing_are_told_apart_by_keys() {
     for count in COUNTS {
@@ -101,7 +101,7 @@ fn heads_that_say_nothing_are_told_apart_by_keys() {
             for middle in [[0_u8; 4], [0xFF; 4]] {
                 let key =
                     |number: usize| [prefix, &middle, &(number as u16).to_be_bytes()].concat();
-                // One that has another head keeps the middle from being part of the prefix.
+                // A key with another head keeps the middle bytes out of the prefix.
                 let other = [prefix, &[5; 4][..]].concat();
                 let keys = (1..count).map(key).chain([other]).collect();
                 let asked = [&b""[..], b"q", &prefix[..prefix.len() / 2], &[0xFF; 120]];
@@ -111,7 +111,7 @@ fn heads_that_say_nothing_are_told_apart_by_keys() {
     }
 }
 
-/// Versions of one key are keys that are equal: the first is found.
+/// Versions of one key are equal keys: the first one is found.
 #[test]
 fn of_equal_keys_the_first_is_found() {
     let keys = [vec![b"a".to_vec(); 30], vec![b"b".to_vec(); 300], vec![b"c".to_vec(); 3]].concat();
