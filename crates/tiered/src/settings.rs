@@ -255,7 +255,7 @@ impl TieredSettings {
         }
     }
 
-    /// The use that a table with this use counts as.
+    /// The use by which a table with this use is treated.
     fn counts_as(&self, used_for: TableUse) -> TableUse {
         if self.dynamic_level0 { used_for } else { TableUse::Mixed }
     }

@@ -27,20 +27,21 @@ pub(crate) type Kept<T> = spillway_base::sync::Arc<T>;
 
 /// The memory of an entry beside its value: its place in the queue, its ghost, and two counts.
 const ENTRY_BYTES: usize = 128;
-/// Of the capacity, in quarters, what tables may have before blocks go first.
+/// The quarters of the capacity that tables may take before they are evicted first.
 const TABLE_QUARTERS: usize = 3;
-/// The part of the budget that stays free, so that not each step of other uses makes the cache
-/// evict.
+/// The share of the budget that stays free, so that small growth of other uses does not make the
+/// cache evict each time.
 const HEADROOM_SHARE: usize = 32;
 /// Uses in the small queue from which on a block moves to the main queue.
 const USES_TO_STAY: usize = 2;
 /// Evicted entries are released in groups of this many.
 const RELEASED_TOGETHER: usize = if cfg!(loom) { 1 } else { 16 };
-/// Checks of the readers that are inside evicted entries, before an eviction for others returns.
+/// The number of checks for readers inside evicted entries before an eviction for other uses
+/// returns.
 const PATIENCE: usize = if cfg!(loom) { 2 } else { 32 };
-/// One partial read in this many looks for a ghost of its block.
+/// One in this many partial reads looks up a ghost of its block.
 const PARTS_PER_LOOK: u64 = 8;
-/// The part of the budget that evicted entries may have without being charged.
+/// The share of the budget that evicted entries may take without being charged.
 const FORGIVEN_SHARE: usize = 8;
 
 /// The handle of an extent, as the cache sees it.
@@ -76,7 +77,8 @@ impl<H: Holder> Seat<H> {
     #[inline]
     pub(crate) fn table<'p>(&self, pin: &'p Pin<'_>) -> Option<&'p QueuedTable<H>> {
         self.check(pin);
-        // SAFETY: the pin is of the cache that releases what was here, which was checked.
+        // SAFETY: the pin belongs to the cache that releases entries taken from here, which was
+        // checked.
         unsafe { self.table.get(pin) }
     }
 
@@ -122,7 +124,8 @@ impl<H: Holder> QueuedTable<H> {
         pin: &'p Pin<'_>,
     ) -> Option<&'p QueuedBlock<H::Block>> {
         assert!(pin.is_of(&self.epochs), "a pin is of the cache whose it keeps");
-        // SAFETY: the pin is of the cache that releases what was here, which was checked.
+        // SAFETY: the pin belongs to the cache that releases entries taken from here, which was
+        // checked.
         let found = unsafe { self.blocks[index].get(pin) };
         if found.is_some() {
             pin.hit();
@@ -248,9 +251,9 @@ impl<H: Holder> Default for DroppedReferences<H> {
 /// The size limits of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheSettings {
-    /// Bytes that it keeps whatever other uses need.
+    /// Bytes that it keeps even if other uses need memory.
     pub(crate) bytes_min: usize,
-    /// The most bytes, however little other uses need.
+    /// The most bytes, even if other uses need little.
     pub(crate) bytes_max: usize,
     /// Whether ghost misses are counted ([`Cache::read_and_ghost_missed`]).
     pub(crate) finds_ghosts: bool,
@@ -552,7 +555,7 @@ impl<H: Holder> Cache<H> {
             let Some(id) = state.order.victim(bytes, tables_most, judge) else { return false };
             state.note_departure(id, remembered);
             if let Item::Table { holder, .. } = state.order.get_mut(id) {
-                // It was judged just now, and `ends` keeps it.
+                // It was just judged, and `ends` keeps it.
                 let holder = holder.upgrade().expect("a judged holder is there");
                 self.unseat(state, &holder);
                 ends.holders.push(holder);
@@ -632,8 +635,8 @@ impl<H: Holder> Cache<H> {
         for gone in gone {
             let bytes = match gone {
                 EvictedEntry::Table(table, bytes) => {
-                    // SAFETY: it was in limbo until all who could have reached it have unpinned:
-                    // readers pin by these epochs, which `Seat` and `QueuedTable` check.
+                    // SAFETY: it was in limbo until all readers that could have reached it have
+                    // unpinned: readers pin by these epochs, which `Seat` and `QueuedTable` check.
                     let table = unsafe { table.release() };
                     ends.tables.push(table);
                     bytes
@@ -656,7 +659,7 @@ impl<H: Holder> Cache<H> {
 
 impl<H: Holder> Drop for Cache<H> {
     fn drop(&mut self) {
-        // Nobody has a pin of what is going.
+        // No pin of the dropped cache exists.
         self.release(self.lock(), DroppedReferences::default());
     }
 }

@@ -42,28 +42,28 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use spillway_base::lock::Mutex;
 
-/// The least and the most that rows may have of what the budget leaves to caches.
+/// The least and the largest share of rows in the memory that the budget leaves to caches.
 pub(super) const SHARE_LEAST: f64 = 1.0 / 64.0;
 pub(super) const SHARE_MOST: f64 = 0.5;
-/// Of what the budget leaves to caches, the part of which each side remembers what it evicted.
+/// The share of the memory for caches that each side's ghosts stand for.
 pub(super) const GHOST_SHARE: usize = 16;
-/// Of it, what is read until both sides are weighed again.
+/// The share of the memory for caches that is read before both sides are weighed again.
 const READ_SHARE: u64 = 4;
 /// The smallest and the largest step.
 const STEP_LEAST: f64 = 1.0 / 128.0;
 const STEP_MOST: f64 = 1.0 / 32.0;
-/// Of what both sides regret, the part that the one must be ahead of the other by.
+/// The fraction of both sides' ghost misses by which one side must exceed the other.
 const AHEAD: f64 = 1.0 / 10.0;
-/// Of what was regretted before, the part that is remembered when both are weighed.
+/// The fraction of earlier ghost misses that still counts at the next weighing.
 const REMEMBERED: f64 = 0.5;
-/// What a share is counted in.
+/// The unit of a stored share.
 const WHOLE: f64 = (1_u32 << 24) as f64;
 
 /// The state that is kept from one weighing to the next.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Scale {
     share: f64,
-    /// The last step: towards rows, or, below zero, away from them. None at zero.
+    /// The last step: positive towards rows, negative away from them, zero for none.
     step: f64,
     rows: f64,
     blocks: f64,
@@ -74,7 +74,7 @@ impl Scale {
         Scale { share, step: 0.0, rows: 0.0, blocks: 0.0 }
     }
 
-    /// Takes in what either side regrets since the last time, and moves the share (BALANCER-1 to
+    /// Adds each side's ghost misses since the last weighing, and moves the share (BALANCER-1 to
     /// BALANCER-3).
     fn weigh(&mut self, rows: u64, blocks: u64) {
         self.rows = self.rows * REMEMBERED + rows as f64;
@@ -90,20 +90,20 @@ impl Scale {
     }
 }
 
-/// The division between rows and all else.
+/// The division of cache memory between rows and blocks.
 pub(crate) struct CacheBalancer {
-    /// What rows had at first.
+    /// The initial share of rows.
     first: f64,
-    /// Of [`WHOLE`].
+    /// The share, in units of 1 / [`WHOLE`].
     share: AtomicU32,
-    /// Whether it ever moves.
+    /// Whether the share moves.
     moves: bool,
-    /// Bytes read when both sides are weighed again.
+    /// The bytes read in all at which both sides are weighed again.
     due: AtomicU64,
     scale: Mutex<(Scale, GhostMissCosts)>,
 }
 
-/// What either side regrets, since the begin: bytes.
+/// The bytes of each side's ghost misses since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct GhostMissCosts {
     pub(super) rows: u64,
@@ -111,7 +111,7 @@ pub(super) struct GhostMissCosts {
 }
 
 impl CacheBalancer {
-    /// Rows have such a share at first; for good, unless it `moves`.
+    /// A balancer with this initial share of rows, which is fixed unless it `moves`.
     pub(crate) fn new(share: f64, moves: bool) -> CacheBalancer {
         CacheBalancer {
             first: share,
@@ -127,18 +127,18 @@ impl CacheBalancer {
         f64::from(self.share.load(Ordering::Relaxed)) / WHOLE
     }
 
-    /// The share that rows had at first.
+    /// The initial share of rows.
     pub(super) fn first(&self) -> f64 {
         self.first
     }
 
-    /// Whether it ever moves: nobody has to regret anything where it does not.
+    /// Whether the share moves. If it does not, ghost misses need not be counted.
     pub(super) fn moves(&self) -> bool {
         self.moves
     }
 
-    /// Whether enough was read to weigh both sides, where so many bytes were read since the begin,
-    /// and caches may have so many.
+    /// Whether both sides are due to be weighed, where `read` is the number of bytes read since the
+    /// beginning, and `caches` the memory for caches.
     pub(super) fn is_due(&self, read: u64, caches: usize) -> bool {
         let due = self.due.load(Ordering::Relaxed);
         if !self.moves || read < due {
@@ -149,8 +149,8 @@ impl CacheBalancer {
         is_mine.is_ok()
     }
 
-    /// Moves the share by what either side regrets since the begin; where it `rests`, that is only
-    /// taken note of (BALANCER-6).
+    /// Moves the share by each side's ghost misses, whose totals since the beginning are `now`. If
+    /// it `rests`, they are recorded only (BALANCER-6).
     pub(super) fn weigh(&self, now: GhostMissCosts, rests: bool) {
         let Some(mut scale) = self.scale.try_lock() else { return };
         let (scale, before) = &mut *scale;
@@ -172,8 +172,8 @@ mod tests {
 
     use super::*;
 
-    /// Weighs sides that regret as a share leaves them to, with noise, and answers where the share
-    /// went.
+    /// Weighs sides whose ghost misses follow from the share, with noise. Returns the share after
+    /// each weighing.
     fn shares(scale: &mut Scale, rounds: usize, regrets: impl Fn(f64) -> [f64; 2]) -> Vec<f64> {
         let mut rng = Rng::new(5);
         let mut noisy = |regret: f64| (regret * (0.9 + rng.below(200) as f64 / 1000.0)) as u64;
@@ -186,8 +186,8 @@ mod tests {
         (0..rounds).map(weigh).collect()
     }
 
-    /// BALANCER-1: both sides gain less by each byte the more they have, as Zipf's distributions
-    /// do.
+    /// BALANCER-1: the more memory a side has, the less it gains from each byte, as in Zipf
+    /// distributions.
     #[test]
     fn balancer_1_the_share_goes_to_where_both_regret_alike() {
         for best in [0.05, 0.2, 0.4] {
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// BALANCER-2: with noise, and where both regret alike.
+    /// BALANCER-2: with noise, when both sides have equal ghost misses.
     #[test]
     fn balancer_2_it_stays_where_both_regret_alike() {
         let mut scale = Scale::new(0.25);

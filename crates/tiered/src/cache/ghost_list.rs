@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use super::eviction_queue::{QUEUES, Queue};
 
-/// What left one queue.
+/// The entries that left one queue.
 #[derive(Default)]
 struct GhostQueue {
-    /// Bytes that have left it.
+    /// The bytes that have left it.
     left: u64,
-    /// In the order in which they left: keys, and what had left before them.
+    /// In the order in which they left: the keys, and the bytes that had left before each.
     gone: VecDeque<(u64, u64)>,
 }
 
@@ -20,12 +20,13 @@ struct GhostQueue {
 #[derive(Default)]
 pub(super) struct GhostList {
     lines: [GhostQueue; QUEUES.len()],
-    /// When it left which queue last.
+    /// For each key, the queue that it left last, and the bytes that had left that queue before.
     known: FxHashMap<u64, (Queue, u64)>,
 }
 
 impl GhostList {
-    /// Something left a queue, of which what left within the last so many bytes is remembered.
+    /// Records an entry that left a queue. The entries of the last `remembered` bytes that left are
+    /// remembered.
     pub(super) fn leaves(&mut self, queue: Queue, key: u64, bytes: usize, within: usize) {
         let line = &mut self.lines[queue as usize];
         line.left += bytes as u64;
@@ -33,14 +34,14 @@ impl GhostList {
         self.known.insert(key, (queue, line.left));
         let from = line.left.saturating_sub(within as u64);
         while let Some((key, left)) = line.gone.pop_front_if(|(_, left)| *left <= from) {
-            // It may have come back, and left again.
+            // The key may have come back, and left again.
             if self.known.get(&key) == Some(&(queue, left)) {
                 self.known.remove(&key);
             }
         }
     }
 
-    /// Something comes in. Answers whether it had left lately.
+    /// Records an entry that comes in. Returns whether it had left recently.
     pub(super) fn comes(&mut self, key: u64) -> bool {
         self.known.remove(&key).is_some()
     }
@@ -58,7 +59,7 @@ mod tests {
         let known = (0..20).filter(|key| departed.comes(*key)).collect::<Vec<_>>();
         assert_eq!(known, [5, 6, 7, 8, 9, 18, 19]);
         assert!(!departed.comes(9), "once");
-        // One that left twice is known by the second time.
+        // An entry that left twice is remembered by the second time.
         departed.leaves(Queue::Main, 1, 10, 50);
         assert!(departed.comes(1));
         departed.leaves(Queue::Main, 1, 10, 50);

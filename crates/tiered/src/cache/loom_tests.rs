@@ -14,7 +14,7 @@ use spillway_reclaim::epochs::{Epochs, Limbo};
 use super::tagged_ptr::{TaggedPtr, Unlinked};
 use super::*;
 
-/// Stands for bytes: their end is a write to them, which nothing may race with.
+/// Stands for bytes. Their end is a write to them, which must not race with any access.
 struct Bytes(UnsafeCell<u32>);
 
 impl Bytes {
@@ -23,7 +23,7 @@ impl Bytes {
     }
 
     fn read(&self) -> u32 {
-        // SAFETY: nobody writes before the end.
+        // SAFETY: no thread writes before the end.
         self.0.with(|number| unsafe { *number })
     }
 }
@@ -33,7 +33,7 @@ unsafe impl Sync for Bytes {}
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: it is the end; that nobody reads is what the models are to show.
+        // SAFETY: it is the end. The models must show that no thread reads.
         self.0.with_mut(|number| unsafe { *number = u32::MAX });
     }
 }
@@ -86,7 +86,7 @@ fn read(shelf: &Shelf, stripe: usize, index: usize) -> Option<u32> {
     table.block(index, &pin).map(|block| block.read())
 }
 
-/// Brings a block, as one who missed it.
+/// Inserts a block, as a reader that missed it.
 fn bring(shelf: &Shelf, stripe: usize, index: u32) {
     let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(stripe)).unwrap();
     let block = Bytes::new(10 + index);
@@ -139,8 +139,8 @@ fn loom_block_cache_1_evictions_that_contend() {
     });
 }
 
-/// BLOCK-CACHE-1: two who missed the same block bring it, and a third reads it: one of the two is
-/// kept, and charged.
+/// BLOCK-CACHE-1: two readers that missed the same block insert it, and a third reads it. One of
+/// the two copies is kept and charged.
 #[test]
 fn loom_block_cache_1_a_block_that_two_bring() {
     model(3, || {
@@ -164,7 +164,7 @@ fn loom_block_cache_1_a_block_that_two_bring() {
     });
 }
 
-/// BLOCK-CACHE-1: one who takes a reference reads on after everything is gone.
+/// BLOCK-CACHE-1: a reader that takes a reference can still read after everything else is gone.
 #[test]
 fn loom_block_cache_1_a_reference_outlives_the_extent() {
     model(3, || {
@@ -186,7 +186,7 @@ fn loom_block_cache_1_a_reference_outlives_the_extent() {
     });
 }
 
-/// BLOCK-CACHE-5: a block comes from the device while its extent ends.
+/// BLOCK-CACHE-5: a block arrives from the device while its extent ends.
 #[test]
 fn loom_block_cache_5_a_block_that_comes_too_late() {
     model(3, || {
@@ -233,7 +233,7 @@ fn loom_block_cache_1_a_table_that_is_handed_over_beside_a_reader_and_an_evictio
     });
 }
 
-/// A mark that comes beside an eviction or the hand changes nothing else of the word.
+/// A mark that is set during an eviction or a step of the hand changes no other part of the word.
 #[test]
 fn loom_marks_do_not_bring_back_what_is_gone() {
     model(3, || {
@@ -249,11 +249,11 @@ fn loom_marks_do_not_bring_back_what_is_gone() {
     });
 }
 
-/// EPOCH-1: a reader comes again while what it found the first time is waited for, and uses the
-/// other count: that is waited for as well.
+/// EPOCH-1: a reader pins again while a release waits for its first pin, and uses the other count.
+/// The release waits for that pin as well.
 #[test]
 fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
-    // The two take turns.
+    // The two threads take turns.
     model(5, || {
         let (pointer, epochs) = (TaggedPtr::default(), Epochs::default());
         pointer.put(LoomArc::new(QueuedBlock::new(Bytes::new(1))));
@@ -272,7 +272,7 @@ fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
         let (mut limbo, mut gone) = (Limbo::default(), Vec::new());
         let release = |limbo: &mut Limbo<Unlinked<QueuedBlock<Bytes>>>, gone: &mut Vec<_>| {
             limbo.release(epochs, gone);
-            // SAFETY: all who could have reached it have unpinned.
+            // SAFETY: all readers that could have reached it have unpinned.
             gone.drain(..).for_each(|thing: Unlinked<_>| drop(unsafe { thing.release() }));
         };
         for number in 2..=3 {
@@ -287,7 +287,7 @@ fn loom_epoch_1_a_reader_that_comes_by_both_counts() {
     });
 }
 
-/// The model would show it: here the things that are taken away are released at once.
+/// The model detects the fault: here removed things are released at once.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_without_waiting_a_reader_reads_what_is_gone() {

@@ -8,19 +8,20 @@ use spillway_base::sync::Arc;
 use spillway_base::sync::atomic::{AtomicPtr, Ordering};
 use spillway_reclaim::epochs::Pin;
 
-/// The most marks: a use adds one, up to these, and the eviction's hand takes one away each time it
-/// comes by.
+/// The most marks. A use adds one, up to this number, and the eviction's hand removes one each time
+/// it passes.
 pub(super) const MARKS_MAX: usize = 3;
-/// What a pointer has its marks in; what it leads to is aligned to more.
+/// The bits of a pointer for its marks. Its target has a larger alignment.
 const MARKS: usize = 3;
 
-/// A pointer, which owns a reference of what it leads to.
+/// A pointer that owns a reference to its target.
 ///
-/// A thread that links or unlinks an entry holds the lock of the cache. Readers hold a pin of it.
+/// A thread that links or unlinks an entry holds the lock of the cache. Readers hold a pin of the
+/// cache.
 pub(super) struct TaggedPtr<T>(AtomicPtr<T>, PhantomData<Arc<T>>);
 
-/// Something that was taken out of a tagged pointer. Readers may still look at it: if it is not
-/// released it stays in memory for good.
+/// A target that was taken out of a tagged pointer. Readers may still use it. If it is not
+/// released, its memory is leaked.
 pub(super) struct Unlinked<T>(ManuallyDrop<Arc<T>>);
 
 impl<T> Unlinked<T> {
@@ -28,7 +29,7 @@ impl<T> Unlinked<T> {
         &self.0
     }
 
-    /// The reference that the tagged pointer had.
+    /// Returns the reference that the tagged pointer had.
     ///
     /// # Safety
     /// Every pin that began before it was taken out of its tagged pointer has ended.
@@ -36,7 +37,7 @@ impl<T> Unlinked<T> {
         ManuallyDrop::into_inner(self.0)
     }
 
-    /// Another tagged pointer is to lead to it.
+    /// Moves it to another tagged pointer.
     pub(super) fn relink(self, pointer: &TaggedPtr<T>) {
         pointer.put(ManuallyDrop::into_inner(self.0));
     }
@@ -49,17 +50,17 @@ impl<T> Default for TaggedPtr<T> {
 }
 
 impl<T> TaggedPtr<T> {
-    /// What it leads to, marked as used.
+    /// The target, marked as used.
     ///
     /// # Safety
-    /// The pin is of the readers that are waited for before what was in this tagged pointer is
+    /// The pin belongs to the epochs that are waited for before targets of this tagged pointer are
     /// released.
     #[inline]
     pub(super) unsafe fn get<'p>(&self, _pin: &'p Pin<'_>) -> Option<&'p T> {
         let word = self.0.load(Ordering::Acquire);
         let marks = word.addr() & MARKS;
         if marks < MARKS_MAX && !word.is_null() {
-            // Whether it succeeds matters little: another use has marked it, or it is gone.
+            // A failure is harmless: another use has marked it, or it is gone.
             let marked = word.map_addr(|addr| addr + 1);
             let _ = self.0.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -69,7 +70,7 @@ impl<T> TaggedPtr<T> {
         unsafe { thing.as_ref() }
     }
 
-    /// What it leads to, without a mark: nobody uses it.
+    /// The target, without marking it as used.
     ///
     /// # Safety
     /// As [`TaggedPtr::get`].
@@ -94,12 +95,12 @@ impl<T> TaggedPtr<T> {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether it has no target.
     pub(super) fn is_empty(&self) -> bool {
         self.0.load(Ordering::Acquire).is_null()
     }
 
-    /// Takes a mark away. Answers whether there was one.
+    /// Removes a mark. Returns whether there was one.
     pub(super) fn unmark(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
@@ -114,19 +115,19 @@ impl<T> TaggedPtr<T> {
         }
     }
 
-    /// How many marks there are.
+    /// The number of marks.
     pub(super) fn marks(&self) -> usize {
         self.0.load(Ordering::Relaxed).addr() & MARKS
     }
 
-    /// Puts something in, where nothing is.
+    /// Stores a target; there must be none.
     pub(super) fn put(&self, thing: Arc<T>) {
         const { assert!(align_of::<T>() > MARKS, "marks are in the low bits") };
         let old = self.0.swap(Arc::into_raw(thing).cast_mut(), Ordering::AcqRel);
         assert!(old.is_null(), "a pointer leads to one thing");
     }
 
-    /// Takes out what is there.
+    /// Takes out the target.
     pub(super) fn take(&self) -> Option<Unlinked<T>> {
         let word = self.0.swap(std::ptr::null_mut(), Ordering::AcqRel);
         let thing = word.map_addr(|addr| addr & !MARKS);

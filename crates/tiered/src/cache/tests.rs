@@ -13,7 +13,7 @@ const BLOCKS: usize = 16;
 const BLOCK: Sizes = Sizes { held: 16 << 10, saved: 16 << 10 };
 const TABLE: Sizes = Sizes { held: 8 << 10, saved: 8 << 10 };
 
-/// Stands for bytes: tells that it is there, and that it is read after its end.
+/// Stands for bytes. It counts live instances, and detects a read after its end.
 struct Bytes {
     number: usize,
     alive: AtomicBool,
@@ -62,7 +62,7 @@ impl Drop for Extent {
 
 struct Shelf {
     cache: Cache<Extent>,
-    /// Tables and blocks that are in memory.
+    /// The number of tables and blocks in memory.
     alive: Arc<AtomicUsize>,
 }
 
@@ -102,7 +102,7 @@ impl Shelf {
         })
     }
 
-    /// Reads a block, and answers whether it was in memory.
+    /// Reads a block, and returns whether it was in memory.
     fn read(&self, extent: &Arc<Extent>, index: usize) -> bool {
         let table = self.table(extent);
         let pin = self.cache.pin();
@@ -126,8 +126,8 @@ impl Shelf {
     }
 }
 
-/// What left the cache is released some together: what waits for others is not left behind with the
-/// cache.
+/// Evicted entries are released in groups. Entries that wait for their group are released when the
+/// cache is dropped.
 #[test]
 fn block_cache_7_nothing_stays_in_memory_when_the_cache_is_dropped() {
     let shelf = Shelf::of(1 << 20);
@@ -169,7 +169,7 @@ fn block_cache_1_a_pin_of_another_cache_is_none() {
     extent.seat.table(&pin);
 }
 
-/// BLOCK-CACHE-3: what the budget leaves, from the floor up to the ceiling.
+/// BLOCK-CACHE-3: the capacity is what the budget leaves, between the floor and the ceiling.
 #[test]
 fn block_cache_3_one_capacity_follows_what_others_use() {
     let budget = Budget::new(32 << 20);
@@ -218,7 +218,8 @@ fn block_cache_4_memory_is_there_for_others_when_they_are_told_so() {
     for extent in &extents {
         (0..BLOCKS).for_each(|index| _ = shelf.read(extent, index));
     }
-    // A reader that was interrupted: an eighth is given, that it may be inside of.
+    // A reader that was interrupted: an eighth of the budget is freed although the reader may be
+    // inside it.
     let pin = shelf.cache.pin();
     let part = budget.try_charge(Use::Connections, 4 << 20).unwrap();
     assert!(budget.used() <= budget.limit());
@@ -243,7 +244,7 @@ fn block_cache_5_what_is_in_memory_of_an_extent_goes_with_it() {
     assert_eq!(shelf.alive(), BLOCKS + 1);
     drop(extent);
     assert_eq!(shelf.alive(), 1, "somebody has the table");
-    // A reader that came from the device too late.
+    // A reader that returned from the device too late.
     let block = shelf.cache.insert(&table, 0, Bytes::new(0, &shelf.alive), BLOCK);
     assert_eq!(shelf.cache.held_and_charged(), (0, 0));
     assert_eq!(block.read(), 0);
@@ -301,7 +302,8 @@ fn block_cache_5_a_moved_extent_keeps_what_is_in_memory() {
     assert_eq!(shelf.alive(), 0);
 }
 
-/// BLOCK-CACHE-6: blocks of many extents, read at random, of which few fit: the way to them does.
+/// BLOCK-CACHE-6: random reads of blocks of many extents. Few blocks fit the cache, and all tables
+/// do.
 #[test]
 fn block_cache_6_tables_stay_while_blocks_come_and_go() {
     let tables = 100;
@@ -369,8 +371,8 @@ fn something_larger_than_all_is_not_kept() {
     assert!(!shelf.has(&extent, 2));
 }
 
-/// Readers, misses, evictions, extents that end and memory that is asked back, all at once: nothing
-/// is read after its end, and nothing is left in the end.
+/// Concurrent readers, misses, evictions, ends of extents and requests for memory: nothing is read
+/// after its end, and nothing is left at the end.
 #[test]
 fn races_of_readers_with_evictions_and_ends() {
     let budget = Budget::new(2 << 20);

@@ -43,8 +43,8 @@ impl Dictionary {
     /// The dictionary of these bytes.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::Corruption`] when they are none: also of bytes that zstd would
-    /// take for a dictionary without a number, whose absence nobody would notice.
+    /// [`spillway_base::ErrorKind::Corruption`] when they are not a dictionary, including bytes
+    /// that zstd would accept as a dictionary without a number, whose absence would not be noticed.
     pub(crate) fn open(id: DictionaryId, bytes: &[u8]) -> Result<Dictionary> {
         let wrong = || Error::corruption(format!("dictionary {} makes no sense", id.0));
         if id == DictionaryId::NONE || !BYTES.contains(&bytes.len()) {
@@ -55,14 +55,14 @@ impl Dictionary {
         Ok(Dictionary { id, bytes: bytes.into(), ready })
     }
 
-    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` when they
-    /// have nothing to teach.
+    /// A dictionary of at most `bytes` bytes, trained on bodies of data blocks; `None` if they have
+    /// too little in common.
     pub(crate) fn train(id: DictionaryId, bodies: &[&[u8]], bytes: usize) -> Option<Dictionary> {
         let mut packing = Packing::default();
         let (mut samples, mut sizes) = (Vec::new(), Vec::new());
         for body in bodies {
             let start = samples.len();
-            // As blocks of its kind are packed when they are coded.
+            // Packed as blocks are when they are coded with a dictionary.
             let mut packed = pack(body, true, &mut packing, &mut samples);
             if packed.is_some() && !packing.has_many_digits(body) {
                 samples.truncate(start);
@@ -71,7 +71,7 @@ impl Dictionary {
             if packed.is_none() {
                 samples.truncate(start);
             }
-            // What it learns is how pieces go on that are alike, so many small samples teach more
+            // The training learns how similar pieces continue, so many small samples teach more
             // than a few large ones.
             sizes.extend(samples[start..].chunks(SAMPLE_BYTES).map(<[u8]>::len));
         }
@@ -85,7 +85,7 @@ impl Dictionary {
         self.id
     }
 
-    /// Its bytes, as they are recorded.
+    /// Its bytes, as recorded.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -95,11 +95,11 @@ impl Dictionary {
         self.bytes.len() + self.ready.sizeof()
     }
 
-    /// Has a context encode with it, if it can: that zstd can decode with it is known since it was
-    /// opened, and no more.
+    /// Loads it into an encoding context. Returns whether that succeeded: opening it has only
+    /// checked that zstd can decode with it.
     pub(super) fn load(&self, context: &mut CCtx<'static>) -> bool {
         let loaded = context.load_dictionary(&self.bytes);
-        // The context looks at it when it is first used.
+        // The context parses it only at its first use.
         let tried = loaded.and_then(|_| context.compress2(&mut [0_u8; 64][..], b"tried"));
         if tried.is_err() {
             context.disable_dictionary().expect("a context can always do without");
@@ -117,10 +117,10 @@ impl Dictionary {
     }
 }
 
-/// Bytes of a sample to train with.
+/// The bytes of a sample for training.
 const SAMPLE_BYTES: usize = 1 << 10;
 
-/// Bytes that bodies have in all when they are coded by this encoder.
+/// The total bytes of bodies when this encoder codes them.
 pub(crate) fn coded_bytes(encoder: &mut Encoder, bodies: &[&[u8]]) -> u64 {
     let mut out = Vec::new();
     let bytes = bodies.iter().map(|body| {
@@ -131,12 +131,12 @@ pub(crate) fn coded_bytes(encoder: &mut Encoder, bodies: &[&[u8]]) -> u64 {
     bytes.sum()
 }
 
-/// Whether a fresh dictionary is worth being recorded, and kept for as long as there are blocks
-/// that need it. Told are the bytes of bodies that it was not trained on: as they are coded today,
-/// and with it.
+/// Whether a fresh dictionary is worth recording, and keeping as long as blocks need it. The
+/// arguments are the coded bytes of bodies that it was not trained on: with the present dictionary,
+/// and with the fresh one.
 ///
-/// A first one is worth it for a fiftieth. To take the place of another it must spare a twentieth:
-/// that one stays as well.
+/// The first dictionary must save a fiftieth. To replace another one it must save a twentieth,
+/// because the other one stays as well.
 pub(crate) fn gains_enough(today_bytes: u64, fresh_bytes: u64, has_one: bool) -> bool {
     let share = if has_one { 20 } else { 50 };
     let spared = today_bytes.saturating_sub(fresh_bytes);

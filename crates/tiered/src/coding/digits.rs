@@ -16,7 +16,7 @@ use spillway_base::{Error, Result};
 const GROUP: usize = 19;
 /// Ten to the power of nineteen.
 const GROUP_END: u64 = 10_000_000_000_000_000_000;
-/// Digits that are worth being taken out.
+/// The least digits of a run that is worth taking out.
 const RUN: usize = 6;
 
 /// Bytes of this many digits.
@@ -65,10 +65,10 @@ fn pair(number: u64) -> [u8; 2] {
     [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]
 }
 
-/// The first run of digits that is worth being taken out.
+/// The first run of digits that is worth taking out.
 pub(super) fn next_run(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
     let mut at = 0;
-    // A run covers one of any `RUN` bytes in a row, so most are not looked at.
+    // A run covers one of every `RUN` consecutive bytes, so most bytes are not read.
     while at + RUN <= bytes.len() {
         let last = at + RUN - 1;
         if !bytes[last].is_ascii_digit() {
@@ -105,7 +105,7 @@ mod tests {
             }
         }
         assert!(unpack(&GROUP_END.to_le_bytes(), 19, &mut Vec::new()).is_err());
-        // A number of more digits than are left of them is cut, and no more.
+        // A number of digits that exceeds the rest is only cut.
         let mut out = Vec::new();
         unpack(&(GROUP_END - 1).to_le_bytes(), 2, &mut out).unwrap();
         assert_eq!(out, b"99");

@@ -71,15 +71,15 @@ fn orders(count: usize) -> Vec<Vec<u8>> {
     })
 }
 
-/// Processor time that this thread has used: others use the machine, too.
+/// The processor time of this thread, because others use the machine too.
 fn used() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = told.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// Codes and decodes bodies, prints what that took, and answers the share of their bytes that is
-/// left.
+/// Codes and decodes bodies, prints the time that it took, and returns the share of their bytes
+/// that is left.
 fn measure(
     name: &str,
     bodies: &[&[u8]],

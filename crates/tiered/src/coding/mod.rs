@@ -175,7 +175,7 @@ pub(crate) struct Encoder {
     untried: u32,
 }
 
-/// One block in this many is tried both ways, if it has many digits.
+/// One in this many blocks with many digits is tried both ways.
 const TRY_EVERY: u32 = 16;
 
 enum Compressor {
@@ -196,8 +196,8 @@ impl Encoder {
                     context.set_parameter(parameter).expect("zstd has these parameters");
                 };
                 set(CParameter::CompressionLevel(level.into()));
-                // Rows of digits and numbers have many short matches that mean nothing and cost
-                // more than they spare.
+                // Rows of digits and numbers have many short matches by chance, which cost more
+                // than they save.
                 set(CParameter::MinMatch(6));
                 set(CParameter::ContentSizeFlag(false));
                 let id = dictionary.filter(|dictionary| dictionary.load(&mut context));
@@ -269,15 +269,15 @@ impl Encoder {
         }
     }
 
-    /// Packs a body, with its digits taken out or not. Answers whether it has many digits, as far
-    /// as they were looked for.
+    /// Packs a body, with its digits taken out or not. Returns whether it has many digits, if it
+    /// searched for them.
     fn pack(&mut self, body: &[u8], take_digits: bool) -> Option<bool> {
         self.packed.clear();
         pack::pack(body, take_digits, &mut self.packing, &mut self.packed)?;
         Some(self.packing.has_many_digits(body))
     }
 
-    /// Codes what was packed of a body.
+    /// Codes a packed body.
     fn code(
         &mut self,
         body: &[u8],
@@ -301,7 +301,8 @@ impl Encoder {
                 (Coding::Lz4, DictionaryId::NONE, bytes.ok()?)
             }
             Compressor::Zstd(context, id) => {
-                // What would not be kept has no room, which ends it early.
+                // The output has no room for a result that would not be kept, so the coding ends
+                // early.
                 out.resize(start + rest, 0);
                 let bytes = context.compress2(&mut out[start..], &self.packed).ok()?;
                 let plain = *id == DictionaryId::NONE;
@@ -386,7 +387,7 @@ impl<'a> Coded<'a> {
 }
 
 impl Decoder {
-    /// What a coded body is before it is unpacked, and its digits.
+    /// Decompresses a coded body to its packed form and its digits.
     fn unpress(
         &mut self,
         coded: &Coded<'_>,
@@ -428,7 +429,7 @@ pub(crate) mod fuzz {
 
     const BYTES_MAX: usize = 1 << 20;
 
-    /// Trained on what is alike and yet not the same.
+    /// Trained on similar samples that are not equal.
     static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| {
         let mut writer = crate::block::BlockWriter::default();
         for number in 0..2000_u64 {
@@ -443,7 +444,7 @@ pub(crate) mod fuzz {
             .expect("there is something to learn")
     });
 
-    /// Decoded to something or not, and coded and decoded to itself.
+    /// Decodes the bytes, which may fail, and codes and decodes them, which must return them.
     pub(crate) fn coded(bytes: &[u8]) {
         let Some((kind, bytes)) = bytes.split_first() else { return };
         let coding = Coding::of(kind % 4).expect("there are four");

@@ -25,7 +25,7 @@ use super::DictionaryId;
 pub(crate) struct Names(Box<[DictionaryId]>);
 
 impl Names {
-    /// These, in any order, with repeats or without.
+    /// The set of these dictionaries, in any order and with possible repeats.
     pub(crate) fn of(mut ids: Vec<DictionaryId>) -> Names {
         ids.sort_unstable();
         ids.dedup();
@@ -42,7 +42,7 @@ impl Names {
         &self.0
     }
 
-    /// Writes them: how many, then each.
+    /// Writes their number, then each.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.0.len() as u64);
         self.0.iter().for_each(|id| put_varint(out, id.0.into()));

@@ -28,8 +28,8 @@ use spillway_base::{Csn, Error, Result};
 use super::body::{TRAILER_BYTES, csn_bytes};
 use super::digits::next_run;
 
-/// Appends what is packed of a data block's body to `out`; `None`, with `out` as it may be, for
-/// bytes that [`unpack`] would not make again.
+/// Appends the packed body of a data block to `out`. Returns `None` for bytes that [`unpack`] would
+/// not restore; the content of `out` is unspecified then.
 pub(super) fn pack(
     body: &[u8],
     take_digits: bool,
@@ -79,7 +79,7 @@ pub(super) fn pack(
     Some(())
 }
 
-/// The parts of a body while it is packed; kept from one to the next for their memory.
+/// The parts of a body while it is packed. They are kept between bodies to reuse their memory.
 #[derive(Default)]
 pub(super) struct Packing {
     lengths: Vec<u8>,
@@ -87,7 +87,7 @@ pub(super) struct Packing {
     keys: Vec<u8>,
     runs: Vec<u8>,
     values: Vec<u8>,
-    /// Bytes of values since the last run.
+    /// The bytes of values since the last run.
     gap: u64,
     /// The digits that were taken out.
     pub(super) digits: Vec<u8>,
@@ -100,7 +100,7 @@ impl Packing {
         *gap = 0;
     }
 
-    /// Whether so many digits were taken out of a body that it may be worth it.
+    /// Whether enough digits were taken out of a body to be worth it.
     pub(super) fn has_many_digits(&self, body: &[u8]) -> bool {
         self.digits.len() * 4 > body.len()
     }
@@ -127,7 +127,7 @@ fn zagzig(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Writes into bytes that are there, and not past them.
+/// Writes into existing bytes, and not past their end.
 struct Writer<'a> {
     bytes: &'a mut [u8],
     at: usize,
@@ -162,12 +162,12 @@ impl Writer<'_> {
     }
 }
 
-/// Values, with the digits in them again.
+/// Values with their digits put back.
 struct PackedValues<'a> {
     rest: Reader<'a>,
     runs: Reader<'a>,
     digits: Reader<'a>,
-    /// Bytes before the next digits, and how many of those there are.
+    /// The bytes before the next digits, and the number of these digits.
     gap: u64,
     run: u64,
 }
@@ -214,7 +214,7 @@ fn csn_bytes_most(mut csns: Reader<'_>) -> Result<u8> {
     Ok(csn_bytes(Csn(most)))
 }
 
-/// Makes the body again, which fills `body`, with the digits that were taken out of it.
+/// Restores the body, with the digits that were taken out, into `body`, which it fills.
 ///
 /// # Errors
 /// [`spillway_base::ErrorKind::Corruption`].

@@ -10,8 +10,8 @@ use spillway_base::lock::{Mutex, RwLock};
 
 use super::{Dictionary, DictionaryId};
 
-/// Dictionaries that a table may have in memory, where they stay until the next opening
-/// (DICTIONARY-4 of `names`); what would have no room is as well coded by one of those.
+/// The most dictionaries of a table in memory, where they stay until the next opening (DICTIONARY-4
+/// of `names`). Beyond this number, one of the existing ones is good enough.
 const DICTIONARIES_MAX: usize = 64;
 
 /// The dictionaries of one table.
@@ -22,22 +22,22 @@ pub(crate) struct Dictionaries {
 
 struct ShelfState {
     all: BTreeMap<DictionaryId, Arc<Dictionary>>,
-    /// For their memory.
+    /// The charge for their memory.
     charge: Charge,
 }
 
-/// When the next dictionary is tried.
+/// The state of the trials of new dictionaries.
 #[derive(Default)]
 struct Trials {
-    /// The number given out last.
+    /// The last number that was assigned.
     last: u16,
     /// Bytes of bodies coded since the last trial.
     coded_bytes: u64,
-    /// Bytes of them at which there is another; none yet before the first.
+    /// The coded bytes at which the next trial is due; `None` before the first.
     next_bytes: Option<u64>,
 }
 
-/// Bytes of bodies past which trials do not get rarer.
+/// The bytes of bodies past which the interval of trials no longer grows.
 const TRIAL_BYTES_MAX: u64 = 8 << 30;
 
 impl Dictionaries {
@@ -51,12 +51,12 @@ impl Dictionaries {
         self.state.read().all.get(&id).cloned()
     }
 
-    /// The one that blocks are coded by now.
+    /// The dictionary with which blocks are coded now.
     pub(crate) fn newest(&self) -> Option<Arc<Dictionary>> {
         self.state.read().all.last_key_value().map(|(_, dictionary)| dictionary.clone())
     }
 
-    /// Adds one that is recorded.
+    /// Adds a recorded dictionary.
     pub(crate) fn add(&self, dictionary: Arc<Dictionary>) {
         let mut trials = self.trials.lock();
         trials.last = trials.last.max(dictionary.id().0);
@@ -66,9 +66,9 @@ impl Dictionaries {
         state.all.insert(dictionary.id(), dictionary);
     }
 
-    /// Notes that so many bytes of bodies are about to be coded, and answers a number for a fresh
-    /// dictionary where one is to be tried: at `first_bytes`, and then each time twice as many were
-    /// coded, for training one takes a while.
+    /// Records that `bytes` bytes of bodies are about to be coded. Returns a number for a new
+    /// dictionary if one should be tried: at `first_bytes`, and then each time that twice as many
+    /// bytes were coded, because training takes a while.
     pub(crate) fn to_try(&self, bytes: u64, first_bytes: u64) -> Option<DictionaryId> {
         let mut trials = self.trials.lock();
         trials.coded_bytes += bytes;
@@ -96,13 +96,14 @@ impl DictionaryStore {
         DictionaryStore { tables: Mutex::default(), budget: budget.clone() }
     }
 
-    /// Those of a table.
+    /// The dictionaries of a table.
     pub(crate) fn of(&self, table: TableId) -> Arc<Dictionaries> {
         let mut tables = self.tables.lock();
         tables.entry(table).or_insert_with(|| Arc::new(Dictionaries::new(&self.budget))).clone()
     }
 
-    /// Forgets those of a table that is gone; whoever still reads its blocks has them.
+    /// Forgets the dictionaries of a dropped table. Readers that still read its blocks have
+    /// references to them.
     pub(crate) fn forget(&self, table: TableId) {
         self.tables.lock().remove(&table);
     }

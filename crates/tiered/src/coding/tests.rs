@@ -11,11 +11,11 @@ fn body_of(mut writer: BlockWriter) -> Vec<u8> {
     writer.finish().swap_remove(0).frame.split_off(FRAME_BYTES)
 }
 
-/// The body of a block of rows that have much in common, of about this many bytes.
+/// The body of a block of similar rows, of about this many bytes.
 fn rows(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     let mut writer = BlockWriter::default();
     let (mut number, mut written) = (rng.below(1 << 40), 0);
-    // A block takes no more than it should; one large value makes it as large as is wanted.
+    // A block has a limited size, but one large value can make it as large as needed.
     let value = b"a large value ".repeat(bytes / 14);
     if bytes > 12 << 10 {
         writer.push(&Entry { key: b"large", csn: Csn(1), value: Some(&value) });
@@ -70,7 +70,7 @@ fn dictionary(id: u16, seed: u64) -> Dictionary {
     Dictionary::train(DictionaryId(id), &bodies, 4 << 10).unwrap()
 }
 
-/// Every compression, and whether it is given the dictionary.
+/// Every compression, and whether it gets the dictionary.
 const WAYS: [(Compression, bool); 6] = [
     (Compression::None, false),
     (Compression::Lz4, false),
@@ -92,7 +92,7 @@ fn decoded(
     Ok(body)
 }
 
-/// CODING-1 and CODING-3, of any size.
+/// CODING-1 and CODING-3, for bodies of any size.
 #[test]
 fn bodies_come_back_and_are_never_longer() {
     let mut rng = Rng::new(1);
@@ -125,7 +125,7 @@ fn bodies_come_back_and_are_never_longer() {
     }
 }
 
-/// CODING-2: whatever changed, and wherever it was cut, it is decoded to something or is damage.
+/// CODING-2: after any change and any cut, a body decodes to something or is damage.
 #[test]
 fn any_bytes_are_decoded_or_are_damage() {
     let mut rng = Rng::new(3);
@@ -158,7 +158,7 @@ fn any_bytes_are_decoded_or_are_damage() {
             look(coding, &coded[..rng.below(coded.len() as u64) as usize], body.len());
             let mut any = vec![0; rng.below(200) as usize];
             rng.fill(&mut any);
-            // A length that may be, so that what follows it is looked at.
+            // A plausible length, so that the bytes behind it are read.
             if let Some(length) = any.get_mut(1..4) {
                 length.fill(0);
             }
@@ -168,7 +168,7 @@ fn any_bytes_are_decoded_or_are_damage() {
     assert!(sound > 100 && unsound > 2000, "{sound} sound, {unsound} unsound");
 }
 
-/// CODING-2: a length is believed only within the bound.
+/// CODING-2: a length is accepted only within the bound.
 #[test]
 fn a_length_past_the_bound_is_damage() {
     for coding in [Coding::Lz4, Coding::Zstd, Coding::ZstdDictionary] {

@@ -26,14 +26,14 @@ struct Shelf {
     cache: Cache<Paged>,
     extent: Arc<Paged>,
     pools: PagePools,
-    /// So that the pool keeps its region.
+    /// Held so that the pool keeps its region.
     _other: Buffer,
 }
 
 impl Drop for Shelf {
     fn drop(&mut self) {
         self.cache.forget(&self.extent);
-        // What it holds of pages goes before the pool.
+        // The pages that it holds are released before the pool.
         self.cache.release_now();
     }
 }
@@ -51,7 +51,7 @@ fn shelf_of(blocks: usize) -> LoomArc<Shelf> {
     LoomArc::new(shelf)
 }
 
-/// As who reads a block from a device: its page has whatever its last user left in it.
+/// Fills a buffer as a read from a device does. Its page has what its last user left in it.
 fn filled(pools: &PagePools, number: u8) -> Buffer {
     let mut buffer = Buffer::new(PAGE_BYTES, pools);
     let bytes = &mut buffer[..];
@@ -65,7 +65,7 @@ fn number_of(block: &Buffer) -> u8 {
     bytes[0]
 }
 
-/// Brings a block, as one who missed it.
+/// Inserts a block, as a reader that missed it.
 fn bring(shelf: &Shelf, stripe: usize, index: usize) {
     let table = shelf.extent.0.table_to_keep(&shelf.cache.pin_by(stripe)).unwrap();
     let block = filled(&shelf.pools, 10 + index as u8);
@@ -92,7 +92,7 @@ fn where_it_is(shelf: &Shelf, index: usize) -> *const u8 {
 }
 
 /// BLOCK-CACHE-1, EPOCH-1: a reader, while the cache evicts its block for another, and a third
-/// block takes the page of the first.
+/// block reuses the page of the first.
 #[test]
 fn loom_block_cache_1_a_page_that_serves_again_beside_a_reader() {
     model(3, || {
@@ -113,7 +113,8 @@ fn loom_block_cache_1_a_page_that_serves_again_beside_a_reader() {
     });
 }
 
-/// The same of two who each evict for what they bring, and take each other's pages.
+/// The same with two threads that each evict for the block that they insert, and reuse each other's
+/// pages.
 #[test]
 fn loom_block_cache_1_pages_that_two_pass_on_beside_a_reader() {
     model(3, || {
@@ -130,7 +131,7 @@ fn loom_block_cache_1_pages_that_two_pass_on_beside_a_reader() {
     });
 }
 
-/// BLOCK-CACHE-1, BLOCK-CACHE-4: the system takes the memory of blocks that gave way, which is
+/// BLOCK-CACHE-1, BLOCK-CACHE-4: the system takes the memory of evicted blocks, which reads as
 /// zeros from then on.
 #[test]
 fn loom_block_cache_1_a_page_that_the_system_takes_beside_a_reader() {
@@ -145,8 +146,8 @@ fn loom_block_cache_1_a_page_that_the_system_takes_beside_a_reader() {
     });
 }
 
-/// BLOCK-CACHE-1: one who keeps a reference reads on after its block has given way, and may be the
-/// last who has one: its page serves again then, and not before.
+/// BLOCK-CACHE-1: a reader that keeps a reference can still read after its block was evicted, and
+/// may have the last reference. Its page is reused only after that.
 #[test]
 fn loom_block_cache_1_a_page_of_a_block_that_is_kept() {
     model(3, || {
@@ -165,7 +166,7 @@ fn loom_block_cache_1_a_page_of_a_block_that_is_kept() {
     });
 }
 
-/// The model would show it: here pages are given out again at once.
+/// The model detects the fault: here pages are reused at once.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn loom_without_waiting_a_reader_reads_another_block() {

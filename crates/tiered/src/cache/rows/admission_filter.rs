@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use spillway_reclaim::pages::in_large;
 
-/// A part of the hash of the last key that was missed, at each of many places.
+/// Each place has a part of the hash of the last key that was missed there.
 pub(super) struct AdmissionFilter(Box<[AtomicU16]>);
 
 impl AdmissionFilter {
@@ -16,8 +16,8 @@ impl AdmissionFilter {
         AdmissionFilter(in_large((0..places).map(|_| AtomicU16::new(0)), may_be_large))
     }
 
-    /// Whether a key was missed before, and no other at its place since. It is remembered from now
-    /// on.
+    /// Returns whether a key was missed before, and no other key at its place since. The key is
+    /// remembered from now on.
     pub(super) fn again(&self, hash: u64) -> bool {
         let place = &self.0[(hash >> 16) as usize & (self.0.len() - 1)];
         // None is zero, which stands for no key.
@@ -28,7 +28,7 @@ impl AdmissionFilter {
         }
     }
 
-    /// Bytes of memory for so many places.
+    /// The bytes of memory for `places` places.
     pub(super) fn bytes_of(places: usize) -> usize {
         places * size_of::<AtomicU16>()
     }

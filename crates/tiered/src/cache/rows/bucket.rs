@@ -15,21 +15,21 @@ use super::row::{CachedRow, RemovedRow, RowRef};
 pub(super) const WAYS: usize = if cfg!(loom) { 1 } else { 7 };
 /// The most marks of a row: a use adds one.
 const MARKS_MAX: usize = 3;
-/// What a pointer has its marks in; rows are aligned to more.
+/// The bits of a pointer for its marks. Rows have a larger alignment.
 const MARKS: usize = 3;
-/// Where a pointer has a part of its key's hash: no address of a process reaches so high.
+/// The first bit of a pointer for a part of its key's hash. No address of a process has bits from
+/// here on.
 const PRINT_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << PRINT_SHIFT) - 1 - MARKS;
 /// Set while a thread has the bucket locked. The bits above it count the locks.
 const LOCKED: u64 = 1;
-/// Lines of a row that are asked for while its reader is made known: a small one, wherever it
-/// begins.
+/// The cache lines of a row that are prefetched while its reader is registered. They cover a small
+/// row at any alignment.
 const PREFETCHED_LINES: usize = 2;
-/// Looks at a bucket that is locked before the thread lets others run.
+/// The checks of a locked bucket before the thread yields.
 const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
 
-/// A part of a key's hash that is kept beside the pointer, so that few rows are looked at for
-/// nothing.
+/// The part of a key's hash that is kept in the pointer, so that few rows are compared in vain.
 fn print_of(hash: u64) -> usize {
     (hash & 0xFFFF) as usize
 }
@@ -50,33 +50,32 @@ impl Default for Bucket {
     }
 }
 
-/// Where a pointer in a slot leads to.
+/// The row to which a slot's pointer points.
 #[inline]
 fn row_of(word: *mut u64) -> Option<NonNull<u64>> {
     NonNull::new(word.map_addr(|addr| addr & ADDRESS))
 }
 
 impl Bucket {
-    /// Asks the processor for it: it will be locked soon.
+    /// Prefetches the bucket, which will be locked soon.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch::line(std::ptr::from_ref(self));
     }
 
-    /// How often it was locked; `None` while it is.
+    /// The number of times that it was locked; `None` while it is locked.
     pub(super) fn version(&self) -> Option<u64> {
-        // Acquire: what those did before who had it locked is seen by what comes after.
+        // Acquire: later reads see the writes of earlier lock holders.
         let state = self.state.load(Ordering::Acquire);
         (state & LOCKED == 0).then_some(state)
     }
 
-    /// Whether there was no row a moment ago.
+    /// Whether it was empty a moment ago.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.iter().all(|slot| slot.load(Ordering::Relaxed).is_null())
     }
 
-    /// Whether a row of this hash may be there, which the processor is asked for then. It takes no
-    /// pin to know.
+    /// Whether a row of this hash may be in the bucket, which is then prefetched. It needs no pin.
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
         let print = print_of(hash);
@@ -89,10 +88,10 @@ impl Bucket {
         found.is_some()
     }
 
-    /// The row that is the right one, marked as used.
+    /// The row for which `is_it` returns `true`, marked as used.
     ///
     /// # Safety
-    /// The pin is of the readers that are waited for before rows that left this bucket are
+    /// The pin belongs to the epochs that are waited for before rows that left this bucket are
     /// released.
     #[inline]
     pub(super) unsafe fn find<'p>(
@@ -115,7 +114,7 @@ impl Bucket {
                 continue;
             }
             if word.addr() & MARKS < MARKS_MAX {
-                // Whether it succeeds matters little: another use has marked it, or it is gone.
+                // A failure is harmless: another use has marked it, or it is gone.
                 let marked = word.map_addr(|addr| addr + 1);
                 let _ = slot.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
             }
@@ -127,16 +126,16 @@ impl Bucket {
     fn take_lock(&self, state: u64) -> Option<LockedBucket<'_>> {
         let locked =
             self.state.compare_exchange(state, state | LOCKED, Ordering::AcqRel, Ordering::Relaxed);
-        // Made only where it is locked: one that is dropped unlocks.
+        // Create the guard only if the bucket is locked, because dropping a guard unlocks.
         locked.is_ok().then(|| LockedBucket { bucket: self, state })
     }
 
-    /// Locks it, unless somebody has it locked, or had since it was at a version.
+    /// Locks it, unless it is locked, or was locked since it had this version.
     pub(super) fn lock_at(&self, version: u64) -> Option<LockedBucket<'_>> {
         self.take_lock(version)
     }
 
-    /// Locks it, unless somebody has it locked.
+    /// Locks it, unless it is locked.
     pub(super) fn try_lock(&self) -> Option<LockedBucket<'_>> {
         self.take_lock(self.version()?)
     }
@@ -159,14 +158,14 @@ impl Drop for Bucket {
         let mut held = self.lock();
         for at in 0..WAYS {
             if let Some(gone) = held.take(at) {
-                // SAFETY: who has the bucket alone shares it with no reader.
+                // SAFETY: the bucket is borrowed exclusively, so no reader uses it.
                 drop(unsafe { gone.release() });
             }
         }
     }
 }
 
-/// A locked bucket. Dropping it unlocks, and counts.
+/// A locked bucket. Dropping it unlocks the bucket, and advances its version.
 pub(super) struct LockedBucket<'b> {
     bucket: &'b Bucket,
     state: u64,
@@ -176,11 +175,12 @@ impl LockedBucket<'_> {
     /// The row of a slot.
     pub(super) fn row(&self, at: usize) -> Option<RowRef<'_>> {
         let row = row_of(self.bucket.slots[at].load(Ordering::Acquire))?;
-        // SAFETY: it is from a row that was put in, and who takes it out has the bucket locked.
+        // SAFETY: it is from a row that was put in, and a thread that takes it out has the bucket
+        // locked.
         Some(unsafe { RowRef::from_raw(row) })
     }
 
-    /// The slot of the row that is the right one.
+    /// The slot of the row for which `is_it` returns `true`.
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(RowRef<'_>) -> bool) -> Option<usize> {
         let print = print_of(hash);
         (0..WAYS).find(|at| {
@@ -189,8 +189,8 @@ impl LockedBucket<'_> {
         })
     }
 
-    /// The slot that a row may have: a free one, or that of the row with the fewest marks, of which
-    /// each loses one.
+    /// The slot for a new row: a free one, or that of the row with the fewest marks. Each row loses
+    /// a mark then.
     pub(super) fn place(&self) -> usize {
         let marks = |at: usize| {
             if self.row(at).is_none() { 0 } else { 1 + self.marks(at) }
@@ -202,7 +202,7 @@ impl LockedBucket<'_> {
         at
     }
 
-    /// The part of the key's hash that is kept of a slot's row.
+    /// The part of the key's hash in a slot's pointer.
     pub(super) fn print(&self, at: usize) -> u64 {
         (self.bucket.slots[at].load(Ordering::Relaxed).addr() >> PRINT_SHIFT) as u64
     }
@@ -212,8 +212,8 @@ impl LockedBucket<'_> {
         self.bucket.slots[at].load(Ordering::Relaxed).addr() & MARKS
     }
 
-    /// Puts a row into a slot, with so many marks, and takes out what was there. Answers the bytes
-    /// that came in: none where the row's address has no room for marks.
+    /// Puts a row into a slot, with `marks` marks, and takes out the previous row. Returns the
+    /// bytes that came in: zero if the row's address has no room for marks.
     pub(super) fn put(
         &mut self,
         at: usize,
@@ -224,7 +224,7 @@ impl LockedBucket<'_> {
         let bytes = row.get().memory_bytes();
         let raw = row.into_raw();
         if raw.as_ptr().addr() & !ADDRESS != 0 {
-            // SAFETY: it is the row's pointer, and nobody else has it.
+            // SAFETY: it is the row's pointer, and no other slot or thread owns it.
             drop(unsafe { CachedRow::from_raw(raw) });
             return (0, self.take(at));
         }
@@ -244,7 +244,7 @@ impl LockedBucket<'_> {
         Some(RemovedRow::new(unsafe { CachedRow::from_raw(old) }))
     }
 
-    /// Takes a mark from a row. Answers whether there was one.
+    /// Removes a mark from a row. Returns whether there was one.
     pub(super) fn unmark(&self, at: usize) -> bool {
         let slot = &self.bucket.slots[at];
         let mut word = slot.load(Ordering::Relaxed);

@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One bucket in this many is in the sample.
 pub(super) const SAMPLE: usize = 4;
-/// Rows that are remembered of a bucket.
+/// The rows that are remembered of a bucket.
 const EACH: usize = 8;
-/// Evicted bytes are counted in this part of the budget.
+/// Evicted bytes are counted in units of this fraction of the budget.
 const UNITS: usize = 1024;
-/// When nothing has left that is known: long ago for half of all times, and never asked for in the
-/// others but by mistake.
+/// The word of an empty place. At half of all times it means long ago. At the others, only a lookup
+/// of a row with the same hash part finds it, by mistake.
 const NOTHING: u32 = 1 << 15;
 
-/// Of a bucket, for each row a part of its key's hash, and when it left.
+/// The evicted rows of a bucket: for each, a part of its key's hash, and when it left.
 #[derive(Debug)]
 #[repr(align(32))]
 struct GhostGroup([AtomicU32; EACH]);
 
-/// Rows that left.
+/// The rows that were evicted recently.
 pub(super) struct Ghosts {
     groups: Box<[GhostGroup]>,
-    /// Bytes that have left.
+    /// The bytes that were evicted in all.
     left: AtomicU64,
     unit: u64,
 }
@@ -31,7 +31,7 @@ fn word(hash: u64, time: u16) -> u32 {
 }
 
 impl Ghosts {
-    /// For so many buckets, and a budget.
+    /// The ghosts for `buckets` buckets and a budget of `budget` bytes.
     pub(super) fn new(buckets: usize, budget: usize) -> Ghosts {
         let group = |_| GhostGroup(std::array::from_fn(|_| AtomicU32::new(NOTHING)));
         Ghosts {
@@ -41,7 +41,7 @@ impl Ghosts {
         }
     }
 
-    /// Bytes of memory for so many buckets.
+    /// The bytes of memory for `buckets` buckets.
     pub(super) fn bytes_of(buckets: usize) -> usize {
         buckets / SAMPLE * size_of::<GhostGroup>()
     }
@@ -60,8 +60,8 @@ impl Ghosts {
         self.left.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The row of a hash, of which the lowest bits tell here, leaves a bucket that the caller has
-    /// locked.
+    /// Records that the row of a hash leaves a bucket, which the caller has locked. Only the lowest
+    /// bits of the hash are kept.
     pub(super) fn leaves(&self, bucket: usize, hash: u64) {
         let Some(GhostGroup(words)) = self.group(bucket) else { return };
         let now = self.now();
@@ -70,8 +70,8 @@ impl Ghosts {
         oldest.store(word(hash, now), Ordering::Relaxed);
     }
 
-    /// Whether the row of a hash left its bucket within so many bytes. `false` of buckets that are
-    /// not in the sample.
+    /// Whether the row of a hash left its bucket within the last `within` evicted bytes. `false`
+    /// for buckets that are not in the sample.
     #[inline]
     pub(super) fn left_lately(&self, bucket: usize, hash: u64, within: usize) -> bool {
         let Some(GhostGroup(words)) = self.group(bucket) else { return false };

@@ -37,7 +37,7 @@ impl Shelf {
         });
     }
 
-    /// A read that misses the row here, finds it elsewhere, and offers what it has found.
+    /// A read that misses the row in the cache, finds it elsewhere, and offers it.
     fn read_and_offer(&self) {
         let looked = self.cache.get(self.tag, 0, KEY, Csn::MAX, &mut Vec::new());
         let Looked::Missing(ticket) = looked else { return };
@@ -61,7 +61,7 @@ impl Shelf {
     }
 }
 
-/// Does something with the shelf beside what else is done with it.
+/// Runs `act` on the shelf in another thread.
 fn beside<T: Send + 'static>(
     shelf: &Arc<Shelf>,
     work: impl FnOnce(&Shelf) -> T + Send + 'static,
@@ -83,13 +83,13 @@ fn row_cache_1_who_puts_a_row_in_beside_a_commit() {
     });
 }
 
-/// The same of who has found a version behind a look here, and has only the count of the bucket
-/// from before that to go by.
+/// The same for a reader that found a version elsewhere after a miss here, and knows only the
+/// bucket's lock count from before.
 #[test]
 fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     model(3, || {
         let shelf = Shelf::new();
-        // It is asked for again (ROW-CACHE-5).
+        // The key is missed a second time (ROW-CACHE-5).
         shelf.cache.seen.again(0);
         let offers = beside(&shelf, |shelf| shelf.read_and_offer());
         shelf.commit(2);
@@ -101,7 +101,7 @@ fn row_cache_1_who_offers_what_it_has_found_beside_a_commit() {
     });
 }
 
-/// A reader, beside a commit that takes away what it may look at.
+/// A reader, beside a commit that removes the row that it may be reading.
 #[test]
 fn row_cache_4_a_reader_beside_a_commit() {
     model(3, || {
@@ -144,8 +144,8 @@ const OTHER: &[u8] = b"other";
 const OTHER_HASH: u64 = 1;
 
 impl Shelf {
-    /// As a look that misses another key and finds it elsewhere: its row comes in, where nobody is
-    /// in its way.
+    /// As a lookup that misses another key and finds it elsewhere: its row is inserted, unless
+    /// another thread has the bucket locked.
     fn admit_other(&self) {
         let _ = self.cache.admit(self.tag, OTHER_HASH, OTHER, |value| {
             value.push(7);
@@ -164,13 +164,14 @@ impl Shelf {
         }
     }
 
-    /// Evicts all it can. A row that has come in and was not used has one mark: it is passed once.
+    /// Evicts all it can. A row that was inserted and not used has one mark, so the hand passes it
+    /// once.
     fn evict(&self) {
         self.cache.give_way(usize::MAX);
     }
 
-    /// With nobody beside it: what left is gone, and what is there is what is charged
-    /// (ROW-CACHE-6).
+    /// Called without concurrent users: evicted rows are released, and the charge equals the rows'
+    /// bytes (ROW-CACHE-6).
     fn settle(&self) {
         self.cache.release_all();
         assert!(self.cache.stripes.iter().all(|stripe| lock(&stripe.left).limbo.is_empty()));
@@ -184,8 +185,8 @@ impl Shelf {
     }
 }
 
-/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: a reader, while one evicts what it may look at, and a
-/// commit replaces it.
+/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: a reader, while another thread evicts the row that it may
+/// be reading, and a commit replaces it.
 #[test]
 fn row_cache_4_a_reader_beside_an_eviction_and_a_commit() {
     model(2, || {
@@ -205,7 +206,7 @@ fn row_cache_4_a_reader_beside_an_eviction_and_a_commit() {
     });
 }
 
-/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: the same, where another key's row takes the place.
+/// ROW-CACHE-1, ROW-CACHE-4, ROW-CACHE-6: the same, and the row of another key takes the place.
 #[test]
 fn row_cache_4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     model(2, || {
@@ -229,9 +230,9 @@ fn row_cache_4_a_reader_beside_a_row_that_takes_the_place_and_a_commit() {
     });
 }
 
-/// ROW-CACHE-1: who has found a version behind a look here offers it while a commit replaces it,
-/// and what the commit has left is evicted. The bucket is as empty as it was then, and the row must
-/// not come in.
+/// ROW-CACHE-1: a reader that found a version elsewhere after a miss here offers it, while a commit
+/// replaces the row and the new row is evicted. The bucket is as empty as it was at the miss, and
+/// the offered row must not come in.
 #[test]
 fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
     model(3, || {
@@ -251,8 +252,8 @@ fn row_cache_1_an_offer_beside_a_commit_and_an_eviction() {
     });
 }
 
-/// ROW-CACHE-4, ROW-CACHE-6: two evict at once, and each has a line of its own of what left, beside
-/// a reader whom both wait for.
+/// ROW-CACHE-4, ROW-CACHE-6: two threads evict at once, each with its own stripe of evicted rows,
+/// beside a reader that both wait for.
 #[test]
 fn row_cache_4_a_reader_beside_two_that_evict() {
     model(2, || {

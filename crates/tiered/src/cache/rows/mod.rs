@@ -95,24 +95,23 @@ const ACCOUNT_SHARE: usize = 1024;
 /// bytes that it evicts.
 const BUCKETS_AT_ONCE: usize = 4096;
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// Bytes that go at once of what is past its share: some ten milliseconds, for as much as blocks
-/// would give.
+/// The most bytes beyond the rows' share that are evicted at once. It takes some ten milliseconds,
+/// and frees as much as blocks would.
 const PAST_AT_ONCE: usize = 16 << 20;
-/// And for one who puts a row in, who makes room for later ones, too: this part of all, or half of
-/// that.
+/// The most bytes that a thread evicts when it inserts a row. It makes room for later rows too: one
+/// part in `SPARE_SHARE` of the capacity, and at most half of these bytes.
 const BYTES_FOR_A_ROW: usize = 64 << 10;
 const SPARE_SHARE: usize = 128;
-/// Of what the budget leaves to caches, what rows have in any case, beside buckets: with none, each
-/// that comes in would have all buckets looked through to be put out again, and none would be seen
-/// to have left too early.
+/// The share of the memory for caches that rows have in any case, in addition to buckets. Without
+/// it, each inserted row would cause a search of all buckets to evict it again, and no ghost miss
+/// would occur.
 const ROWS_LEAST: usize = 128;
-/// Of what the budget leaves to caches, the part that is no room for rows past their share although
-/// nobody has it: blocks that are evicted for one that comes in leave a little more than that
-/// takes.
+/// The share of the memory for caches that rows past their share may not use although it is free:
+/// blocks evicted for a new one free a little more than the new one takes.
 const IDLE_SHARE: usize = 64;
 /// Misses of a stripe are judged in groups of this many.
 const JUDGED_TOGETHER: u64 = 1024;
-/// Marks of a row that comes in: its key was missed twice.
+/// The marks of a new row, whose key was missed twice.
 const MARKS_AT_FIRST: usize = 1;
 
 fn fits(key: &[u8], value: &[u8]) -> bool {
@@ -161,13 +160,13 @@ pub(crate) struct RowCache {
     /// Lookups at the last judgement.
     judged: Mutex<Looks>,
     budget: Budget,
-    /// Of what the budget leaves to caches, the part that rows may have.
+    /// The share of rows in the memory that the budget leaves to caches.
     balance: Arc<CacheBalancer>,
     /// The evicted rows, if the share moves.
     ghosts: Option<Ghosts>,
     /// Bytes of ghost misses.
     ghost_missed: AtomicU64,
-    /// The most bytes that a stripe's account is off.
+    /// The most bytes by which a stripe's account may differ.
     off_most: isize,
     /// Bytes of rows, including evicted rows that are not released.
     held: AtomicIsize,
@@ -188,10 +187,10 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl RowCache {
-    /// A cache that has at most its share of what the budget leaves to caches, and looks for a
-    /// sample while hardly any are found, where it `may_sample`, with buckets in large pages of the
-    /// system where they `may_be_large`; `None` of a share or a budget for which it is not worth
-    /// while.
+    /// A cache that takes at most its share of the memory that the budget leaves to caches. If it
+    /// `may_sample`, it considers only a sample of the rows while hardly any lookup hits. Its
+    /// buckets are in large pages of the system if they `may_be_large`. `None` if the share or the
+    /// budget is too small.
     pub(crate) fn new(
         balance: Arc<CacheBalancer>,
         may_sample: bool,
@@ -348,12 +347,11 @@ impl RowCache {
         Some(row.csn())
     }
 
-    /// A key was missing here, and found elsewhere. If it is asked for often enough, the newest
-    /// version that is installed is put in. That is what was `found`, where it `is_newest`; else
-    /// `newest` looks for it, and answers the commit, and the value in what it is given, or `None`
-    /// where there is no value, or it is not to be had without waiting. `tag` was read before the
-    /// key was looked for, and all else is found out after the key was missing. Answers whether a
-    /// row came in.
+    /// Offers a row that was missing here and found elsewhere. If the key is read often enough, its
+    /// newest installed version is inserted. That is `found` if `is_newest` returns `true`.
+    /// Otherwise `newest` looks it up: it returns the commit, with the value in its argument, or
+    /// `None` if there is no value, or a read would have to wait. `tag` was read before the lookup
+    /// of the key, and everything else after the miss. Returns whether a row was inserted.
     pub(crate) fn offer(
         &self,
         (tag, hash, key): (Tag, u64, &[u8]),
@@ -387,7 +385,7 @@ impl RowCache {
         self.ghost_missed.fetch_add(bytes * ghosts::SAMPLE as u64, Ordering::Relaxed);
     }
 
-    /// About the bytes of ghost misses.
+    /// The approximate bytes of ghost misses.
     pub(crate) fn ghost_missed(&self) -> u64 {
         self.ghost_missed.load(Ordering::Relaxed)
     }
@@ -407,7 +405,7 @@ impl RowCache {
         let (hits, misses) = self.hits_and_misses();
         self.worth.judge(Looks { hits, misses }, &mut judged);
         drop(judged);
-        // Hardly any row of a sample may enter, which would evict others.
+        // With a sample hardly any row enters, which would evict others.
         if self.worth.is_sampled() {
             self.evict_to(self.capacity(), BYTES_AT_ONCE);
         }
@@ -463,8 +461,8 @@ impl RowCache {
         csn: Csn,
         value: Option<&[u8]>,
     ) {
-        // Whether or not there is a row: it keeps those out who looked for one before the commit
-        // (ROW-CACHE-1).
+        // Lock the bucket even if it has no row, to reject rows of readers that missed before the
+        // commit (ROW-CACHE-1).
         let mut held = self.bucket(hash).lock();
         let known = held.find(hash, |row| row.tag().table() == table && row.key() == key);
         let Some(at) = known else { return };
@@ -472,8 +470,8 @@ impl RowCache {
         let Some(old) = held.row(at).filter(|old| old.csn() <= csn) else { return };
         let (came, gone) = match value.filter(|value| fits(key, value)) {
             Some(value) => {
-                // Of an era that has passed it stays: it is not known whether the new one began
-                // before this commit.
+                // The row keeps its era even if that has passed: it is unknown whether the new era
+                // began before this commit.
                 let row = CachedRow::new(old.tag(), csn, key, value);
                 let marks = held.marks(at);
                 held.put(at, hash, row, marks)
@@ -516,7 +514,7 @@ impl RowCache {
         for gone in out {
             left.change -= gone.get().memory_bytes() as isize;
             #[allow(unsafe_code)]
-            // SAFETY: whoever pinned before it was taken out was waited for.
+            // SAFETY: every pin from before it was taken out has been waited for.
             ended.push(unsafe { gone.release() });
         }
     }
@@ -536,7 +534,7 @@ impl RowCache {
         }
     }
 
-    /// About the bytes of rows.
+    /// The approximate bytes of rows.
     fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed).max(0).unsigned_abs()
     }
@@ -548,9 +546,8 @@ impl RowCache {
         limit.saturating_sub(limit / HEADROOM_SHARE).saturating_sub(others)
     }
 
-    /// Whether there is memory for rows past their share: what no cache has, while nobody reads
-    /// anything that wants to come in, up to the most that their share may be (BALANCER-3,
-    /// BALANCER-4).
+    /// Whether rows may exceed their share: by memory that no cache uses, as long as no block needs
+    /// it, up to the largest share of rows (BALANCER-3, BALANCER-4).
     fn has_room(&self) -> bool {
         if !self.balance.moves() || self.worth.is_sampled() {
             return false;
@@ -571,9 +568,10 @@ impl RowCache {
         rows.max(self.caches() / ROWS_LEAST)
     }
 
-    /// Evicts rows that were not used lately, about so many bytes, and looks at no more buckets
-    /// than [`BUCKETS_AT_ONCE`]. While rows are past their share, each bucket that is looked at
-    /// gives one, and as many are: for long nobody may have looked for what is not used.
+    /// Evicts about `bytes` bytes of rows that were not used recently, and visits at most
+    /// [`BUCKETS_AT_ONCE`] buckets. While rows exceed their share, each visited bucket evicts at
+    /// least one row, and all buckets may be visited: the marks may be old, because the hand may
+    /// not have come by for long.
     fn evict(&self, bytes: usize) {
         let (mut evicted, mut gone) = (0, Vec::new());
         let is_past = self.held() > self.capacity();
@@ -630,9 +628,9 @@ impl RowCache {
         bytes
     }
 
-    /// Has no more than so many bytes, or fewer by as many as go at once.
+    /// Evicts rows until at most `most` bytes are left, but no more than `at_once` bytes.
     fn evict_to(&self, most: usize, at_once: usize) {
-        // Memory of rows that have left already comes first.
+        // First release the memory of rows that were evicted already.
         self.release_all();
         let over = self.held().saturating_sub(most).min(at_once);
         if over > 0 {
@@ -640,9 +638,9 @@ impl RowCache {
         }
     }
 
-    /// Something else was read, so much since the begin, and of that what had left lately: now and
-    /// then it is weighed against rows, and what is past the share they have then leaves, some each
-    /// time (BALANCER-1, BALANCER-4).
+    /// Called after blocks were read. `read` and `others` are the bytes read and those of blocks'
+    /// ghost misses since the beginning. Occasionally weighs these against the rows' ghost misses.
+    /// Then evicts some rows if they exceed their share (BALANCER-1, BALANCER-4).
     pub(crate) fn weigh(&self, (read, others): (u64, u64)) {
         if !self.balance.moves() {
             return;
@@ -666,7 +664,7 @@ impl RowCache {
         before.saturating_sub(self.held())
     }
 
-    /// Of what the budget leaves to caches, the part that rows may have.
+    /// The share of rows in the memory that the budget leaves to caches.
     pub(crate) fn share(&self) -> f64 {
         self.balance.share()
     }
@@ -687,7 +685,7 @@ impl RowCache {
         self.fixed_bytes + self.held()
     }
 
-    /// Of these, what can be given back.
+    /// The part of these bytes that can be freed.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held()
     }
@@ -695,7 +693,7 @@ impl RowCache {
 
 impl Drop for RowCache {
     fn drop(&mut self) {
-        // Nobody has a pin of what is going.
+        // No pin of the dropped cache exists.
         self.release_all();
     }
 }

@@ -8,14 +8,14 @@ use std::ptr::NonNull;
 use spillway_base::{Csn, TableId};
 use spillway_reclaim::loom_tracker::{self, LoomTracker, free_tracked};
 
-/// Words before the bytes: the lengths, the commit, the tag; and the tracker, in a model.
+/// The words before the bytes: the lengths, the commit, the tag, and in a model the tracker.
 const HEADER_WORDS: usize = TRACKER_AT + loom_tracker::WORDS;
 const TRACKER_AT: usize = 3;
-/// What the allocator adds, estimated.
+/// The estimated overhead of the allocator.
 const HEAP_BYTES: usize = 16;
 
-/// Whose row it is: a table, and the era of it. A table begins another one when rows of it may be
-/// hidden by other than a newer version of their own.
+/// The owner of a row: a table and its era. A table begins a new era when its rows may be hidden
+/// otherwise than by newer versions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tag(u64);
 
@@ -25,7 +25,7 @@ impl Tag {
         Tag(u64::from(table.0) << 32 | u64::from(era))
     }
 
-    /// The table, in whichever era.
+    /// The table, without the era.
     pub(super) fn table(self) -> TableId {
         TableId((self.0 >> 32) as u32)
     }
@@ -44,15 +44,15 @@ impl Tag {
 /// A row, which owns its memory.
 pub(super) struct CachedRow(NonNull<u64>);
 
-/// A row that somebody else owns.
+/// A reference to a row.
 #[derive(Clone, Copy)]
 pub(super) struct RowRef<'r>(NonNull<u64>, PhantomData<&'r CachedRow>);
 
-/// A row that was taken out of its place. Readers may still look at it: if it is not released it
-/// stays in memory for good.
+/// A row that was taken out of its bucket. Readers may still use it. If it is not released, its
+/// memory is leaked.
 pub(super) struct RemovedRow(ManuallyDrop<CachedRow>);
 
-// SAFETY: a row is bytes that nobody changes.
+// SAFETY: a row is bytes that no thread changes.
 unsafe impl Send for CachedRow {}
 // SAFETY: as above.
 unsafe impl Sync for CachedRow {}
@@ -65,14 +65,14 @@ impl CachedRow {
     /// A row. Its key and its value have less than 4 GiB each.
     pub(super) fn new(tag: Tag, csn: Csn, key: &[u8], value: &[u8]) -> CachedRow {
         let words = words(key.len(), value.len());
-        // Not zeroed: the allocator has such memory at hand that a thread gave back, and looks
-        // elsewhere for zeroed one, with a lock.
+        // Not zeroed: the allocator reuses memory that the thread has freed for this, and takes a
+        // lock for zeroed memory.
         let mut memory = Vec::with_capacity(words);
         memory.extend([key.len() as u64 | (value.len() as u64) << 32, csn.0, tag.0]);
         memory.resize(HEADER_WORDS, 0);
         LoomTracker::new().into_words(&mut memory[TRACKER_AT..HEADER_WORDS]);
         if words > HEADER_WORDS {
-            // The last one, of which the bytes may leave some.
+            // The last word, which the bytes may fill only in part.
             memory.spare_capacity_mut()[words - HEADER_WORDS - 1].write(0);
         }
         // SAFETY: there is room for the header and for as many bytes as both have, which all of it
@@ -86,7 +86,7 @@ impl CachedRow {
         CachedRow(NonNull::from(Box::leak(memory.into_boxed_slice())).cast())
     }
 
-    /// What a row of such lengths takes of memory: bytes.
+    /// The bytes of memory of a row with these lengths.
     pub(super) fn bytes_of(key: usize, value: usize) -> usize {
         words(key, value) * size_of::<u64>() + HEAP_BYTES
     }
@@ -103,7 +103,7 @@ impl CachedRow {
     /// The row of a pointer.
     ///
     /// # Safety
-    /// The pointer is from [`CachedRow::into_raw`], and owns the row no more.
+    /// The pointer is from [`CachedRow::into_raw`], and no longer owns the row.
     pub(super) unsafe fn from_raw(row: NonNull<u64>) -> CachedRow {
         CachedRow(row)
     }
@@ -183,7 +183,7 @@ impl<'r> RowRef<'r> {
         Tag(self.word(2))
     }
 
-    /// What it takes of memory.
+    /// The bytes of its memory.
     pub(super) fn memory_bytes(self) -> usize {
         let (key, value) = self.lengths();
         CachedRow::bytes_of(key, value)
@@ -199,7 +199,7 @@ impl RemovedRow {
         self.0.get()
     }
 
-    /// The row, which is nobody else's.
+    /// Returns the row as its only owner.
     ///
     /// # Safety
     /// Every pin that began before it was taken out of its bucket has ended.

@@ -16,7 +16,7 @@ fn half() -> Arc<CacheBalancer> {
     Arc::new(CacheBalancer::new(0.5, false))
 }
 
-/// A cache that all rows are looked for in, however few are found.
+/// A cache that considers all rows, even if few lookups hit.
 fn cache(bytes: usize) -> (Arc<RowCache>, Budget) {
     let budget = Budget::new(bytes);
     (Arc::new(RowCache::new(half(), false, false, &budget).unwrap()), budget)
@@ -51,7 +51,7 @@ impl Reader<'_> {
         self.read(key, Csn::ZERO, newest);
     }
 
-    /// A read of a key, wherever its row is.
+    /// A read of a key, which finds its row in the cache or elsewhere.
     fn ask(&self, key: &[u8], newest: u64) {
         self.read(key, Csn(newest), newest);
     }
@@ -94,7 +94,7 @@ fn row_cache_1_a_snapshot_sees_its_version_or_nothing() {
     let seen = [4, 5, 6, u64::MAX].map(|snapshot| reader.get(b"key", snapshot));
     assert_eq!(seen, [None, Some(5), Some(5), Some(5)]);
     assert_eq!(reader.get(b"kez", 9), None);
-    // Of another table.
+    // A reader of another table.
     let other = Reader { cache: &cache, tag: cache.new_era(TableId(4)).unwrap() };
     assert_eq!(other.get(b"key", 9), None);
 }
@@ -121,7 +121,7 @@ fn row_cache_1_what_a_commit_came_in_between_of_does_not_come_in() {
             Some(Csn(5))
         },
     );
-    // And where what was found was the newest by then.
+    // The same if the version found was still the newest.
     let unasked = |_: &mut Vec<u8>| unreachable!("what was found is the newest");
     assert!(!came && !cache.offer(key, ticket, found, || true, unasked));
     assert_eq!(reader.get(b"key", 9), None);
@@ -158,7 +158,7 @@ fn row_cache_3_rows_of_an_era_that_has_passed_are_not_found() {
     before.admit(b"key", 5);
     let after = reader(&cache);
     assert_eq!(after.get(b"key", 9), None);
-    // A commit does not know of which era a row is.
+    // A commit does not know a row's era.
     after.commit(b"key", 7);
     assert_eq!(after.get(b"key", 9), None);
     after.admit(b"key", 7);
@@ -175,7 +175,7 @@ fn row_cache_5_a_row_comes_in_when_it_is_missed_again() {
     assert_eq!(reader.get(b"key", 9), Some(5));
     let before = cache.hits_and_misses();
     assert_eq!(before, (1, 3));
-    // Rows that are read once, however many, evict nothing.
+    // Rows that are read only once evict nothing, regardless of their number.
     let absent = |key: u64| {
         reader.miss(&key.to_be_bytes(), 5);
         reader.get(&key.to_be_bytes(), 9)
@@ -218,7 +218,7 @@ fn row_cache_6_rows_have_their_share_and_give_way() {
         assert!(cache.give_way(usize::MAX) > 0);
     }
     assert_eq!((budget.used(), there(0, 20_000)), (empty, 0));
-    // Others take what it may not have.
+    // Other uses take the memory that it may not use.
     let others = budget.charge(Use::Memtables, 900 << 10);
     (0..20_000).for_each(|number| reader.admit(&key(number), 1 + number));
     assert!(budget.used() <= budget.limit());
@@ -227,10 +227,10 @@ fn row_cache_6_rows_have_their_share_and_give_way() {
 }
 
 /// ROW-CACHE-6, BALANCER-3, BALANCER-4: rows past their share stay while no cache needs the memory,
-/// up to half of it, and leave once blocks come that do; of a fixed share they have that.
+/// up to half of it, and are evicted once blocks need it. With a fixed share they never exceed it.
 #[test]
 fn row_cache_6_rows_have_what_no_cache_has() {
-    // Of a size at which it is not buckets that end them.
+    // Of a size at which buckets do not limit them.
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
     for moves in [true, false] {
         let budget = Budget::new(4 << 20);
@@ -241,11 +241,11 @@ fn row_cache_6_rows_have_what_no_cache_has() {
         let (alone, share) = (cache.held_bytes(), cache.capacity());
         assert_eq!(alone > 3 * share / 2, moves, "{alone} of {share}");
         assert!(cache.bytes() <= budget.limit() / 2);
-        // Blocks that fit into what is left put none out.
+        // Blocks that fit the remaining memory evict no row.
         let blocks = budget.charge(Use::Caches, 8 << 10);
         cache.weigh((1 << 20, 0));
         assert!(cache.held_bytes() >= alone - BYTES_FOR_A_ROW, "{} of {alone}", cache.held_bytes());
-        // More come, each in the place of some rows.
+        // More blocks come, and each evicts some rows.
         let mut blocks = vec![blocks];
         for read in 0..400 {
             blocks.push(budget.charge(Use::Caches, 8 << 10));
@@ -258,8 +258,8 @@ fn row_cache_6_rows_have_what_no_cache_has() {
     }
 }
 
-/// ROW-CACHE-6: rows past their share free the memory that they are asked for at once, however
-/// often each was found. Of two rows in a bucket, the one that was found less often is evicted.
+/// ROW-CACHE-6: rows past their share free requested memory at once, even if each was hit often. Of
+/// two rows in a bucket, the one with fewer hits is evicted.
 #[test]
 fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     let key = |number: u64| [number.to_be_bytes(); 32].concat();
@@ -271,7 +271,7 @@ fn row_cache_6_what_is_past_its_share_has_no_claim_to_stay() {
     all.clone().for_each(|number| reader.admit(&key(number), 1));
     assert!(cache.held_bytes() > cache.capacity() + (4 << 20), "{}", cache.held_bytes());
     for number in all {
-        // Of seven in eight more is known than that they came.
+        // Seven of eight rows have been hit.
         let times = if number % 8 == 0 { 0 } else { 3 };
         for _ in 0..times {
             reader.get(&key(number), 9);
@@ -303,7 +303,8 @@ fn rows_that_are_used_outlast_those_that_are_not() {
     assert!(there > 475, "{there} of {hot}");
 }
 
-/// ROW-CACHE-1: one who comes too late, or while the bucket is locked, leaves the lock as it is.
+/// ROW-CACHE-1: a thread that comes too late, or while the bucket is locked, does not change the
+/// lock.
 #[test]
 fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     let bucket = Bucket::default();
@@ -317,8 +318,8 @@ fn a_bucket_that_could_not_be_locked_stays_with_who_has_it() {
     assert_eq!(bucket.version(), Some(after), "it counts who locked it, and nobody else");
 }
 
-/// ROW-CACHE-1 and ROW-CACHE-4 with readers, commits and evictions beside each other: nobody finds
-/// what was replaced before it looked.
+/// ROW-CACHE-1 and ROW-CACHE-4 with concurrent readers, commits and evictions: no reader finds a
+/// version that was replaced before its lookup.
 #[test]
 fn readers_never_find_what_was_replaced_before() {
     const KEYS: usize = 40;
@@ -363,7 +364,7 @@ fn readers_never_find_what_was_replaced_before() {
     }
     let (mut rng, reader) = (Rng::new(9), Reader { cache: &cache, tag });
     let mut csn = 1;
-    // Until there was something to find, too: a busy machine may run nobody else for long.
+    // Also until there were enough hits: a busy machine may not run the other threads for long.
     while csn < 50_000 || cache.hits_and_misses().0 < 1000 {
         csn += 1;
         let number = rng.below(KEYS as u64) as usize;
@@ -381,12 +382,12 @@ fn readers_never_find_what_was_replaced_before() {
     assert_eq!(budget.used(), 0);
 }
 
-/// Reads of keys that are all asked for alike, which are many times what there is room for.
+/// Reads of keys with equal frequency, whose rows are many times larger than the cache.
 fn read_many(reader: &Reader<'_>, rng: &mut Rng, reads: u64) {
     (0..reads).for_each(|_| reader.ask(&rng.below(400_000).to_le_bytes(), 5));
 }
 
-/// Keys of which there are few.
+/// A small set of keys.
 fn few(count: u64) -> Vec<[u8; 8]> {
     (1 << 40..(1 << 40) + count).map(u64::to_le_bytes).collect()
 }
@@ -407,10 +408,10 @@ fn row_cache_7_where_it_is_of_no_use_a_sample_is_looked_for() {
     read_many(&reader, &mut rng, 160_000);
     let looked = looks() - before;
     assert!((9_000..11_000).contains(&looked), "{looked} of 160,000");
-    // It has as much less memory, and gives back what it had.
+    // Its capacity shrinks accordingly, and it frees the rest.
     assert!(cache.worth.is_sampled() && cache.capacity() <= full / SAMPLE);
     assert!(cache.held() <= full / SAMPLE + BYTES_FOR_A_ROW, "{} of {full}", cache.held());
-    // Others are asked for, and few.
+    // Now few other keys are read.
     let few = few(1000);
     let asked = few.iter().cycle().take_while(|key| {
         reader.ask(&key[..], 7);
@@ -423,7 +424,7 @@ fn row_cache_7_where_it_is_of_no_use_a_sample_is_looked_for() {
     assert!(found > 950 && cache.capacity() == full, "{found}");
 }
 
-/// ROW-CACHE-1, ROW-CACHE-2: rows that came in before stay what they should be.
+/// ROW-CACHE-1, ROW-CACHE-2: rows that were inserted before stay correct.
 #[test]
 fn row_cache_7_commits_replace_what_is_not_looked_for() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
@@ -441,8 +442,7 @@ fn row_cache_7_commits_replace_what_is_not_looked_for() {
     assert!(found.len() > 190 && found.iter().all(|csn| *csn == 6), "{found:?}");
 }
 
-/// Reads of which none is of a key that was asked for before put no row in, and those that are
-/// there leave nevertheless.
+/// Reads of new keys insert no row, and the cached rows outside of the sample are still evicted.
 #[test]
 fn row_cache_7_what_is_not_looked_for_gives_its_memory_back() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();
@@ -456,7 +456,7 @@ fn row_cache_7_what_is_not_looked_for_gives_its_memory_back() {
     assert!(cache.held() <= full / SAMPLE, "{} of {full}", cache.held());
 }
 
-/// Reads of keys that are nowhere: they are looked for in vain as well.
+/// Reads of keys that do not exist: their lookups miss as well.
 #[test]
 fn row_cache_7_absent_keys_are_passed_by() {
     let cache = RowCache::new(half(), true, false, &Budget::new(4 << 20)).unwrap();

@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One bucket in this many is in the sample.
 pub(super) const SAMPLE: usize = 16;
-/// Of looks, the part that find their row, below which only the sample is looked for, and from
-/// which on all are again.
+/// One in this many lookups must hit. Below that, only the sample is considered; all rows are again
+/// from one in `ENOUGH_SHARE` on.
 const LEAST_SHARE: u64 = 32;
 const ENOUGH_SHARE: u64 = 16;
-/// Looks for each bucket by which it is judged, and their least number: a cache that others fill
-/// anew, as other rows are asked for than before, is to find some by then.
+/// The lookups for each bucket after which the hit rate is judged, and their least number. They
+/// suffice for a cache to fill with other rows after the workload changed.
 const LOOKS_PER_BUCKET: u64 = 2;
 const LOOKS_LEAST: u64 = 4096;
 /// Lookups of a thread after which it judges whether lookups pay.
@@ -28,49 +28,48 @@ const PASSES: u32 = 4096;
 
 thread_local!(static PASSES_LEFT: Cell<u32> = const { Cell::new(PASSES) });
 
-/// Looks that were counted when it was judged last: those that found their row, and those that did
-/// not.
+/// The counts of lookups at the last judgement: hits and misses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Looks {
     pub(super) hits: u64,
     pub(super) misses: u64,
 }
 
-/// What hardly ever changes is in a line of its own.
+/// Its fields hardly ever change, so they have their own cache line.
 #[repr(align(128))]
 pub(super) struct Worth {
     is_sampled: AtomicBool,
-    /// The buckets; none where there are too few for a sample.
+    /// The number of buckets; zero if there are too few for a sample.
     buckets: u64,
 }
 
 impl Worth {
-    /// For so many buckets, a power of two. All rows are looked for.
+    /// For `buckets` buckets, a power of two. At first all rows are considered.
     pub(super) fn new(buckets: usize) -> Worth {
         let enough = buckets >= SAMPLE && !cfg!(loom);
         let buckets = if enough { buckets as u64 } else { 0 };
         Worth { is_sampled: AtomicBool::new(false), buckets }
     }
 
-    /// All rows are looked for, always.
+    /// A judge that always considers all rows.
     pub(super) fn never() -> Worth {
         Worth::new(0)
     }
 
-    /// Whether only rows of the sample are looked for.
+    /// Whether only rows of the sample are considered.
     #[inline]
     pub(super) fn is_sampled(&self) -> bool {
         self.is_sampled.load(Ordering::Relaxed)
     }
 
-    /// Whether rows of this bucket are not looked for.
+    /// Whether lookups skip the rows of this bucket.
     #[inline]
     pub(super) fn passes(&self, bucket: usize) -> bool {
         self.is_sampled() && !bucket.is_multiple_of(SAMPLE)
     }
 
-    /// A look passed. Answers whether the caller is to judge: where all of the sample are found no
-    /// other would.
+    /// Counts a skipped lookup. Returns whether the caller must judge: if all lookups in the sample
+    /// hit, no other thread would.
     #[inline]
     pub(super) fn note_pass(&self) -> bool {
         let left = PASSES_LEFT.get() - 1;
@@ -78,8 +77,8 @@ impl Worth {
         left == 0
     }
 
-    /// Judges by the looks there were so far, of which it was `judged` before; one thread at a
-    /// time.
+    /// Judges by the lookups since the last judgement: `now` and `judged` are the counts now and
+    /// then. One thread at a time calls it.
     pub(super) fn judge(&self, now: Looks, judged: &mut Looks) {
         let hits = now.hits.wrapping_sub(judged.hits);
         let looks = hits.wrapping_add(now.misses.wrapping_sub(judged.misses));
@@ -104,7 +103,8 @@ impl Worth {
 mod tests {
     use super::*;
 
-    /// Looks, of which so many of a thousand find their row, until it is judged; what is then.
+    /// Counts lookups, of which `thousandths` of a thousand hit, until the next judgement. Returns
+    /// whether only the sample is considered then.
     fn judged(worth: &Worth, looks: &mut (Looks, Looks), thousandths: u64) -> bool {
         let (now, before) = looks;
         let old = *before;
