@@ -22,10 +22,10 @@ pub(crate) enum Origin {
     Memory(Arc<BuiltBlock>, Goes),
 }
 
-/// The places of the versions of a block's last key.
+/// Where the versions of a block's last key are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Goes {
-    /// In it and, perhaps, in blocks before it.
+    /// In this block and possibly in blocks before it.
     NoFurther,
     /// In the next block, too.
     On,
@@ -87,7 +87,7 @@ pub(crate) enum Head {
 /// A source.
 pub(crate) struct MergeInput<'a> {
     head: Head,
-    /// A unit before the head that was given back.
+    /// A unit that was returned and comes before the head.
     returned: Option<Unit>,
     rest: Rest<'a>,
     bulk: Option<Bulk>,
@@ -174,7 +174,7 @@ impl<'a> MergeInput<'a> {
         }
     }
 
-    /// Gives the last taken block back.
+    /// Returns the last taken block.
     pub(crate) fn give_back(&mut self, unit: Unit) {
         debug_assert!(self.returned.is_none());
         self.returned = Some(unit);
@@ -239,7 +239,7 @@ struct MemtableBlocks<'a> {
     place: Option<TreePlace>,
     sieve: Sieve<'a>,
     cuts: &'a SplitPoints,
-    /// How many of them come before the last key.
+    /// The number of cuts before the last key.
     cuts_before: usize,
     writer: BlockWriter,
     ready: std::collections::VecDeque<BuiltBlock>,

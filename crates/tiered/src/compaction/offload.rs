@@ -48,7 +48,7 @@ impl Piece {
 
 /// A merge that does not depend on other tasks.
 pub struct MergeTask {
-    /// Of each source, the newest first, its pieces in key order.
+    /// The pieces of each source in key order, the newest source first.
     pub(crate) sources: Vec<Vec<Piece>>,
     pub(crate) block_bytes: usize,
 }
@@ -60,7 +60,7 @@ impl MergeTask {
         self.block_bytes
     }
 
-    /// Of each source, the newest first, its pieces in key order.
+    /// The pieces of each source in key order, the newest source first.
     #[must_use]
     pub fn sources(&self) -> &[Vec<Piece>] {
         &self.sources
@@ -74,7 +74,7 @@ impl MergeTask {
         (first.unwrap_or_default(), last.unwrap_or_default())
     }
 
-    /// About the bytes of its entries.
+    /// The approximate bytes of its entries.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let share = |piece: &Piece| {
@@ -199,8 +199,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let sources = task.sources.iter().enumerate();
     let mut readers: Vec<TaskReader<'_>> =
         sources.filter_map(|(rank, pieces)| TaskReader::new(rank, pieces)).collect();
-    // Always the reader with the next entry first: sorted once, and mended by moving one reader up
-    // its place.
+    // The readers are kept in the order of their next entries: sorted once, and then repaired by
+    // moving one reader to its place.
     readers.sort_by(|a, b| order(a.at(), b.at()));
     while let Some((first, others)) = readers.split_first_mut() {
         let rival = others.first().map(|other| (other.entry, other.rank));

@@ -19,8 +19,8 @@ pub(crate) const TASK_BYTES: u64 = 256 << 10;
 /// The policy of data reuse: which slices and blocks may pass.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// Whether slices and blocks are re-linked and carried at all. Without it every entry is
-    /// merged, as in an LSM-tree without data reuse.
+    /// Whether slices and blocks may be re-linked and carried. Otherwise every entry is merged, as
+    /// in an LSM-tree without data reuse.
     pub(crate) reuse: bool,
     /// See [`super::DropRule`].
     pub(crate) others_from: Csn,
@@ -84,7 +84,7 @@ enum PassVerdict {
     No,
 }
 
-/// Blocks that are merged together: of each source its pieces, and the last block, which may reach
+/// Blocks that are merged together: the pieces of each source, and its last block, which may reach
 /// past the group's end.
 struct MergeGroup {
     pieces: Vec<Vec<Piece>>,
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         Planner { sources, policy, ripe, cuts: SplitPoints::NONE, gone: Gone::default() }
     }
 
-    /// Ends tasks at cuts, too, which blocks from memory end at (COMPACTION-6).
+    /// Also ends tasks at cuts, where blocks from memory end (COMPACTION-6).
     pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> Planner<'a> {
         self.cuts = cuts;
         self
@@ -149,7 +149,7 @@ impl<'a> Planner<'a> {
     /// The next step; `None` at the end.
     ///
     /// # Errors
-    /// What kept it from reading an index or a block.
+    /// The error of reading an index or a block.
     pub(crate) fn next(&mut self) -> Result<Option<Step>> {
         loop {
             self.leave_out();
@@ -207,8 +207,8 @@ impl<'a> Planner<'a> {
         if passes { PassVerdict::Block } else { PassVerdict::No }
     }
 
-    /// Gathers the next merge, up to a key from where on something passes, or until the task is
-    /// large enough.
+    /// Gathers the next merge: up to a key from which something passes, or until the task is large
+    /// enough.
     fn group(&mut self) -> Result<MergeTask> {
         let sources = self.sources.len();
         let mut group = MergeGroup {
@@ -260,7 +260,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the group has no key from `first` to `last`, although it reaches there.
+    /// Whether the group has no key from `first` to `last`, although it spans them.
     fn leaves_out(&mut self, group: &mut MergeGroup, first: &[u8], last: &[u8]) -> Result<bool> {
         for tail in &mut group.tails {
             let Some(tail) = tail.as_mut().filter(|tail| tail.last() >= first) else { continue };
@@ -288,7 +288,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Ends a group before a key, and gives back what it has from there on.
+    /// Ends a group before a key, and returns its entries from there on.
     fn close(&mut self, mut group: MergeGroup, end: Option<&[u8]>) -> Result<MergeTask> {
         for (source, tail) in group.tails.into_iter().enumerate() {
             let (Some(mut unit), Some(end)) = (tail, end) else { continue };

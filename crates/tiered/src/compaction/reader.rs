@@ -39,11 +39,11 @@ struct ReadStretch {
 
 struct SliceReader {
     bulk: Bulk,
-    /// The last one, and the one before.
+    /// The last stretch, and the one before.
     held: [Option<ReadStretch>; 2],
-    /// The stretch that is being read after that.
+    /// The next stretch, which is being read.
     ahead: Option<(Range<usize>, ReadTicket)>,
-    /// Bytes that the next stretch is to have.
+    /// The bytes of the next stretch.
     window: usize,
 }
 
@@ -62,7 +62,7 @@ impl OpenSlice {
     /// Passes the unchecked frame of a block to `give`.
     ///
     /// # Errors
-    /// What kept it from reading, and whatever `give` fails with.
+    /// The error of reading, and any error of `give`.
     pub(crate) fn frame<T>(
         &self,
         block: usize,

@@ -39,15 +39,15 @@ impl DropRule<'_> {
         self.live.get(first).is_none_or(|snapshot| *snapshot < newer)
     }
 
-    /// Whether a tombstone equals no version at all for every snapshot: all see it, so no older
-    /// version among the inputs is kept, and there is none elsewhere.
+    /// Whether a tombstone can be dropped: every snapshot sees it, so no older version among the
+    /// inputs is kept, and there is none elsewhere.
     fn hides_nothing(&self, csn: Csn) -> bool {
         csn < self.others_from && self.live.first().is_some_and(|oldest| csn <= *oldest)
     }
 }
 
-/// Decides for one version after another, in order, whether it is kept. Of versions of one commit,
-/// the first is.
+/// Decides for each version, in order, whether it is kept. Of versions of one commit, only the
+/// first is kept.
 pub(crate) struct Sieve<'a> {
     rule: &'a DropRule<'a>,
     key: Vec<u8>,
@@ -124,8 +124,8 @@ mod tests {
         pieces.collect()
     }
 
-    /// Random histories over two memtables: what is kept reads the same at every live snapshot, and
-    /// at every CSN from the stable one on.
+    /// Random histories over two memtables: the kept versions read the same at every live snapshot,
+    /// and at every CSN from the stable one on.
     #[test]
     fn what_is_dropped_was_seen_by_nobody() {
         let mut rng = Rng::new(8);

@@ -7,8 +7,8 @@ use super::offload::{Accelerator, MergeTask};
 use super::rule::DropRule;
 use crate::block::{BlockWriter, BuiltBlock, Entry};
 
-/// Merges three tasks at once, in about twice the time: what [`Checked`](super::Checked) has beside
-/// [`Cpu`](super::Cpu).
+/// Merges by sorting, three tasks at once, in about twice the time. [`Checked`](super::Checked)
+/// compares it with [`Cpu`](super::Cpu).
 #[derive(Clone, Copy, Debug)]
 pub struct Sorts;
 
@@ -26,7 +26,7 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     let pieces = task.sources().iter().flatten();
     let mut entries: Vec<_> =
         pieces.flat_map(|piece| piece.entries().map(|at| piece.block.entry(at))).collect();
-    // The sort is stable: of one commit, the newest source's comes first, and is the one that
+    // The sort is stable: of versions of one commit, that of the newest source comes first, and
     // counts.
     entries.sort_by(|a, b| a.key.cmp(b.key).then(b.csn.cmp(&a.csn)));
     entries.dedup_by(|later, first| (later.key, later.csn) == (first.key, first.csn));
@@ -42,8 +42,8 @@ fn merge(task: &MergeTask, rule: &DropRule<'_>) -> Vec<BuiltBlock> {
     writer.finish()
 }
 
-/// Whether somebody sees a version, or may yet, whose next newer one is `newer`, and would not see
-/// the same without it.
+/// Whether a present or future snapshot sees a version, whose next newer one is `newer`, and would
+/// see something else without it.
 fn is_needed(entry: &Entry<'_>, newer: Option<Csn>, rule: &DropRule<'_>) -> bool {
     let hides = entry.csn >= rule.others_from || rule.live.iter().any(|live| *live < entry.csn);
     if entry.value.is_none() && !hides {

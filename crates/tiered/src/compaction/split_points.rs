@@ -5,7 +5,7 @@
 pub(crate) struct SplitPoints(Vec<Box<[u8]>>);
 
 impl SplitPoints {
-    /// None.
+    /// No cuts.
     pub(crate) const NONE: &'static SplitPoints = &SplitPoints(Vec::new());
 
     /// A cut before each of these keys, which ascend.
@@ -14,7 +14,7 @@ impl SplitPoints {
         SplitPoints(keys)
     }
 
-    /// How many cuts come before a key: keys with as many are not parted.
+    /// The number of cuts before a key. Keys with the same number are not separated.
     #[inline]
     pub(crate) fn before_key(&self, key: &[u8]) -> usize {
         self.0.partition_point(|cut| **cut <= *key)

@@ -38,7 +38,7 @@ static NONE: RangeTombstones = RangeTombstones::NONE;
 const TABLE: TableId = TableId(3);
 const SLOT: usize = 2 << 20;
 
-/// Files for extents, and what was written to them.
+/// Files for extents, and their contents.
 struct Yard {
     bulk: Bulk,
     space: Arc<SpaceManager>,
@@ -98,7 +98,7 @@ fn dense(from: u64, to: u64, csn: u64) -> BuiltBlock {
 
 type Versions = BTreeMap<(Vec<u8>, std::cmp::Reverse<u64>), Option<Vec<u8>>>;
 
-/// Blocks of these versions, each of at most so many.
+/// Blocks of these versions, each of at most `most` versions.
 fn blocks(versions: &Versions, most: usize) -> Vec<BuiltBlock> {
     let mut all = Vec::new();
     let entries: Vec<_> = versions.iter().collect();
@@ -143,7 +143,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("{number:06}").into_bytes()
 }
 
-/// A block of the keys of these ranges, with values large enough for it to be no small one.
+/// A block of the keys of these ranges, with values large enough that it is not small.
 fn block_of(ranges: &[Range<u64>], csn: u64) -> BuiltBlock {
     let count: u64 = ranges.iter().map(|range| range.end - range.start).sum();
     let value = vec![7; 9000 / count as usize];
@@ -217,7 +217,7 @@ fn compaction_3_the_example_of_the_paper() {
     );
 }
 
-/// Random sources; answers them with all their versions, the newest source first.
+/// Random sources. Returns them with all their versions, the newest source first.
 fn random_sources(yard: &mut Yard, rng: &mut Rng) -> (Vec<Vec<Arc<Slice>>>, Versions) {
     let mut all = Versions::new();
     let count = 1 + rng.below(4);
@@ -436,10 +436,10 @@ fn an_accelerator_that_fails_or_lies_is_noticed() {
     assert_eq!((tally.checked_tasks, tally.refused_tasks), (0, 0), "nobody compares");
 }
 
-/// Of several tasks at once those are counted and told of that are refused, and no others.
+/// Of several tasks, only the refused ones are counted and reported.
 #[test]
 fn who_refuses_one_of_several_tasks_does_the_others() {
-    /// Refuses the tasks with a key, so often.
+    /// Refuses the tasks with a key, this many times.
     struct Refuses(Vec<u8>, AtomicU64);
     impl Accelerator for Refuses {
         fn batch(&self) -> usize {
@@ -469,8 +469,7 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     assert_eq!(tally.merged_blocks, 4);
     let rows =
         |slices: &[Arc<Slice>]| slices.iter().flat_map(|slice| read(slice)).collect::<Versions>();
-    // With two others at once, and then by itself; or the first time alone, which no other work is
-    // left of.
+    // Refused with two others and then alone; or only the first time, with the others.
     for (times, checked) in [(2, 3), (1, 4)] {
         let refuses = Refuses(key(middle_of(1)), AtomicU64::new(times));
         let (slices, tally) = run_merge(&mut yard, &sources, &rule, policy(SLOT), &refuses);
@@ -479,8 +478,8 @@ fn who_refuses_one_of_several_tasks_does_the_others() {
     }
 }
 
-/// Versions of a key of a memtable that fill several blocks are kept together: counted once,
-/// whatever comes after them is merged with.
+/// Versions of a memtable's key that fill several blocks stay together. They are counted once,
+/// regardless of the entries with which later ones are merged.
 #[test]
 fn compaction_2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     let mut yard = Yard::new(SLOT);
@@ -513,9 +512,8 @@ fn compaction_2_a_key_that_fills_blocks_of_a_memtable_is_counted_once() {
     assert_eq!((slice.meta.counts.versions, slice.meta.counts.keys), (19, 11));
 }
 
-/// COMPACTION-6: what comes from a memtable is cut at each cut, by slices of which none has keys on
-/// both sides, however many blocks a key fills there; all of it is there, once (COMPACTION-1,
-/// COMPACTION-2).
+/// COMPACTION-6: the slices of a memtable end at each cut: no slice has keys on both sides, even if
+/// a key fills many blocks. Every entry is there once (COMPACTION-1, COMPACTION-2).
 #[test]
 fn compaction_6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     let mut rng = Rng::new(5);
@@ -572,7 +570,8 @@ fn compaction_6_what_comes_from_a_memtable_is_cut_where_it_is_to_be() {
     assert!(parts > 200 && in_blocks > 5, "{parts} slices, {in_blocks} of one key");
 }
 
-/// E1: of two versions of one commit, the newer source's is kept, whoever is where when they meet.
+/// E1: of two versions of one commit, that of the newer source is kept, wherever the two sources
+/// are when they are merged.
 #[test]
 fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     let entry = |number, csn, value| (key(number), Csn(csn), value);
@@ -600,7 +599,7 @@ fn e1_of_versions_of_one_commit_the_newest_sources_is_kept() {
     }
 }
 
-/// D7: as many reads as one likes may be begun for nothing, done by then or not.
+/// D7: any number of reads may be begun and cancelled, completed or not.
 #[test]
 fn reads_that_are_given_up_leave_their_buffers() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -614,7 +613,7 @@ fn reads_that_are_given_up_leave_their_buffers() {
     let used = || budget.used_for(Use::Compactions);
     for round in 0..200 {
         let [one, other] = [0, 16 << 10].map(|at| bulk.begin_read(&file, at, 16 << 10));
-        // The other one is done by now, as like as not.
+        // The other read may be completed by now.
         let frames = bulk.take(other).unwrap();
         assert_eq!(&frames[..16 << 10], &bytes[16 << 10..32 << 10]);
         bulk.give_back(frames);
@@ -622,12 +621,12 @@ fn reads_that_are_given_up_leave_their_buffers() {
         // The buffers of the writes, and those of some reads.
         assert!(used() <= SLOT + 16 * (16 << 10), "{} in round {round}", used());
     }
-    // One that lies past the end fails, which is nobody's concern.
+    // A read past the end fails, and no caller sees the failure.
     bulk.give_up(bulk.begin_read(&file, 1 << 30, 16 << 10));
     bulk.finish_writes().unwrap();
 }
 
-/// D7: however large what is written, and however many write.
+/// D7: for any size of writes and any number of writers.
 #[test]
 fn buffers_keep_to_their_share_of_the_memory() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
@@ -653,8 +652,8 @@ fn buffers_keep_to_their_share_of_the_memory() {
     assert_eq!(used(), 0);
 }
 
-/// D7: sources keep what they have read, which is little; what was written with has more memory,
-/// and is for the next write.
+/// D7: sources keep the little that they have read. Buffers of writes are larger, and are reused
+/// for the next write.
 #[test]
 fn what_is_read_keeps_no_memory_of_writes() {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));

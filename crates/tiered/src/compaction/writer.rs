@@ -21,7 +21,7 @@ pub(crate) trait Output {
     /// Finishes the extent that is being built, and writes it.
     ///
     /// # Errors
-    /// What kept it from that.
+    /// The error of finishing or writing it.
     fn write(&mut self, extent: &mut ExtentBuilder) -> Result<()>;
 }
 
@@ -65,13 +65,13 @@ pub(crate) struct Coder {
 }
 
 impl Coder {
-    /// Compresses so, with zstd by this dictionary.
+    /// A coder for this compression, with this dictionary for zstd.
     pub(crate) fn new(compression: Compression, dictionary: Option<&Dictionary>) -> Coder {
         let encoder = Encoder::new(compression, dictionary);
         Coder { coding: compression.coding(), encoder, frame: Vec::new() }
     }
 
-    /// The coding that blocks are to have at least.
+    /// The least coding that blocks must have.
     pub(crate) fn coding(&self) -> Coding {
         self.coding
     }
@@ -84,7 +84,7 @@ impl Coder {
         frame
     }
 
-    /// Takes a frame back, for its memory.
+    /// Takes a frame back to reuse its memory.
     fn reuse(&mut self, frame: Vec<u8>) {
         self.frame = frame;
     }
@@ -110,7 +110,7 @@ pub(crate) struct MergeWriter<'a> {
     tasks: usize,
     stays: Vec<Arc<Slice>>,
     cuts: &'a SplitPoints,
-    /// How many of them come before the last block.
+    /// The number of cuts before the last block.
     cuts_before: usize,
     tally: Tally,
     /// The accelerator's last refusal.
@@ -118,7 +118,7 @@ pub(crate) struct MergeWriter<'a> {
     output: &'a mut dyn Output,
 }
 
-/// The results of a [`MergeWriter`] beside the written extents.
+/// The results of a [`MergeWriter`], in addition to the written extents.
 pub(crate) struct MergeResult {
     /// The slices that stay where they are.
     pub(crate) stays: Vec<Arc<Slice>>,
@@ -154,7 +154,7 @@ impl<'a> MergeWriter<'a> {
         }
     }
 
-    /// Ends slices at cuts, which the blocks that come end at (COMPACTION-6).
+    /// Also ends slices at cuts, where the incoming blocks end (COMPACTION-6).
     pub(crate) fn cut_at(mut self, cuts: &'a SplitPoints) -> MergeWriter<'a> {
         self.cuts = cuts;
         self
@@ -163,7 +163,7 @@ impl<'a> MergeWriter<'a> {
     /// Takes the next step.
     ///
     /// # Errors
-    /// What kept it from reading or writing.
+    /// The error of reading or writing.
     pub(crate) fn take(&mut self, step: Step) -> Result<()> {
         self.tasks += usize::from(matches!(step, Step::Merge(_)));
         self.waiting.push(step);
@@ -214,8 +214,8 @@ impl<'a> MergeWriter<'a> {
         Ok(())
     }
 
-    /// Has tasks merged. Tasks that are refused together are tried one by one, to find those that
-    /// are refused.
+    /// Merges tasks with the accelerator. If it refuses several tasks, each is tried alone, to find
+    /// those that it refuses.
     fn merge(&mut self, tasks: &[MergeTask]) -> Result<Vec<Vec<BuiltBlock>>> {
         let error = match self.accelerator.merge(tasks, self.rule) {
             Ok(merged) => {
@@ -232,8 +232,8 @@ impl<'a> MergeWriter<'a> {
             for task in tasks {
                 merged.append(&mut self.merge(std::slice::from_ref(task))?);
             }
-            // It does alone a task that it refused together with others: one of them differed all
-            // the same.
+            // It merged each task alone after it had refused them together, so one of them had
+            // differed.
             if self.tally.refused_tasks == before {
                 self.refused(tasks, &error);
             }
@@ -244,7 +244,7 @@ impl<'a> MergeWriter<'a> {
         Cpu.merge(tasks, self.rule)
     }
 
-    /// Counts one of these as refused.
+    /// Counts one of these tasks as refused.
     fn refused(&mut self, tasks: &[MergeTask], error: &Error) {
         self.tally.refused_tasks += 1;
         let mut keys = tasks.iter().map(MergeTask::keys);
@@ -329,7 +329,7 @@ impl<'a> MergeWriter<'a> {
         self.put_coded(&block.frame[FRAME_BYTES..], &block.into())
     }
 
-    /// Puts a block that has this body.
+    /// Writes a block with this body.
     fn put_coded(&mut self, body: &[u8], block: &BlockParts<'_>) -> Result<()> {
         let frame = self.coder.code(body);
         self.tally.coded_from_bytes += body.len() as u64;

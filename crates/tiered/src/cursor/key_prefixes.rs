@@ -5,36 +5,38 @@ use smallvec::SmallVec;
 use spillway_base::Direction;
 
 const WORD: usize = size_of::<u64>();
-/// Keys with equal heads, from which on another prefix is looked for; each time that there is none
-/// the next look comes twice as late, at the latest after so many.
+/// The comparisons with equal heads after which another prefix is searched for. Each time that
+/// there is none, the next search comes after twice as many, up to a limit.
 const VAIN_FIRST: u32 = 8;
 const VAIN_MAX: u32 = 1024;
 
-/// What heads of keys are behind, and in which order they come.
+/// The prefix behind which keys have their heads, and the direction of the scan.
 ///
-/// The *head* of a key is what its eight bytes behind a prefix make, the first most significant.
-/// Keys that do not begin with the prefix have the least there is, or the largest. Descending, it
-/// is the complement of that. So of two keys the one that comes first has no larger head, whatever
-/// the prefix: that only decides how often heads are equal and the keys have to be compared.
+/// The *head* of a key is the number made of its eight bytes behind a prefix, the first most
+/// significant. Keys that do not begin with the prefix have the least or the largest head. In a
+/// descending scan, the head is the complement. So of two keys, the first one in the scan's order
+/// never has the larger head. The prefix only determines how often heads are equal and the keys
+/// must be compared.
 ///
-/// The prefix is what the keys begin with at which all sources stand. It fails once they have gone
-/// on to others: then heads are equal over and over ([`KeyPrefixes::is_vain`]), and another is
-/// taken.
+/// The prefix is the common prefix of the keys at which all sources stand. It stops helping once
+/// the sources have moved to other keys: heads are then often equal ([`KeyPrefixes::is_vain`]), and
+/// another prefix is chosen.
 pub(super) struct KeyPrefixes {
     prefix: SmallVec<[u8; 24]>,
-    /// The prefix as a number, and where it is in that, if it is no longer than that.
+    /// The prefix as a number, with a mask of its bytes, if it fits a number.
     begin: u64,
     mask: u64,
-    /// Where heads begin then; where no key goes on otherwise.
+    /// The offset of heads if the prefix fits a number; otherwise an offset that no key reaches.
     short: usize,
-    /// All ones descending.
+    /// All ones in a descending scan.
     flip: u64,
-    /// Comparisons in vain, since a prefix was looked for, and how many are borne.
+    /// The comparisons with equal heads since the last search for a prefix, and their number at
+    /// which the next one begins.
     vain: u32,
     borne: u32,
 }
 
-/// The first eight bytes as a number; bytes that are not there are zeros.
+/// The first eight bytes as a number; missing bytes are zeros.
 fn word(rest: &[u8]) -> u64 {
     if let Some(bytes) = rest.first_chunk() {
         return u64::from_be_bytes(*bytes);
@@ -44,7 +46,7 @@ fn word(rest: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// How many bytes two keys begin with alike.
+/// The length of the common prefix of two keys.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -89,20 +91,20 @@ impl KeyPrefixes {
         }
     }
 
-    /// Counts comparisons in which different keys had the same prefix number. Returns whether these
-    /// were enough to look for another prefix.
+    /// Counts comparisons in which different keys had equal heads. Returns whether these were
+    /// enough to search for another prefix.
     pub(super) fn is_vain(&mut self, times: u32) -> bool {
         self.vain += times;
         self.vain >= self.borne
     }
 
-    /// Takes the prefix that these keys have. The prefixes are others then; `false` where it is the
-    /// one that it was.
+    /// Takes the common prefix of these keys, which changes the heads of keys. Returns `false` if
+    /// the prefix is unchanged.
     pub(super) fn choose<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) -> bool {
         self.vain = 0;
         let Some(first) = keys.next() else { return false };
-        // Bytes that are no part of the prefix are in the number, as far as there is room: with
-        // short keys it may serve for long.
+        // Leave room for bytes behind the prefix in the number, so that with short keys it stays
+        // useful for long.
         let most = first.len().saturating_sub(WORD);
         let len = keys.fold(most, |len, key| len.min(shared(first, key)));
         if *self.prefix == first[..len] {

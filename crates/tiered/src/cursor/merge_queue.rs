@@ -24,15 +24,15 @@ use std::cell::Cell;
 use std::mem;
 
 thread_local! {
-    /// Memory of a line that went on this thread, for the next one: ranges are opened for each
-    /// statement. (A `SmallVec` asks for none either, and takes 45 instructions more for each row
-    /// in layers, as it looks each time where it is.)
+    /// The memory of a queue that was dropped on this thread, for the next one, because each
+    /// statement opens ranges. (A `SmallVec` needs no allocation either, but takes 45 instructions
+    /// more for each row in layers, because it checks its location each time.)
     static SPARE: Cell<Vec<QueuedSource>> = const { Cell::new(Vec::new()) };
 }
 
-/// Those who are compared where heads are equal.
+/// Compares sources whose heads are equal.
 pub(super) trait Contest {
-    /// Whether one comes before another, and whether their keys are equal.
+    /// Whether one source comes before another, and whether their keys are equal.
     fn beats(&self, one: usize, other: usize) -> (bool, bool);
 }
 
@@ -42,7 +42,7 @@ struct QueuedSource {
     one: u32,
     /// Whether it stands on a value.
     on_value: bool,
-    /// Whether it has the key of the one before it.
+    /// Whether it has the same key as the source before it.
     tied: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct MergeQueue(Vec<QueuedSource>);
 impl Drop for MergeQueue {
     fn drop(&mut self) {
         self.0.clear();
-        // A thread that ends has no place for it any more.
+        // A thread that is ending has no place for it any more.
         let _ = SPARE.try_with(|spare| spare.set(mem::take(&mut self.0)));
     }
 }
@@ -62,14 +62,14 @@ impl MergeQueue {
         MergeQueue(SPARE.try_with(Cell::take).unwrap_or_default())
     }
 
-    /// Everybody leaves; so many may come.
+    /// Removes all sources, and reserves space for `most`.
     pub(super) fn clear(&mut self, most: usize) {
         self.0.clear();
         self.0.reserve(most);
     }
 
-    /// One comes into the line, with the head of its key. Answers with how many it was compared by
-    /// a key that differs, as do [`MergeQueue::step`] and [`MergeQueue::step_tied`].
+    /// Inserts a source with the head of its key. Returns the number of comparisons of keys with
+    /// equal heads that differed, as do [`MergeQueue::step`] and [`MergeQueue::step_tied`].
     pub(super) fn enter(
         &mut self,
         one: usize,
@@ -87,7 +87,7 @@ impl MergeQueue {
         self.0.first().map(|first| first.one as usize)
     }
 
-    /// Whether the first stands on a value.
+    /// Whether the first source stands on a value.
     #[inline]
     pub(super) fn is_on_value(&self) -> bool {
         self.0.first().is_some_and(|first| first.on_value)
@@ -99,59 +99,60 @@ impl MergeQueue {
         self.0.get(1).map(|second| second.one as usize)
     }
 
-    /// Whether the second stands on a value, if there is one.
+    /// Whether the second source stands on a value, if there is one.
     #[inline]
     pub(super) fn is_second_on_value(&self) -> Option<bool> {
         self.0.get(1).map(|second| second.on_value)
     }
 
-    /// Somebody who has the first's key.
+    /// A source with the same key as the first.
     #[inline]
     pub(super) fn tied(&self) -> Option<usize> {
         self.0.get(1).filter(|second| second.tied).map(|second| second.one as usize)
     }
 
-    /// All who are in the line.
+    /// All sources in the queue.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         self.0.iter().map(|waiting| waiting.one as usize)
     }
 
-    /// Others stand for the same keys now: these heads, of who is named.
+    /// Replaces the heads of the sources, for the same keys.
     pub(super) fn rename(&mut self, head: impl Fn(usize) -> u64) {
         self.0.iter_mut().for_each(|waiting| waiting.head = head(waiting.one as usize));
     }
 
-    /// Whether the first is the first with a key of this head, as far as the head tells.
+    /// Whether the first source stays first with a key of this head, as far as the head alone
+    /// decides that.
     #[inline]
     pub(super) fn stays(&self, head: u64) -> bool {
         self.0.get(1).is_none_or(|second| head < second.head)
     }
 
-    /// The first has another key, further on.
+    /// The first source has moved on to another key.
     #[inline]
     pub(super) fn step(&mut self, head: u64, on_value: bool, contest: &impl Contest) -> u32 {
         self.go_back(0, head, on_value, contest)
     }
 
-    /// Whom [`MergeQueue::tied`] named has another key, further on.
+    /// The source that [`MergeQueue::tied`] named has moved on to another key.
     #[inline]
     pub(super) fn step_tied(&mut self, head: u64, on_value: bool, contest: &impl Contest) -> u32 {
         self.go_back(1, head, on_value, contest)
     }
 
-    /// The first has no key left.
+    /// The first source has no key left.
     pub(super) fn end(&mut self) {
         self.0.remove(0);
         self.untie();
     }
 
     /// The source that [`MergeQueue::tied`] named has no key left. The source behind it has the
-    /// first's key if it had that one's.
+    /// first's key if it had the key of the removed one.
     pub(super) fn end_tied(&mut self) {
         self.0.remove(1);
     }
 
-    /// Nobody is before the first.
+    /// Marks that no source is before the first.
     #[inline]
     fn untie(&mut self) {
         if let Some(first) = self.0.first_mut() {

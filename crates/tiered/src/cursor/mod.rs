@@ -39,11 +39,11 @@ use crate::subtable::SubTable;
 use crate::tombstone_skip::{Gap, Stretch};
 use crate::view::View;
 
-/// A key that is kept; one that is not long takes no memory of its own.
+/// A kept key. A short key needs no allocation.
 type Key = SmallVec<[u8; 32]>;
 
-/// Hidden rows in a row from which on a source leaps out of what is hidden: a leap seeks, which a
-/// few steps cost less than.
+/// The consecutive hidden rows after which a source leaps out of the hidden range. A leap seeks,
+/// which costs more than a few steps.
 const WALKED_HIDDEN_MAX: usize = 8;
 
 /// A source of a cursor.
@@ -62,15 +62,15 @@ impl Merged {
     }
 }
 
-/// A look for several rows that finds one is followed by steps that do not look: by one, and by
-/// twice as many each time that the next look finds one too, up to so many.
+/// The most single steps after a search for several rows that found only one. The first such search
+/// is followed by one single step, and each further one by twice as many.
 const ALONE_MAX: u8 = 16;
 
-/// Steps that do not look for several rows.
+/// The single steps that do not search for several rows.
 struct Alone {
-    /// Rows that are to come one by one.
+    /// The remaining single steps.
     left: u8,
-    /// Rows that come one by one after the next batch of a single row.
+    /// The single steps after the next search that finds only one row.
     next: u8,
 }
 
@@ -78,17 +78,17 @@ impl Alone {
     const NONE: Alone = Alone { left: 0, next: 1 };
 }
 
-/// What of the merge is to be done before the next row is looked at.
+/// The work of the merge that is due before the next row is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
-    /// Sources have to step, and then the line is made.
+    /// Sources have to step, and then the queue is built.
     MergeQueue,
     /// The first source has to step.
     Step,
     Nothing,
 }
 
-/// A merged scan. It holds the view of the table that it reads, so nothing it needs can go.
+/// A merged scan. It holds the view of the table that it reads, so nothing that it needs is freed.
 pub(crate) struct TableCursor {
     sources: Vec<Merged>,
     line: MergeQueue,
@@ -98,21 +98,21 @@ pub(crate) struct TableCursor {
     late: bool,
     direction: Direction,
     snapshot: Csn,
-    /// Whether the first source stands on the row that was given last.
+    /// Whether the first source stands on the row that was returned last.
     given: bool,
-    /// How many rows were given last, of which the first source stands on the last.
+    /// The number of rows that were returned last. The first source stands on the last of them.
     lent: usize,
     alone: Alone,
-    /// The key of the row that was given last, where it was left.
+    /// The key of the row that was returned last, if the sources have left it.
     left: Option<Key>,
     /// The stretch that was passed since the last row.
     stretch: Stretch,
     /// Rows in that stretch that range tombstones hide.
     walked_hidden: usize,
-    /// Whether there was a row.
+    /// Whether a row was found.
     found: bool,
     part: Arc<SubTable>,
-    /// What hides rows from the scan, if anything does.
+    /// The range tombstones that hide rows from the scan, if there are any.
     hidden: Option<RangeTombstones>,
     _view: Arc<View>,
 }
@@ -154,13 +154,14 @@ impl TableCursor {
         }
     }
 
-    /// Has sources stand before what they have until it is needed, where there are several.
+    /// If there are several sources, lets each stand before its next block until the block is
+    /// needed.
     pub(crate) fn late(mut self) -> TableCursor {
         self.late = self.sources.len() > 1;
         self
     }
 
-    /// Makes the line, once all sources stand where they should.
+    /// Builds the queue, once all sources stand where they should.
     fn form(&mut self, access: Access) -> Result<()> {
         for merged in &mut self.sources {
             if merged.behind {
@@ -185,7 +186,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The first source of the line has made a step.
+    /// The first source of the queue has made a step.
     #[inline]
     fn moved(&mut self, first: usize) {
         let Merged { source, ready, .. } = &self.sources[first];
@@ -215,7 +216,8 @@ impl TableCursor {
         self.note_vain(vain);
     }
 
-    /// Comparisons of keys whose prefix numbers were equal.
+    /// Counts comparisons of different keys with equal heads, and chooses another prefix if there
+    /// were many.
     #[inline]
     fn note_vain(&mut self, vain: u32) {
         if vain > 0 && self.heads.is_vain(vain) {
@@ -226,8 +228,8 @@ impl TableCursor {
         }
     }
 
-    /// Steps to the next row, a value, as long as that takes near steps only. Where it answers
-    /// `false` what is left of the step, if that is due, is to be made otherwise.
+    /// Steps to the next row, if it is a value and only steps within blocks in memory are needed.
+    /// If it returns `false`, the caller makes the rest of the step that is due in the general way.
     #[inline]
     fn step_near(&mut self) -> bool {
         while let Some(tied) = self.line.tied() {
@@ -278,8 +280,8 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Has the first source stand on a row, if it is before one: nobody has another that comes
-    /// before.
+    /// Moves the first source to a row, if it stands before one. No other source has an earlier
+    /// row.
     fn settle(&mut self, access: Access) -> Result<()> {
         while let Some(top) = self.line.first().filter(|top| !self.sources[*top].source.is_on_row())
         {
@@ -290,7 +292,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The row that was given last is about to be left: its key is kept.
+    /// Keeps the key of the row that was returned last, which is about to be left.
     fn leave(&mut self) {
         if self.given {
             self.given = false;
@@ -298,8 +300,8 @@ impl TableCursor {
         }
     }
 
-    /// Leaps, from a tombstone or a hidden row that is not the current row, if there is a gap over
-    /// it; or out of a range of which its source has nothing that is not hidden.
+    /// Passes a tombstone or a hidden row. Leaps if there is a gap over it, or out of a range in
+    /// which all rows of its source are hidden.
     fn pass(&mut self, chosen: usize) {
         self.due = Due::Step;
         let source = &self.sources[chosen].source;
@@ -325,7 +327,7 @@ impl TableCursor {
         self.stretch.leap(self.direction, &gap);
         self.due = Due::MergeQueue;
         for merged in &mut self.sources {
-            // Those that stand behind the gap stay, and those that have ended.
+            // Sources that stand behind the gap, or have ended, stay.
             if merged.ready && gap.covers(merged.source.key()) {
                 merged.source.leap(&gap);
                 merged.behind = true;
@@ -333,7 +335,7 @@ impl TableCursor {
         }
     }
 
-    /// There is a row, or an end: tells others of what was passed up to it.
+    /// Called at a row or at the end: publishes the gap that was passed before it.
     fn finish(&mut self, row: Option<usize>) {
         self.walked_hidden = 0;
         let found = row.map(|top| self.sources[top].source.entry().key);
@@ -350,8 +352,8 @@ impl TableCursor {
         &self.sources[top].source
     }
 
-    /// Has the first source go on over the rows that come before all other sources', `most` with
-    /// the one on which it stands. Answers how many it stands on.
+    /// Moves the first source over the rows that come before those of all other sources, up to
+    /// `most` rows including the current one. Returns their number.
     fn extend(&mut self, most: usize) -> usize {
         let (Some(top), None, None) = (self.line.first(), &self.hidden, self.line.tied()) else {
             return 1;
@@ -371,8 +373,8 @@ impl TableCursor {
         rows
     }
 
-    /// As [`TableCursor::extend`], of a source that lends. Answers, too, whether another source may
-    /// have been in the way.
+    /// As [`TableCursor::extend`], for a source that lends rows. Also returns whether another
+    /// source may have limited it.
     fn extend_first(&mut self, top: usize, most: usize) -> (usize, bool) {
         let Some(second) = self.line.second() else {
             return (self.sources[top].source.extend(None, most), false);
@@ -409,16 +411,16 @@ impl TableCursor {
     }
 }
 
-/// Sources at a moment, to be compared.
+/// The sources at a moment, for comparisons.
 struct Stand<'a> {
     sources: &'a [Merged],
     direction: Direction,
 }
 
 impl Contest for Stand<'_> {
-    /// Which has the next key; of those at the same key, which has the newest version. That is most
-    /// often the newest source, but commits are installed in any order (E2). Of one commit the
-    /// newer source has what it did last. And whether the keys are equal.
+    /// Whether a source comes before another: by key, and of equal keys the newest version first.
+    /// That is usually in the newest source, but commits are installed in any order (E2). Of one
+    /// commit, the newer source has its last write. Also returns whether the keys are equal.
     #[inline]
     fn beats(&self, one: usize, other: usize) -> (bool, bool) {
         let age = one.cmp(&other);

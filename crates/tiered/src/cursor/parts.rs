@@ -5,17 +5,17 @@ use spillway_base::{Csn, Result};
 
 use super::TableCursor;
 
-/// Scans one after another, of sub-tables that lie beside each other.
+/// Consecutive scans of adjacent sub-tables.
 pub(crate) struct PartsCursor {
     current: TableCursor,
-    /// The next one last.
+    /// The remaining scans, the next one last.
     rest: Vec<TableCursor>,
-    /// The last key of those that have ended.
+    /// The last key of the scans that have ended.
     left: Option<Vec<u8>>,
 }
 
 impl PartsCursor {
-    /// The last of these comes first; there is one.
+    /// A cursor over at least one scan, beginning with the last of these.
     pub(crate) fn new(mut cursors: Vec<TableCursor>) -> PartsCursor {
         let current = cursors.pop().expect("a range is in some sub-table");
         PartsCursor { current, rest: cursors, left: None }

@@ -4,8 +4,8 @@ use spillway_base::rng::Rng;
 use super::key_prefixes::KeyPrefixes;
 use super::merge_queue::{Contest, MergeQueue};
 
-/// Keys that share prefixes, longer and shorter than a head has bytes; that are shorter than that;
-/// that differ in nothing but zeros at their end.
+/// Keys that share prefixes longer and shorter than a head, keys shorter than a head, and keys that
+/// differ only in zeros at their ends.
 fn any_key(rng: &mut Rng) -> Vec<u8> {
     let prefix = [&b""[..], b"t", b"tenant", b"tenant-7", b"tenant-7/orders/", b"\xFF\xFF"];
     let mut key = prefix[rng.below(prefix.len() as u64) as usize].to_vec();
@@ -22,7 +22,7 @@ fn of_two_keys_the_first_has_no_larger_head_whatever_the_prefix() {
         let mut keys: Vec<_> = (0..2 + rng.below(9)).map(|_| any_key(&mut rng)).collect();
         for direction in [Direction::Forward, Direction::Backward] {
             let mut heads = KeyPrefixes::new(direction);
-            // The prefix is that of some of them, and fails the others.
+            // The prefix is that of some of the keys, and not of the others.
             let some = 1 + rng.below(keys.len() as u64) as usize;
             heads.choose(keys[..some].iter().map(|key| &key[..]));
             keys.sort();
@@ -55,8 +55,8 @@ fn keys_that_differ_behind_the_prefix_have_different_heads() {
     }
 }
 
-/// A prefix that has failed is replaced; where there is no other, it is looked for ever more
-/// seldom.
+/// A prefix that no longer helps is replaced. If there is no other, searches become less and less
+/// frequent.
 #[test]
 fn another_prefix_is_looked_for_once_heads_tell_nothing() {
     let mut heads = KeyPrefixes::new(Direction::Forward);
@@ -81,7 +81,7 @@ fn another_prefix_is_looked_for_once_heads_tell_nothing() {
 }
 
 /// Ascending lists; the version of a key is its list's number, and smaller ones are newer. Several
-/// keys have the same head.
+/// keys have equal heads.
 struct Lists(Vec<Vec<u64>>);
 
 impl Lists {

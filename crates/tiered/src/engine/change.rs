@@ -11,9 +11,9 @@ use crate::manifest::Edit;
 use crate::ranges::RangeTombstones;
 use crate::table::Table;
 
-/// What an edit of levels does to extents.
+/// The effect of an edit of levels on extents.
 pub(super) struct Change {
-    /// Bytes of slices that come and that go.
+    /// For each extent, the bytes of slices that are added and that are removed.
     extents: FxHashMap<ExtentId, (Arc<ExtentHandle>, u64, u64)>,
 }
 
@@ -31,18 +31,17 @@ impl Change {
         Change { extents }
     }
 
-    /// The extents of which no slice is left. The answer holds while the manifest is locked, and
-    /// until
-    /// [`Change::apply`].
+    /// The extents without remaining slices. The result holds while the manifest is locked, and
+    /// until [`Change::apply`].
     fn unused(&self) -> impl Iterator<Item = &Arc<ExtentHandle>> {
         let unused = self.extents.values().filter(|(extent, came, went)| {
-            // One that is new has no live bytes yet.
+            // A new extent has no live bytes yet.
             extent.live_bytes() + came == *went
         });
         unused.map(|(extent, ..)| extent)
     }
 
-    /// Whether the edit gives slots back, or has fewer versions after it than before. Asked before
+    /// Whether the edit frees slots, or leaves fewer versions than before. Call it before
     /// [`Change::apply`].
     pub(super) fn gains(&self, edit: &LevelsEdit) -> bool {
         let slots = |extent: &Arc<ExtentHandle>| u64::from(extent.meta.slots.count);
@@ -63,7 +62,7 @@ impl Change {
         fresh.map(|(extent, ..)| extent)
     }
 
-    /// The manifest's edits, of levels that have these range tombstones before.
+    /// The manifest's edits, where `ranges` are the levels' range tombstones before the edit.
     pub(super) fn edits(
         &self,
         table: &Table,
@@ -86,14 +85,14 @@ impl Change {
         removed.chain(new).chain(added).chain(unused).chain(ranges).collect()
     }
 
-    /// Notes what is in use from now on.
+    /// Records the bytes of extents in use from now on.
     pub(super) fn apply(&self) {
         for (extent, came, went) in self.extents.values() {
             extent.change_live_bytes(*came, *went);
         }
     }
 
-    /// Lets go of the extents of which nothing is in use any more.
+    /// Retires the extents of which nothing is in use any more.
     pub(super) fn retire(&self) {
         let unused = self.extents.values().filter(|(extent, ..)| extent.live_bytes() == 0);
         unused.for_each(|(extent, ..)| extent.mark_obsolete());

@@ -21,13 +21,13 @@ const SAMPLE_SHARE: usize = 64;
 
 /// The coding statistics of a compaction.
 pub(super) struct Codes {
-    /// What its zstd codes by.
+    /// The dictionary with which zstd codes.
     used: Option<Arc<Dictionary>>,
 }
 
 impl Codes {
-    /// The edit that records the dictionary, where it is not recorded: a fresh one, or one that
-    /// went while nobody named it (DICTIONARY-2).
+    /// The edit that records the dictionary, if it is not recorded: a fresh one, or one that was
+    /// removed because no extent named it (DICTIONARY-2).
     pub(super) fn edit(&self, table: &Table, state: &State) -> Option<Edit> {
         let (used, stored) = (self.used.as_ref()?, state.tables.get(&table.id)?);
         let (id, bytes) = (used.id(), used.bytes().into());
@@ -37,12 +37,12 @@ impl Codes {
 }
 
 impl Inner {
-    /// The class of device that takes what goes to a place.
+    /// The class of device for data at a place.
     pub(super) fn class_at(&self, place: Place) -> DeviceClass {
         self.space.class_for(TieredSettings::class_at(place))
     }
 
-    /// How blocks are compressed that go to a place.
+    /// The compression of blocks at a place.
     pub(super) fn compression_at(&self, place: Place) -> Compression {
         self.settings.compression_at(place, self.class_at(place))
     }
@@ -56,13 +56,13 @@ impl Inner {
         }
     }
 
-    /// How blocks are coded that are flushed.
+    /// The coder of flushed blocks.
     pub(super) fn codes_of_flush(&self) -> Coder {
         Coder::new(self.compression_at(Place::Level0(0)), None)
     }
 
-    /// How the blocks of a compaction are coded: by the table's newest dictionary, or by a fresh
-    /// one where that is worth it.
+    /// The coding of a compaction's blocks: with the table's newest dictionary, or with a fresh one
+    /// if that pays.
     pub(super) fn codes_of(&self, table: &Table, pick: &Pick) -> Result<(Coder, Codes)> {
         let compression = self.compression_of(pick.kind, pick.target);
         if !matches!(compression, Compression::Zstd { .. }) {
@@ -76,7 +76,7 @@ impl Inner {
         Ok((coder, Codes { used }))
     }
 
-    /// Has blocks decoded by a dictionary that was just recorded.
+    /// Makes a dictionary that was just recorded available for decoding.
     pub(super) fn publish(&self, table: &Table, codes: Codes) {
         let dictionaries = self.context.dictionaries.of(table.id);
         if let Some(used) = codes.used
@@ -101,7 +101,7 @@ impl Inner {
         let dictionaries = self.context.dictionaries.of(table.id);
         let Some(id) = dictionaries.to_try(bytes, 2 * sample_bytes as u64) else { return Ok(None) };
         let slices: Vec<_> = pick.inputs().collect();
-        // As many to try it on as to train it on, from everywhere.
+        // As many bodies to try it on as to train it on, spread over all inputs.
         let bodies = sample(&slices, 2 * sample_bytes.div_ceil(BLOCK_BYTES))?;
         let every_other = |from| bodies.iter().skip(from).step_by(2).map(|body| &body[..]);
         let (learned, others): (Vec<_>, Vec<_>) =
@@ -130,7 +130,7 @@ fn sample(slices: &[&Arc<Slice>], count: usize) -> Result<Vec<Vec<u8>>> {
                 bodies.push(slice.extent.read_block(&resident, block)?.body().to_vec());
             }
         }
-        // Where the next one is in the slice after this.
+        // The offset of the next block in the following slice.
         let taken = range.len().saturating_sub(skip).div_ceil(step);
         skip = skip + taken * step - range.len();
     }

@@ -21,31 +21,32 @@ pub(super) struct LevelsDebt {
     /// The bits of two `f64`.
     level0: AtomicU64,
     compaction: AtomicU64,
-    /// How often levels have changed.
+    /// The number of changes of levels.
     changes: AtomicU64,
-    /// Held while they are computed and put down.
+    /// Held while the figures are computed and stored.
     refreshing: Mutex<()>,
 }
 
-/// Remembers that nothing was found to be done, so that it is not looked for again while nothing
-/// changes: who looks is looking at all slices there are.
+/// Remembers that a search found nothing to do. The search, which visits all slices, is not
+/// repeated while nothing changes.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// One more than how often levels had changed by then, and how many epochs of temperatures were
-    /// over.
+    /// The number of changes of levels by then plus one, combined with the number of completed
+    /// epochs of temperatures.
     at: AtomicU64,
 }
 
 impl Inner {
-    /// Looks for something to do, unless there was nothing and nothing has changed since.
+    /// Searches for something to do, unless the last search found nothing and nothing has changed
+    /// since.
     pub(super) fn unless_settled(
         &self,
         settled: &Settled,
         look: impl FnOnce() -> Result<bool>,
     ) -> Result<bool> {
-        // Read first: what changes meanwhile is looked at again.
+        // Read first, so that changes during the search cause another one.
         let changes = self.levels_debt.changes.load(Ordering::Acquire) + 1;
-        // And what was warm may not be so any more.
+        // Data may also have cooled down in a new epoch.
         let changes = changes ^ u64::from(self.context.thermometer.epochs()) << 32;
         if settled.at.load(Ordering::Acquire) == changes {
             return Ok(false);
@@ -61,20 +62,21 @@ impl Inner {
         Ok(found)
     }
 
-    /// The debt, of memtables and levels.
+    /// The debt of memtables and levels.
     pub(super) fn debt(&self) -> Debt {
-        // What only a slow reader holds is no reason to hold writers back: no flush would free it.
+        // Memory that only a slow reader holds does not slow writers, because no flush would free
+        // it.
         let share = self.accounts.unflushed.used() as f64 / self.settings.memtables_bytes as f64;
         let levels = &self.levels_debt;
         Debt {
-            // Half of the memtables' share is theirs to fill: from there on flushes are behind.
+            // Memtables may fill half of their share. Above that, flushes are behind.
             flush: (2.0 * share - 1.0).max(0.0),
             level0: f64::from_bits(levels.level0.load(Ordering::Relaxed)),
             compaction: f64::from_bits(levels.compaction.load(Ordering::Relaxed)),
         }
     }
 
-    /// How compaction keeps a sub-table.
+    /// The shape that compactions give to a sub-table.
     pub(super) fn shape_of(&self, part: &SubTable) -> Shape {
         let mut shape = self.settings.shape(part.mix.used_for());
         if !self.keeps_hot {
@@ -83,14 +85,14 @@ impl Inner {
         shape
     }
 
-    /// Looks at all tables' levels again, after one of them changed.
+    /// Recomputes the debt of all tables' levels, after one of them changed.
     pub(super) fn refresh_debt(&self) {
-        // Of two at once the one that looked later has the last word.
+        // Of two concurrent calls, the one that computes later stores later.
         let _refreshing = self.levels_debt.refreshing.lock();
         self.levels_debt.changes.fetch_add(1, Ordering::AcqRel);
         let (mut level0, mut compaction) = (0.0_f64, 0.0);
         for (table, part) in self.all_parts() {
-            // One that will not be compacted is no reason to hold writers back.
+            // A table that will not be compacted does not slow writers.
             if table.dropped() != Csn::MAX {
                 continue;
             }
@@ -99,8 +101,8 @@ impl Inner {
             let mut damaged = Conflicts::default();
             part.bar_damaged(&mut damaged);
             if !damaged.is_empty() {
-                // Nor is what cannot be, and all that lies about it: they would be held back for
-                // ever. What compactions can still get at counts.
+                // Damaged keys and the data around them do not count either: they would slow
+                // writers forever. Only the sub-levels that compactions can reach count.
                 let chooser = self.chooser(&part, &view.levels, &damaged, Csn::ZERO);
                 let sublevels = chooser.sublevels_in_reach();
                 level0 = level0.max(sublevels as f64 / shape.level0_limit as f64);

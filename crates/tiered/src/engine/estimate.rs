@@ -17,7 +17,7 @@ use crate::memtable::Memtable;
 use crate::table::Table;
 use crate::view::View;
 
-/// Slices whose records are looked at one by one; of more, the rest is assumed like them. And keys
+/// The most slices whose records are read; the rest are assumed to be similar. Also the most keys
 /// of a memtable that are counted.
 const SAMPLE: usize = 64;
 
@@ -52,7 +52,7 @@ fn add_estimate(estimate: &mut RangeEstimate, view: &View, range: KeyRange<'_>) 
     }
 }
 
-/// What part of a slice's keys is in a range.
+/// The share of a slice's keys that is in a range.
 fn share_of(slice: &Slice, range: KeyRange<'_>) -> f64 {
     let (smallest, largest) = (&*slice.meta.smallest, &*slice.meta.largest);
     let begins_before = smallest < range.start;
@@ -75,8 +75,7 @@ fn share_of(slice: &Slice, range: KeyRange<'_>) -> f64 {
     (end.map_or(1.0, place) - from).max(0.0)
 }
 
-/// Keys of a memtable in a range: counted up to a bound, and past it as many for each part of the
-/// range as in the part that was counted.
+/// The keys of a memtable in a range. They are counted up to a bound, and extrapolated beyond it.
 fn count_in_memory(memtable: &Memtable, range: KeyRange<'_>) -> u64 {
     let all = memtable.keys() as u64;
     if range == KeyRange::ALL {

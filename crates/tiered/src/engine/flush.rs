@@ -192,10 +192,10 @@ impl Inner {
         let rule = DropRule { live: &live, others_from, ranges, rewrite };
         let mut written = self.written(self.class_at(Place::Level0(0)))?;
         written.warm = self.tables_of_flush(table.id);
-        // A tombstone hides versions in the other inputs until it has met them.
+        // A tombstone hides versions in the other inputs until it is merged with them.
         let alone = if inputs.is_empty() { others_from } else { Csn::ZERO };
         let alone = DropRule { others_from: alone, ..rule };
-        // A memtable that goes directly to Level1 meets little there, and will likely go on to
+        // A memtable that goes directly to Level1 overlaps little there, and will likely go to
         // Level2 unchanged.
         let place =
             if matches!(way, FlushTarget::Level0) { Place::Level0(0) } else { Place::Level2 };
@@ -218,7 +218,7 @@ impl Inner {
             let written = (place, &mut written);
             self.run_merge(table, sources, rules, policy, coder, written)?
         };
-        // A crash needs nothing of a table that the manifest has dropped.
+        // Recovery needs nothing of a table that the manifest has dropped.
         match table.is_gone() {
             true => written.finish()?,
             false => written.sync()?,
@@ -242,8 +242,8 @@ impl Inner {
         edit.ranges = known.after(part, &edit, keys, others_from, Some(&oldest.memtable));
         edit.newest_from = memtable.csn_max();
         let change = Change::of(&edit);
-        // A commit above the stable CSN may be discarded by a crash and its number given to
-        // another, so no promise that goes into a file reaches past it.
+        // A crash may discard a commit above the stable CSN, and its CSN is then assigned to
+        // another commit. So nothing recorded in a file reaches past the stable CSN.
         let flushed = oldest.watermark.min(self.horizon.stable());
         if table.is_gone() {
             written.extents.clear();
@@ -284,7 +284,7 @@ impl Inner {
         part.write_load.add(bytes, flushed, self.half_life(), marks.iter().map(|key| &**key));
     }
 
-    /// Whether the table was not reaped. The answer holds while the manifest is locked.
+    /// Whether the table still exists. The result holds while the manifest is locked.
     fn has(&self, table: &Table) -> bool {
         self.tables.load().contains_key(&table.id)
     }

@@ -19,7 +19,7 @@ use crate::table::Table;
 use crate::view::View;
 
 impl TieredEngine {
-    /// The device space of each table, by number, without what is in memory.
+    /// The device space of each table, by number, without its memory.
     #[must_use]
     pub fn space(&self) -> Vec<TableSpace> {
         let mut all = self.0.spaces();
@@ -27,7 +27,7 @@ impl TieredEngine {
         all
     }
 
-    /// All that is in the tables, by number.
+    /// The contents of the tables, by number.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
         let inner = &self.0;
@@ -45,8 +45,8 @@ impl TieredEngine {
         }
     }
 
-    /// Bytes of memory that [`TieredEngine::inspect`] takes at the most, with what it needs on the
-    /// way, if nothing changes before.
+    /// The most bytes of memory that [`TieredEngine::inspect`] takes, including temporary memory,
+    /// if nothing changes before.
     #[must_use]
     pub fn inspection_bytes(&self) -> usize {
         let tables = self.0.tables.load_full();
@@ -56,7 +56,7 @@ impl TieredEngine {
         kept + needed
     }
 
-    /// About how large a table is; nothing for one that there is not.
+    /// The approximate size of a table; zeros for a table that does not exist.
     #[must_use]
     pub fn size(&self, table: TableId) -> TableSize {
         let inner = &self.0;
@@ -79,11 +79,11 @@ impl TieredEngine {
     }
 }
 
-/// Bytes of memory for what a sub-table is called, and for its bounds.
+/// The bytes of memory for a sub-table's name and its bounds.
 const NAMED_BYTES: usize = 1 << 10;
 
-/// Keys that are there. A tombstone is a key that is not, and hides one in a lower level, if there
-/// is any left.
+/// The number of existing keys. A tombstone stands for a key that does not exist, and hides one in
+/// a lower level, if any is left.
 fn rows_of(space: &TableSpace) -> u64 {
     space.levels.iter().rev().fold(0, |below: u64, level| {
         let gone = level.tombstones.min(level.keys);
@@ -118,7 +118,8 @@ impl Look {
         })
     }
 
-    /// Those with something in them. One that several sub-tables have yet to flush is there once.
+    /// The memtables that are not empty. A memtable that several sub-tables have yet to flush is
+    /// listed once.
     fn memtables(&self) -> Vec<&Arc<Memtable>> {
         let all = self.parts.iter().flat_map(|(_, view)| view.memtables());
         let mut all: Vec<_> = all.filter(|memtable| !memtable.is_empty()).collect();
@@ -132,7 +133,7 @@ impl Look {
         Ledger::of(table, parts, self.pieces(), classes, slot_bytes, |_, _| {}).space
     }
 
-    /// Bytes of memory that an inspection takes, and those that it needs beside while it is made.
+    /// The bytes of memory of an inspection, and the temporary bytes while it is made.
     fn inspection_bytes(&self) -> (usize, usize) {
         let (mut kept, mut needed) = (0, 0);
         for (_, view) in &self.parts {

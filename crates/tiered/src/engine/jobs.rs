@@ -79,7 +79,7 @@ impl TieredEngine {
         let until = inner.horizon.stable();
         self.0.persist_requested.fetch_max(until.0, Ordering::AcqRel);
         let mut idle_looks = 0;
-        // Later writes do not make it begin more flushes than were requested.
+        // Later writes do not cause more flushes than were requested.
         while inner.persisted_without(&[], None) < until {
             // A background thread may be flushing, and leave more to do.
             let beside = inner.flushing.load(Ordering::Acquire) > 0;
@@ -131,7 +131,7 @@ impl TieredEngine {
     }
 
     /// Ends all work on the engine's files: once this returns, no work runs, and none begins again.
-    /// Reads of memory still work, and reads of files while the files are there.
+    /// Reads of memory still work, and reads of files while the files exist.
     pub fn close(&self) {
         let is_sound = self.0.check().is_ok();
         self.0.fail(&Error::new(ErrorKind::Closed, "the database has been closed"));

@@ -30,8 +30,9 @@ const SLOT_BYTES: usize = 2 << 20;
 /// Slots of a data file.
 const FILE_SLOTS: u64 = 512;
 const BLOCKS: u32 = 120;
-/// Keys of an extent of each level: Level2 has nine tenths of all extents, Level1 a tenth of that,
-/// Level0 a twentieth of that again in each of two sub-levels. All begin where one of Level0 does.
+/// The keys of an extent at each place. Level2 has nine tenths of all extents, Level1 a tenth of
+/// that, and each of two sub-levels of Level0 a twentieth of that. Extents of all places begin
+/// where one of Level0 begins.
 const KEYS: [(Place, u64); 4] = [
     (Place::Level2, 100),
     (Place::Level1, 1000),
@@ -42,45 +43,45 @@ const STEP: u64 = 18_000;
 /// Extents in [`STEP`] keys.
 const STEP_EXTENTS: u64 = 180 + 18 + 2;
 
-/// What a folder is to tell of.
+/// The dimensions of a folder's metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct Metadata {
-    /// About how many extents of 2 MiB there are.
+    /// The approximate number of extents of 2 MiB.
     pub extents: u64,
-    /// Tables.
+    /// The number of tables.
     pub tables: u32,
-    /// Sub-tables of each.
+    /// The sub-tables of each table.
     pub subtables: u64,
-    /// From which all that is random comes.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// What a change of one slice's level costs.
+/// The cost of a change of one slice's level.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EditCost {
-    /// Until the manifest's edit is durable.
+    /// The time until the manifest's edit is durable.
     pub recorded: Duration,
-    /// The same, of the longer one of two changes, with the wait for whoever has the manifest.
+    /// The same for the longer of two changes, with the wait for the manifest's lock.
     pub recorded_max: Duration,
-    /// Until readers see the new view, and what is in none any more is let go.
+    /// The time until readers see the new view, and data that is in no view any more is released.
     pub installed: Duration,
-    /// What the same would take if levels were flat lists: a pointer to each slice of the level
-    /// copied, and those of the list before dropped.
+    /// The time that the same would take if levels were flat lists: copying a pointer to each slice
+    /// of the level, and dropping those of the previous list.
     pub as_a_list: Duration,
 }
 
-/// What it costs a reader to let go of a view as the last one who has it.
+/// The cost of dropping a view as its last reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LettingGo {
-    /// Where most is left to threads in the background.
+    /// The time if most of it is left to background threads.
     pub left: Duration,
-    /// What they take for that.
+    /// The time of the background threads for the rest.
     pub later: Duration,
-    /// Where it frees all that nobody else has.
+    /// The time if the reader frees everything itself.
     pub freed: Duration,
 }
 
-/// Nobody reads, and everything is stable.
+/// A horizon without readers, at which everything is stable.
 struct Still;
 
 impl Horizon for Still {
@@ -97,7 +98,7 @@ impl Horizon for Still {
     }
 }
 
-/// A key as SQL makes it: a number, and a short text.
+/// A key in SQL's format: a number and a short text.
 fn key(number: u64, rng: &mut Rng) -> Box<[u8]> {
     let mut key = vec![1];
     key.extend_from_slice(&(number ^ 1 << 63).to_be_bytes());
@@ -108,11 +109,11 @@ fn key(number: u64, rng: &mut Rng) -> Box<[u8]> {
 }
 
 impl Metadata {
-    /// Makes the folder. Answers the bytes of its manifest.
+    /// Creates the folder. Returns the bytes of its manifest.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], and
-    /// [`spillway_base::ErrorKind::InvalidArgument`] for none of something.
+    /// [`spillway_base::ErrorKind::InvalidArgument`] if a dimension is zero.
     pub fn make(&self, disk: &Arc<dyn Disk>, dir: &Path) -> Result<u64> {
         if self.extents == 0 || self.tables == 0 || self.subtables == 0 {
             return Err(Error::invalid("metadata of nothing is none"));
@@ -125,7 +126,7 @@ impl Metadata {
             let file = disk.open(&path, OpenMode::Create)?;
             file.set_len(FILE_SLOTS * SLOT_BYTES as u64)?;
         }
-        // The last ones come as edits, a few at once, as flushes and compactions make them.
+        // The last ones are recorded as edits, a few at once, as by flushes and compactions.
         let late = edits.split_off(edits.len() - edits.len().min(200));
         let mut state = State::default();
         edits.into_iter().try_for_each(|edit| state.apply(edit))?;
@@ -157,7 +158,7 @@ impl Metadata {
         edits
     }
 
-    /// Opens a folder that was made so.
+    /// Opens a folder that [`Metadata::make`] created.
     ///
     /// # Errors
     /// As [`TieredEngine::open`].
@@ -167,8 +168,8 @@ impl Metadata {
     }
 }
 
-/// Adds an extent, the `at`th, with keys of a range: whole, or, of each fifth, two parts of it that
-/// compactions left.
+/// Adds the `at`th extent, with keys of a range. Every fifth extent has only two slices, as
+/// compactions leave it; the others are whole.
 fn add_extent(
     edits: &mut Vec<Edit>,
     (table, place): (TableId, Place),
@@ -216,9 +217,9 @@ fn add_extent(
 }
 
 impl TieredEngine {
-    /// Moves a slice in the middle of the longest Level2 into a sub-level of its own, and back, as
-    /// a compaction would: through the manifest, and for readers. Answers what the second change
-    /// cost; `None` where Level2 is empty.
+    /// Moves a slice in the middle of the longest Level2 into a separate sub-level and back, as a
+    /// compaction would: in the manifest and in the view. Returns the cost of the second change;
+    /// `None` if Level2 is empty.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
@@ -244,8 +245,9 @@ impl TieredEngine {
         Ok(Some(cost))
     }
 
-    /// Takes so many slices from all over the longest Level2 away and puts them back, while
-    /// somebody keeps a view, and lets go of that: with most of it left to others, and with none.
+    /// Removes `slices` slices from all over the longest Level2 and puts them back, while a reader
+    /// keeps a view, and drops the view: once with most of it left to background threads, and once
+    /// with none.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`].
@@ -255,7 +257,7 @@ impl TieredEngine {
         cost
     }
 
-    /// The same. In the end nothing is left to others any more.
+    /// As [`TieredEngine::rehearse_letting_go`]. At the end nothing is left to background threads.
     fn let_go_of_a_view(&self, slices: usize) -> Result<LettingGo> {
         let garbage = &self.0.context.garbage;
         let mut cost = LettingGo::default();
@@ -291,8 +293,8 @@ impl TieredEngine {
         self.0.all_parts().into_iter().max_by_key(|(_, part)| slices(part))
     }
 
-    /// Moves slices to another place. Answers when that was asked for, when the manifest was had,
-    /// when it was durable there, and when readers saw it.
+    /// Moves slices to another place. Returns the times of the request, of the manifest's lock, of
+    /// the durable edit, and of the view's publication.
     fn move_slices(
         &self,
         (table, part): (&Table, &SubTable),
@@ -312,8 +314,8 @@ impl TieredEngine {
         Ok([asked, begin, recorded, now()])
     }
 
-    /// Writes a fresh manifest: beside flushes and compactions that record something, or so that
-    /// they wait for it. Answers its bytes.
+    /// Writes a fresh manifest, either beside flushes and compactions that record edits, or while
+    /// they wait. Returns its bytes.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`],

@@ -103,7 +103,7 @@ struct EngineCounts {
     splits: AtomicU64,
     joins: AtomicU64,
     compaction_written_bytes: AtomicU64,
-    /// Of slices whose other blocks went down, what stayed because it was hot.
+    /// The bytes that stayed because they were hot, in slices whose other blocks went down.
     kept_bytes: AtomicU64,
     reuse: reuse::ReuseCounts,
     hidden_slices: AtomicU64,
@@ -144,7 +144,7 @@ struct Inner {
     /// The persistent CSN when it was last computed; it never falls (E6).
     persisted: AtomicU64,
     next_extent: AtomicU64,
-    /// The manifest has the tables that commits up to this one created, or they are gone.
+    /// The manifest has the tables that commits up to this one created, or they were dropped.
     known: AtomicU64,
     /// Memtables with commits at or below this one are sealed.
     persist_requested: AtomicU64,
@@ -185,17 +185,17 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // No thread is left that would free it.
+        // No thread is left that would free the rest.
         self.context.garbage.end();
     }
 }
 
-/// The tiered engine. [`spillway_base::engine`] says what it guarantees. Cheap to clone.
+/// The tiered engine. [`spillway_base::engine`] states its guarantees. Cheap to clone.
 #[derive(Clone)]
 pub struct TieredEngine(Arc<Inner>);
 
 impl TieredEngine {
-    /// Opens the tables of a folder, or begins with none.
+    /// Opens the tables of a folder, or begins without tables.
     ///
     /// # Errors
     /// [`ErrorKind::Corruption`], [`ErrorKind::UnsupportedFormat`], [`ErrorKind::InvalidArgument`],
@@ -355,7 +355,7 @@ impl Inner {
             if csn <= part.flushed() {
                 return;
             }
-            // One that was split or joined meanwhile has others in its place.
+            // If the sub-table was split or joined meanwhile, others have replaced it.
             let Some(bytes) = part.insert(key, csn, value) else {
                 spillway_base::sync::hint::spin_loop();
                 continue;
@@ -368,7 +368,7 @@ impl Inner {
         }
     }
 
-    /// Counts a write to a sub-table, whose active memtable takes so many bytes since.
+    /// Counts a write to a sub-table, whose active memtable now takes `bytes` bytes.
     fn written_to(&self, part: &SubTable, bytes: usize) {
         self.note_use(part.mix.write());
         let most = self.settings.memtable_bytes(part.mix.used_for());
@@ -384,7 +384,7 @@ impl Inner {
         loop {
             let parts = table.parts();
             let needed = parts.within(range).iter().filter(|part| csn > part.flushed());
-            // Those that have them already do not mind to be given them again.
+            // Adding them to a sub-table that has them already is harmless.
             let mut written = needed.map(|part| {
                 let here = ranges.within(part.range());
                 if here.is_empty() {
@@ -414,7 +414,7 @@ impl Inner {
             && part.switch(&active, &self.accounts, || self.horizon.installed())
     }
 
-    /// All sub-tables, and whose they are.
+    /// All sub-tables, each with its table.
     fn all_parts(&self) -> Vec<(Arc<Table>, Arc<SubTable>)> {
         let tables = self.tables.load();
         let of = |table: &Arc<Table>| {
@@ -469,7 +469,7 @@ impl Inner {
 
     /// The CSN up to which everything is persistent now (E6).
     fn compute_persisted(&self) -> Csn {
-        // E8: it rises no more after a failure.
+        // E8: it does not rise after a failure.
         if self.check().is_ok() {
             let persisted = self.persisted_without(&[], None);
             self.persisted.fetch_max(persisted.0, Ordering::AcqRel);
@@ -477,15 +477,15 @@ impl Inner {
         Csn(self.persisted.load(Ordering::Acquire))
     }
 
-    /// What would be persistent if the tables `gone` were, and the memtable of the sub-table
-    /// `without` were in extents.
+    /// The CSN up to which everything would be persistent if the tables `gone` were dropped and the
+    /// memtable of the sub-table `without` were in extents.
     fn persisted_without(
         &self,
         gone: &[Arc<Table>],
         without: Option<(&Arc<SubTable>, &Arc<Memtable>)>,
     ) -> Csn {
-        // Read first: everything up to here is installed, so the look below finds it in a memtable
-        // or in extents; a commit that is numbered and not yet installed is above.
+        // Read it first: everything up to here is installed, so the search below finds it in a
+        // memtable or in extents. A commit that has a CSN and is not yet installed is above.
         let stable = self.horizon.stable();
         let tables = self.tables.load();
         let there =
@@ -554,7 +554,7 @@ impl Engine for TieredEngine {
                 continue;
             }
             if let Op::CreateTable(id) = op {
-                // E3: a log that is read back makes no table again that is gone for good.
+                // E3: replaying the log does not recreate a table that was dropped and forgotten.
                 if csn.0 <= inner.known.load(Ordering::Acquire) {
                     continue;
                 }

@@ -28,20 +28,20 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::temperature::Temperature;
 
-/// Extents that are moved at once.
+/// The most extents that are moved at once.
 const MOVES_MOST: usize = 8;
 
-/// Where an extent is and should be.
+/// Where an extent is, and where it should be.
 struct ExtentHome {
     meant: DeviceClass,
     slots: SlotRun,
     temperature: Temperature,
 }
 
-/// An extent that may move.
+/// The extents that may move.
 struct Candidates {
     lodgers: Vec<Lodger>,
-    /// Whose each is.
+    /// Each extent with its table.
     extents: Vec<(Arc<Table>, ExtentId)>,
 }
 
@@ -56,7 +56,7 @@ impl Inner {
 
     fn move_first(&self) -> Result<bool> {
         let Candidates { lodgers, extents } = self.candidates();
-        // A device that does not say how full it is, is no reason to stop.
+        // If a device does not report its free space, nothing is moved now, and work continues.
         let Ok(rooms) = self.space.rooms() else { return Ok(false) };
         let picked = pick_moves(&lodgers, &rooms, MOVES_MOST);
         let Some((first, _)) = picked.first() else { return Ok(false) };
@@ -71,7 +71,7 @@ impl Inner {
         let on = self.space.classes_of_files();
         let tables = self.tables.load_full();
         for table in tables.values().filter(|table| table.dropped() == Csn::MAX) {
-            // Where slices of an extent are in several levels, it is where the fastest of them
+            // If slices of an extent are in several levels, it belongs where the fastest of them
             // should be.
             let mut places: FxHashMap<ExtentId, ExtentHome> = FxHashMap::default();
             let mut busy: FxHashSet<ExtentId> = FxHashSet::default();
@@ -105,8 +105,8 @@ impl Inner {
         found
     }
 
-    /// Moves extents of a table to devices of these classes. `false` where none was moved: others
-    /// work on the table, or there is no room.
+    /// Moves extents of a table to devices of these classes. Returns `false` if none was moved,
+    /// because other work holds the table or there is no room.
     pub(super) fn move_extents(
         &self,
         table: &Arc<Table>,
@@ -123,13 +123,13 @@ impl Inner {
             return Ok(false);
         }
         match self.copy_and_record(table, &parts, moves) {
-            // Extents that are there stay there.
+            // The extents stay where they are.
             Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
             moved => moved,
         }
     }
 
-    /// `parts` are not compacted, split or joined meanwhile.
+    /// The caller makes sure that `parts` are not compacted, split or joined meanwhile.
     fn copy_and_record(
         &self,
         table: &Table,
@@ -192,8 +192,8 @@ impl Inner {
     }
 }
 
-/// Where the slices of each extent are: in which of the parts, and at which place. `None` for one
-/// of which others have some, too.
+/// Where the slices of each extent are: the index of the part, and the place. `None` for an extent
+/// that also has slices in other parts.
 fn homes(
     table: &Table,
     parts: &[Arc<SubTable>],

@@ -21,39 +21,40 @@ use std::time::Duration;
 use spillway_base::clock::Clock;
 use spillway_base::lock::{Mutex, MutexGuard};
 
-/// The debt from which compactions do not rest: before writers begin to be slowed, at 0.5, all is
-/// done that can be.
+/// The debt from which on compactions do not rest. Writers are slowed from 0.5 on, and before that
+/// compactions should run at full speed.
 pub(super) const NO_REST: f64 = 0.35;
-/// With no debt, so many times as long as the work took.
+/// The rest without debt, as a multiple of the time that the work took.
 const REST_MAX: f64 = 4.0;
-/// No rest is longer. An extent takes some 10 ms; where it took much more, the compaction itself
-/// had to wait, for a processor or the device, and others had their rest from it.
+/// The longest rest. An extent takes some 10 ms. If it took much more, the compaction itself had to
+/// wait for a processor or the device, and other work was not disturbed meanwhile.
 const REST_LONGEST: Duration = Duration::from_millis(50);
-/// Between two looks at the debt.
+/// The time between two checks of the debt.
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes that a compaction writes between two syncs.
 pub(super) const SYNC_BYTES: u64 = 8 << 20;
 
-/// What of free space goes back to the file system at once, while others work: so many bytes, or a
-/// slot.
+/// The free space that is returned to the file system at once while other work runs: this many
+/// bytes, or a slot.
 const GIVEN_BYTES: usize = 2 << 20;
-/// After that, nothing does for so many times as long as it took, and no longer than for so long.
+/// The pause after that, as a multiple of the time that it took, up to a longest pause.
 const GIVEN_REST: u32 = 40;
 const GIVEN_REST_LONGEST: Duration = Duration::from_secs(1);
-/// What goes back at once where nobody is to be spared, in slots: others who need slots wait for
-/// that.
+/// The slots that are returned at once when other work need not be spared. Work that needs slots
+/// waits meanwhile.
 const GIVEN_SLOTS_ALONE: u32 = 256;
 
-/// When the space of free slots may go back next.
+/// The time at which space of free slots may next be returned.
 #[derive(Default)]
 pub(super) struct Trickle {
-    /// Not before, where there may be more of it. Held by who gives it back.
+    /// The earliest next time, if there may be more to return. The thread that returns space holds
+    /// the lock.
     next: Mutex<Option<Duration>>,
 }
 
 impl Trickle {
-    /// The right to give back so many slots at once, unless somebody has it, or it is too early.
-    /// Where nobody is to be spared it never is.
+    /// The right to return slots, with the number to return at once. `None` if another thread has
+    /// it, or if it is too early. It is never too early unless `spares`.
     pub(super) fn begin(
         &self,
         now: Duration,
@@ -69,14 +70,14 @@ impl Trickle {
         is_due.then_some(Giving { next, begun: now, slots })
     }
 
-    /// How long until there may be more to do, if there may.
+    /// The time until there may be more to return, if there may be more.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let next = self.next.try_lock().and_then(|next| *next)?;
         Some(next.saturating_sub(now))
     }
 }
 
-/// The right to give space back.
+/// The right to return space.
 pub(super) struct Giving<'a> {
     next: MutexGuard<'a, Option<Duration>>,
     begun: Duration,
@@ -84,7 +85,8 @@ pub(super) struct Giving<'a> {
 }
 
 impl Giving<'_> {
-    /// Ends it. Where there may be more, that rests, unless others need the room.
+    /// Ends the turn. If there may be `more` to return, that waits for a pause, unless other work
+    /// needs the room.
     pub(super) fn end(mut self, now: Duration, more: bool, hurries: bool) {
         let rest = match hurries {
             true => Duration::ZERO,
@@ -100,7 +102,7 @@ pub(super) struct Pace {
     from: Duration,
 }
 
-/// How long to rest after so much work.
+/// The rest after work that took `worked`.
 fn rest_after(worked: Duration, debt: f64) -> Duration {
     let times = REST_MAX * (1.0 - debt / NO_REST);
     worked.mul_f64(times.max(0.0)).min(REST_LONGEST)
@@ -111,8 +113,8 @@ impl Pace {
         Pace { from: clock.now() }
     }
 
-    /// Rests after a piece of work, until a debt grows that does not allow it. `wait` lets some
-    /// time pass, and answers whether there is to be more of it.
+    /// Rests after a piece of work, and stops early if the debt grows too large. `wait` lets some
+    /// time pass, and returns whether the rest may continue.
     pub(super) fn rest(
         &mut self,
         clock: &Clock,
@@ -139,7 +141,7 @@ mod tests {
 
     const WORK: Duration = Duration::from_millis(10);
 
-    /// Time that passes in a rest after a piece of work.
+    /// The time that passes in a rest after a piece of work.
     fn rested(debt: impl Fn() -> f64, goes_on: impl Fn() -> bool) -> Duration {
         let clock = Clock::manual();
         let mut pace = Pace::begin(&clock);
@@ -176,7 +178,7 @@ mod tests {
         let until = 3 * MS + 2 * MS * GIVEN_REST;
         assert_eq!(trickle.wait(3 * MS), Some(2 * MS * GIVEN_REST));
         assert!(trickle.begin(until - MS, SLOT, true).is_none());
-        // What took long rests for no more than so long.
+        // After a long step, the pause has its longest duration.
         let giving = trickle.begin(until, 2 * GIVEN_BYTES, true).unwrap();
         assert_eq!(giving.slots, 1);
         giving.end(until + Duration::from_secs(9), true, false);

@@ -33,7 +33,7 @@ use crate::table::Table;
 pub(super) struct Stat {
     /// Bytes in its levels.
     pub(super) bytes: u64,
-    /// Its share of what is written to all tables, from 0 to 1.
+    /// Its share of the writes to all tables, from 0 to 1.
     pub(super) heat: f64,
 }
 
@@ -42,24 +42,25 @@ pub(super) struct Stat {
 pub(super) struct Limits {
     /// Bytes at which a sub-table is split.
     pub(super) split_bytes: u64,
-    /// Bytes from which on a sub-table is split that is written more than others.
+    /// Bytes from which on a sub-table is split if it is written more than others.
     pub(super) hot_bytes: u64,
-    /// Sub-tables among which writes are to be spread.
+    /// The number of sub-tables over which writes should be spread.
     pub(super) spread: usize,
-    /// Sub-tables there may be.
+    /// The most sub-tables of all tables.
     pub(super) parts_max: usize,
-    /// Whether enough has been written since the opening for what has no heat to be cold.
+    /// Whether enough has been written since the opening that a sub-table without heat is known to
+    /// be cold.
     pub(super) knows_cold: bool,
 }
 
 /// What to do with one of a table's sub-tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Advice {
-    /// In the middle of what it has.
+    /// Split it in the middle of its data.
     Split(usize),
-    /// In the middle of what is written to it.
+    /// Split it in the middle of its writes.
     SplitHot(usize),
-    /// With the next.
+    /// Join it with the next.
     Join(usize),
 }
 
@@ -70,14 +71,14 @@ impl Limits {
             hot_bytes: settings.subtable_bytes / 16,
             spread: settings.write_cores,
             parts_max: settings.subtables_max,
-            // With one core to do the work nothing is ever split for its heat.
+            // With one core, no sub-table is split for its heat.
             knows_cold: knows_cold || settings.write_cores <= 1,
         }
     }
 
-    /// What to do with a table, where there are `all` sub-tables in all tables. `spreads` says of a
-    /// sub-table whether a split would have what is written go to both halves; it is asked of those
-    /// alone that are large and hot enough.
+    /// The advice for a table, where `all` is the number of sub-tables of all tables. `spreads`
+    /// returns whether a split of a sub-table would spread its writes over both halves. It is
+    /// called only for sub-tables that are large and hot enough.
     pub(super) fn advise(
         &self,
         parts: &[Stat],
@@ -99,7 +100,7 @@ impl Limits {
         let small = |pair: &[Stat]| {
             let (bytes, heat) = (pair[0].bytes + pair[1].bytes, pair[0].heat + pair[1].heat);
             let joined = Stat { bytes, heat };
-            // Far from what would be split again.
+            // Far below the size at which it would be split again.
             joined.bytes < self.split_bytes / 4
                 && (joined.bytes < self.hot_bytes / 4 || self.knows_cold && !is_hot(&joined))
         };
@@ -107,8 +108,8 @@ impl Limits {
     }
 }
 
-/// The key in the middle of a sub-table, by bytes: the first of a slice of its largest run. `None`
-/// where it has too few.
+/// The key in the middle of a sub-table, by bytes: the first key of a slice of its largest run.
+/// `None` if it has too few slices.
 pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
     let largest = levels.runs().max_by_key(|run| run.bytes())?;
     let mut before = 0;
@@ -121,7 +122,7 @@ pub(super) fn middle(levels: &Levels) -> Option<Box<[u8]>> {
 }
 
 impl Inner {
-    /// Splits or joins sub-tables, where that is due.
+    /// Splits or joins sub-tables, if that is due.
     pub(super) fn repartition(&self) -> Result<bool> {
         let tables = self.tables.load_full();
         let all: usize = tables.values().map(|table| table.parts().all().len()).sum();
@@ -157,7 +158,7 @@ impl Inner {
         Ok(false)
     }
 
-    /// Flushed bytes after which what a sub-table was written to weighs half.
+    /// The flushed bytes after which the past writes to a sub-table weigh half.
     pub(super) fn half_life(&self) -> u64 {
         4 * self.settings.memtables_bytes as u64
     }
@@ -168,10 +169,10 @@ impl Inner {
         key.map_or(Ok(false), |key| self.split_at(table, part, &key))
     }
 
-    /// The same at a key.
+    /// Splits a sub-table at a key.
     fn split_at(&self, table: &Arc<Table>, part: &Arc<SubTable>, key: &[u8]) -> Result<bool> {
         match self.try_split(table, part, key) {
-            // A slice that would have to be cut cannot be read. Everything else goes on (E8).
+            // A slice that would have to be cut cannot be read. All other work continues (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 self.quarantine(part, &spanning(&part.view().levels, key), &error);
                 Ok(false)
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(advise(&[(1599, 0.0)], 1), None);
         assert_eq!(advise(&[(10, 0.0), (1600, 0.0)], 2), Some(Advice::Split(1)));
         assert_eq!(advise(&[(1600, 0.0)], 8), None, "there are enough");
-        // Hot: more than what each of four would have, and half of that again.
+        // Hot: more than one and a half times the share of each of four.
         assert_eq!(advise(&[(100, 1.0)], 1), Some(Advice::SplitHot(0)));
         let appended = stats(&[(100, 1.0)]);
         let advice = LIMITS.advise(&appended, 1, |_| false);
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(opened(&[(12, 0.9), (12, 0.0)]), Some(Advice::Join(0)), "even if it is hot");
     }
 
-    /// Where writes fall is worth a look at the marks of those alone that would be split for it.
+    /// The marks of writes are read only for sub-tables that would be split for them.
     #[test]
     fn only_the_large_and_hot_are_asked_where_their_writes_fall() {
         let asked = std::cell::RefCell::new(Vec::new());

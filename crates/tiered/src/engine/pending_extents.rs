@@ -15,35 +15,35 @@ use crate::extent::{BuiltExtent, ExtentBuilder, ExtentHandle};
 use crate::extent_meta::{ExtentId, ExtentMeta, SliceMeta};
 use crate::space::{DeviceClass, SlotRun};
 
-/// Extents written and not yet recorded; their slots go back if they never are.
+/// Extents that were written and not yet recorded. If they are never recorded, their slots are
+/// freed.
 pub(super) struct PendingExtents<'a> {
     inner: &'a Inner,
-    /// Where they are meant to lie.
+    /// The class of device that they should be on.
     pub(super) class: DeviceClass,
     pub(super) extents: Vec<(ExtentMeta, Vec<SliceMeta>)>,
     pub(super) bulk: Bulk,
     files: Vec<u32>,
     pub(super) bytes: u64,
-    /// Of those bytes, the ones that were synced.
+    /// The bytes among those that were synced.
     synced_bytes: u64,
-    /// Between two extents, for work that others should not feel.
+    /// The pauses between extents, for work that should not slow other work.
     pub(super) pace: Option<Pace>,
-    /// Whose tables come into memory as they are written (CACHE-WARMING-1, 2), and the handles of
-    /// those that did.
+    /// Selects the extents whose tables enter the cache as they are written (CACHE-WARMING-1, 2).
     pub(super) warm: Option<WarmTables>,
     seated: FxHashMap<ExtentId, Arc<ExtentHandle>>,
 }
 
 impl Drop for PendingExtents<'_> {
     fn drop(&mut self) {
-        // Nothing may be on its way into slots that others are given.
+        // No write may be in flight to slots that are freed.
         let _ = self.bulk.finish_writes();
         self.extents.iter().for_each(|(meta, _)| self.inner.space.release(meta.slots));
     }
 }
 
 impl<'a> PendingExtents<'a> {
-    /// Nothing yet, meant for devices of a class.
+    /// Begins without extents, for devices of a class.
     ///
     /// # Errors
     /// As [`Bulk::new`].
@@ -65,7 +65,7 @@ impl<'a> PendingExtents<'a> {
     }
 
     fn put(&mut self, mut built: BuiltExtent) -> Result<()> {
-        // A long merge need not come to its end for nothing.
+        // A long merge ends early if the engine has failed.
         self.inner.check()?;
         let space = &self.inner.space;
         let slots = space.allocate(built.meta.slots.count, self.class).map_err(stopped)?;
@@ -82,7 +82,7 @@ impl<'a> PendingExtents<'a> {
         Ok(())
     }
 
-    /// The handle of an extent of a table that was written.
+    /// The handle of a written extent of a table.
     pub(super) fn handle(&self, table: TableId, meta: &ExtentMeta) -> Result<Arc<ExtentHandle>> {
         match self.seated.get(&meta.id) {
             Some(handle) => Ok(handle.clone()),
@@ -90,7 +90,8 @@ impl<'a> PendingExtents<'a> {
         }
     }
 
-    /// Writes an extent into its slots, which are taken. From here on they go back if this fails.
+    /// Writes an extent into its slots, which are reserved. From here on they are freed if this
+    /// fails.
     pub(super) fn put_at(
         &mut self,
         meta: ExtentMeta,
@@ -108,7 +109,7 @@ impl<'a> PendingExtents<'a> {
         self.rest()
     }
 
-    /// Leaves the device and the processor to others for a while, where this is work that can wait.
+    /// Leaves the device and the processor to other work for a while, if this work can wait.
     fn rest(&mut self) -> Result<()> {
         if self.pace.is_some() && self.bytes - self.synced_bytes >= SYNC_BYTES {
             self.sync()?;

@@ -57,17 +57,17 @@ impl TieredEngine {
     #[must_use]
     pub fn pin(&self) -> Pin {
         let inner = &self.0;
-        // Edits wait for a picture of each, and not for a look at every extent.
+        // Edits wait while the pictures are taken, and not while the extents are visited.
         let manifest = inner.manifest.lock();
         let mut state = manifest.state().clone();
         // A flush publishes what it recorded under the same lock, so this is true of the state,
         // too.
         state.persisted = state.persisted.max(inner.compute_persisted());
-        // Flushed commits were stable, so no later commit is in these files. Commits that build on
-        // whatever others publish from now on come after this one.
+        // Flushed commits were stable, so no later commit is in these files. Commits that depend on
+        // files that are published from now on come after this one.
         let stable = inner.horizon.stable();
-        // Numbers that were given out may be recorded by now under way, and a copy gives none of
-        // them again.
+        // Numbers that were assigned may be recorded by work in progress, and a copy must not
+        // assign them again.
         state.next_extent =
             state.next_extent.max(ExtentId(inner.next_extent.load(Ordering::Relaxed)));
         let tables = inner.tables.load();
@@ -114,7 +114,7 @@ impl Pin {
         self.extents.iter().map(|(table, handle)| copy_of(*table, &handle.meta))
     }
 
-    /// Reads an extent, and checks each of its checksums and that of the whole.
+    /// Reads an extent, and verifies each of its checksums and that of the whole.
     ///
     /// # Errors
     /// [`spillway_base::ErrorKind::Corruption`], [`spillway_base::ErrorKind::Io`].
@@ -178,8 +178,8 @@ impl Copied {
     /// folder can be opened only after this call has succeeded.
     ///
     /// # Errors
-    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], what `fetch`
-    /// answers.
+    /// [`spillway_base::ErrorKind::DiskFull`], [`spillway_base::ErrorKind::Io`], and the errors of
+    /// `fetch`.
     pub fn restore(
         mut self,
         disk: &Arc<dyn Disk>,

@@ -30,22 +30,23 @@ use crate::extent::{Begun, ExtentHandle, Fetcher, Missing, ReadContext};
 use crate::filter;
 use crate::table::Table;
 
-/// Keys that are begun before the get that is next is done: what they need is to stay in a cache
-/// until it is used.
+/// The keys that are begun ahead of the next get. Their data must stay in the cache until it is
+/// used.
 const KEYS_AHEAD: usize = 64;
-/// Keys after which what they lack is handed over, so that the device begins: each time costs as
-/// much as looking at a few keys.
+/// The keys after which the reads are submitted to the device. Each submission costs as much as
+/// checking a few keys.
 const HANDED_OVER: usize = 16;
-/// A key lacks a table and a block of each run that seems to have it; most are found in the first.
+/// The most reads for one key: it may need a table and a block of each run that may have it. Most
+/// keys are found in the first run.
 const READS_MAX: usize = 8;
 
-/// Where a key is on its way.
+/// The state of a key.
 enum KeyState {
-    /// What the read by this tag brings comes next.
+    /// The read with this tag is in flight for it.
     Reading(usize),
-    /// There was no room yet to read what it lacks.
+    /// There was no room yet to read the missing data.
     HeldUp(Lacks),
-    /// Its get is to look by itself.
+    /// Nothing more is read ahead; its get reads the rest.
     Ready,
 }
 
@@ -53,7 +54,7 @@ type Lacks = (Arc<ExtentHandle>, Missing);
 
 struct PrefetchedKey {
     state: KeyState,
-    /// Reads for it so far.
+    /// The number of reads for it so far.
     reads: usize,
 }
 
@@ -67,25 +68,25 @@ impl PrefetchedKey {
     }
 }
 
-/// What gets of some keys lack, read ahead of them.
+/// A read-ahead of the missing data of gets of some keys.
 pub(super) struct GetsReadahead<'k> {
     context: &'k ReadContext,
     table: Arc<Table>,
     snapshot: Csn,
     keys: &'k [&'k [u8]],
-    /// Those that were begun, the first of `keys`.
+    /// The states of the keys that were begun, which are the first of `keys`.
     begun: Vec<PrefetchedKey>,
-    /// The only one that lacks something, as far as was seen: it is read no sooner here than by its
-    /// get, which may do with a part of a block.
+    /// The only key so far whose data is missing. It is left to its get, which may need only a part
+    /// of a block, and which would not come later than a read here.
     lone: Option<(usize, Lacks)>,
     fetcher: Fetcher<'k>,
-    /// Keys whose gets would have waited.
+    /// The number of keys whose gets would have waited.
     lacked: usize,
     value: Vec<u8>,
 }
 
 impl<'k> GetsReadahead<'k> {
-    /// Begins nothing yet.
+    /// A read-ahead that has begun no read yet.
     pub(super) fn new(
         context: &'k ReadContext,
         disk: &'k dyn Disk,
@@ -106,7 +107,7 @@ impl<'k> GetsReadahead<'k> {
         }
     }
 
-    /// Goes through all keys, and answers how many gets would have waited.
+    /// Reads ahead for all keys, and returns how many gets would have waited.
     pub(super) fn all(mut self) -> usize {
         (0..self.keys.len()).for_each(|at| self.wait_for(at));
         self.lacked
@@ -120,7 +121,8 @@ impl<'k> GetsReadahead<'k> {
         {
             return false;
         }
-        // Past the page cache, what is not in memory is on the device: what is missing tells.
+        // With direct reads, data that is not in memory is on the device, so the missing data
+        // decides.
         let view = self.table.parts().of(key).view_now();
         self.context.reads_directly() || {
             let found = view.get(key, self.snapshot, Access::AtHand, &mut self.value);
@@ -128,13 +130,13 @@ impl<'k> GetsReadahead<'k> {
         }
     }
 
-    /// What a key lacks now.
+    /// The data that a key's get misses now.
     fn lacks(&mut self, key: &[u8]) -> Option<Lacks> {
         let view = self.table.parts().of(key).view_now();
         view.missing(key, self.snapshot, &mut self.value)
     }
 
-    /// What a key lacks that was not begun before.
+    /// The data that the get of a new key misses.
     fn lacks_first(&mut self, key: &[u8]) -> Option<Lacks> {
         let lacks = self.waits(key).then(|| self.lacks(key))?;
         if let Some((extent, _)) = &lacks {
@@ -144,7 +146,7 @@ impl<'k> GetsReadahead<'k> {
         lacks
     }
 
-    /// Begins to read what a key lacks.
+    /// Begins to read missing data of a key.
     fn begin(&mut self, lacks: Lacks) -> KeyState {
         match self.fetcher.begin(&lacks.0, lacks.1) {
             Begun::Read(tag) => KeyState::Reading(tag),
@@ -153,7 +155,7 @@ impl<'k> GetsReadahead<'k> {
         }
     }
 
-    /// Begins the next key. `at` is the one whose get is next. Answers whether there was room.
+    /// Begins the next key. `at` is the key whose get is next. Returns whether there was room.
     fn begin_next(&mut self, at: usize) -> bool {
         let number = self.begun.len();
         let state = match self.lacks_first(self.keys[number]) {
@@ -175,7 +177,7 @@ impl<'k> GetsReadahead<'k> {
         !self.begun[number].is_held_up()
     }
 
-    /// Begins those that were held up before others. Answers whether there was room for all.
+    /// Begins the keys that were held up, before others. Returns whether there was room for all.
     fn begin_held_up(&mut self, at: usize) -> bool {
         for at in at..self.begun.len() {
             if !self.begun[at].is_held_up() {
@@ -192,8 +194,8 @@ impl<'k> GetsReadahead<'k> {
         true
     }
 
-    /// Begins keys up to so far ahead of the one whose get is next, where there is room for what is
-    /// worth handing over.
+    /// Begins keys up to [`KEYS_AHEAD`] ahead of the key whose get is next, if there is room for
+    /// enough reads to submit.
     fn begin_ahead_of(&mut self, at: usize) {
         let upto = self.keys.len().min(at + KEYS_AHEAD);
         let is_busy = self.fetcher.in_flight() > 0;
@@ -209,7 +211,7 @@ impl<'k> GetsReadahead<'k> {
         }
     }
 
-    /// Takes what one read has brought.
+    /// Takes the data of one completed read.
     fn take_one(&mut self, at: usize) {
         let Some((tag, is_kept)) = self.fetcher.wait() else {
             self.begun[at].state = KeyState::Ready;

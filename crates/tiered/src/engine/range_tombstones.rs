@@ -15,20 +15,20 @@ use crate::ranges::RangeTombstones;
 use crate::subtable::SubTable;
 use crate::table::Table;
 
-/// The range tombstones that a flush or compaction goes by.
+/// The range tombstones that a flush or compaction applies.
 pub(super) struct KnownTombstones<'a> {
     /// The live snapshots, ascending, when it began.
     live: &'a [Csn],
-    /// All that there were then.
+    /// All range tombstones at that time.
     pub(super) all: RangeTombstones,
-    /// What every live snapshot sees of them.
+    /// The range tombstones among them that every live snapshot sees.
     pub(super) ripe: RangeTombstones,
-    /// Those of a memtable that is flushed.
+    /// The range tombstones of the memtable that is flushed.
     new: RangeTombstones,
 }
 
 impl<'a> KnownTombstones<'a> {
-    /// Those of a sub-table's levels, and of a memtable that is being flushed.
+    /// The range tombstones of a sub-table's levels, and of a memtable that is being flushed.
     pub(super) fn of(
         part: &SubTable,
         memtable: Option<&Memtable>,
@@ -41,9 +41,9 @@ impl<'a> KnownTombstones<'a> {
         KnownTombstones { live, all, ripe, new }
     }
 
-    /// The sub-table's range tombstones after an edit, if they change: from all inputs with these
-    /// keys the hidden versions were dropped, and nothing else there has a version below
-    /// `others_from`. `flushed` is no memtable any more. The manifest is locked.
+    /// The sub-table's range tombstones after an edit, if they change. The hidden versions of all
+    /// inputs with these keys were dropped, and nothing else there has a version below
+    /// `others_from`. `flushed` no longer counts as a memtable. The manifest is locked.
     pub(super) fn after(
         &self,
         part: &SubTable,
@@ -82,8 +82,9 @@ fn oldest(live: &[Csn]) -> Csn {
 }
 
 /// The range tombstones of memtables, other than one that is being flushed, that every live
-/// snapshot sees. The log has them durably, and an opening installs them anew (E3), so that what
-/// they hide can be let go of before they are flushed: on a full disk that makes the room for it.
+/// snapshot sees. The log has them durably, and an opening installs them again (E3). So hidden
+/// versions can be dropped before the tombstones are flushed, which on a full disk makes the room
+/// for the flush.
 pub(super) fn hidden_later(
     part: &SubTable,
     flushed: Option<&Arc<Memtable>>,
@@ -98,8 +99,7 @@ pub(super) fn hidden_later(
     ranges.reduce(|all, ranges| all.union(&ranges)).unwrap_or(RangeTombstones::NONE)
 }
 
-/// The keys from one up to another, both included, as a range; the second is what `past` holds
-/// then.
+/// The keys from one to another, both included, as a range, whose end is stored in `past`.
 pub(super) fn range_of<'a>(
     (smallest, largest): (&'a [u8], &[u8]),
     past: &'a mut Vec<u8>,
@@ -109,8 +109,8 @@ pub(super) fn range_of<'a>(
 }
 
 impl Inner {
-    /// Lets go of slices of which every version is hidden from everybody, unread, and of range
-    /// tombstones that hide nothing any more.
+    /// Removes slices whose versions are all hidden from every snapshot, without reading them, and
+    /// range tombstones that hide nothing any more.
     pub(super) fn let_go_hidden(&self, table: &Arc<Table>, part: &Arc<SubTable>) -> Result<bool> {
         let view = part.view_now();
         if view.levels.ranges.is_empty() && !view.memtables().any(|memtable| memtable.has_ranges())
@@ -139,7 +139,7 @@ impl Inner {
         let removed = held.as_ref().map(|(.., gone)| gone.clone()).unwrap_or_default();
         let mut edit = LevelsEdit { removed, ..LevelsEdit::default() };
         let changes = |edit: &LevelsEdit| known.after(part, edit, KeyRange::ALL, Csn::ZERO, None);
-        // Most often there is nothing to do, and nobody need wait for that.
+        // Usually there is nothing to do, and no other thread need wait for this check.
         if edit.removed.is_empty() && changes(&edit).is_none() {
             return Ok(false);
         }
@@ -162,7 +162,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Counts slices that went unread, and all bytes that did.
+    /// Counts slices that were dropped unread, and all bytes that were.
     pub(super) fn note_gone(&self, slices: u64, bytes: u64) {
         self.counts.hidden_slices.fetch_add(slices, Ordering::Relaxed);
         self.counts.hidden_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -16,7 +16,7 @@ use crate::source::{MemtableSource, OwnedRange, RunSource, Source};
 use crate::subtable::SubTable;
 use crate::view::View;
 
-/// Runs that a range is in, at the most, that no memory is asked for to remember them.
+/// The most runs of a range that are remembered without an allocation.
 const FEW: usize = 8;
 
 /// A scan over sub-tables, in the order of its direction.
@@ -42,7 +42,7 @@ pub(super) fn cursor_over(
     if let [only] = parts {
         return Box::new(cursor(only));
     }
-    // All views are taken now: what a snapshot sees may leave a later one.
+    // Take all views now: versions that the snapshot sees may be missing from a later view.
     let mut cursors: Vec<TableCursor> = parts.iter().map(cursor).collect();
     if direction == Direction::Forward {
         cursors.reverse();

@@ -34,8 +34,8 @@ fn spans(slice: &Slice, key: &[u8]) -> bool {
     *slice.meta.smallest < *key && *key <= *slice.meta.largest
 }
 
-/// The blocks of a slice that have to be taken apart to cut it at a key, which is none of its ends;
-/// there may be none.
+/// The blocks of a slice that must be split to cut it at a key, which is inside the slice. There
+/// may be none.
 fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
     let resident = slice.extent.resident(Access::Blocking)?;
     let blocks = slice.meta.block_range();
@@ -43,7 +43,7 @@ fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
     if resident.first(at) >= key {
         return Ok(at..at);
     }
-    // Where versions of a key are in several blocks, they stay together.
+    // If the versions of a key are in several blocks, they stay together.
     let (mut first, mut last) = (at, at);
     while first > blocks.start && resident.goes_on(first - 1) {
         first -= 1;
@@ -56,7 +56,7 @@ fn straddling(slice: &Slice, key: &[u8]) -> Result<Range<usize>> {
 
 /// The slices that have keys before a key and from it on.
 pub(super) fn spanning(levels: &Levels, key: &[u8]) -> Vec<Arc<Slice>> {
-    // One of each run at the most.
+    // At most one slice of each run.
     let of = levels.runs().filter_map(|run| run.slice_of(key));
     of.filter(|slice| spans(slice, key)).cloned().collect()
 }
@@ -75,7 +75,7 @@ fn cut(slice: &Slice, blocks: std::ops::Range<usize>, key: &[u8]) -> Result<[Vec
 }
 
 impl Inner {
-    /// The change that cuts all slices which span a key, with what had to be written anew for it
+    /// The change that cuts all slices which span a key, with the newly written extents
     /// (SLICE-SPLIT-1).
     pub(super) fn cut_slices(
         &self,
@@ -117,8 +117,9 @@ impl Inner {
         Ok(edit)
     }
 
-    /// Cuts what reaches from what is damaged of a sub-table to other keys, at one of its ends
-    /// (SLICE-SPLIT-2). `false` where nothing does, or others work on the sub-table.
+    /// Cuts slices that reach from damaged keys of a sub-table to other keys, at one end of the
+    /// damaged range (SLICE-SPLIT-2). Returns `false` if there is no such slice, or other work
+    /// holds the sub-table.
     pub(super) fn cut_beside_damage(
         &self,
         table: &Arc<Table>,
@@ -132,8 +133,7 @@ impl Inner {
         };
         let Some(_compacting) = part.take_whole() else { return Ok(false) };
         match self.cut_part(table, part, &key) {
-            // Then it is damaged, too, and is cut no more: what is damaged lies between others'
-            // keys, whole.
+            // Then the slice is damaged too, and is not cut again: a damaged slice stays whole.
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 self.quarantine(part, &spanning(&part.view().levels, &key), &error);
                 Ok(true)

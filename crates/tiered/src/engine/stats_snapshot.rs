@@ -14,12 +14,12 @@ use super::Inner;
 use crate::inspect::StatsSnapshot;
 use crate::temperature::REGIONS;
 
-/// From one time to the next in the background, at the least.
+/// The least time between two snapshots in the background.
 const EVERY: Duration = Duration::from_secs(30);
-/// And so many times as long as it took.
+/// The least time between two, as a multiple of the time that one took.
 const RESTS: u32 = 100;
 
-/// How far it has been put down.
+/// The state of writing snapshots.
 pub(super) struct StatsSnapshots {
     dir: PathBuf,
     when: Mutex<When>,
@@ -27,22 +27,22 @@ pub(super) struct StatsSnapshots {
 
 struct When {
     next: Duration,
-    /// Compactions that had ended, and epochs of temperatures that were over: with the same ones
-    /// there is nothing new.
+    /// The numbers of completed compactions, and of completed epochs of temperatures, at the last
+    /// snapshot. If they are unchanged, there is nothing new.
     at: (u64, u32),
 }
 
 impl StatsSnapshots {
-    /// Of an engine that is opened at this time.
+    /// The state of an engine that is opened at this time.
     pub(super) fn new(dir: PathBuf, now: Duration) -> StatsSnapshots {
         StatsSnapshots { dir, when: Mutex::new(When { next: now + EVERY, at: (0, 0) }) }
     }
 }
 
 impl Inner {
-    /// Puts down what there is to tell, if that was long ago and there is something new, and
-    /// answers whether it did. Without threads in the background it never does: a simulation does
-    /// the same things again, however long they take.
+    /// Writes a snapshot if the last one is old and there is something new. Returns whether it did.
+    /// Without background threads it never does, because a simulation must be repeatable,
+    /// regardless of the time that it takes.
     pub(super) fn note_now_and_then(&self, now: Duration) -> bool {
         if self.threads.load(Ordering::Acquire) == 0 {
             return false;
@@ -59,8 +59,8 @@ impl Inner {
         true
     }
 
-    /// Puts down what there is to tell. An engine that was open for too short a time to have
-    /// anything leaves what another has put down.
+    /// Writes a snapshot. An engine that was open for too short a time to have any data keeps the
+    /// snapshot of an earlier opening.
     pub(super) fn note(&self) {
         let (disk, dir) = (self.space.disk(), &self.noted.dir);
         let parts = self.all_parts();
@@ -73,13 +73,13 @@ impl Inner {
         let recent = self.recent();
         let is_worth_less = recent.is_empty() && StatsSnapshot::read(disk, dir).is_some();
         if !is_worth_less {
-            // A disk that fails here is met again by those who need it.
+            // A failing disk is reported by work that needs it.
             let _ = recent.write(disk, dir);
         }
     }
 
     fn recent(&self) -> StatsSnapshot {
-        // Numbers that were given out and not recorded may be given out again after a crash.
+        // Numbers that were assigned and not recorded may be assigned again after a crash.
         let next_extent = self.manifest.lock().state().next_extent;
         let mut counts = Vec::new();
         for (_, part) in self.all_parts() {

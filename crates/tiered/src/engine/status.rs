@@ -307,7 +307,7 @@ impl Inner {
         all
     }
 
-    /// For each class of devices that is used.
+    /// The metrics of each class of devices in use.
     fn metrics_of_tiers(&self) -> Vec<Metric> {
         let displaced = self.space.displaced_slots() as f64;
         let mut all = vec![Metric {

@@ -42,7 +42,7 @@ mod watched;
 /// A horizon that the test moves.
 struct TestHorizon {
     stable: AtomicU64,
-    /// The installed prefix, where it is ahead of the stable CSN.
+    /// The installed prefix, if it is ahead of the stable CSN.
     installed: AtomicU64,
     live: Mutex<Vec<Csn>>,
 }
@@ -177,7 +177,7 @@ impl Bench {
         self.work_and(&mut |_| {})
     }
 
-    /// The same. `worked` is called after each piece of it.
+    /// As `work`. It calls `worked` after each piece of work.
     fn work_and(&self, worked: &mut dyn FnMut(&Inner)) -> Result<()> {
         for _ in 0..10_000 {
             if self.engine.run_background_job()? == JobOutcome::Idle {
@@ -196,8 +196,8 @@ impl Bench {
         Ok(found.is_value().then_some(value))
     }
 
-    /// What a get finds; it is what is recalled, if anything is (E13). Every commit up to the
-    /// snapshot is installed.
+    /// The result of a get. It must equal that of a recall, if the recall is certain (E13). Every
+    /// commit up to the snapshot is installed.
     fn get_and_recall(&self, id: TableId, key: &[u8], snapshot: Csn) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         let recalled = self.engine.recall(id, key, snapshot, Access::Blocking, &mut value)?;
@@ -226,7 +226,7 @@ impl Bench {
     }
 }
 
-/// Bytes that no compression makes fewer.
+/// Bytes that cannot be compressed.
 fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let words = std::iter::repeat_with(|| rng.next_u64().to_le_bytes());
@@ -263,7 +263,7 @@ fn history(seed: u64, commits: u64) -> Vec<Commit> {
 
 type Rows = BTreeMap<(TableId, Vec<u8>), Vec<u8>>;
 
-/// What a snapshot sees after these commits.
+/// The rows that a snapshot sees after these commits.
 fn model(commits: &[Commit], snapshot: Csn) -> Rows {
     let mut rows: BTreeMap<(TableId, Vec<u8>), (Csn, Vec<u8>)> = BTreeMap::new();
     for (csn, batch) in commits.iter().filter(|(csn, _)| *csn <= snapshot) {
@@ -316,7 +316,7 @@ fn random_histories_read_as_the_model_through_flushes_compactions_and_reopening(
     random_histories(0..6, history);
 }
 
-/// Runs histories, one for each seed. `history` makes one of a seed and a number of commits.
+/// Runs a history for each seed. `history` creates one from a seed and a number of commits.
 fn random_histories(seeds: std::ops::Range<u64>, history: fn(u64, u64) -> Vec<Commit>) {
     let (mut splits, mut joins, mut compactions) = (0, 0, 0);
     for seed in seeds {
@@ -404,13 +404,14 @@ fn verify_clean(disk: &SimDisk) {
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
-/// Runs a history with flushes and compactions until the disk stops it. Answers the newest
-/// persisted CSN that was claimed.
+/// Runs a history with flushes and compactions until the disk stops it. Returns the newest
+/// persisted CSN that the engine claimed.
 fn drive_with(disk: &SimDisk, commits: &[Commit], seed: u64, settings: TieredSettings) -> Csn {
     drive_and(disk, commits, seed, settings, &mut |_| {})
 }
 
-/// The same. `worked` is called once it is open, and after each piece of background work.
+/// As `drive_with`. It calls `worked` once the engine is open, and after each piece of background
+/// work.
 fn drive_and(
     disk: &SimDisk,
     commits: &[Commit],
@@ -435,9 +436,9 @@ fn drive_and(
     claimed
 }
 
-/// E6: crashed at any operation, the engine holds every commit that it claimed to have persisted;
-/// and with the commits after that installed again, it is the model. Nothing is damaged and no slot
-/// has two owners.
+/// E6: after a crash at any operation, the engine has every commit that it claimed to have
+/// persisted. With the later commits installed again, it equals the model. Nothing is damaged and
+/// no slot has two owners.
 #[test]
 fn e6_a_crash_at_every_operation_loses_nothing_that_was_persisted() {
     crash_at_every_operation(&history(9, 70), small());

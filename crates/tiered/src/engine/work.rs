@@ -39,8 +39,8 @@ use crate::subtable::SubTable;
 use crate::table::Table;
 use crate::view::View;
 
-/// Of a device's free slots, one for this many used slots keeps its space, but at least the minimum
-/// below: compactions use them again.
+/// One free slot for this many used slots of a device keeps its space, because compactions reuse
+/// it; at least the minimum below.
 const FREE_SHARE: u64 = 8;
 const FREE_LEAST: u64 = 16;
 /// The same if nothing has been written for a while.
@@ -48,8 +48,8 @@ const FREE_SHARE_AT_REST: u64 = 64;
 const FREE_LEAST_AT_REST: u64 = 1;
 
 impl Inner {
-    /// The manifest, to record something in it. Work that was running when other work failed ends
-    /// here, and the recorded failure stays as it was (E8).
+    /// Locks the manifest to record edits. Work that was running when other work failed ends here,
+    /// and the recorded failure stays (E8).
     pub(super) fn recording(&self) -> Result<MutexGuard<'_, Manifest>> {
         let manifest = self.manifest.lock();
         self.check()?;
@@ -163,7 +163,7 @@ impl Inner {
         paced.then(|| Pace::begin(&Clock::system()))
     }
 
-    /// Sleeps for this time, unless work ends; `false` if it is to end.
+    /// Sleeps for this time. Returns `false` early if background work must end.
     pub(super) fn doze(&self, time: Duration) -> bool {
         let mut state = self.bell.state.lock();
         if state.stop || self.check().is_err() {
@@ -276,9 +276,9 @@ impl Inner {
             || self.settle_first(&parts, oldest)?)
     }
 
-    /// Merges and compresses some of the first sub-table that has come to rest and is worth it: its
-    /// data above Level2, if that is much, and its data in Level2, also if that is less than a
-    /// recode compaction takes while more may come.
+    /// Merges and compresses some data of the first sub-table that has come to rest and is worth
+    /// it: its data above Level2, if that is much, and its data in Level2, even if it is less than
+    /// a recode compaction usually takes.
     fn settle_first(&self, parts: &[(Arc<Table>, Arc<SubTable>)], oldest: Csn) -> Result<bool> {
         let coding = self.compression_of(Kind::Recode, Place::Level1).coding();
         let now = clock::now();
@@ -289,7 +289,7 @@ impl Inner {
                 continue;
             }
             let (least, most) = self.recoding_bytes(part);
-            // All of it may be little; of two extents one may be left.
+            // All of it may be little, so less is enough; one of two extents may be left.
             let least = least / 2;
             let pick = |bars: &Conflicts| {
                 let levels = part.view().levels.clone();
@@ -351,8 +351,8 @@ impl Inner {
         pick_recoding(&part.view().levels.level2, place, coding, least, most)
     }
 
-    /// The least bytes of neighbours that are worth a recode compaction, and about as many as one
-    /// takes.
+    /// The least bytes of adjacent slices that are worth a recode compaction, and about the bytes
+    /// that one takes.
     fn recoding_bytes(&self, part: &SubTable) -> (u64, u64) {
         (4 * self.space.slot_bytes() as u64, self.shape_of(part).input_bytes)
     }
@@ -367,7 +367,7 @@ impl Inner {
         let Some((_compacting, pick)) = part.take(pick) else { return Ok(false) };
         match self.compact(table, part, &pick) {
             Ok(()) => Ok(true),
-            // An input cannot be read. All other work goes on (E8).
+            // An input cannot be read. All other work continues (E8).
             Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io) => {
                 let inputs: Vec<_> = pick.inputs().cloned().collect();
                 self.quarantine(part, &inputs, &error);

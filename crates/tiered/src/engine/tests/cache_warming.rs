@@ -59,8 +59,8 @@ fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
         bench.install(&put(3, (0..ROWS).step_by(5)));
         bench.engine.flush_all().unwrap();
         drop(bench);
-        // Nothing is in memory after an opening. A compaction reads the tables of what it merges,
-        // and that makes none of them of use.
+        // Nothing is in memory after an opening. A compaction reads the tables of its inputs, and
+        // this does not make the written tables enter the cache.
         let bench = open_with(disk, settings()).unwrap();
         let before = extents(&bench);
         compact(&bench);
@@ -70,7 +70,7 @@ fn cache_warming_1_2_3_tables_enter_as_they_are_written() {
     }
 }
 
-/// CACHE-WARMING-1 and 2: where the cache has little memory, written tables take no more.
+/// CACHE-WARMING-1 and 2: if the cache has little memory, written tables do not exceed it.
 #[test]
 fn cache_warming_1_2_a_small_cache_keeps_to_its_memory() {
     let settings = TieredSettings { cache_bytes: 100 << 10, ..small() };

@@ -6,7 +6,7 @@ use crate::extent::check_extent;
 use crate::extent_meta::ExtentMeta;
 use crate::level::Slice;
 
-/// Commits of rows that are alike, in order of their keys.
+/// Commits of similar rows, in key order.
 fn orders(from: u64, count: u64) -> Vec<Commit> {
     let row = |number: u64| {
         let mut batch = WriteBatch::new();
@@ -49,11 +49,12 @@ fn persist(bench: &Bench, commits: &[Commit]) {
     bench.work().unwrap();
 }
 
-/// Each level has its compression, a dictionary is trained, and after an opening all is read by it.
+/// Each level has its compression, a dictionary is trained, and after an opening it decodes all
+/// rows.
 #[test]
 fn levels_are_compressed_as_the_settings_say() {
     let disk = SimDisk::new(1);
-    // Nothing goes to Level2 by itself.
+    // No compaction to Level2 is due.
     let settings =
         TieredSettings { level0_bytes: 16 << 20, ..with(Compression::Lz4, Compression::ZSTD) };
     let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
@@ -77,9 +78,9 @@ fn levels_are_compressed_as_the_settings_say() {
     check_rows(&bench, &commits);
 }
 
-/// Of a table that nothing drives down, what is above Level2 is brought together and compressed
-/// once nobody writes to it for a while, also while some of it is in memory yet; until then it
-/// stays as it is.
+/// Data above Level2 for which no compaction is due is merged and compressed once no client has
+/// written to its table for a while, even if some of it is still in memory. Until then it is
+/// unchanged.
 #[test]
 fn what_has_come_to_rest_is_compressed_where_it_is() {
     for (settle_after, rests) in [(Duration::from_secs(1 << 20), false), (Duration::ZERO, true)] {
@@ -94,7 +95,7 @@ fn what_has_come_to_rest_is_compressed_where_it_is() {
         let active = part.view().active.clone();
         assert!(part.switch(&active, &bench.engine.0.accounts, || Csn(10_000)));
         more.iter().for_each(|commit| bench.install(commit));
-        // The first look at whether the sub-table rests only records the memtable's size.
+        // The first check whether the sub-table rests only records the memtable's size.
         (0..2).for_each(|_| bench.work().unwrap());
         assert!(slices(&bench, 2).is_empty() && !part.view().active.is_empty());
         let above = [slices(&bench, 0), slices(&bench, 1)].concat();
@@ -116,8 +117,8 @@ fn check_rows(bench: &Bench, commits: &[Commit]) {
     assert!(rows == wanted, "{} rows of {}", rows.len(), wanted.len());
 }
 
-/// What went down to Level2 without being touched is compressed once there is time, and takes less
-/// space then. It is done once: what cannot be made smaller is not tried again.
+/// Data that was re-linked to Level2 is compressed once there is time, and takes less space then.
+/// It is tried once: data that cannot be made smaller is not tried again.
 #[test]
 fn what_was_relinked_is_compressed_later() {
     for noise in [false, true] {
@@ -162,8 +163,8 @@ fn what_was_relinked_is_compressed_later() {
     }
 }
 
-/// A block that needs a dictionary which is not recorded is damage that names its table and keys,
-/// and the rest is read.
+/// A block that needs a dictionary which is not recorded is damage. The error names its table and
+/// keys, and the rest can be read.
 #[test]
 fn a_missing_dictionary_is_told_of() {
     let disk = SimDisk::new(3);
@@ -174,7 +175,7 @@ fn a_missing_dictionary_is_told_of() {
     bench.engine.compact_all().unwrap();
     let key = b"order00000001";
     assert!(bench.get(table(1), key, Csn(12_000)).unwrap().is_some());
-    // As handles would read whose table has no dictionaries.
+    // As handles read whose table has no dictionaries.
     let inner = &bench.engine.0;
     inner.context.dictionaries.forget(table(1));
     let errors = slices(&bench, 2).into_iter().filter_map(|slice| {
@@ -194,7 +195,7 @@ fn a_missing_dictionary_is_told_of() {
     }
 }
 
-/// All rows written once more, with others' values, by commits after those that there are.
+/// Writes all rows again, with the values of other rows, by later commits.
 fn again(commits: &mut Vec<Commit>, rows: u64) {
     let from = commits.len() as u64;
     for number in 1..rows {
@@ -206,9 +207,9 @@ fn again(commits: &mut Vec<Commit>, rows: u64) {
     }
 }
 
-/// DICTIONARY-1 to DICTIONARY-4 of `coding/names`: extents say which dictionaries their blocks
-/// name; one that none names goes from the manifest, and who reads extents that were replaced goes
-/// on; a compaction that still codes by it records it again.
+/// DICTIONARY-1 to DICTIONARY-4 of `coding/names`: extents record which dictionaries their blocks
+/// name. A dictionary that no extent names is removed from the manifest, and readers of replaced
+/// extents can still read them. A compaction that still codes with it records it again.
 #[test]
 fn dictionaries_go_with_the_last_extent_that_names_them() {
     const ROWS: u64 = 8000;
@@ -235,7 +236,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
     };
     assert_eq!((named(&bench), stored()), (vec![1], vec![1]));
 
-    // What an extent says is checked where its blocks are read.
+    // The record of an extent is checked when its blocks are read.
     let slice = slices(&bench, 2)[0].clone();
     let mut bytes = Vec::new();
     slice.extent.read_all(&mut bytes).unwrap();
@@ -248,13 +249,13 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         assert!(by(narrow).unwrap_err().contains("names a dictionary"));
     }
 
-    // Another comes, and what the first one coded is written anew.
+    // Another dictionary is added, and the data that the first one coded is rewritten.
     let shelf = inner.context.dictionaries.of(table(1));
     let resident = slice.extent.resident(Access::Blocking).unwrap();
     let block = |block| slice.extent.read_block(&resident, block).unwrap().body().to_vec();
     let bodies: Vec<_> = (0..resident.blocks()).map(block).collect();
     let bodies: Vec<_> = bodies.iter().map(|body| &body[..]).collect();
-    // The engine itself trains no more here.
+    // The engine itself trains no more dictionaries here.
     let id = shelf.to_try(1 << 40, 0).unwrap();
     let second = Dictionary::train(id, &bodies, 1024).unwrap();
     let bytes = second.bytes().into();
@@ -272,7 +273,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
         bench.engine.compact_all().unwrap();
     };
     write(&bench, &mut commits);
-    // Extents whose other blocks nobody needs any more go in time.
+    // Extents whose other blocks are no longer needed are removed in time.
     let mut rounds = 0;
     while named(&bench).contains(&1) {
         rounds += 1;
@@ -290,7 +291,7 @@ fn dictionaries_go_with_the_last_extent_that_names_them() {
     assert_eq!(rows, ROWS - 1);
     check_rows(&bench, &commits);
 
-    // A compaction that codes by one which is not recorded any more.
+    // A compaction that codes with a dictionary that is no longer recorded.
     let third = DictionaryId(id.0 + 1);
     shelf.add(Arc::new(Dictionary::train(third, &bodies, 2048).unwrap()));
     write(&bench, &mut commits);

@@ -6,7 +6,7 @@ use crate::extent_meta::SliceMeta;
 use crate::level::{Levels, Slice};
 use crate::picker::Conflicts;
 
-/// Rows of a table of its own, written at once.
+/// Writes rows of the table in one commit.
 fn put(bench: &Bench, csn: u64, rows: impl Iterator<Item = u64>) {
     let rows: Vec<_> = rows.map(|number| (key(number), noise(number, 100))).collect();
     let put = |(key, value)| Op::Put { table: table(1), key, value };
@@ -46,7 +46,7 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
             let text = error.to_string();
             let all = ["table 0x1", &meta.id.to_string(), part, "with keys from \"key"];
             assert!(all.into_iter().all(|what| text.contains(what)), "{by}, byte {at}: {text}");
-            // A block's own, or all that are read by way of the extent.
+            // The keys of a block, or all keys that are read from the extent.
             assert!(part == "block 0" || text.contains(&hull), "{by}, {part}: {text}");
         };
         let bench = open(&disk).unwrap();
@@ -55,7 +55,7 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
         told(&error, "a get");
         let rows = bench.rows(table(1), KeyRange::ALL, Direction::Forward, Csn(2));
         told(&rows.unwrap_err(), "a scan");
-        // One that need not read it leaves it where it is.
+        // A compaction that need not read it leaves it where it is.
         if let Err(error) = bench.engine.compact_all() {
             told(&error, "a compaction");
         }
@@ -80,8 +80,8 @@ fn e8_damage_of_any_part_tells_table_extent_and_keys() {
     }
 }
 
-/// E8: where several slices refer to an extent, it is the keys from the first of them to the last:
-/// those that were cut out of it are elsewhere.
+/// E8: if several slices refer to an extent, the error names the keys from the first slice to the
+/// last. Keys that were rewritten elsewhere are not among the slices.
 #[test]
 fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     let disk = SimDisk::new(1);
@@ -89,7 +89,7 @@ fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     put(&bench, 2, 0..4000);
     bench.engine.compact_all().unwrap();
-    // The beginning of all, and something in the middle, are written anew.
+    // The first keys, and some in the middle, are rewritten.
     put(&bench, 3, (0..10).chain(1000..1010).chain(3000..3010));
     bench.engine.compact_all().unwrap();
     let (_, part) = bench.part(1);
@@ -114,8 +114,8 @@ fn e8_damage_is_told_with_the_keys_that_are_still_read_there() {
     assert!(text.contains(&hull), "{hull}: {text}");
 }
 
-/// E8: keys that compactions are kept away from hold no writer back, however much lies over them;
-/// what else the table has in Level0 does.
+/// E8: keys that compactions avoid slow no writer, even with much data above them. The rest of the
+/// table's Level0 does.
 #[test]
 fn e8_what_lies_beside_damage_still_counts_as_debt() {
     let settings = TieredSettings { compaction_order: Vec::new(), ..small() };
@@ -140,9 +140,9 @@ fn e8_what_lies_beside_damage_still_counts_as_debt() {
     assert!((4.0 / limit..=5.0 / limit).contains(&debt()), "{} of {limit}", debt());
 }
 
-/// E8: rows up to what cannot be read, and those behind it, are read by scans that say so, in both
-/// directions: the keys that the error names are the ends. No block is read that has no row of a
-/// scan, nor the index of such an extent.
+/// E8: scans can read rows up to damaged keys and behind them, in both directions: the keys in the
+/// error are the bounds. A block without a row of the scan is not read, nor is the index of such an
+/// extent.
 #[test]
 fn e8_scans_up_to_what_is_damaged_and_from_behind_it_read_all() {
     let whole = SimDisk::new(1);
@@ -160,7 +160,8 @@ fn e8_scans_up_to_what_is_damaged_and_from_behind_it_read_all() {
         let keys = [resident.first(block), resident.last(block)].map(<[u8]>::to_vec);
         (start + resident.offset(block) + 20, keys)
     };
-    // Its first block, one in the middle, its last, and its footer, without which none can be read.
+    // Its first block, one in the middle, its last, and its footer, without which no block can be
+    // read.
     let mut damages: Vec<_> =
         [blocks.start, blocks.start + 2, blocks.end - 1].map(of_block).to_vec();
     let keys = [&slice.meta.smallest, &slice.meta.largest].map(|key| key.to_vec());
@@ -213,7 +214,7 @@ fn loaded(bench: &Bench) -> BTreeMap<Vec<u8>, Vec<u8>> {
     (0..4000).map(|number| (key(number), noise(number, 100))).collect()
 }
 
-/// Writes a few of all keys, among them the ends of a slice's, and flushes them.
+/// Writes a few of all keys, among them the first and last keys of a slice, and flushes them.
 fn flush_over(bench: &Bench, csn: u64, slice: &Slice, rows: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut rng = Rng::new(csn);
     let edges = [&slice.meta.smallest, &slice.meta.largest].map(|key| key.to_vec());
@@ -228,8 +229,8 @@ fn flush_over(bench: &Bench, csn: u64, slice: &Slice, rows: &mut BTreeMap<Vec<u8
     bench.engine.flush_all().unwrap();
 }
 
-/// How many slices of Level0 have keys before those of a slice, and how many after; none has both
-/// kinds, or some of that slice's, too.
+/// The number of slices of Level0 with keys before those of a slice, and of those with keys after.
+/// No slice of Level0 has both kinds, or keys of that slice in addition.
 fn beside(levels: &Levels, damaged: &SliceMeta) -> [usize; 2] {
     let mut beside = [0; 2];
     for (place, slice) in levels.places() {
@@ -252,7 +253,7 @@ fn reads_as(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) {
     }
 }
 
-/// Those of some rows that cannot be read. All others are as they should be.
+/// The rows that cannot be read. All others are as they should be.
 fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> Vec<Vec<u8>> {
     let mut lost = Vec::new();
     for (key, value) in rows {
@@ -267,9 +268,8 @@ fn lost_of(bench: &Bench, rows: &BTreeMap<Vec<u8>, Vec<u8>>, snapshot: u64) -> V
     lost
 }
 
-/// E8, COMPACTION-6: what is flushed over damaged keys is cut at them, so what lies beside them
-/// goes on to be compacted, and no reader looks through more and more of Level0 for it. No writer
-/// is held back.
+/// E8, COMPACTION-6: slices that are flushed over damaged keys end at them. So the data beside them
+/// is still compacted, and readers need not search more and more of Level0. No writer is slowed.
 #[test]
 fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -293,9 +293,9 @@ fn e8_flushes_over_damaged_keys_are_compacted_beside_them() {
     reads_as(&bench, &rows, 62);
 }
 
-/// E8, SLICE-SPLIT-1, SLICE-SPLIT-2: what was flushed already when damage is found is cut beside
-/// it, and compacted there; a part of it that cannot be read either is left alone as well. All is
-/// there, also after the next opening.
+/// E8, SLICE-SPLIT-1, SLICE-SPLIT-2: slices that were flushed before the damage was found are cut
+/// beside it and compacted there. A slice that cannot be read either stays whole. All other rows
+/// are there, also after the next opening.
 #[test]
 fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     for rots in [false, true] {
@@ -311,7 +311,7 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
             let meta = levels.level0[7].run.slices().at(0).extent.meta.clone();
             let path = dir().join(format!("{:06}.data", meta.slots.file));
             let start = u64::from(meta.slots.first) * small().slot_bytes as u64;
-            // Every block of it.
+            // Damage every block.
             (100..meta.data_bytes).step_by(500).for_each(|at| disk.rot(&path, start + at, 8));
         }
         part.quarantine(&damaged.meta, Error::corruption("a test"));
@@ -348,8 +348,8 @@ fn e8_what_was_flushed_before_damage_is_found_is_cut_beside_it() {
     }
 }
 
-/// SLICE-SPLIT-2: a disk that is full puts the cutting off, at whatever write it is met, and a sync
-/// that fails for it is as final as any; nothing is lost, and it is done once there is space.
+/// SLICE-SPLIT-2: a full disk at any write postpones the cut, and a sync that fails because of it
+/// is final like any failed sync. Nothing is lost, and the cut is done once there is space.
 #[test]
 fn e8_a_full_disk_puts_cutting_beside_damage_off() {
     let (mut put_off, mut stopped) = (0, 0);

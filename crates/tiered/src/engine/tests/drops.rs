@@ -8,7 +8,7 @@ fn put(bench: &Bench, csn: u64, ordinal: u32, bytes: usize) {
     bench.install(&(Csn(csn), batch(&[op])));
 }
 
-/// Two tables, made by the commits 1 and 2.
+/// Two tables, created by the commits 1 and 2.
 fn with_tables(disk: &SimDisk) -> Bench {
     let bench = open(disk).unwrap();
     for ordinal in [1, 2] {
@@ -25,8 +25,8 @@ fn memory(bench: &Bench, ordinal: u32) -> usize {
     bench.engine.0.tables.load()[&table(ordinal)].memory_bytes()
 }
 
-/// A dropped table that an old snapshot still reads holds neither the log nor memory back, and the
-/// snapshot reads on. After a crash nothing of it is left.
+/// A dropped table that an old snapshot still reads holds back neither the log nor memory, and the
+/// snapshot can still read it. After a crash nothing of it is left.
 #[test]
 fn e5_e6_a_dropped_table_under_an_old_snapshot_holds_nothing_back() {
     let disk = SimDisk::new(1);
@@ -47,7 +47,7 @@ fn e5_e6_a_dropped_table_under_an_old_snapshot_holds_nothing_back() {
     };
     look(&bench);
 
-    // Its extents are nobody else's while it is read.
+    // Its extents are not reused while it is read.
     (7..60).for_each(|csn| put(&bench, csn, 2, 20_000));
     bench.engine.compact_all().unwrap();
     look(&bench);
@@ -71,7 +71,7 @@ fn e5_e6_a_dropped_table_under_an_old_snapshot_holds_nothing_back() {
     assert!(after == all, "{free} {after} {all}");
 }
 
-/// Memory that is short is made by flushing a dropped table too.
+/// If memory is short, a dropped table is flushed too.
 #[test]
 fn a_dropped_table_under_an_old_snapshot_gives_memory_back() {
     let disk = SimDisk::new(1);
@@ -93,7 +93,7 @@ fn a_dropped_table_under_an_old_snapshot_gives_memory_back() {
     assert_eq!(rows.len() as u64, csn - 2);
 }
 
-/// Nobody compacts a dropped table, so its levels are no debt that writers could wait for.
+/// A dropped table is not compacted, so its levels must not count as debt that writers wait for.
 #[test]
 fn the_levels_of_a_dropped_table_are_no_debt() {
     let disk = SimDisk::new(1);
@@ -111,8 +111,8 @@ fn the_levels_of_a_dropped_table_are_no_debt() {
     assert_eq!(bench.engine.debt().total(), 0.0, "{:?}", bench.engine.debt());
 }
 
-/// Asked again and again to persist what cannot be written yet, a table keeps one memtable that
-/// waits, not one more each time.
+/// After repeated requests to persist commits that cannot be flushed yet, one memtable of a table
+/// waits, and not one more for each request.
 #[test]
 fn a_memtable_is_not_switched_while_an_older_one_waits() {
     let disk = SimDisk::new(1);
@@ -131,9 +131,9 @@ fn a_memtable_is_not_switched_while_an_older_one_waits() {
     assert_eq!((waiting(), bench.engine.persisted()), (0, Csn(12)));
 }
 
-/// A table that was dropped and forgotten is not made again by a log that still has its creation:
-/// its rows would fill memory that nobody limits at an opening. What holds the log back here is
-/// another table.
+/// Replaying a log that still has the creation of a dropped and forgotten table does not recreate
+/// the table: its rows would fill memory, which nothing limits at an opening. Another table holds
+/// the log back here.
 #[test]
 fn e3_the_log_does_not_fill_memory_with_a_table_that_is_gone() {
     let disk = SimDisk::new(1);

@@ -15,7 +15,7 @@ fn delete(ordinal: u32, key: &'static str) -> WriteBatch {
     batch(&[Op::Delete { table: table(ordinal), key: key.as_bytes() }])
 }
 
-/// One table, made by commit 1.
+/// One table, created by commit 1.
 fn with_table(disk: &SimDisk) -> Bench {
     let bench = open(disk).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
@@ -29,8 +29,8 @@ fn a_batch_past_the_formats_limits_is_refused() {
     assert_eq!(refused.kind(), ErrorKind::TransactionTooLarge);
 }
 
-/// A crash discards the commits above the stable CSN, and gives their numbers to others. Neither
-/// the table's figure of what is flushed nor the engine's may reach past it, or the others would be
+/// A crash discards the commits above the stable CSN, and their CSNs are assigned to other commits.
+/// Neither the table's flushed CSN nor the engine's may exceed it, or the other commits would be
 /// skipped.
 #[test]
 fn numbers_of_discarded_commits_are_used_again() {
@@ -66,8 +66,8 @@ fn e7_a_table_is_recorded_once_its_creation_is_stable() {
     assert_eq!(open(&disk.fork()).unwrap().engine.tables(), [table(1)]);
 }
 
-/// E2: a newer commit is installed first, and its memtable switched and flushed; then an older
-/// commit of the same key comes. Reads see the newer one all the same, through every later change.
+/// E2: a newer commit is installed first, and its memtable is switched and flushed. Then an older
+/// commit of the same key is installed. Reads still see the newer one, through every later change.
 #[test]
 fn e2_an_older_commit_installed_later_stays_older() {
     for (newer, wanted) in [(put(1, "k", "newer"), Some(&b"newer"[..])), (delete(1, "k"), None)] {
@@ -107,8 +107,8 @@ fn e2_an_older_commit_installed_later_stays_older() {
     }
 }
 
-/// Of several operations of one batch on a key the last counts, also when they are installed again,
-/// and when some of them went to an older memtable.
+/// Of several operations of one batch on a key, the last counts. This also holds when they are
+/// installed again, and when some of them went to an older memtable.
 #[test]
 fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
     let disk = SimDisk::new(1);
@@ -136,8 +136,8 @@ fn e1_e3_later_operations_of_a_batch_override_earlier_ones() {
     look(&bench);
 }
 
-/// A flush or compaction that was under way when its table was reaped records nothing, and gives
-/// its space back.
+/// A flush or compaction that was in progress when its table was reaped records nothing, and frees
+/// its space.
 #[test]
 fn work_on_a_reaped_table_is_abandoned() {
     let disk = SimDisk::new(1);
@@ -167,8 +167,8 @@ fn work_on_a_reaped_table_is_abandoned() {
     assert_eq!(open(&disk).unwrap().engine.tables(), [table(2)]);
 }
 
-/// E4, E5: a cursor reads on while what it reads is flushed, compacted, dropped and reaped; the
-/// space comes back when it ends.
+/// E4, E5: a cursor continues while its data is flushed, compacted, dropped and reaped. The space
+/// is freed when it ends.
 #[test]
 fn a_cursor_outlives_everything_under_it() {
     let disk = SimDisk::new(1);
@@ -219,7 +219,7 @@ fn a_cursor_outlives_everything_under_it() {
     assert_eq!(free, all);
 }
 
-/// Snapshots taken along the way see the same through every compaction after.
+/// Snapshots that were taken earlier see the same rows through every later compaction.
 #[test]
 fn snapshots_see_the_same_through_compactions() {
     let disk = SimDisk::new(1);
@@ -252,7 +252,7 @@ fn snapshots_see_the_same_through_compactions() {
     check(&bench, &commits, Csn(500), &mut rng);
 }
 
-/// A cache that keeps none of the blocks that a key's versions take, where its oldest is asked for.
+/// The cache has room for none of the blocks with a key's versions, and the oldest version is read.
 #[test]
 fn versions_over_several_blocks_are_read_with_no_room_in_the_cache() {
     let disk = Arc::new(SimDisk::new(1));
@@ -320,7 +320,8 @@ fn csn_max_reads_the_newest_version() {
     assert_eq!(before.kind(), ErrorKind::NotFound);
 }
 
-/// E3: what an older life of the log created and dropped may come again, in whole or in part.
+/// E3: creations and drops of tables from an earlier part of the log may be replayed again, in
+/// whole or in part.
 #[test]
 fn e3_a_table_that_is_gone_may_be_made_and_dropped_again_by_the_log() {
     let disk = SimDisk::new(1);
@@ -360,8 +361,8 @@ fn a_thousand_tables_of_one_row_cost_little_memory() {
     assert!(bench.engine.0.accounts.budget.used() <= tables as usize * 4096);
 }
 
-/// Memtables that a slow cursor holds after their flush are memory, and no debt: a flush would not
-/// free them.
+/// Memtables that a slow cursor holds after their flush take memory and do not count as debt,
+/// because a flush would not free them.
 #[test]
 fn what_only_a_reader_holds_is_no_debt() {
     let disk = SimDisk::new(1);
@@ -397,7 +398,7 @@ fn what_only_a_reader_holds_is_no_debt() {
     drop(view);
 }
 
-/// With nobody in the background, the one who asks for room makes it.
+/// Without background threads, the caller that needs room makes it.
 #[test]
 fn admit_makes_room_or_says_why_there_is_none() {
     let disk = SimDisk::new(1);
@@ -430,13 +431,13 @@ fn admit_makes_room_or_says_why_there_is_none() {
     fill(&bench, true).unwrap();
 }
 
-/// D7: what a work in the background holds is waited for, and nothing else.
+/// D7: a caller waits for memory that background work holds, and for no other.
 #[test]
 fn memory_is_waited_for_while_work_in_the_background_holds_any() {
     let bench = open(&SimDisk::new(1)).unwrap();
     let budget = bench.engine.0.accounts.budget.clone();
     let fits = Cell::new(false);
-    // Nobody holds any, and with no threads there is nobody to wait for.
+    // No background work holds memory, and without threads there is nothing to wait for.
     assert!(!bench.engine.await_memory(&mut || fits.get()));
     let held = Cell::new(Some(budget.charge(Use::Compactions, 1)));
     assert!(!bench.engine.await_memory(&mut || fits.get()));
@@ -457,7 +458,7 @@ fn memory_is_waited_for_while_work_in_the_background_holds_any() {
     drop(background);
 }
 
-/// Values lose what follows an `x`; from `l` on they would become longer.
+/// A rewrite by which values lose what follows an `x`. Values from `l` on would become longer.
 #[derive(Debug)]
 pub(super) struct SplitPoints;
 
@@ -470,11 +471,11 @@ impl Rewrite for SplitPoints {
     }
 }
 
-/// E11: what is merged is rewritten once the commit is stable, at all snapshots, and where it
-/// becomes no longer.
+/// E11: merged values are rewritten once the commit is stable, at all snapshots, if they do not
+/// become longer.
 #[test]
 fn e11_values_are_rewritten_as_they_are_merged() {
-    // What the row cache has stays as it was written.
+    // Rows in the row cache stay as they were written.
     let settings = TieredSettings { row_cache_share: 0.0, ..small() };
     let bench = open_with(Arc::new(SimDisk::new(1)), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
@@ -508,7 +509,7 @@ fn e11_values_are_rewritten_as_they_are_merged() {
     assert_eq!(all(), cut);
 }
 
-/// E7: the engine reports the commit that a flush waits for, so that nobody syncs the log for an
+/// E7: the engine reports the commit that a flush waits for, so that no thread syncs the log for an
 /// earlier one.
 #[test]
 fn a_flush_says_which_commit_is_to_be_durable() {
@@ -526,7 +527,7 @@ fn a_flush_says_which_commit_is_to_be_durable() {
     assert_eq!(part.view().immutables.len(), 0);
 }
 
-/// A merge that is refused is done all the same (OFFLOAD-3), and told of with its table.
+/// A refused merge is done by the processor (OFFLOAD-3), and reported with its table.
 #[test]
 fn a_merge_that_is_refused_is_told_of_with_its_table() {
     use crate::compaction::{Accelerator, DropRule, MergeTask};

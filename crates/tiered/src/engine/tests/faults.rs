@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The runs of [`drive`], on through errors: the engine may stop, and what it claimed stays true.
+/// As [`drive`], continuing after errors: the engine may stop, and its claims stay true.
 fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
     let mut rng = Rng::new(seed);
     let mut claimed = Csn::ZERO;
@@ -11,7 +11,7 @@ fn drive_on(disk: &SimDisk, commits: &[Commit], seed: u64) -> Csn {
         bench.install(commit);
         if rng.chance(1, 6) {
             bench.engine.request_persist(commit.0);
-            // A full disk is met once, and tried again.
+            // A full disk occurs once, and the work is retried.
             let _ = bench.work().or_else(|_| bench.work());
             assert!(bench.engine.persisted() >= claimed, "E6: the figure never falls");
             claimed = bench.engine.persisted();
@@ -45,9 +45,9 @@ pub(super) fn with_drops(seed: u64, commits: u64) -> Vec<Commit> {
     all
 }
 
-/// Every operation fails once, in each way a disk can fail; then the machine stops. All that
-/// the engine claimed to be persistent is there, and nothing is damaged: no slot of an edit whose
-/// fate is unknown was given out again.
+/// Every operation fails once, in each way a disk can fail; then the machine stops. All commits
+/// that the engine claimed to be persistent are there, and nothing is damaged: no slot of an edit
+/// with an unknown outcome was reused.
 #[test]
 fn e8_any_failed_operation_then_a_crash_loses_nothing_that_was_persisted() {
     let commits = with_drops(9, 60);
@@ -113,7 +113,7 @@ fn e6_crash_after_crash() {
     }
 }
 
-/// Where the bytes of a table's extents are.
+/// The locations of a table's extents in files.
 pub(super) fn extents(bench: &Bench, ordinal: u32) -> Vec<(PathBuf, u64, u64)> {
     let slot = small().slot_bytes as u64;
     let (whole, _) = bench.part(ordinal);
@@ -176,8 +176,8 @@ fn e8_a_flipped_bit_anywhere_in_an_extent_is_told_and_never_read() {
     }
 }
 
-/// E8: compaction that meets damage leaves those keys alone. The rest of the table goes on, and so
-/// do others.
+/// E8: a compaction that meets damage avoids those keys. The rest of the table is still compacted,
+/// and so are other tables.
 #[test]
 fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
     let disk = SimDisk::new(1);
@@ -218,7 +218,7 @@ fn e8_damage_keeps_compaction_from_the_keys_beside_it_only() {
     bench.rows(table(2), KeyRange::ALL, Direction::Forward, Csn(400)).unwrap();
 }
 
-/// E8: so it is for each slice of an extent that is damaged for all of them.
+/// E8: the same for each slice of an extent that is damaged for all of them.
 #[test]
 fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     let disk = SimDisk::new(1);
@@ -234,7 +234,7 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
     put(&bench, 2, &mut (0..4000));
     bench.engine.compact_all().unwrap();
-    // The slices between are written anew, and those on both sides stay.
+    // The slices between are rewritten, and those on both sides stay.
     put(&bench, 3, &mut (1000..1010).chain(3000..3010));
     bench.engine.compact_all().unwrap();
     let (_, part) = bench.part(1);
@@ -256,7 +256,7 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     let levels = part.view().levels.clone();
     let both: Vec<_> = levels.places().map(|(_, slice)| slice.clone()).collect();
     let both: Vec<_> = both.into_iter().filter(|slice| slice.meta.extent == meta.id).collect();
-    // Picks meet one of them, and later the other.
+    // Compactions meet one of them, and later the other.
     for slice in &both {
         let barred = || {
             let mut barred = false;
@@ -276,8 +276,8 @@ fn e8_an_extent_of_several_slices_is_left_alone_whole() {
     assert_eq!(bench.get(table(1), &key(3999), Csn(3)).unwrap(), Some(noise(3999, 100)));
 }
 
-/// E8: after a failure whose outcome nobody knows, slots that the manifest may refer to stay as
-/// they are.
+/// E8: after a failure with an unknown outcome, slots that the manifest may refer to are not
+/// reused.
 #[test]
 fn a_manifest_that_failed_keeps_its_slots() {
     let commits = history(6, 60);
@@ -370,8 +370,8 @@ fn missing_and_foreign_files_are_named() {
     }
 }
 
-/// E8: whoever meets damage tells of it with table, extent, place and keys; the engine works on,
-/// and what else there is can be read.
+/// E8: every operation that meets damage reports it with table, extent, place and keys. The engine
+/// continues, and everything else can be read.
 #[test]
 fn e8_damage_is_told_with_its_keys_by_whoever_meets_it() {
     let cold = |compression| TieredSettings { cold_compression: compression, ..small() };

@@ -25,8 +25,7 @@ fn with_table(settings: TieredSettings) -> (SimDisk, Bench) {
     (disk, bench)
 }
 
-/// Rows that are deleted leave the files although nothing else is written, and so do their
-/// tombstones.
+/// Deleted rows and their tombstones are removed from the files even if nothing else is written.
 #[test]
 fn what_was_deleted_goes_by_itself() {
     let (disk, bench) = with_table(small());
@@ -47,8 +46,8 @@ fn what_was_deleted_goes_by_itself() {
     verify_clean(&disk);
 }
 
-/// Rows here and there are written anew, so that most of each extent stays where it is and a part
-/// is dead: there is never more of that than the ceiling allows.
+/// Scattered rows are rewritten, so most of each extent stays where it is and a part is dead. The
+/// dead part never exceeds the ceiling.
 #[test]
 fn space_stays_under_its_ceiling() {
     let settings = TieredSettings {
@@ -64,7 +63,7 @@ fn space_stays_under_its_ceiling() {
     let mut rng = Rng::new(5);
     let mut csn = 2 + rows;
     for _ in 0..60 {
-        // A run of neighbours: the rest of their extents is not touched.
+        // Adjacent rows: the rest of their extents is not touched.
         let from = rng.below(rows - 20);
         for key in from..from + 20 {
             put(&bench, csn, key, 1000);
@@ -78,16 +77,16 @@ fn space_stays_under_its_ceiling() {
     let (all, free) = bench.engine.0.space.bytes();
     let level2 = bench.engine.status()[0].levels[2].bytes;
     let slot = f64::from(256 << 10);
-    // A few extents are no matter, and a slot of the test holds fifteen blocks and not sixteen.
+    // A few extents do not matter, and a slot of the test holds fifteen blocks and not sixteen.
     let most = level2 as f64 * 1.25 * 16.0 / 15.0 + 6.0 * slot;
     assert!(((all - free) as f64) < most, "{} bytes for {level2}", all - free);
     drop(bench);
     verify_clean(&disk);
 }
 
-/// Rows anywhere are written anew on and on. Answers the most bytes that extents take for each byte
-/// of Level2 once nothing is due, but for what there may always be above it, and the bytes that
-/// compactions wrote.
+/// Rewrites random rows repeatedly. Returns the most bytes that extents take for each byte of
+/// Level2 once nothing is due, without what may always be above it, and the bytes that compactions
+/// wrote.
 fn amplification(space_max: f64) -> (f64, u64) {
     let settings = TieredSettings {
         space_max,
@@ -124,20 +123,20 @@ fn amplification(space_max: f64) -> (f64, u64) {
     (most, written)
 }
 
-/// The ceiling is one for all of a table: the lower it is, the less there is above Level2, and the
-/// more is written.
+/// The ceiling applies to the whole table: the lower it is, the less is above Level2, and the more
+/// is written.
 #[test]
 fn a_ceiling_on_space_is_one_for_all_levels() {
     let found = [1.2, 2.0].map(|space_max| (space_max, amplification(space_max)));
     for (space_max, (most, _)) in found {
-        // Of four blocks in a slot of the test, one may not fit.
+        // One of four blocks may not fit a slot of the test.
         assert!(most < space_max * 4.0 / 3.0, "{found:?}");
     }
     let [tight, plenty] = found.map(|(_, found)| found);
     assert!(tight.0 < plenty.0 && tight.1 > plenty.1, "{found:?}");
 }
 
-/// Two compactions of one sub-table run beside each other where their keys are apart.
+/// Two compactions of one sub-table run concurrently if their keys do not overlap.
 #[test]
 fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     let (_, bench) = with_table(small());
@@ -171,14 +170,14 @@ fn compactions_of_keys_that_are_apart_run_beside_each_other() {
     assert!(part.take_whole().is_some() && inner.check().is_ok());
 }
 
-/// Has merges wait until it is open, and tells whose keys they are.
+/// Makes merges wait until it is open, and reports their keys.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Passing>, Condvar)>);
 
 #[derive(Default)]
 struct Passing {
     is_open: bool,
-    /// Compactions that have come to the gate, each on a thread of its own: the smallest and the
+    /// The compactions that have reached the gate, each in its own thread: the smallest and the
     /// largest key of all their tasks.
     hulls: HashMap<ThreadId, (Vec<u8>, Vec<u8>)>,
     /// Calls that found nothing to compact.
@@ -211,8 +210,8 @@ impl Accelerator for Gate {
     }
 }
 
-/// Compactions that are due in one large sub-table are at work at the same time, as many as there
-/// are keys for: none ends before the last one has begun, and no two of them have a key in common.
+/// Compactions that are due in one large sub-table run at the same time, as many as there are keys
+/// for. None ends before the last one has begun, and no two have a key in common.
 #[test]
 fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let settings = TieredSettings {
@@ -227,7 +226,7 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let rows = 5000;
     (0..rows).for_each(|key| put(&bench, 2 + key, key, 1000));
     bench.engine.compact_all().unwrap();
-    // As many into Level1, above them.
+    // As many rows into Level1, above them.
     for from in (0..rows).step_by(500) {
         (from..from + 500).for_each(|key| put(&bench, 2 + rows + key, key, 1000));
         bench.engine.flush_all().unwrap();
@@ -240,7 +239,7 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     let at_once = std::thread::scope(|scope| {
         for begun in 1.. {
             scope.spawn(|| {
-                // One that failed would never come to the gate.
+                // A compaction that failed would never reach the gate.
                 if !matches!(inner.compact_one(), Ok(true)) {
                     passing.lock().idle += 1;
                     changed.notify_all();
@@ -273,8 +272,8 @@ fn compactions_of_one_subtable_are_at_work_at_once_and_share_no_keys() {
     verify_clean(&disk);
 }
 
-/// Keys that ascend go straight into Level1, which they do not meet; keys all over go to Level0
-/// once Level1 holds more than they are worth.
+/// Ascending keys, which do not overlap Level1, are flushed directly into it. Random keys go to
+/// Level0 once Level1 has more data than a direct merge is worth.
 #[test]
 fn a_flush_that_meets_little_goes_straight_into_level1() {
     let (disk, bench) = with_table(TieredSettings { straight_flush: true, ..small() });
@@ -295,7 +294,7 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     }
     bench.engine.flush_all().unwrap();
     assert_eq!((straight(), sublevels()), (6, 1));
-    // Level0 has some of its keys now, so the next one stays above that.
+    // Level0 has some of its keys now, so the next flush must stay above it.
     put(&bench, csn, 55, 100);
     bench.engine.flush_all().unwrap();
     assert_eq!((straight(), sublevels()), (6, 2));
@@ -309,8 +308,8 @@ fn a_flush_that_meets_little_goes_straight_into_level1() {
     verify_clean(&disk);
 }
 
-/// E8: damage in Level1 that a straight flush meets, or a split, keeps them away, and nothing else:
-/// what is in memory gets to the files, and the engine goes on.
+/// E8: damage in Level1 prevents only the direct flush or the split that meets it. Data in memory
+/// is still flushed, and the engine continues.
 #[test]
 fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_engine() {
     for splits in [false, true] {
@@ -318,7 +317,7 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         let (disk, bench) = with_table(settings());
         (0..300).for_each(|key| put(&bench, 2 + key, key, 1000));
         bench.engine.compact_all().unwrap();
-        // To Level1, or over Level2, so that the middle of that is spanned.
+        // Into Level1, or above Level2 so that a slice spans its middle.
         (0..if splits { 20 } else { 300 })
             .for_each(|key| put(&bench, 400 + key, key * 15 % 300, 1000));
         bench.engine.flush_all().unwrap();
@@ -339,7 +338,7 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
         if splits {
             assert!(!bench.engine.0.split(&whole, &part).unwrap());
         } else {
-            // Enough for what it overlaps to be little beside it.
+            // Enough that the overlapping data is little in comparison.
             (0..400).for_each(|key| put(&bench, 1000 + key, 1_000_000 + key, 2000));
             put(&bench, 1400, 0, 10);
             bench.engine.flush_all().unwrap();
@@ -352,15 +351,15 @@ fn e8_damage_met_by_a_straight_flush_or_a_split_stops_neither_flushes_nor_the_en
     }
 }
 
-/// Rows of which two do not fit into one slot leave some of each free, and nothing comes of putting
-/// them in order.
+/// Rows of which two do not fit one slot leave a part of each slot free, and merging them gains
+/// nothing.
 #[test]
 fn what_cannot_be_filled_better_is_left_alone() {
     for bytes in [33_000, 40_000, 70_000, 170_000] {
         let settings = TieredSettings { cold_compression: Compression::None, ..small() };
         let (disk, bench) = with_table(settings);
         for key in 0..40 {
-            // Small ones between them, and the last of an extent that is fuller.
+            // Small rows between them, and the last of a fuller extent.
             put(&bench, 2 + key, key, if key % 7 == 3 { 300 } else { bytes });
         }
         bench.engine.compact_all().unwrap();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Writes to the table until Level0 was compacted; answers the most sub-levels that were seen, and
-/// the bytes flushed for each.
+/// Writes to the table until Level0 was compacted. Returns the most sub-levels seen, and the bytes
+/// flushed for each.
 fn fill(bench: &Bench, csns: &mut std::ops::RangeFrom<u64>) -> (u64, u64) {
     let counts = &bench.engine.0.counts.compactions;
     let compacted = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
@@ -43,7 +43,7 @@ fn a_table_that_is_written_has_smaller_sublevels() {
     assert!(small < large * 2 / 3 && small > large / 3, "{small} {large}");
 }
 
-/// Without another write: what was left behind by the writes is put in order for the reads.
+/// Without further writes: the sub-levels that the writes left are merged for the reads.
 #[test]
 fn a_table_that_is_read_gets_rid_of_its_sublevels() {
     for dynamic in [false, true] {
@@ -65,7 +65,7 @@ fn a_table_that_is_read_gets_rid_of_its_sublevels() {
     }
 }
 
-/// E6: what is asked for is flushed, of whichever tables, and no memtable with newer commits alone.
+/// E6: the requested commits are flushed, of any tables, and no memtable with only newer commits.
 #[test]
 fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -85,8 +85,8 @@ fn e6_only_memtables_with_commits_that_are_asked_for_are_flushed() {
     assert_eq!(in_memory, [false, false, true]);
 }
 
-/// Blocks of Level0, which are read for few rows, are small. Blocks that hold nearly all data, and
-/// blocks that will likely stay as they are, are not.
+/// Blocks of Level0, which are read for few rows, are small. Blocks with nearly all data, and
+/// blocks that will likely stay unchanged, are not.
 #[test]
 fn blocks_are_small_where_a_read_is_of_few_rows_of_theirs() {
     let settings = TieredSettings {

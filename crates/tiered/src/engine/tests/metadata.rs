@@ -12,7 +12,7 @@ fn metadata_of_what_is_not_there_opens_as_it_was_made() {
     let made = all.make(&disk, &dir()).unwrap();
     let engine = Metadata::open(disk.clone(), &dir(), 64 << 20).unwrap();
     let told = engine.inspect();
-    // What it takes is known before it is made, and not many times too much of it.
+    // Its memory is known before it is made, and is not overestimated many times.
     let (most, taken) = (engine.inspection_bytes(), told.bytes());
     assert!(taken > 2400 * 200 && taken <= most && most < 6 * taken, "{taken} of {most}");
     let parts: Vec<usize> = told.tables.iter().map(|table| table.subtables.len()).collect();
@@ -21,7 +21,7 @@ fn metadata_of_what_is_not_there_opens_as_it_was_made() {
         let tables = engine.space().into_iter();
         tables.map(|table| table.levels.map(|level| level.slices)).collect::<Vec<_>>()
     };
-    // Six steps of 200 extents, of each fifth two slices.
+    // Six steps of 200 extents, every fifth with two slices.
     let before = levels(&engine);
     assert_eq!(before.concat().iter().sum::<u64>(), 2400 * 6 / 5);
     assert!(before.iter().all(|[level0, level1, level2]| *level0 >= 12 && level1 < level2));

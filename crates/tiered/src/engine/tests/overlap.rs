@@ -9,7 +9,7 @@ use crate::compaction::{Accelerator, Cpu, DropRule, MergeTask};
 
 const ROWS: u64 = 4000;
 
-/// Merges, and looks what the queues were given by then.
+/// Merges, and records the operations that the queues were given by then.
 struct Watching(Arc<Given>);
 
 impl Accelerator for Watching {
@@ -24,8 +24,8 @@ impl Accelerator for Watching {
     }
 }
 
-/// What a history of flushes and compactions came to: the files with their bytes, and what its
-/// queues were given.
+/// The results of a history of flushes and compactions: the files with their bytes, and the
+/// operations that its queues were given.
 fn outcome(overlapped: bool, data_reuse: bool) -> (BTreeMap<String, Vec<u8>>, Vec<(u64, u64)>) {
     let given = Arc::new(Given::default());
     let disk = SimDisk::new(1);
@@ -66,8 +66,8 @@ fn outcome(overlapped: bool, data_reuse: bool) -> (BTreeMap<String, Vec<u8>>, Ve
     (files.collect(), std::mem::take(&mut given.at_merges.lock()))
 }
 
-/// Without overlap nothing is under way while blocks are merged, and nothing was read that they did
-/// not need; with it something is. The stored bytes are the same.
+/// Without overlap no operation is in flight while blocks are merged, and nothing unneeded was
+/// read. With it some operations are in flight. The stored bytes are the same.
 #[test]
 fn without_overlap_nothing_is_under_way_at_a_merge() {
     for data_reuse in [true, false] {

@@ -17,7 +17,7 @@ fn settings() -> TieredSettings {
     }
 }
 
-/// Keys that begin alike for long in some blocks, and differ early in others.
+/// Keys with a long common prefix in some blocks, and a short one in others.
 fn key(number: u64) -> Vec<u8> {
     let kind = ["a", "much-longer-than-a-head-is"][number as usize / 700 % 2];
     format!("{:02}{kind}{number:05}", number / 700).into_bytes()
@@ -27,13 +27,13 @@ fn put(number: u64, value: &[u8]) -> WriteBatch {
     batch(&[Op::Put { table: table(1), key: &key(number), value }])
 }
 
-/// What a key has from its first commit on.
+/// The value of a key from its first commit on.
 fn value(number: u64) -> Vec<u8> {
     noise(number, (number % 400) as usize)
 }
 
-/// A table of which all is in extents: of each eighth key a second version from [`KEYS`] commits
-/// later on, each eleventh deleted then.
+/// A table with all data in extents. Every eighth key has a second version from [`KEYS`] commits
+/// later, and every eleventh is deleted then.
 fn filled(disk: &SimDisk, settings: TieredSettings) -> Bench {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
@@ -68,13 +68,13 @@ fn parts_read(bench: &Bench) -> u64 {
     bench.engine.0.context.reads_of_parts.load(Ordering::Relaxed)
 }
 
-/// Reads some keys as they are drawn; how many of them failed as damaged.
+/// Reads random keys, and returns how many of them failed as damaged.
 fn read(bench: &Bench, rng: &mut Rng, reads: u64, least: u64, most: u64) -> u64 {
     let access = |rng: &mut Rng| if rng.chance(1, 2) { Access::Blocking } else { Access::AtHand };
     read_by(bench, rng, reads, least..most, access)
 }
 
-/// As [`read`], each tried first with an access, and where that would wait, again.
+/// As [`read`]. Each key is first read with an access, and again if that would wait.
 fn read_by(
     bench: &Bench,
     rng: &mut Rng,
@@ -189,7 +189,7 @@ fn partial_read_5_of_blocks_that_are_read_once_little_is_noted() {
     let bench = filled(&SimDisk::new(1), settings());
     let context = &bench.engine.0.context;
     let tables = || context.cache.bytes().1;
-    // Keys of different blocks, in rounds, after what has used up the memory.
+    // Keys of different blocks, in rounds, after other reads have used up the memory.
     let gets = || {
         let mut found = Vec::new();
         for number in (0..KEYS).step_by(100).filter(|number| number % 11 != 0) {

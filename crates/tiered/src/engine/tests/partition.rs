@@ -7,7 +7,7 @@ fn parts(bench: &Bench, ordinal: u32) -> Vec<Arc<SubTable>> {
     bench.part(ordinal).0.all_parts()
 }
 
-/// A table with so many keys of a kilobyte, flushed.
+/// A flushed table with this many keys of a kilobyte each.
 fn filled(disk: &SimDisk, keys: u64) -> (Bench, Vec<Commit>) {
     let bench = open(disk).unwrap();
     let mut commits =
@@ -23,15 +23,15 @@ fn filled(disk: &SimDisk, keys: u64) -> (Bench, Vec<Commit>) {
     (bench, commits)
 }
 
-/// E1, E4: whoever read before a split reads the same after it, and both halves are flushed, the
-/// memtable that they share by each.
+/// E1, E4: readers from before a split read the same after it. Both halves are flushed, and each
+/// flushes its part of the shared memtable.
 #[test]
 fn e1_e4_a_split_and_a_join_change_nothing_that_is_read() {
     let disk = SimDisk::new(3);
     let (bench, mut commits) = filled(&disk, 120);
     let inner = &bench.engine.0;
     let (whole, part) = bench.part(1);
-    // In memory at the split: some of each half, in an immutable memtable and in the active one.
+    // At the split, an immutable memtable and the active one have some rows of each half.
     for round in 0..2 {
         for key in ["key001", "key119"] {
             let csn = Csn(commits.len() as u64 + 1);
@@ -94,7 +94,7 @@ fn versions_of_a_key_stay_in_one_subtable() {
         let op = Op::Put { table: table(1), key: key.as_bytes(), value: &noise(csn, 900) };
         commits.push((Csn(csn), batch(&[op])));
     }
-    // All of them are seen by somebody.
+    // Each version is seen by some snapshot.
     *bench.horizon.live.lock() = (1..600).map(Csn).collect();
     for (at, commit) in commits.iter().enumerate() {
         bench.install(commit);
@@ -119,8 +119,8 @@ fn versions_of_a_key_stay_in_one_subtable() {
     verify_clean(&disk);
 }
 
-/// E3, E6: two that are joined have memtables that lie beside each other. That one of them was
-/// flushed says nothing of what is only in the other's.
+/// E3, E6: two joined sub-tables keep separate memtables. The flush of one says nothing about the
+/// rows of the other.
 #[test]
 fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     for order in [["key001", "key119"], ["key119", "key001"]] {
@@ -151,8 +151,8 @@ fn e6_a_crash_between_the_flushes_of_two_that_were_joined_loses_neither() {
     }
 }
 
-/// E3, E6: of two that are joined one was flushed further than the other. What both are known to
-/// have is what the less flushed one has.
+/// E3, E6: one of two joined sub-tables was flushed further than the other. The joined one counts
+/// as flushed only as far as the less flushed one.
 #[test]
 fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_other() {
     for (order, flushed) in [(["key001", "key119"], 1), (["key119", "key001"], 0)] {
@@ -189,9 +189,8 @@ fn e6_a_crash_after_one_of_two_that_are_joined_was_flushed_loses_nothing_of_the_
     }
 }
 
-/// Commits by which tables grow until they are split, and go until their sub-tables are joined,
-/// again and again: rows come all over the keys, and then those of all but a few keys go, so that
-/// what is left is small.
+/// Commits by which tables repeatedly grow until they are split, and shrink until their sub-tables
+/// are joined. Rows are inserted at random keys, and then all but a few are deleted.
 fn waxing_and_waning() -> Vec<Commit> {
     let mut commits = Vec::new();
     let mut add = |batch| commits.push((Csn(commits.len() as u64 + 1), batch));
@@ -222,14 +221,14 @@ fn waxing_and_waning() -> Vec<Commit> {
     commits
 }
 
-/// E6, as without sub-tables: crashed at every operation of splits and joins, before they are
-/// recorded and after, and at some in between.
+/// E6, as without sub-tables: crashes at every operation of splits and joins, before and after they
+/// are recorded, and at some operations in between.
 #[test]
 fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_persisted() {
     let commits = waxing_and_waning();
     let newest = commits.last().unwrap().0;
     let settings = || TieredSettings { subtable_bytes: 60 << 10, write_cores: 1, ..small_parts() };
-    // The operations of the steps of background work that made splits and joins.
+    // The operations of the background jobs that split and joined.
     let whole = SimDisk::new(0);
     let mut changes: [Vec<std::ops::Range<u64>>; 2] = Default::default();
     let mut done = [0; 2];
@@ -247,7 +246,8 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
     println!("{} operations, splits and joins at {changes:?}", whole.operations());
     assert!(changes.iter().all(|changes| changes.len() > 1), "{changes:?}");
 
-    // Crashes within splits and within joins, by whether the change was there after it.
+    // The numbers of crashes within splits and within joins, by whether the change was there
+    // afterwards.
     let mut within = [[0; 2]; 2];
     for crash_at in 1..=whole.operations() {
         let is_within = changes.each_ref().map(|changes| {
@@ -256,7 +256,7 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
         if crash_at % 4 != 0 && is_within == [false, false] {
             continue;
         }
-        // As the whole one's, so that operations are the same up to there.
+        // The same seed as the complete run, so that operations are the same up to there.
         let disk = SimDisk::new(0);
         disk.fail_operation(crash_at, Fault::Crash);
         let mut parts_then = 0;
@@ -278,7 +278,7 @@ fn e6_a_crash_at_every_operation_of_splits_and_joins_loses_nothing_that_was_pers
         bench.engine.compact_all().unwrap();
         check(&bench, &commits, newest, &mut Rng::new(crash_at));
         drop(bench);
-        // What the crash left behind is gone, and nothing else is.
+        // The remains of the crash are gone, and nothing else is.
         verify_clean(&disk);
     }
     println!("crashes within splits and joins, undone and done: {within:?}");
@@ -308,7 +308,7 @@ fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
                         value: &csn.0.to_le_bytes(),
                     };
                     engine.install(csn, &batch(&[op]));
-                    // Read at once: nobody else writes this key.
+                    // Read it now: no other thread writes this key.
                     let mut value = Vec::new();
                     let found =
                         engine.newest(table(1), key.as_bytes(), Access::Blocking, &mut value);
@@ -321,7 +321,7 @@ fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
     let inner = &bench.engine.0;
     let (whole, _) = bench.part(1);
     let (mut changes, mut turns) = (0, 0);
-    // Each leaves a memtable behind, and nobody flushes here.
+    // Each change leaves a memtable, and no thread flushes here.
     while changes < 60 {
         turns += 1;
         assert!(turns < 1000, "{changes} changes only");
@@ -344,8 +344,8 @@ fn e1_e2_splits_under_writers_and_readers_lose_nothing() {
     verify_clean(&disk);
 }
 
-/// Has rows of a kilobyte written with keys of these numbers, a few hundred kilobytes for a flush,
-/// and all work done that follows.
+/// Writes rows of a kilobyte with keys of these numbers, a few hundred kilobytes for each flush,
+/// and does all work that follows.
 fn written(bench: &Bench, of: u32, flushes: u64, key: impl Fn(u64) -> u64) {
     for _ in 0..flushes {
         let first = bench.horizon.stable().0 + 1;
@@ -358,7 +358,7 @@ fn written(bench: &Bench, of: u32, flushes: u64, key: impl Fn(u64) -> u64) {
     }
 }
 
-/// The bounds of a table's sub-tables, and how often any were split and joined.
+/// The bounds of a table's sub-tables, and the numbers of splits and joins of all tables.
 fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
     let starts = parts(bench, of).into_iter().skip(1);
     let starts = starts.map(|part| String::from_utf8_lossy(&part.start).into_owned()).collect();
@@ -367,8 +367,8 @@ fn bounds(bench: &Bench, of: u32) -> (Vec<String>, u64, u64) {
     (starts, read(&counts.splits), read(&counts.joins))
 }
 
-/// A sub-table that is written more than all others is split where its writes fall, stays split
-/// while they do, and is joined when they are elsewhere.
+/// A sub-table that is written more than all others is split in the middle of its writes, stays
+/// split while they continue, and is joined when writes go elsewhere.
 #[test]
 fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let settings = TieredSettings {
@@ -381,7 +381,7 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let disk = SimDisk::new(6);
     let bench = open_with(Arc::new(disk.clone()), settings.clone()).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
-    // Most of what is there is below the keys that are written on and on.
+    // Most data is below the keys that are written repeatedly.
     written(&bench, 1, 5, |csn| csn % 1000);
     let mut rng = Rng::new(4);
     let hot: Vec<u64> = (0..20_000).map(|_| 800_000 + rng.below(6000)).collect();
@@ -394,7 +394,7 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     let (after, more, joins) = bounds(&bench, 1);
     assert!(joins <= 1 && more <= splits + 1, "{starts:?} {after:?}: {splits} {more} {joins}");
 
-    // Another opening does not know what was written before, and takes nothing for cold.
+    // Another opening does not know the earlier writes, and considers nothing cold.
     let newest = bench.horizon.stable();
     drop(bench);
     let bench = open_with(Arc::new(disk), settings.clone()).unwrap();
@@ -406,10 +406,10 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     assert_eq!(bounds(&bench, 1).0.len(), after.len(), "it is known by now");
 
     written(&bench, 2, 40, |csn| csn);
-    // Together they are more than what is joined for its size.
+    // Together they are larger than what is joined for its size.
     assert_eq!(parts(&bench, 1).len(), 2, "{after:?} {:?}", bounds(&bench, 1));
 
-    // Without other cores nothing is.
+    // With one core nothing is split for its heat.
     let settings = TieredSettings { write_cores: 1, ..settings };
     let bench = open_with(Arc::new(SimDisk::new(6)), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
@@ -417,8 +417,8 @@ fn the_hot_is_split_where_it_is_written_and_joined_when_it_is_not() {
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
-/// The engine learns where a flush has written from the tables that are in memory, and reads no
-/// device for it.
+/// The engine learns the keys of a flush's writes from tables in memory, and reads no device for
+/// it.
 #[test]
 fn heat_is_noted_without_a_read() {
     for warm_tables in [true, false] {
@@ -434,8 +434,8 @@ fn heat_is_noted_without_a_read() {
     }
 }
 
-/// Rows that are appended go to the last sub-table however often it is split: it is not for their
-/// sake.
+/// Appended rows go to the last sub-table, however often it is split, so it is not split for their
+/// heat.
 #[test]
 fn what_is_appended_is_not_split_for_its_heat() {
     let settings = TieredSettings {
@@ -451,8 +451,8 @@ fn what_is_appended_is_not_split_for_its_heat() {
     assert_eq!(bounds(&bench, 1), (Vec::new(), 0, 0));
 }
 
-/// A compaction of everything that a crash cuts off has what it has recorded: begun anew, it goes
-/// on there, and writes only what is left.
+/// A full compaction that a crash ends keeps what it has recorded. When it is started again, it
+/// continues from there and writes only the rest.
 #[test]
 fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
     let settings = || TieredSettings { subtable_bytes: 500 << 10, ..small() };
@@ -461,7 +461,7 @@ fn a_compaction_of_everything_goes_on_where_a_crash_left_it() {
         bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1)), Op::CreateTable(table(2))])));
         written(&bench, 1, 10, |csn| csn * 7919 % 2000);
         assert!(parts(&bench, 1).len() > 3, "{}", parts(&bench, 1).len());
-        // The rows that are to be merged into all of that.
+        // The rows that are merged into all of that.
         let newest = bench.horizon.stable().0;
         for csn in newest + 1..newest + 400 {
             let key = format!("{:06}", csn * 31 % 2000).into_bytes();

@@ -3,9 +3,9 @@
 use super::*;
 
 /// DISK-5: while a flush is between its write and its sync, a compaction syncs the same file, and
-/// only that sync reports the failure. The sync of the flush succeeds on the device, and its
-/// bytes are lost all the same: nothing may be said to be persistent that was not before, by
-/// whatever cause the sync failed.
+/// only that sync reports the failure. The sync of the flush succeeds on the device, but its bytes
+/// are lost. The engine must not claim more commits as persistent than before, regardless of why
+/// the sync failed.
 #[test]
 fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     for fault in [Fault::Io, Fault::Full] {
@@ -52,8 +52,9 @@ fn a_failed_sync_that_another_was_told_of_fails_the_flush_too() {
     }
 }
 
-/// E6, E8: threads flush, compact, record and reap at once, one of them meets a failed sync, and
-/// the machine stops. All commits that were said to be persistent, before or after, are there.
+/// E6, E8: threads flush, compact, record and reap at the same time, one of them meets a failed
+/// sync, and the machine stops. All commits that the engine claimed as persistent, before or after,
+/// are there.
 #[test]
 fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     let mut failed = 0;
@@ -99,8 +100,8 @@ fn e8_threads_lose_nothing_that_was_persisted_by_a_failed_sync() {
     assert!(failed > 20, "{failed}");
 }
 
-/// While one table's memtable is flushed, another table's is as well; of one table they go down one
-/// after another, so that newer sub-levels hold newer versions.
+/// Memtables of different tables are flushed concurrently. Those of one table are flushed one after
+/// another, so newer sub-levels have newer versions.
 #[test]
 fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     for tables in [1, 2] {
@@ -115,8 +116,8 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
             let op = Op::Put { table: id, key: b"key", value: &[csn as u8] };
             bench.install(&(Csn(csn), batch(&[op])));
             bench.engine.request_persist(Csn(csn));
-            // The second of one table has to be switched by hand: one that waits holds the log back
-            // no less.
+            // The second memtable of one table must be switched explicitly, because the engine does
+            // not switch it while an older one waits.
             let of = bench.part(id.ordinal()).1;
             of.switch(&of.view().active.clone(), &bench.engine.0.accounts, || Csn(csn));
         }
@@ -145,7 +146,7 @@ fn tables_are_flushed_beside_each_other_and_one_tables_memtables_in_order() {
     }
 }
 
-/// A call that asks for flushes leaves them to the background threads, and flushes itself if those
+/// A call that requests flushes leaves them to the background threads, and flushes itself if these
 /// have ended. When it returns success, all is flushed. If something keeps the threads from
 /// flushing, it returns that error.
 #[test]
@@ -161,7 +162,7 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
         let commits = history(seed, 120);
         let background = (seed % 2 == 0).then(|| bench.engine.start_background(2).unwrap());
         if background.is_none() {
-            // As if there were some.
+            // As if background threads existed.
             bench.engine.0.threads.fetch_add(1, Ordering::AcqRel);
         }
         for half in commits.chunks(60) {
@@ -172,7 +173,7 @@ fn flushes_that_are_asked_for_end_whatever_becomes_of_the_threads() {
         }
         let mut batch = WriteBatch::new();
         for number in 0..60 {
-            // More than slots that fell free have room for.
+            // More than fits the freed slots.
             let (key, value) = (format!("last{number:02}"), noise(seed << 8 | number, 50_000));
             batch.push(Op::Put { table: table(1), key: key.as_bytes(), value: &value });
         }

@@ -3,7 +3,7 @@
 use super::faults::extents;
 use super::*;
 
-/// A history among whose writes are deletions of ranges, each of what a snapshot before it saw.
+/// A history with deletions of ranges, each of what an earlier snapshot saw.
 pub(super) fn with_ranges(seed: u64, commits: u64) -> Vec<Commit> {
     let mut rng = Rng::new(seed ^ 0x7A9);
     let mut all = history(seed, commits);
@@ -39,7 +39,7 @@ fn delete(bench: &Bench, csn: u64, keys: std::ops::Range<u64>, upto: u64) {
     bench.install(&(Csn(csn), batch(&[op])));
 }
 
-/// A table whose extents nothing but deletions gives a reason to write anew.
+/// A table whose extents are rewritten only because of deletions.
 fn with_table(disk: &SimDisk) -> Bench {
     let settings = TieredSettings { cold_compression: Compression::Lz4, ..small() };
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
@@ -100,8 +100,8 @@ fn range_tombstone_1_2_a_range_hides_what_its_snapshot_saw() {
         *bench.horizon.live.lock() = vec![Csn(2)];
         put(&bench, 2, 0..10);
         settle();
-        // Another's row, which the snapshot of the deletion does not see, and one of the very
-        // commit that deletes.
+        // A row of another commit, which the snapshot of the deletion does not see, and a row of
+        // the deleting commit itself.
         put(&bench, 3, 4..5);
         settle();
         let own = noise(6, 9);
@@ -128,8 +128,8 @@ fn range_tombstone_1_2_a_range_hides_what_its_snapshot_saw() {
     }
 }
 
-/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: slices of which everything is hidden go without being
-/// read, and with them the range; not while a snapshot needs them.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: slices in which everything is hidden are dropped
+/// without being read, and the range with them, but not while a snapshot needs them.
 #[test]
 fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     let disk = SimDisk::new(1);
@@ -139,7 +139,7 @@ fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     bench.work().unwrap();
     let (slices, before) = (bench.engine.status()[0].levels[2].slices, written(&bench));
     assert!(slices > 4, "{slices}");
-    // Nothing can be read any more.
+    // Damage everything, so that no block can be read any more.
     for (path, offset, len) in extents(&bench, 1) {
         disk.rot(&path, offset + len / 3, 1);
     }
@@ -158,8 +158,8 @@ fn range_tombstone_4_5_what_is_hidden_whole_goes_unread() {
     verify_clean(&disk);
 }
 
-/// What a range in memory hides takes no space on a full disk, and what is in extents goes before
-/// the range is flushed: unless a snapshot needs it. After a crash the log has the range.
+/// Rows that a range in memory hides take no space on a full disk: those in extents are dropped
+/// before the range is flushed, unless a snapshot needs them. After a crash the log has the range.
 #[test]
 fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     for needed in [false, true] {
@@ -205,8 +205,8 @@ fn range_tombstone_9_what_a_range_in_memory_hides_goes_before_it_is_flushed() {
     }
 }
 
-/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: what is hidden in part is merged without it, once there
-/// are many ranges, and then they go.
+/// RANGE-TOMBSTONE-4 and RANGE-TOMBSTONE-5: once there are many ranges, partly hidden slices are
+/// merged without the hidden versions, and then the ranges are removed.
 #[test]
 fn range_tombstone_4_5_many_ranges_end_by_themselves() {
     let disk = SimDisk::new(1);
@@ -231,7 +231,7 @@ fn range_tombstone_4_5_many_ranges_end_by_themselves() {
     verify_clean(&disk);
 }
 
-/// A range over several sub-tables is cut at their bounds, and joined again where they are.
+/// A range over several sub-tables is cut at their bounds, and joined again when they are joined.
 #[test]
 fn a_range_over_sub_tables_is_cut_with_them() {
     let disk = SimDisk::new(1);
@@ -248,7 +248,7 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     };
     split(&bench);
     assert_eq!((ranges(&bench), keys(&bench, 3)), (2, left.clone()));
-    // And one that is in memory when they are split, and one that comes to two.
+    // And a range that is in memory when they are split, and one that is added to both halves.
     put(&bench, 4, 0..2000);
     delete(&bench, 5, 500..1500, 4);
     split(&bench);
@@ -269,8 +269,8 @@ fn a_range_over_sub_tables_is_cut_with_them() {
     assert_eq!((ranges(&bench), keys(&bench, 6)), (0, left));
 }
 
-/// RANGE-TOMBSTONE-8: what a commit's ranges cost grows neither with their square nor with the
-/// commits before.
+/// RANGE-TOMBSTONE-8: the cost of a commit's ranges grows neither with the square of their number
+/// nor with earlier commits.
 #[test]
 fn range_tombstone_8_many_ranges_cost_what_they_are() {
     let steps = || crate::ranges::tests::STEPS.get();

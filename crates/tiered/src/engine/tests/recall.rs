@@ -5,7 +5,7 @@ use spillway_base::thread;
 use super::rows::{flush, flushed, key, put, warm};
 use super::*;
 
-/// What a recall finds of a key at a snapshot: a value, that there is none, or that it is unknown.
+/// The result of a recall of a key at a snapshot: a value, none, or unknown.
 fn recalled(bench: &Bench, number: u64, snapshot: u64) -> Option<Option<String>> {
     let mut value = b"of before".to_vec();
     let found = {
@@ -28,7 +28,7 @@ fn without_rows() -> TieredSettings {
     TieredSettings { row_cache_share: 0.0, ..small() }
 }
 
-/// Of rows that are cached and others, through all that hides or replaces them.
+/// For cached rows and others, through all changes that hide or replace them.
 #[test]
 fn e13_what_is_recalled_is_what_the_snapshot_sees() {
     for settings in [small(), without_rows()] {
@@ -54,7 +54,7 @@ fn e13_what_is_recalled_is_what_the_snapshot_sees() {
         bench.install(&(Csn(203), batch(&[delete])));
         assert_eq!([202, 203].map(|csn| recalled(&bench, 4, csn)), [is("first"), NONE]);
         assert_eq!(read(8, 203), is("first"));
-        // The table goes, and its number is another's.
+        // The table is dropped, and its number is reused.
         bench.install(&(Csn(204), batch(&[Op::DropTable(table(1))])));
         assert_eq!(recalled(&bench, 8, 204), UNKNOWN);
         flush(&bench);
@@ -65,8 +65,8 @@ fn e13_what_is_recalled_is_what_the_snapshot_sees() {
     }
 }
 
-/// What a flush, a compaction or a range tombstone makes forget is not known to who took a number
-/// before, and is known to be gone by who took one since.
+/// Versions that a flush, a compaction or a range tombstone makes the engine drop are unknown at a
+/// CSN taken before, and known to be gone at a CSN taken since.
 #[test]
 fn e13_what_was_forgotten_is_not_known() {
     let overwrite = |bench: &Bench| {
@@ -107,8 +107,8 @@ fn e13_what_was_forgotten_is_not_known() {
     }
 }
 
-/// Versions that a sub-table dropped count as dropped by its halves too, and by a sub-table that it
-/// is joined to.
+/// Versions that a sub-table dropped also count as dropped by its halves, and by a sub-table that
+/// it is joined with.
 #[test]
 fn e13_sub_tables_that_take_anothers_place_forgot_as_much() {
     let bench =
@@ -131,7 +131,7 @@ fn e13_sub_tables_that_take_anothers_place_forgot_as_much() {
     }
 }
 
-/// What the row cache answers is a use of the sub-table, and so is what is found below it.
+/// A row found in the row cache counts as a use of the sub-table, and so does one found below it.
 #[test]
 fn e13_what_is_recalled_is_a_use_and_a_hit() {
     let bench = flushed(&SimDisk::new(1), small(), 100);
@@ -155,8 +155,8 @@ fn e13_what_is_recalled_is_a_use_and_a_hit() {
     assert_eq!(recalled(&bench, 7, 200), UNKNOWN);
 }
 
-/// Readers that nobody knows of, beside commits, flushes and compactions that forget what no known
-/// snapshot sees.
+/// Readers at unregistered snapshots, beside commits, flushes and compactions that drop what no
+/// registered snapshot sees.
 #[test]
 fn e13_readers_beside_commits_find_the_newest_of_their_number() {
     const KEYS: u64 = 8;

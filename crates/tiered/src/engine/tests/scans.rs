@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Rows of a scan in whose way is what can be: reads that fail, and steps that would wait. It goes
-/// on behind the last row then, and says which that is.
+/// The rows of a scan with all possible interruptions: failing reads, and steps that would wait.
+/// The scan then continues behind the last row, which it reports.
 fn interrupted(
     (bench, disk): (&Bench, &SimDisk),
     range: KeyRange<'_>,
@@ -33,8 +33,8 @@ fn interrupted(
             assert_eq!(error.kind(), kind);
             met[usize::from(fails)] += 1;
         } else if let Ok(count @ 1..) = found {
-            // CURSOR-4, CURSOR-2, CURSOR-3: what failed has given none; some of the rows are looked
-            // at, or all, and then again.
+            // CURSOR-4, CURSOR-2, CURSOR-3: a failed step has returned no row. Some of the rows are
+            // read, or all, and then again.
             let (looked, before) = (rng.below(count as u64 + 1) as usize, rows.len());
             let mut seen = Vec::new();
             let mut look = |most: usize| {
@@ -68,7 +68,7 @@ fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
         let settings = TieredSettings { gaps: seed % 2 == 0, ..settings };
         let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
         let mut commits = history(seed, 500);
-        // In half of the tables some tombstones of ranges, too: rows are taken one by one there.
+        // Half of the tables also have range tombstones: rows come one by one there.
         let ranges = if seed < 2 { 100..500 } else { 0..0 };
         for at in ranges.step_by(150) {
             let low = rng.below(100);
@@ -124,8 +124,8 @@ fn scans_that_fail_or_would_wait_go_on_behind_their_last_row() {
     assert!(met.iter().all(|times| *times > 100), "{met:?}");
 }
 
-/// One commit may put and delete a key while memtables are switched: of two places with one CSN the
-/// newer has what the commit did last.
+/// One commit may put and delete a key while memtables are switched. Of two sources with the same
+/// CSN, the newer one has the commit's last operation.
 #[test]
 fn of_one_commit_in_two_places_the_newer_place_is_right() {
     let bench = open(&SimDisk::new(1)).unwrap();
@@ -137,7 +137,7 @@ fn of_one_commit_in_two_places_the_newer_place_is_right() {
     let gone = |at: usize| at.is_multiple_of(3);
     for (at, key) in keys.iter().enumerate() {
         if at == 20 {
-            // Half of the deletions are beside the extents, and half beside a memtable.
+            // Half of the deletions are merged with extents, and half with a memtable.
             bench.engine.flush_all().unwrap();
         }
         if gone(at) {
@@ -154,7 +154,7 @@ fn of_one_commit_in_two_places_the_newer_place_is_right() {
     }
 }
 
-/// A table of some hundred blocks, of which the cache holds few.
+/// A table of some hundred blocks, of which few fit the cache.
 pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec<u8>, Vec<u8>)>) {
     let bench = open_with(Arc::new(disk.clone()), settings).unwrap();
     bench.install(&(Csn(1), batch(&[Op::CreateTable(table(1))])));
@@ -172,7 +172,7 @@ pub(super) fn long(disk: &SimDisk, settings: TieredSettings) -> (Bench, Vec<(Vec
     (bench, rows)
 }
 
-/// READAHEAD-1, READAHEAD-2: read ahead or not, and whatever reads fail meanwhile.
+/// READAHEAD-1, READAHEAD-2: with and without readahead, and with failing reads.
 #[test]
 fn readahead_2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     for fails in [false, true] {
@@ -205,7 +205,8 @@ fn readahead_2_what_cannot_be_read_ahead_is_read_by_who_comes_to_it() {
     }
 }
 
-/// READAHEAD-3: whoever goes in the middle of it waits for nothing, and the next has the queue.
+/// READAHEAD-3: dropping a scan in the middle waits for nothing, and the next scan can use the
+/// queue.
 #[test]
 fn readahead_3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     let (bench, rows) =
@@ -225,8 +226,8 @@ fn readahead_3_a_scan_that_is_dropped_leaves_a_queue_that_others_use() {
     assert!(used > 20, "{used}");
 }
 
-/// SOURCE-1, SOURCE-2: what a short scan reads of many sparse runs, and that its rows are all there
-/// in either direction.
+/// SOURCE-1, SOURCE-2: the blocks that a short scan reads of many sparse runs. It finds all its
+/// rows in both directions.
 #[test]
 fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     let (sparse, rows) = (8, 20_000_u64);
@@ -291,8 +292,7 @@ fn a_short_scan_leaves_runs_alone_that_have_nothing_for_it() {
     assert!(reads[0] * 2 < reads[1], "blocks read with range filters and without: {reads:?}");
 }
 
-/// The first scan over what a range tombstone hides passes it by seeks, and finds what came after
-/// it.
+/// The first scan over rows hidden by a range tombstone passes them by seeks, and finds later rows.
 #[test]
 fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
     let rows = 20_000_u64;
@@ -353,9 +353,9 @@ fn what_a_range_hides_is_leapt_over_by_the_first_scan() {
     }
 }
 
-/// Keys of which heads tell little: with long prefixes in common, one after the other; shorter than
-/// a head; alike but for zeros at their ends. Each is in some of several layers, deleted in some,
-/// and a row only where the newest says so.
+/// Keys whose heads are often equal: with long common prefixes, shorter than a head, or equal
+/// except for zeros at their ends. Each is in some of several layers and deleted in some. The
+/// newest layer decides whether it is a row.
 #[test]
 fn layers_merge_by_whole_keys_where_heads_are_equal() {
     let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -398,7 +398,7 @@ fn layers_merge_by_whole_keys_where_heads_are_equal() {
             }
             commits.push((csn, batch(&ops)));
             bench.install(&commits[1 + layer as usize]);
-            // The last is left in the memtable.
+            // The last layer stays in the memtable.
             if layer + 1 < layers {
                 bench.engine.request_persist(csn);
                 bench.work().unwrap();

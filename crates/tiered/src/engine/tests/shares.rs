@@ -9,7 +9,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
-/// A table of which a small part fits into memory, all of it in extents.
+/// A table in extents, of which a small part fits memory.
 fn larger_than_memory(adaptive: bool) -> (Bench, Budget) {
     let budget = Budget::new(4 << 20);
     let settings = TieredSettings {
@@ -43,19 +43,19 @@ impl Bench {
     }
 }
 
-/// Gets of few rows mostly, each among others that nobody asks for.
+/// Gets mostly of few rows, each among others that are not read.
 fn get_some(bench: &Bench, budget: &Budget, rng: &mut Rng, reads: u64) {
     for _ in 0..reads {
         let part = rng.below(1 << 30) as f64 / f64::from(1 << 30);
         let rank = (ROWS as f64).powf(part) as u64;
         let number = rank * 7919 % ROWS;
         assert!(bench.get(table(1), &key(number), Csn::MAX).unwrap().is_some());
-        // BALANCER-4, whatever moves.
+        // BALANCER-4, regardless of the share.
         assert!(budget.used() <= budget.limit() + (256 << 10), "{}", budget.used());
     }
 }
 
-/// Scans of what lies together, from the begin of a few ranges.
+/// Scans of adjacent rows, from the beginning of a few ranges.
 fn scan_some(bench: &Bench, budget: &Budget, rng: &mut Rng, scans: u64) {
     for _ in 0..scans {
         let start = key(rng.below(300) * 100);
@@ -68,8 +68,8 @@ fn scan_some(bench: &Bench, budget: &Budget, rng: &mut Rng, scans: u64) {
     }
 }
 
-/// BLOCK-CACHE-3: memory that evicted blocks were in comes to the next ones, of whatever size;
-/// nothing more is evicted for it.
+/// BLOCK-CACHE-3: memory of evicted blocks is reused for later blocks of any size, without further
+/// evictions.
 #[test]
 fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     let (bench, budget) = larger_than_memory(false);
@@ -97,7 +97,7 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
         assert!(before >= most / 10 * 8, "{before} of {most} before the flush");
         bench.engine.request_persist(bench.horizon.stable());
         bench.work().unwrap();
-        // Blocks of the compacted extents left with them. Misses refill their memory.
+        // The blocks of the compacted extents left the cache with them. Misses refill their memory.
         get_some(&bench, &budget, &mut rng, 2000);
         scan_some(&bench, &budget, &mut rng, 25);
         let most = budget.limit() - budget.used_for(spillway_base::budget::Use::Memtables);
@@ -106,8 +106,8 @@ fn what_others_leave_is_full_of_blocks_and_rows_while_extents_come_and_go() {
     }
 }
 
-/// BUDGET-1, BLOCK-CACHE-4: what blocks leave when they give way is memory for anybody, be it not
-/// charged yet.
+/// BUDGET-1, BLOCK-CACHE-4: memory that evicted blocks free is available to other uses, even if it
+/// is still charged.
 #[test]
 fn a_charge_that_may_be_refused_has_what_blocks_give() {
     let (bench, budget) = larger_than_memory(false);
@@ -125,7 +125,7 @@ fn a_charge_that_may_be_refused_has_what_blocks_give() {
     drop(charge);
 }
 
-/// BALANCER-1, BALANCER-3, BALANCER-4: the share goes up, down, and up again.
+/// BALANCER-1, BALANCER-3, BALANCER-4: the share rises, falls, and rises again.
 #[test]
 fn balancer_1_the_share_follows_what_is_asked_for() {
     let (bench, budget) = larger_than_memory(true);
@@ -142,8 +142,9 @@ fn balancer_1_the_share_follows_what_is_asked_for() {
     assert!(again > 0.1, "{again} from {of_scans}");
 }
 
-/// BALANCER-6: reads of all rows alike leave a sample of the rows to be looked for; the share stays
-/// as it is, and the sample finds what is asked for again however little rows were worth before.
+/// BALANCER-6: when all rows are read with equal frequency, only a sample of the rows is
+/// considered. The share does not move meanwhile, and the sample detects rows that are read often
+/// again, however little rows were worth before.
 #[test]
 fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
     let (bench, budget) = larger_than_memory(true);
@@ -169,7 +170,7 @@ fn balancer_6_nothing_moves_while_a_sample_is_looked_for() {
     assert!(asked.count() < 50_000);
 }
 
-/// Without the mechanism the share is the one of the settings.
+/// Without the mechanism, the share is that of the settings.
 #[test]
 fn a_share_that_does_not_follow_stays() {
     let (bench, budget) = larger_than_memory(false);

@@ -86,8 +86,8 @@ fn check_inspection(inspection: &Inspection, told: &[TableSpace]) {
     }
 }
 
-/// A folder that nobody has open tells of the same slices in the same places as the engine that
-/// closed it did, of rows as they were flushed, and of no compactions.
+/// An inspection of a closed folder reports the same slices in the same places as the engine did
+/// before it closed, rows as they were flushed, and no compactions.
 #[test]
 fn a_folder_is_told_of_as_its_engine_was() {
     let disk = SimDisk::new(23);
@@ -106,7 +106,7 @@ fn a_folder_is_told_of_as_its_engine_was() {
     let offline = Offline::open(&disk, &dir()).unwrap().unwrap();
     let found = offline.inspect();
     assert!(found.compactions.is_none());
-    // Which free slots have their space only the engine knew.
+    // Only the open engine knew which free slots keep their space.
     let in_use = |files: &[crate::inspect::FilesInspection]| {
         let files = files.iter().map(|of| (of.class, of.bytes - of.free_bytes));
         files.collect::<Vec<_>>()
@@ -175,7 +175,7 @@ fn the_newest_compactions_are_told_of() {
     );
 }
 
-/// What a size tells of a table: its rows, as they come and go, and what of its bytes is of use.
+/// The reported size of a table: its rows, as they are inserted and deleted, and its used bytes.
 #[test]
 fn the_size_of_a_table_follows_its_rows() {
     let disk = SimDisk::new(31);
@@ -207,7 +207,7 @@ fn the_size_of_a_table_follows_its_rows() {
     let space = bench.engine.space().remove(0).on_devices();
     assert_eq!(whole.used_bytes + whole.free_bytes, space.slot_bytes);
     assert!(whole.used_bytes >= 500 * 200);
-    // Tombstones that have not met what they hide are no rows.
+    // Tombstones that were not yet merged with what they hide do not count as rows.
     change(0, 200, false);
     bench.engine.flush_all().unwrap();
     assert_eq!(bench.engine.size(id).rows, 300);
@@ -232,7 +232,7 @@ fn space_is_told_to_the_byte() {
             check_space(&bench);
         }
     }
-    // What changes in the middle of an extent leaves its ends where they are.
+    // Changes in the middle of an extent leave its ends where they are.
     for (csn, keys) in [(401, 0..600), (402, 300..308)] {
         let mut batch = WriteBatch::new();
         for key in keys {

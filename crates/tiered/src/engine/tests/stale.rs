@@ -14,7 +14,7 @@ fn value(csn: u64, row: u64) -> Vec<u8> {
     noise(csn << 32 | row, BYTES)
 }
 
-/// Writes rows at once, and takes them down to Level2.
+/// Writes rows in one commit, and compacts them into Level2.
 fn write(bench: &Bench, csn: u64, rows: impl Iterator<Item = u64>) {
     let rows: Vec<_> = rows.map(|row| (row.to_be_bytes(), value(csn, row))).collect();
     let put = |(key, value)| Op::Put { table: table(1), key, value };
@@ -32,10 +32,9 @@ fn versions(bench: &Bench) -> u64 {
     bench.engine.status()[0].levels.iter().map(|level| level.versions).sum()
 }
 
-/// Of each table all rows were written anew, or some, in the sight of a snapshot. While that is
-/// there it is read, and nobody tries in vain to save space; once it is not, extents take what the
-/// ceiling allows. Versions above, here and there, keep nobody
-/// from it.
+/// In each table all or some rows were rewritten while a snapshot was live. While the snapshot
+/// lives, it can read, and no compaction tries in vain to save space. Afterwards, extents shrink to
+/// the ceiling, even with scattered versions in the levels above.
 #[test]
 fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
     // One row in `every` is written, `times` times.
@@ -73,7 +72,7 @@ fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
         }
         let level0 = bench.engine.status()[0].sublevels;
         assert_eq!(level0, u64::from(above));
-        // It is found out, at the most once for each extent, that nothing can be done.
+        // At most once for each extent, a compaction finds that nothing can be done.
         bench.work().unwrap();
         let full = used_bytes(&bench);
         assert!(full > 1.25 * before, "{full} bytes, {before} before");
@@ -88,7 +87,7 @@ fn what_a_snapshot_kept_goes_after_it_although_nothing_is_written() {
         let after = used_bytes(&bench);
         let told = format!("every {every}, {times} times: {before}, {full}, then {after} bytes");
         println!("{told}, after {} self-majors", self_majors(&bench) - tried);
-        // A few extents are no matter.
+        // A few extents do not matter.
         assert!(after < 1.25 * before + 5.0 * f64::from(128 << 10), "{told}");
         assert!(versions(&bench) < ROWS + updated / 2 + 8, "{told}");
         assert!(self_majors(&bench) > tried);
